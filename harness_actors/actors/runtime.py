@@ -1,0 +1,92 @@
+"""The port that every runtime answers: what `harness` and `batch` stand on."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from harness_actors.events import RunEvent
+from harness_actors.messages import Message
+from harness_actors.records import RunHeading, RunSpec
+from harness_actors.results import HarnessResult
+
+RuntimeKind = Literal["ray", "local"]
+
+StopMode = Literal["park", "park_now", "cancel"]
+"""`park`: the round in flight is finished and committed, then the run waits to be taken
+up again; `park_now`: the same, but the round is cut; `cancel`: the run ends."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Happened:
+    """What came to be on disk behind a cursor.
+
+    Attributes:
+        cursor: To be given to the next call; it survives a death of the coordinator.
+        events: Oldest first, of all runs of the store.
+        results: How runs ended whose `RunCompleted` is among the events, by run id,
+            without their transcripts.
+    """
+
+    cursor: int
+    events: tuple[RunEvent, ...]
+    results: Mapping[str, HarnessResult]
+
+
+class Runtime(Protocol):
+    """Where runs run. Every method may raise a `HarnessError`, and nothing else.
+
+    `StoreError` means that the cell has stopped and that the same command resumes;
+    `ActorLostError` that the cell is gone and could not be started again.
+    """
+
+    async def submit(
+        self,
+        specs: Sequence[RunSpec],
+        *,
+        code: Mapping[str, bytes],
+        secrets: Mapping[str, str],
+    ) -> None:
+        """Start runs. Those that the store knows already are left as they are.
+
+        Args:
+            specs: The runs.
+            code: The blobs that they name, by hash.
+            secrets: Values of the keys that they name; held in memory only.
+        """
+        ...
+
+    async def resume(self, run_ids: Sequence[str], *, secrets: Mapping[str, str]) -> None:
+        """Take up unfinished runs of the store with the code and settings they have.
+
+        Raises:
+            RunNotFoundError: The store does not know one of them.
+        """
+        ...
+
+    async def happened(self, cursor: int) -> Happened:
+        """What is on disk behind the cursor; returns when there is something."""
+        ...
+
+    async def stop(self, run_ids: Sequence[str], mode: StopMode) -> None:
+        """Ask runs to stop; `RunParked` or `RunCompleted` tell when they did."""
+        ...
+
+    async def position(self) -> int:
+        """The cursor of now: `happened` with it returns only what is still to come."""
+        ...
+
+    async def headings(self) -> list[RunHeading]:
+        """All runs of the store, oldest first."""
+        ...
+
+    async def events(self, run_id: str) -> tuple[RunEvent, ...]:
+        """All events of one run, oldest first, those of its messages included."""
+        ...
+
+    async def conversation(self, conversation_id: str) -> list[Message]:
+        """The messages of a conversation, oldest first."""
+        ...
+
+    async def close(self) -> None:
+        """Stop what this runtime started. Unfinished runs can be taken up again."""
+        ...

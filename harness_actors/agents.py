@@ -1,0 +1,116 @@
+"""What a user hands to the harness: an agent, and the workflow that runs it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+from uuid import uuid4
+
+from harness_actors.actors.code import pack
+from harness_actors.config import HarnessConfig
+from harness_actors.coordination.graph import DEFAULT_EDGES, Workflow
+from harness_actors.errors import ConfigError
+from harness_actors.messages import Message
+from harness_actors.ports import Agent, Model, Tool
+from harness_actors.records import RunSpec, WorkspaceSpec
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChatAgent:
+    """A model with instructions and tools.
+
+    Attributes:
+        model: Whatever answers a conversation.
+        instructions: The system prompt; empty for none.
+        tools: What the model may call. `work_complete` is added by the harness where
+            the run is to end by it.
+        name: Shown to people.
+
+    Raises:
+        ConfigError: Two tools have one name.
+    """
+
+    model: Model
+    instructions: str = ""
+    tools: Sequence[Tool] = ()
+    name: str = "agent"
+
+    def __post_init__(self) -> None:
+        names = [tool.spec.name for tool in self.tools]
+        for name in names:
+            if names.count(name) > 1:
+                raise ConfigError("tools", f"two tools are named {name!r}")
+        # A copy: what the caller does to the list later is not ours.
+        object.__setattr__(self, "tools", tuple(self.tools))
+
+
+@dataclass(frozen=True)
+class Program:
+    """A workflow made ready to travel: packed once, run many times."""
+
+    workflow: Workflow
+    secrets: Mapping[str, str] = field(default_factory=dict)
+    """Keys given in code, by name; the others are looked up where they are needed."""
+
+    @classmethod
+    def of(cls, agent: Agent | Workflow) -> "Program":
+        """The program of an agent, or of a workflow around one."""
+        workflow = agent if isinstance(agent, Workflow) else Workflow(agent, DEFAULT_EDGES)
+        return cls(workflow, dict(getattr(workflow.agent.model, "secrets", {})))
+
+    @cached_property
+    def blob(self) -> bytes:
+        """The pickled workflow.
+
+        Raises:
+            AgentCodeError: A part of it cannot be pickled; names the part.
+        """
+        return self._packed[1]
+
+    @cached_property
+    def code(self) -> str:
+        """Hash of the blob."""
+        return self._packed[0]
+
+    @cached_property
+    def _packed(self) -> tuple[str, bytes]:
+        return pack(self.workflow)
+
+    def spec(
+        self,
+        task: str | Sequence[Message],
+        config: HarnessConfig,
+        *,
+        run_id: str | None = None,
+        conversation_id: str | None = None,
+        workspace: WorkspaceSpec | None = None,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> RunSpec:
+        """A run of this program.
+
+        Args:
+            task: What is to be done: the text of a user message, or messages.
+            config: The run's settings.
+            run_id: Its name; made up if None.
+            conversation_id: A conversation to continue; a new one if None.
+            workspace: Where its tools work.
+            metadata: Plain JSON values to find again with the run.
+        """
+        run_id = run_id or new_run_id()
+        return RunSpec(
+            run_id=run_id,
+            conversation_id=conversation_id or run_id,
+            task=(Message.user(task),) if isinstance(task, str) else tuple(task),
+            code=self.code,
+            config=config,
+            edges=self.workflow.edges,
+            custom=tuple(self.workflow.executors),
+            keys=tuple(getattr(self.workflow.agent.model, "key_names", ())),
+            workspace=workspace,
+            metadata=dict(metadata or {}),
+        )
+
+
+def new_run_id() -> str:
+    """A name for a run, unique everywhere: 12 hex digits."""
+    return uuid4().hex[:12]

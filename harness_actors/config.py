@@ -1,0 +1,164 @@
+"""What a user may set: one frozen object per subsystem, checked once at the edge.
+
+`None` means that a subsystem is off. A setting of a room that is not built yet is
+refused by name, so that nobody believes it has an effect.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any, Literal, Self
+
+from harness_actors.errors import ConfigError
+
+Completion = Literal["explicit", "answer"]
+StopPolicy = Literal["interactive", "strict_automation"]
+
+NOT_BUILT = (
+    "stall",
+    "work_items",
+    "contract",
+    "compaction",
+    "sub_agents",
+    "jit",
+    "guidance",
+    "delivery",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """Bounds of one run. `None` means unbounded; what is spent is counted per run."""
+
+    model_calls: int = 1000
+    tool_calls: int | None = None
+    tokens: int | None = None
+    """Input and output tokens of all model calls, as the provider counts them."""
+    cost_usd: float | None = None
+    time_s: float | None = None
+    """Wall time since the run was first started, resumes included."""
+    working_s: float | None = None
+    """Wall time less the waits on rate limits and the time that nobody worked on the run."""
+
+    def __post_init__(self) -> None:
+        for name in ("model_calls", "tool_calls", "tokens"):
+            _check_count(f"limits.{name}", getattr(self, name), optional=name != "model_calls")
+        for name in ("cost_usd", "time_s", "working_s"):
+            _check_amount(f"limits.{name}", getattr(self, name))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContinuationConfig:
+    """What happens when a model stops without saying that it is done."""
+
+    max_prompts: int = 5
+    """Nudges in a row without progress before the stop policy decides, at least 1."""
+
+    def __post_init__(self) -> None:
+        _check_count("continuation.max_prompts", self.max_prompts)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HarnessConfig:
+    """The settings of a run.
+
+    Attributes:
+        max_turns: Turns after which a run ends `limit(max_turns)`, at least 1.
+        max_rounds_per_turn: Model calls in one turn, at least 1.
+        max_input_tokens: Size of a request, in tokens, from which pressure is reported.
+        completion: ``"explicit"``: the run is over when `work_complete` succeeds;
+            ``"answer"``: when the model answers without calling a tool.
+        stop_policy: What follows when the nudges are spent: ``"interactive"`` takes
+            the answer as unverified, ``"strict_automation"`` ends the run as stalled.
+        continuation: Nudges; None asks for none and leaves it to the stop policy.
+        limits: Bounds of the run.
+
+    Raises:
+        ConfigError: A value is out of range, or its room is not built yet.
+    """
+
+    max_turns: int = 50
+    max_rounds_per_turn: int = 40
+    max_input_tokens: int = 128_000
+    completion: Completion = "explicit"
+    stop_policy: StopPolicy = "interactive"
+    continuation: ContinuationConfig | None = field(default_factory=ContinuationConfig)
+    limits: Limits = field(default_factory=Limits)
+    stall: None = None
+    work_items: None = None
+    contract: None = None
+    compaction: None = None
+    sub_agents: None = None
+    jit: None = None
+    guidance: None = None
+    delivery: None = None
+
+    def __post_init__(self) -> None:
+        _check_count("max_turns", self.max_turns)
+        _check_count("max_rounds_per_turn", self.max_rounds_per_turn)
+        _check_count("max_input_tokens", self.max_input_tokens)
+        _check_choice("completion", self.completion, ("explicit", "answer"))
+        _check_choice("stop_policy", self.stop_policy, ("interactive", "strict_automation"))
+        _check_type("limits", self.limits, Limits, "Limits(...)")
+        if self.continuation is not None:
+            _check_type("continuation", self.continuation, ContinuationConfig, "None or "
+                        "ContinuationConfig(...)")
+        for name in NOT_BUILT:
+            if getattr(self, name) is not None:
+                raise ConfigError(name, "this part of the harness is not built yet; leave it out")
+
+    @classmethod
+    def from_mapping(cls, settings: Mapping[str, Any]) -> Self:
+        """Settings as a configuration file or keyword arguments give them.
+
+        Args:
+            settings: Field names with their values; `limits` and `continuation` may be
+                mappings of their own fields or the objects.
+
+        Raises:
+            ConfigError: A name is unknown or a value is out of range.
+        """
+        given = dict(settings)
+        _check_names("", given, cls)
+        parts = {"limits": Limits, "continuation": ContinuationConfig}
+        for name, part in parts.items():
+            if isinstance(given.get(name), Mapping):
+                _check_names(f"{name}.", given[name], part)
+                given[name] = part(**given[name])
+        return cls(**given)
+
+    def as_mapping(self) -> dict[str, Any]:
+        """The settings as plain values, for the journal; `from_mapping` reads them back."""
+        return {name: value for name, value in asdict(self).items() if name not in NOT_BUILT}
+
+
+def _check_names(prefix: str, given: Mapping[str, Any], owner: type) -> None:
+    known = [f.name for f in fields(owner)]
+    for name in given:
+        if name not in known:
+            raise ConfigError(f"{prefix}{name}", f"no such setting; there are {', '.join(known)}")
+
+
+def _check_count(name: str, value: object, *, optional: bool = False) -> None:
+    if optional and value is None:
+        return
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise ConfigError(name, f"must be a whole number of at least 1, not {value!r}")
+
+
+def _check_amount(name: str, value: object) -> None:
+    if value is None:
+        return
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not is_number or not math.isfinite(value) or value <= 0:  # type: ignore[arg-type, operator]
+        raise ConfigError(name, f"must be a number above 0, not {value!r}")
+
+
+def _check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
+    if value not in choices:
+        raise ConfigError(name, f"must be one of {', '.join(choices)}, not {value!r}")
+
+
+def _check_type(name: str, value: object, wanted: type, example: str) -> None:
+    if not isinstance(value, wanted):
+        raise ConfigError(name, f"must be {example}, not {value!r}")

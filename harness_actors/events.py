@@ -1,0 +1,229 @@
+"""What happened in a run, as values: one class per kind of event.
+
+Events are journaled with the change that they belong to and published once it is on
+disk. What the messages of the log already say is not stored a second time:
+`message_events` derives it.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any, ClassVar
+
+from harness_actors.messages import Message
+
+PREVIEW_CHARS = 500
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """Something that happened in a run."""
+
+    type: ClassVar[str] = "event"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunStarted(Event):
+    task_preview: str
+    """The first 100 characters of the task."""
+    stop_policy: str
+    max_turns: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunResumed(Event):
+    """A run goes on after its process died or its command was stopped."""
+
+    turn: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunParked(Event):
+    """A run was put aside by its user; the same command takes it up again."""
+
+    turn: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Repaired(Event):
+    """A call that was open got the result that its outcome is unknown."""
+
+    kind: str
+    call_id: str
+    tool_name: str
+    turn: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnStarted(Event):
+    turn: int
+    max_turns: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoundCompleted(Event):
+    """A model call was answered and its tools, if any, are done."""
+
+    turn: int
+    round: int
+    input_tokens: int
+    output_tokens: int
+    cached_tokens: int
+    cost_usd: float
+    tool_calls: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentResponse(Event):
+    """The model answered. Derived from its message."""
+
+    text: str
+    tool_names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolCalled(Event):
+    """The model asked for a tool. Derived from its message."""
+
+    call_id: str
+    tool_name: str
+    arguments: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolReturned(Event):
+    """A tool call got its result. Derived from the message."""
+
+    call_id: str
+    text: str
+    is_error: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnCompleted(Event):
+    turn: int
+    rounds: int
+    ending: str
+    token_estimate: int
+    """Tokens of the next request, as far as they are known."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextPressure(Event):
+    turn: int
+    tokens: int
+    max_input_tokens: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContinuationPrompt(Event):
+    turn: int
+    count: int
+    max: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StopDecided(Event):
+    """What the stop decision came to, once per turn, after all its gates."""
+
+    turn: int
+    decision: str
+    """`stop` or `continue`."""
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExecutorLost(Event):
+    """The process that worked on the run died."""
+
+    executor: str
+    losses: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunCompleted(Event):
+    """The run is over. Always the last event of a run."""
+
+    status: str
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CustomEvent(Event):
+    """An event of a user's own executor."""
+
+    name: str
+    data: Mapping[str, Any] = field(default_factory=dict)
+
+
+_KINDS: dict[str, type[Event]] = {}
+for _kind in Event.__subclasses__():
+    _kind.type = re.sub(r"(?<!^)(?=[A-Z])", "_", _kind.__name__).lower()
+    _KINDS[_kind.type] = _kind
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunEvent:
+    """An event with its place: whose it is, when, and where in the journal.
+
+    Attributes:
+        position: Journal position of the change that the event belongs to; several
+            events of one change share it.
+        run_id: The run.
+        at: Seconds since the epoch, when the change was committed.
+        event: What happened.
+    """
+
+    position: int
+    run_id: str
+    at: float
+    event: Event
+
+
+def encode_event(event: Event) -> dict[str, Any]:
+    """The event as plain values, its kind under ``type``."""
+    return {"type": event.type, **asdict(event)}
+
+
+def decode_event(plain: Mapping[str, Any]) -> Event:
+    """What `encode_event` wrote. Fields that this version does not know are left out.
+
+    Raises:
+        KeyError: The kind of event is unknown.
+    """
+    kind = _KINDS[plain["type"]]
+    known = {f.name for f in fields(kind)}
+    given = {name: value for name, value in plain.items() if name in known}
+    if kind is AgentResponse:
+        given["tool_names"] = tuple(given["tool_names"])
+    return kind(**given)
+
+
+def message_events(messages: Iterable[Message]) -> list[Event]:
+    """The events that appended messages imply, in order, with their texts shortened."""
+    events: list[Event] = []
+    for message in messages:
+        if message.role == "assistant":
+            calls = message.tool_calls
+            names = tuple(call.name for call in calls)
+            events.append(AgentResponse(text=_preview(message.text), tool_names=names))
+            events.extend(
+                ToolCalled(
+                    call_id=call.id, tool_name=call.name, arguments=_preview(call.arguments)
+                )
+                for call in calls
+            )
+        elif message.role == "tool":
+            events.append(
+                ToolReturned(
+                    call_id=message.tool_call_id or "",
+                    text=_preview(message.text),
+                    is_error=message.is_error,
+                )
+            )
+    return events
+
+
+def _preview(text: str) -> str:
+    return text if len(text) <= PREVIEW_CHARS else text[:PREVIEW_CHARS] + "…"

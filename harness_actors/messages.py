@@ -1,0 +1,144 @@
+"""The messages of a conversation, each encoded once for the wire and the journal."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+import orjson
+
+Role = Literal["system", "user", "assistant", "tool"]
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """One call that a model asked for."""
+
+    id: str
+    name: str
+    arguments: str
+    """The arguments as the model wrote them; meant to be a JSON object, not always one."""
+
+
+@dataclass(frozen=True)
+class Message:
+    """One message of a conversation.
+
+    It holds the bytes that go to the provider and into the journal; the text and
+    the calls are read from them when somebody asks, so that a message which only
+    travels is never parsed.
+    """
+
+    role: Role
+    encoded: bytes
+    """One JSON object in the Chat Completions format, UTF-8."""
+    tokens: int
+    """What this message adds to a request, in tokens of the model at hand or an estimate."""
+    is_error: bool = False
+    """Of tool results only: the call failed. Not part of `encoded`."""
+
+    @classmethod
+    def system(cls, text: str, *, tokens: int | None = None) -> "Message":
+        return cls._encode({"role": "system", "content": text}, tokens)
+
+    @classmethod
+    def user(cls, text: str, *, tokens: int | None = None) -> "Message":
+        return cls._encode({"role": "user", "content": text}, tokens)
+
+    @classmethod
+    def assistant(
+        cls, text: str | None, calls: Sequence[ToolCall] = (), *, tokens: int | None = None
+    ) -> "Message":
+        body: dict[str, Any] = {"role": "assistant", "content": text}
+        if calls:
+            body["tool_calls"] = [
+                {
+                    "id": call.id,
+                    "type": "function",
+                    "function": {"name": call.name, "arguments": call.arguments},
+                }
+                for call in calls
+            ]
+        elif text is None:
+            # Providers refuse an assistant message with neither text nor calls.
+            body["content"] = ""
+        return cls._encode(body, tokens)
+
+    @classmethod
+    def tool_result(
+        cls, call_id: str, text: str, *, is_error: bool = False, tokens: int | None = None
+    ) -> "Message":
+        body = {"role": "tool", "tool_call_id": call_id, "content": text}
+        return cls._encode(body, tokens, is_error)
+
+    @classmethod
+    def from_wire(cls, body: dict[str, Any], *, tokens: int | None = None) -> "Message":
+        """A message from its Chat Completions object, kept as it is."""
+        return cls._encode(body, tokens)
+
+    @classmethod
+    def _encode(
+        cls, body: dict[str, Any], tokens: int | None, is_error: bool = False
+    ) -> "Message":
+        encoded = encode_json(body)
+        if tokens is None:
+            tokens = estimate_tokens(encoded)
+        return cls(body["role"], encoded, tokens, is_error)
+
+    @cached_property
+    def body(self) -> dict[str, Any]:
+        """The Chat Completions object; do not change it."""
+        body: dict[str, Any] = orjson.loads(self.encoded)
+        return body
+
+    @property
+    def text(self) -> str:
+        """The text, with the text parts of a list joined; empty where there is none."""
+        content = self.body.get("content")
+        if isinstance(content, list):
+            return "".join(str(part.get("text", "")) for part in content)
+        return content or ""
+
+    @property
+    def tool_calls(self) -> tuple[ToolCall, ...]:
+        return tuple(
+            ToolCall(call["id"], call["function"]["name"], call["function"]["arguments"])
+            for call in self.body.get("tool_calls") or ()
+        )
+
+    @property
+    def tool_call_id(self) -> str | None:
+        """The call that this result answers; None for other roles."""
+        return self.body.get("tool_call_id")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Without this, a parsed body would travel beside the bytes it was read from.
+        return (Message, (self.role, self.encoded, self.tokens, self.is_error))
+
+
+def estimate_tokens(encoded: bytes) -> int:
+    """Tokens of short texts that the harness writes itself: four bytes each, at least 1."""
+    return max(1, len(encoded) // 4)
+
+
+def encode_json(value: Any) -> bytes:
+    """JSON bytes of a plain value; what is not valid Unicode is replaced, never raised.
+
+    Tools read file names and process output, in which lone surrogates occur.
+    """
+    try:
+        return orjson.dumps(value)
+    except TypeError:
+        return orjson.dumps(_well_formed(value))
+
+
+def _well_formed(value: Any) -> Any:
+    match value:
+        case str():
+            return value.encode("utf-8", "replace").decode("utf-8")
+        case dict():
+            return {_well_formed(key): _well_formed(item) for key, item in value.items()}
+        case list() | tuple():
+            return [_well_formed(item) for item in value]
+        case _:
+            return value

@@ -1,0 +1,308 @@
+"""The seams of the program on one screen: what the rooms expect of one another.
+
+The port of the runtimes, which only the entry points use, is `actors/runtime.py`.
+"""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, Protocol, TypeVar
+
+from harness_actors.events import Event, RunEvent
+from harness_actors.messages import Message, ToolCall, encode_json
+from harness_actors.records import Entry, ProcessMark, RunHeading, RunSpec, StoredRun
+from harness_actors.results import Usage
+from harness_actors.signals import Outcome, Signal
+from harness_actors.state import StateKey
+
+T = TypeVar("T")
+
+Effect = Literal["read_only", "local_write", "network", "destructive"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolSpec:
+    """What the model and the harness know of a tool.
+
+    Attributes:
+        name: Unique in an agent; letters, digits, ``_`` and ``-``.
+        description: For the model.
+        parameters: JSON schema of the arguments, an object.
+        effect: What a call may change. `read_only` implies `idempotent`.
+        idempotent: A call may run twice with the same outcome; only such calls are
+            run again after a crash. Whatever is not declared is not idempotent.
+        resource_keys: Templates of what a call touches, such as ``"crm:{customer_id}"``.
+        timeout_s: Longest time of one call, in seconds; None leaves it to the tool.
+    """
+
+    name: str
+    description: str
+    parameters: Mapping[str, Any]
+    effect: Effect = "local_write"
+    idempotent: bool = False
+    resource_keys: tuple[str, ...] = ()
+    timeout_s: float | None = None
+
+    def as_wire(self) -> dict[str, Any]:
+        """The tool in the Chat Completions format."""
+        return {
+            "type": "function",
+            "function": {
+                "name": self.name,
+                "description": self.description,
+                "parameters": self.parameters,
+            },
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolContext:
+    """What a tool is told of the call that it serves.
+
+    Attributes:
+        run_id: The run.
+        call_id: The call, unique within its assistant message.
+        workspace: The folder that the run works in; None where it has none.
+        in_thread: Runs a blocking function in the pool for such tools.
+        environment: Variables that processes of this call must carry.
+    """
+
+    run_id: str
+    call_id: str
+    workspace: Path | None
+    in_thread: Callable[..., Awaitable[Any]]
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+
+class Tool(Protocol):
+    """Something a model can call."""
+
+    @property
+    def spec(self) -> ToolSpec: ...
+
+    async def run(self, arguments: str, context: ToolContext) -> str:
+        """Do one call.
+
+        Args:
+            arguments: What the model wrote; checked here against the schema.
+            context: The call that is served.
+
+        Returns:
+            The result for the model.
+
+        Raises:
+            ToolError: The call failed in a way the model can act on. Any other
+                exception is answered to the model with its type and text.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ToolSet:
+    """The tools of one agent, their wire format encoded once.
+
+    Attributes:
+        specs: The tools.
+        encoded: JSON array of the tools in the Chat Completions format.
+    """
+
+    specs: tuple[ToolSpec, ...]
+    encoded: bytes
+
+    @classmethod
+    def of(cls, specs: Iterable[ToolSpec]) -> "ToolSet":
+        ordered = tuple(specs)
+        return cls(ordered, encode_json([spec.as_wire() for spec in ordered]))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelRequest:
+    """One question to a model.
+
+    Attributes:
+        messages: The conversation, the system prompt first; joined on the wire from
+            their encoded bytes.
+        tools: What the model may call.
+    """
+
+    messages: Sequence[Message]
+    tools: ToolSet
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelResponse:
+    """One answer of a model.
+
+    Attributes:
+        text: What it says; None where it only calls tools.
+        tool_calls: What it asks for, with ids as the provider gave them.
+        finish_reason: As the provider says it, such as ``"stop"`` or ``"length"``.
+        usage: Of this call alone: `model_calls` is 1, `tool_calls` and `working_s` are 0.
+        waited_s: Seconds spent waiting for the provider to accept a retry.
+    """
+
+    text: str | None
+    tool_calls: tuple[ToolCall, ...] = ()
+    finish_reason: str = "stop"
+    usage: Usage = field(default_factory=lambda: Usage(model_calls=1))
+    waited_s: float = 0.0
+
+
+class Model(Protocol):
+    """Whatever answers a conversation. It is pickled with its agent, without its secrets."""
+
+    @property
+    def name(self) -> str: ...
+
+    async def complete(self, request: ModelRequest) -> ModelResponse:
+        """Answer one request.
+
+        Raises:
+            ModelError: The subclass says what to do next. Retries have been made.
+        """
+        ...
+
+    def stream(self, request: ModelRequest) -> AsyncIterator[str | ModelResponse]:
+        """The same, with the text in pieces; the whole response comes last."""
+        ...
+
+
+class TokenCounter(Protocol):
+    """Counts the tokens of a text, each message once."""
+
+    async def count(self, text: str) -> int: ...
+
+
+class Agent(Protocol):
+    """A model with instructions and tools. Never changed by the harness."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def model(self) -> Model: ...
+    @property
+    def instructions(self) -> str: ...
+    @property
+    def tools(self) -> Sequence[Tool]: ...
+
+
+class RunContext(Protocol):
+    """What an executor sees of a run, and through which it changes it.
+
+    What is written is collected and committed with the executor's answer, or earlier
+    by `flush`.
+    """
+
+    @property
+    def spec(self) -> RunSpec: ...
+    @property
+    def agent(self) -> Agent: ...
+    @property
+    def log(self) -> Sequence[Message]:
+        """The conversation, what this executor added included. For readers of the log."""
+        ...
+
+    @property
+    def parking(self) -> bool:
+        """The user asked the run to stop at the next round."""
+        ...
+
+    @property
+    def started_at(self) -> float:
+        """When the run was first started, in seconds since the epoch."""
+        ...
+
+    def get(self, key: StateKey[T]) -> T:
+        """The value of an entry that the executor declares in `reads` or has written."""
+        ...
+
+    def set(self, key: StateKey[T], value: T) -> None: ...
+    def append(self, key: StateKey[Any], item: Any) -> None: ...
+    def increment(self, key: StateKey[T], amount: T) -> None: ...
+    def add_message(self, message: Message) -> None: ...
+    def emit(self, event: Event) -> None: ...
+
+    def flush(self) -> Awaitable[None]:
+        """Send what was written so far.
+
+        Returns:
+            Something to await until it is on disk. Not awaiting it is allowed.
+        """
+        ...
+
+
+class Executor(Protocol):
+    """One step of the workflow. One instance serves many runs at once.
+
+    Attributes:
+        name: Its name in the workflow.
+        reads: The entries that it is sent with each signal.
+        reads_log: Whether it needs the conversation; it is then sent what is new in it.
+    """
+
+    name: str
+    reads: tuple[StateKey[Any], ...]
+    reads_log: bool
+
+    async def handle(self, signal: Signal, context: RunContext) -> Outcome:
+        """Serve one signal of one run.
+
+        Raises:
+            Exception: Ends the run as `failed(agent_error)`.
+        """
+        ...
+
+
+class Journal(Protocol):
+    """Where runs survive. All calls block; one thread makes them.
+
+    Raises, from every call:
+        StoreError: The file cannot be read or written; names file and cause.
+    """
+
+    def begin_term(self) -> int:
+        """Begin the next term; commits of earlier ones are refused from here on."""
+        ...
+
+    def commit(self, term: int, entries: Sequence[Entry]) -> list[int]:
+        """Write entries in one transaction.
+
+        Returns:
+            The journal position of each entry, growing; on disk when this returns.
+
+        Raises:
+            StaleTermError: `term` is not the newest.
+        """
+        ...
+
+    def load_run(self, run_id: str) -> StoredRun | None: ...
+    def load_unfinished(self, command: str) -> list[StoredRun]: ...
+    def load_conversation(self, conversation_id: str) -> list[Message]: ...
+    def load_code(self, code: str) -> bytes | None: ...
+    def load_processes(self) -> list[ProcessMark]:
+        """The processes of all earlier terms that were marked and not forgotten."""
+        ...
+
+    def load_events(
+        self, after: int, *, run_id: str | None = None, limit: int = 1000
+    ) -> list[RunEvent]:
+        """Events behind a position, oldest first; those of one change are never split."""
+        ...
+
+    def headings(self) -> list[RunHeading]: ...
+    def position(self) -> int:
+        """The newest position; 0 in an empty journal."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class Clock(Protocol):
+    """Time, so that tests and the simulation can move it."""
+
+    def now(self) -> float:
+        """Seconds since the epoch."""
+        ...
+
+    def monotonic(self) -> float: ...
+    async def sleep(self, seconds: float) -> None: ...

@@ -1,0 +1,166 @@
+"""What a journal keeps: runs, their changes, their code, and the processes that serve them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from harness_actors.config import HarnessConfig
+from harness_actors.messages import Message
+from harness_actors.results import HarnessResult
+from harness_actors.signals import Signal
+from harness_actors.state import SharedState, StateDelta
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkspaceSpec:
+    """Where a run works.
+
+    Attributes:
+        path: The folder that the run's tools see; made before the first turn.
+        source: A folder that it begins as a copy of; None begins empty.
+    """
+
+    path: str
+    source: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunSpec:
+    """All that is needed to run a task, and to go on with it in another process.
+
+    Attributes:
+        run_id: Unique name of the run.
+        conversation_id: The conversation whose log it continues; its own where it is new.
+        task: The messages that begin it.
+        code: Hash of the blob with its agent and custom executors.
+        config: Its settings.
+        edges: The workflow: pairs of executor names; the first of a name is its default.
+        custom: Names of the executors that are in the blob.
+        keys: Names of the secrets that its model needs.
+        workspace: Where its tools work; None for none.
+        metadata: Plain values of whoever submitted it, such as a batch's task id.
+    """
+
+    run_id: str
+    conversation_id: str
+    task: tuple[Message, ...]
+    code: str
+    config: HarnessConfig
+    edges: tuple[tuple[str, str], ...]
+    custom: tuple[str, ...] = ()
+    keys: tuple[str, ...] = ()
+    workspace: WorkspaceSpec | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hop:
+    """A signal on its way: which executor is to get what next."""
+
+    to: str
+    signal: Signal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CodeStored:
+    """A blob of code, known by its hash; storing it again changes nothing."""
+
+    code: str
+    blob: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunAdded:
+    """A new run, or with `again` an unfinished one that another command takes up."""
+
+    spec: RunSpec
+    command: str
+    """The command that works on the run; a later one must take it up to continue it."""
+    at: float
+    again: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunChanged:
+    """One committed change of a run.
+
+    Attributes:
+        run_id: The run.
+        version: Version of its state after the change.
+        delta: What changed.
+        hop: Where the run goes on; None where that did not change.
+        losses: Deaths of executors since its last progress.
+        end: How it ended, without the transcript; None while it goes on.
+        at: Seconds since the epoch.
+    """
+
+    run_id: str
+    version: int
+    delta: StateDelta
+    hop: Hop | None
+    losses: int
+    end: HarnessResult | None
+    at: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SnapshotTaken:
+    """The entries of a run's state at a version, so that loading need not add them up."""
+
+    run_id: str
+    version: int
+    values: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessMark:
+    """A process that serves the runs of a journal.
+
+    Attributes:
+        role: Which actor it is.
+        node: The machine: its boot id. A pid means nothing on another one.
+        pid: Process id there.
+        started: Start time of the process in clock ticks since boot, which tells it
+            from a later one with the same pid.
+    """
+
+    role: str
+    node: str
+    pid: int
+    started: int
+
+
+Entry = CodeStored | RunAdded | RunChanged | SnapshotTaken | ProcessMark
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredRun:
+    """A run as the journal knows it.
+
+    Attributes:
+        spec: What was asked for.
+        command: The command that worked on it last.
+        added_at: When it was first submitted, in seconds since the epoch.
+        state: Its state, the conversation's log included.
+        hop: Where it goes on; None before its first change.
+        losses: Deaths of executors since its last progress.
+        end: How it ended; None while it is unfinished.
+    """
+
+    spec: RunSpec
+    command: str
+    added_at: float
+    state: SharedState
+    hop: Hop | None
+    losses: int
+    end: HarnessResult | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunHeading:
+    """What a list of runs shows of one: read without its state."""
+
+    run_id: str
+    added_at: float
+    metadata: Mapping[str, Any]
+    end: HarnessResult | None

@@ -1,0 +1,135 @@
+"""How a run ended, and what it used."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, Literal
+
+from harness_actors.events import RunEvent
+
+Status = Literal["done", "stalled", "failed", "limit", "awaiting_input", "cancelled"]
+
+LimitKind = Literal[
+    "max_turns",
+    "model_calls",
+    "tool_calls",
+    "time",
+    "working_time",
+    "tokens",
+    "cost",
+    "budget",
+    "context",
+]
+
+REASONS: Mapping[Status, tuple[str, ...]] = {
+    "done": ("completed", "answered", "unverified"),
+    "stalled": ("repetition", "blocked", "no_completion"),
+    "failed": ("model_error", "agent_error", "executor_lost", "node_lost", "store_error"),
+    "limit": (
+        "max_turns",
+        "model_calls",
+        "tool_calls",
+        "time",
+        "working_time",
+        "tokens",
+        "cost",
+        "budget",
+        "context",
+    ),
+    "awaiting_input": ("question", "approval"),
+    "cancelled": ("user", "parent"),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reason:
+    """Why a run ended. `kind` is one of `REASONS[status]`."""
+
+    kind: str
+    message: str = ""
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Usage:
+    """What a run used. All fields are sums over the run, its resumes included."""
+
+    model_calls: int = 0
+    tool_calls: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cached_tokens: int = 0
+    """The part of `input_tokens` that the provider read from its cache."""
+    cost_usd: float = 0.0
+    working_s: float = 0.0
+    """Seconds that somebody worked on the run, waits on rate limits left out."""
+
+    @property
+    def tokens(self) -> int:
+        return self.input_tokens + self.output_tokens
+
+    def __add__(self, other: "Usage") -> "Usage":
+        mine, theirs = asdict(self), asdict(other)
+        return Usage(**{name: mine[name] + theirs[name] for name in mine})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deliverable:
+    """Something the run was to produce."""
+
+    item_id: str
+    title: str
+    content: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HarnessResult:
+    """How a run ended.
+
+    Attributes:
+        run_id: The run.
+        status: `done` is success; the others say in one word what else.
+        reason: Why, in words for programs (`kind`) and for people (`message`).
+        turn_count: Turns that were started.
+        output_text: The summary given with `work_complete`, or else the last answer.
+        completion_verified: The run ended by the rule that it was to end by; False
+            where the harness gave up asking.
+        usage: What it used.
+        deliverables: What it produced; empty until work items are built.
+        transcript: Its events, oldest first; empty in a batch, where they stay in the
+            journal.
+        wall_s: Seconds from its first start to its end.
+    """
+
+    run_id: str
+    status: Status
+    reason: Reason
+    turn_count: int = 0
+    output_text: str = ""
+    completion_verified: bool = False
+    usage: Usage = field(default_factory=Usage)
+    deliverables: tuple[Deliverable, ...] = ()
+    transcript: tuple[RunEvent, ...] = ()
+    wall_s: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.reason.kind not in REASONS[self.status]:
+            raise ValueError(f"{self.reason.kind!r} is no reason for {self.status!r}")
+
+    def with_transcript(self, events: tuple[RunEvent, ...]) -> "HarnessResult":
+        return replace(self, transcript=events)
+
+
+def encode_result(result: HarnessResult) -> dict[str, Any]:
+    """The result as plain values, without its transcript; `decode_result` reads it."""
+    plain = asdict(replace(result, transcript=()))
+    del plain["transcript"]
+    return plain
+
+
+def decode_result(plain: Mapping[str, Any]) -> HarnessResult:
+    """What `encode_result` wrote."""
+    given = dict(plain)
+    given["reason"] = Reason(**given["reason"])
+    given["usage"] = Usage(**given["usage"])
+    given["deliverables"] = tuple(Deliverable(**item) for item in given["deliverables"])
+    return HarnessResult(**given)

@@ -1,0 +1,99 @@
+"""What one executor tells the next: the messages that travel along the workflow's edges."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+from harness_actors.results import LimitKind, Reason, Status
+
+TurnEnding = Literal["completed", "text", "rounds", "limit", "error"]
+"""How a turn ended: `work_complete` succeeded; the model answered without a call;
+`max_rounds_per_turn` was reached; a bound of the run was; an error no retry can help."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RepairTrigger:
+    """Begin the next cycle. Of a run that starts, goes on, or is taken up again."""
+
+    resumed: bool = False
+    """The run was interrupted: a process died, or its command was stopped."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RepairComplete:
+    repairs_made: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactionComplete:
+    repairs_made: int = 0
+    tokens: int = 0
+    """Tokens of the next request, as far as they are known."""
+    plan_updated: bool = False
+    tokens_freed: int = 0
+    compaction_needed: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnComplete:
+    """What a turn came to: all that the stop decision judges by."""
+
+    ending: TurnEnding
+    text: str = ""
+    """The summary given with `work_complete`, or the model's last text."""
+    progressed: bool = False
+    """A tool other than `work_complete` succeeded in this turn."""
+    limit: LimitKind | None = None
+    """Of a turn that ended by `limit`: which bound."""
+    error: Mapping[str, Any] | None = None
+    """Of a turn that ended by `error`: kind of reason, type and message."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CustomSignal:
+    """A message of a user's own executor; `data` holds plain JSON values."""
+
+    name: str
+    data: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parked:
+    """The run was asked to stop between two rounds and did; it can be taken up again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunEnd:
+    """The run is over."""
+
+    status: Status
+    reason: Reason
+    output_text: str = ""
+    completion_verified: bool = False
+
+
+Signal = RepairTrigger | RepairComplete | CompactionComplete | TurnComplete | CustomSignal
+"""What travels along an edge."""
+
+Outcome = Signal | Parked | RunEnd
+"""What an executor may answer."""
+
+_SIGNALS: dict[str, type[Signal]] = {
+    kind.__name__: kind
+    for kind in (RepairTrigger, RepairComplete, CompactionComplete, TurnComplete, CustomSignal)
+}
+
+
+def encode_signal(signal: Signal) -> dict[str, Any]:
+    """The signal as plain values; `decode_signal` reads them back."""
+    return {"kind": type(signal).__name__, **asdict(signal)}
+
+
+def decode_signal(plain: Mapping[str, Any]) -> Signal:
+    """What `encode_signal` wrote.
+
+    Raises:
+        KeyError: The kind of signal is unknown.
+    """
+    given = {name: value for name, value in plain.items() if name != "kind"}
+    return _SIGNALS[plain["kind"]](**given)

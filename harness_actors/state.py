@@ -1,0 +1,175 @@
+"""The state of a run: named entries, and the changes that executors make to them.
+
+Values in a `SharedState` are plain JSON values; a `StateKey` gives an entry its type
+at the executor that reads or writes it. So the coordinator can own the state of any
+workflow, and the journal can be read, without the code of either.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
+
+from harness_actors.conversation import Conversation
+from harness_actors.errors import WorkflowError
+from harness_actors.events import Event
+from harness_actors.messages import Message
+from harness_actors.results import Usage
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
+
+T = TypeVar("T")
+
+Change = Literal["set", "append", "increment"]
+
+
+@dataclass(frozen=True, slots=True)
+class StateKey(Generic[T]):
+    """Names an entry of the state, its type, its owner and how it changes.
+
+    Attributes:
+        name: Dotted name, unique in a workflow; ours begin with ``harness.``.
+        type: The type of the value; of one item where `change` is ``"append"``.
+        owner: Name of the executor that may `set` it; anyone may `append` or `increment`.
+        change: The one way in which it changes. `increment` adds numbers, and mappings
+            or dataclasses of numbers field by field.
+        default: The plain value of a run that has not written it yet.
+    """
+
+    name: str
+    type: Any
+    owner: str
+    change: Change = "set"
+    default: Any = None
+
+    def encode(self, value: T) -> Any:
+        """The plain JSON value of `value`."""
+        return _adapter(self.type).dump_python(value, mode="json")
+
+    def decode(self, plain: Any) -> T:
+        """The value of a plain JSON value, checked against the type."""
+        if plain is None:
+            return None  # type: ignore[return-value]
+        if self.change == "append":
+            item = _adapter(self.type)
+            return tuple(item.validate_python(entry) for entry in plain)  # type: ignore[return-value]
+        return _adapter(self.type).validate_python(plain)  # type: ignore[no-any-return]
+
+
+@cache
+def _adapter(kind: Any) -> "TypeAdapter[Any]":
+    # Only executors need it: importing the package must not cost pydantic.
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(kind)
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """One change to one entry, as a plain value."""
+
+    key: str
+    change: Change
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class StateDelta:
+    """What an executor changed: entries, messages for the log, and events.
+
+    Deltas of one run are applied in the order in which they were made.
+    """
+
+    writes: tuple[Write, ...] = ()
+    messages: tuple[Message, ...] = ()
+    events: tuple[Event, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.writes or self.messages or self.events)
+
+
+@dataclass(slots=True)
+class SharedState:
+    """The state of one run, owned by the coordinator that serves it.
+
+    Attributes:
+        values: Plain JSON values by key name.
+        log: The conversation; a run that continues one begins with its messages.
+        version: How many deltas were applied.
+    """
+
+    values: dict[str, Any] = field(default_factory=dict)
+    log: Conversation = field(default_factory=Conversation)
+    version: int = 0
+
+    def apply(self, delta: StateDelta) -> None:
+        """Apply one delta; the version grows by 1.
+
+        Raises:
+            WorkflowError: An entry is changed in a way that its value does not allow.
+        """
+        for write in delta.writes:
+            self.values[write.key] = _changed(self.values.get(write.key), write)
+        self.log.extend(delta.messages)
+        self.version += 1
+
+
+def _changed(old: Any, write: Write) -> Any:
+    match write.change:
+        case "set":
+            return write.value
+        case "append":
+            return [*(old or ()), write.value]
+        case "increment":
+            return _sum(old, write)
+
+
+def _sum(old: Any, write: Write) -> Any:
+    new = write.value
+    if old is None:
+        return new
+    if isinstance(old, Mapping) and isinstance(new, Mapping):
+        return {name: old.get(name, 0) + new.get(name, 0) for name in {**old, **new}}
+    if isinstance(old, int | float) and isinstance(new, int | float):
+        return old + new
+    raise WorkflowError(write.key, f"cannot add {new!r} to {old!r}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenCall:
+    """A tool call of the log that has no result yet."""
+
+    call_id: str
+    tool_name: str
+    idempotent: bool
+    turn: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnProgress:
+    """Where the turn in progress stands; what a turn needs to go on after a pause."""
+
+    rounds: int = 0
+    progressed: bool = False
+
+
+REPAIR = "repair"
+COMPACTION = "compaction"
+AGENT_TURN = "agent_turn"
+STOP_DECISION = "stop_decision"
+
+TURN_COUNT: StateKey[int] = StateKey("harness.turn_count", int, AGENT_TURN, "increment", 0)
+TURN: StateKey[TurnProgress | None] = StateKey("harness.turn", TurnProgress | None, AGENT_TURN)
+"""The turn in progress; None between turns."""
+OPEN_CALLS: StateKey[tuple[OpenCall, ...]] = StateKey(
+    "harness.open_calls", tuple[OpenCall, ...], AGENT_TURN, "set", []
+)
+"""Calls whose start was committed and whose result was not."""
+USAGE: StateKey[Usage] = StateKey("harness.usage", Usage, AGENT_TURN, "increment", {})
+REQUEST_TOKENS: StateKey[int] = StateKey("harness.request_tokens", int, AGENT_TURN, "set", 0)
+"""Tokens of the newest request and its answer, as the provider counted them."""
+NUDGES: StateKey[int] = StateKey("harness.nudges", int, STOP_DECISION, "set", 0)
+"""Nudges since the last progress."""
+REPAIRS: StateKey[int] = StateKey("harness.repairs", int, REPAIR, "increment", 0)
+STARTED: StateKey[bool] = StateKey("harness.started", bool, REPAIR, "set", False)
