@@ -38,7 +38,7 @@ _HOMES = {
     "tool": "tools",
 }
 
-__all__ = sorted(_HOMES)  # noqa: PLE0605
+__all__ = sorted(_HOMES)
 
 
 def __getattr__(name: str) -> Any:

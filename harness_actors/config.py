@@ -101,8 +101,12 @@ class HarnessConfig:
         _check_choice("stop_policy", self.stop_policy, ("interactive", "strict_automation"))
         _check_type("limits", self.limits, Limits, "Limits(...)")
         if self.continuation is not None:
-            _check_type("continuation", self.continuation, ContinuationConfig, "None or "
-                        "ContinuationConfig(...)")
+            _check_type(
+                "continuation",
+                self.continuation,
+                ContinuationConfig,
+                "None or ContinuationConfig(...)",
+            )
         for name in NOT_BUILT:
             if getattr(self, name) is not None:
                 raise ConfigError(name, "this part of the harness is not built yet; leave it out")

@@ -16,6 +16,7 @@ HarnessError
 ├── CellError                the actors of a cell could not be started
 ├── ActorLostError           a process of the cell died
 ├── RunNotFoundError         no journal here knows this run
+├── RunParkedError           a run was put aside before it ended
 ├── ConversationBusyError    one harness was asked for two runs at once
 └── WorkflowError            a workflow graph that cannot run
 """
@@ -232,6 +233,21 @@ class RunNotFoundError(HarnessError):
 
     def __str__(self) -> str:
         return f"no run {self.run_id!r} in {self.looked_in}"
+
+
+class RunParkedError(HarnessError):
+    """A run was put aside before it ended, so there is no result yet.
+
+    Attributes:
+        run_id: The run; `AgentHarness.resume` takes it up.
+    """
+
+    def __init__(self, run_id: str) -> None:
+        super().__init__(run_id)
+        self.run_id = run_id
+
+    def __str__(self) -> str:
+        return f"run {self.run_id!r} was parked before it ended; resume({self.run_id!r}) goes on"
 
 
 class ConversationBusyError(HarnessError):

@@ -209,9 +209,7 @@ def message_events(messages: Iterable[Message]) -> list[Event]:
             names = tuple(call.name for call in calls)
             events.append(AgentResponse(text=_preview(message.text), tool_names=names))
             events.extend(
-                ToolCalled(
-                    call_id=call.id, tool_name=call.name, arguments=_preview(call.arguments)
-                )
+                ToolCalled(call_id=call.id, tool_name=call.name, arguments=_preview(call.arguments))
                 for call in calls
             )
         elif message.role == "tool":

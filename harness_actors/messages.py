@@ -77,9 +77,7 @@ class Message:
         return cls._encode(body, tokens)
 
     @classmethod
-    def _encode(
-        cls, body: dict[str, Any], tokens: int | None, is_error: bool = False
-    ) -> "Message":
+    def _encode(cls, body: dict[str, Any], tokens: int | None, is_error: bool = False) -> "Message":
         encoded = encode_json(body)
         if tokens is None:
             tokens = estimate_tokens(encoded)

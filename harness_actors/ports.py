@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Protocol, TypeVar
 
+from harness_actors.conversation import Conversation
 from harness_actors.events import Event, RunEvent
 from harness_actors.messages import Message, ToolCall, encode_json
 from harness_actors.records import Entry, ProcessMark, RunHeading, RunSpec, StoredRun
@@ -198,8 +199,12 @@ class RunContext(Protocol):
     @property
     def agent(self) -> Agent: ...
     @property
-    def log(self) -> Sequence[Message]:
-        """The conversation, what this executor added included. For readers of the log."""
+    def log(self) -> Conversation:
+        """The conversation, what this executor added included.
+
+        Raises:
+            WorkflowError: The executor does not declare `reads_log`.
+        """
         ...
 
     @property
@@ -213,7 +218,11 @@ class RunContext(Protocol):
         ...
 
     def get(self, key: StateKey[T]) -> T:
-        """The value of an entry that the executor declares in `reads` or has written."""
+        """The value of an entry that the executor declares in `reads` or has set.
+
+        Raises:
+            WorkflowError: It did neither.
+        """
         ...
 
     def set(self, key: StateKey[T], value: T) -> None: ...
@@ -227,6 +236,14 @@ class RunContext(Protocol):
 
         Returns:
             Something to await until it is on disk. Not awaiting it is allowed.
+        """
+        ...
+
+    def tools_started(self) -> None:
+        """Tell that tools begin to run which no committed entry announces.
+
+        It is not committed, and over with the next flush or answer: should the process
+        die before, the run is suspected of having killed it.
         """
         ...
 
@@ -281,6 +298,10 @@ class Journal(Protocol):
     def load_code(self, code: str) -> bytes | None: ...
     def load_processes(self) -> list[ProcessMark]:
         """The processes of all earlier terms that were marked and not forgotten."""
+        ...
+
+    def forget_processes(self, term: int) -> None:
+        """Drop the marks of the terms before `term`: their processes are gone."""
         ...
 
     def load_events(

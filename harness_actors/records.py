@@ -161,6 +161,7 @@ class RunHeading:
     """What a list of runs shows of one: read without its state."""
 
     run_id: str
+    conversation_id: str
     added_at: float
     metadata: Mapping[str, Any]
     end: HarnessResult | None

@@ -35,6 +35,8 @@ class StateKey(Generic[T]):
         change: The one way in which it changes. `increment` adds numbers, and mappings
             or dataclasses of numbers field by field.
         default: The plain value of a run that has not written it yet.
+        also_set_by: Other executors that may `set` it. A run is with one executor at a
+            time, so they never write at once.
     """
 
     name: str
@@ -42,6 +44,11 @@ class StateKey(Generic[T]):
     owner: str
     change: Change = "set"
     default: Any = None
+    also_set_by: tuple[str, ...] = ()
+
+    def may_be_set_by(self, executor: str) -> bool:
+        """Whether the executor of this name is an owner."""
+        return executor == self.owner or executor in self.also_set_by
 
     def encode(self, value: T) -> Any:
         """The plain JSON value of `value`."""
@@ -163,12 +170,15 @@ TURN_COUNT: StateKey[int] = StateKey("harness.turn_count", int, AGENT_TURN, "inc
 TURN: StateKey[TurnProgress | None] = StateKey("harness.turn", TurnProgress | None, AGENT_TURN)
 """The turn in progress; None between turns."""
 OPEN_CALLS: StateKey[tuple[OpenCall, ...]] = StateKey(
-    "harness.open_calls", tuple[OpenCall, ...], AGENT_TURN, "set", []
+    "harness.open_calls", tuple[OpenCall, ...], AGENT_TURN, "set", [], (REPAIR,)
 )
-"""Calls whose start was committed and whose result was not."""
+"""Calls whose start was committed and whose result was not. Repair takes out those that it
+closes; what it leaves is idempotent and is run again."""
 USAGE: StateKey[Usage] = StateKey("harness.usage", Usage, AGENT_TURN, "increment", {})
-REQUEST_TOKENS: StateKey[int] = StateKey("harness.request_tokens", int, AGENT_TURN, "set", 0)
-"""Tokens of the newest request and its answer, as the provider counted them."""
+REQUEST_TOKENS: StateKey[int] = StateKey("harness.request_tokens", int, AGENT_TURN, "increment", 0)
+"""Tokens of the next request: the newest request and its answer as the provider counted
+them, and what was added to the log since. Whoever adds a message adds its tokens here, so
+that pressure is measured without the log."""
 NUDGES: StateKey[int] = StateKey("harness.nudges", int, STOP_DECISION, "set", 0)
 """Nudges since the last progress."""
 REPAIRS: StateKey[int] = StateKey("harness.repairs", int, REPAIR, "increment", 0)

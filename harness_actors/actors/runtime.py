@@ -63,8 +63,14 @@ class Runtime(Protocol):
         """
         ...
 
-    async def happened(self, cursor: int) -> Happened:
-        """What is on disk behind the cursor; returns when there is something."""
+    async def happened(self, cursor: int, *, messages: bool = False) -> Happened:
+        """What is on disk behind the cursor; returns when there is something.
+
+        Args:
+            cursor: From the call before, or from `position`.
+            messages: Include the events that the messages of the log imply, and return
+                at once. Without it, news that end no run gather for a tenth of a second.
+        """
         ...
 
     async def stop(self, run_ids: Sequence[str], mode: StopMode) -> None:

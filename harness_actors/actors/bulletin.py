@@ -1,0 +1,115 @@
+"""What was committed lately, for those who follow runs by a cursor."""
+
+import asyncio
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from harness_actors.events import Event, RunEvent, RunParked, message_events
+from harness_actors.records import Entry, RunChanged
+from harness_actors.results import HarnessResult
+
+KEPT_CHANGES = 2_000
+GATHER_S = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """A committed change with its journal position."""
+
+    position: int
+    change: RunChanged
+
+
+class Bulletin:
+    """The newest committed changes, and a way to wait for more.
+
+    Attributes:
+        position: The newest journal position that is on disk.
+    """
+
+    def __init__(self, position: int) -> None:
+        self.position = position
+        self._since = position
+        self._notices: deque[Notice] = deque()
+        self._news = asyncio.Event()
+        self._urgent = asyncio.Event()
+
+    def publish(self, entries: Sequence[Entry], positions: Sequence[int]) -> None:
+        """Entries are on disk at these positions."""
+        for entry, position in zip(entries, positions, strict=True):
+            self.position = max(self.position, position)
+            if isinstance(entry, RunChanged):
+                self._notices.append(Notice(position, entry))
+                if entry.end is not None or _parked(entry):
+                    self._urgent.set()
+        while len(self._notices) > KEPT_CHANGES:
+            self._since = self._notices.popleft().position
+        self._news.set()
+
+    def wake(self) -> None:
+        """Let everybody who waits look again."""
+        self._news.set()
+        self._urgent.set()
+
+    async def news(self, cursor: int, *, at_once: bool) -> None:
+        """Return when there is something behind the cursor, or after `wake`.
+
+        Endings are told at once; other news wait a little for company, so that a
+        follower of a thousand runs is not called for each round, unless `at_once`.
+        """
+        if self.position > cursor and (at_once or self._urgent.is_set()):
+            self._rearm()
+            return
+        if self.position <= cursor:
+            self._rearm()
+            await self._news.wait()
+        if not at_once:
+            try:
+                async with asyncio.timeout(GATHER_S):
+                    await self._urgent.wait()
+            except TimeoutError:
+                pass  # nothing ended meanwhile: what has gathered goes
+        self._rearm()
+
+    def _rearm(self) -> None:
+        self._news.clear()
+        self._urgent.clear()
+
+    def behind(self, cursor: int) -> list[Notice] | None:
+        """The changes behind a cursor; None where they are no longer held in memory."""
+        if cursor < self._since:
+            return None
+        newest = []
+        for notice in reversed(self._notices):
+            if notice.position <= cursor:
+                break
+            newest.append(notice)
+        return newest[::-1]
+
+
+def events_of(notices: Sequence[Notice], *, messages: bool) -> tuple[RunEvent, ...]:
+    """The events of changes, oldest first; with `messages` those of their messages too."""
+    events = []
+    for notice in notices:
+        change = notice.change
+        found: list[Event] = message_events(change.delta.messages) if messages else []
+        found.extend(change.delta.events)
+        events.extend(
+            RunEvent(position=notice.position, run_id=change.run_id, at=change.at, event=event)
+            for event in found
+        )
+    return tuple(events)
+
+
+def results_of(notices: Sequence[Notice]) -> Mapping[str, HarnessResult]:
+    """How the runs ended that ended in these changes, by run id."""
+    return {
+        notice.change.run_id: notice.change.end
+        for notice in notices
+        if notice.change.end is not None
+    }
+
+
+def _parked(change: RunChanged) -> bool:
+    return any(isinstance(event, RunParked) for event in change.delta.events)

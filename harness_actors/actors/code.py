@@ -1,0 +1,115 @@
+"""Programs as content-addressed blobs: what runs in the actors is what the user has now."""
+
+import hashlib
+import io
+import pickle
+import sys
+import sysconfig
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import cloudpickle
+
+from harness_actors.coordination.graph import Workflow
+from harness_actors.errors import AgentCodeError
+
+
+def pack(workflow: Workflow) -> tuple[str, bytes]:
+    """Pickle a workflow with the code of the user's own modules.
+
+    Returns:
+        The hash of the blob, and the blob. Equal workflows may give different blobs.
+
+    Raises:
+        AgentCodeError: A part of it cannot be pickled; names the part.
+    """
+    with _own_modules_by_value():
+        try:
+            blob = cloudpickle.dumps(workflow)
+        except Exception as error:
+            raise _culprit(workflow, error) from error
+    return hashlib.sha256(blob).hexdigest(), blob
+
+
+def unpack(blob: bytes) -> Workflow:
+    """What `pack` was given.
+
+    Raises:
+        AgentCodeError: A module that the blob names cannot be imported here.
+    """
+    try:
+        workflow: Workflow = pickle.load(io.BytesIO(blob))
+    except Exception as error:
+        reason = f"{type(error).__name__}: {error}"
+        raise AgentCodeError("the stored agent", f"it cannot be read here: {reason}") from error
+    return workflow
+
+
+def _culprit(workflow: Workflow, error: Exception) -> AgentCodeError:
+    """Pickle the parts one by one to say which is at fault."""
+    agent = workflow.agent
+    parts: list[tuple[str, Any]] = [
+        *((f"tool {tool.spec.name!r}", tool) for tool in agent.tools),
+        ("the model", agent.model),
+        ("the instructions", agent.instructions),
+        *((f"executor {name!r}", executor) for name, executor in workflow.executors.items()),
+    ]
+    for name, part in parts:
+        try:
+            cloudpickle.dumps(part)
+        except Exception as fault:
+            return AgentCodeError(name, _first_line(fault))
+    return AgentCodeError("the agent", _first_line(error))
+
+
+def _first_line(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}".splitlines()[0][:300]
+
+
+@contextmanager
+def _own_modules_by_value() -> Iterator[None]:
+    """Pickle the code of modules that other processes would import stale, or not at all."""
+    registered = set(cloudpickle.list_registry_pickle_by_value())
+    added = [
+        module
+        for name, module in list(sys.modules.items())
+        if name not in registered and is_own_module(name, module)
+    ]
+    for module in added:
+        cloudpickle.register_pickle_by_value(module)
+    try:
+        yield
+    finally:
+        for module in added:
+            cloudpickle.unregister_pickle_by_value(module)
+
+
+def is_own_module(name: str, module: ModuleType) -> bool:
+    """Whether a module is the user's: not ours, not the standard library's, not installed.
+
+    An edited file of the user must not be yesterday's import in a process that is warm.
+    """
+    top = name.partition(".")[0]
+    file = getattr(module, "__file__", None)
+    if (
+        top in ("harness_actors", "__main__", "__mp_main__")
+        or top in sys.stdlib_module_names
+        or not isinstance(module, ModuleType)
+        or file is None
+        or not file.endswith(".py")
+        or sys.modules.get(name) is not module
+        or getattr(module, "__name__", None) != name
+    ):
+        return False
+    path = Path(file)
+    return not any(path.is_relative_to(folder) for folder in _installed_folders())
+
+
+def _installed_folders() -> set[Path]:
+    paths = sysconfig.get_paths()
+    folders = {Path(paths[kind]) for kind in ("purelib", "platlib", "stdlib", "platstdlib")}
+    folders |= {Path(entry) for entry in sys.path if entry.endswith(("site-packages",))}
+    return folders

@@ -1,0 +1,284 @@
+"""What runs inside a coordinator's actor: the state machine with its journal and its hosts."""
+
+import asyncio
+import logging
+import os
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from harness_actors.actors.bulletin import Bulletin, events_of, results_of
+from harness_actors.actors.mailbox import Parcel
+from harness_actors.actors.processes import end_processes
+from harness_actors.actors.runtime import Happened, StopMode
+from harness_actors.actors.seats import HostStarter, Seats
+from harness_actors.actors.writer import JournalWriter
+from harness_actors.coordination.active import ExecutorNeeds, Post, Step
+from harness_actors.coordination.coordinator import Coordinator
+from harness_actors.coordination.protocol import Deliver, Envelope, Slot
+from harness_actors.errors import ActorLostError, HarnessError, RunNotFoundError, StoreError
+from harness_actors.events import RunCompleted, RunEvent
+from harness_actors.messages import Message
+from harness_actors.ports import Clock, Journal
+from harness_actors.records import CodeStored, ProcessMark, RunHeading, RunSpec, StoredRun
+from harness_actors.results import HarnessResult
+from harness_actors.state import AGENT_TURN
+
+logger = logging.getLogger(__name__)
+
+EARLIER_TERMS_DEADLINE_S = 20.0
+EVENTS_PER_PAGE = 5_000
+
+
+class CoordinatorHost:
+    """Serves the runs of one command on one journal.
+
+    Args:
+        journal: Where the runs survive; opened, but of no term yet.
+        store: Its path, for messages to people.
+        command: The command that submits runs. After a restart its unfinished runs go
+            on by themselves; those of other commands wait to be taken up.
+        starter: Places executor hosts.
+        needs: What each of our executors is sent, by name.
+        agent_turns: Number of agent turn hosts.
+        clock: Dates what is committed.
+        process: The process that this is, if it may be killed as a leftover of an
+            earlier term; None in a process that belongs to the user.
+    """
+
+    def __init__(
+        self,
+        *,
+        journal: Journal,
+        store: str,
+        command: str,
+        starter: HostStarter,
+        needs: Mapping[str, ExecutorNeeds],
+        agent_turns: int,
+        clock: Clock,
+        process: ProcessMark | None = None,
+    ) -> None:
+        self._journal = journal
+        self._store = store
+        # Whoever served this journal before must be gone before anything goes on.
+        self._await_earlier_terms()
+        self.term = journal.begin_term()
+        journal.forget_processes(self.term)
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="journal")
+        self._coordinator = Coordinator(
+            term=self.term,
+            command=command,
+            needs=needs,
+            agent_turns=agent_turns,
+            clock=clock,
+        )
+        self._command = command
+        self._process = process
+        self._writer = JournalWriter(journal, self.term, self._thread, self._break)
+        self._bulletin = Bulletin(journal.position())
+        self._seats = Seats(starter, started=self._mark, lost=self._host_lost, failed=self._break)
+        self._slots = [
+            *(Slot(AGENT_TURN, index=index) for index in range(agent_turns)),
+            *(Slot(name) for name in needs if name != AGENT_TURN),
+        ]
+        self._blobs: dict[str, bytes] = {}
+        self._secrets: dict[str, str] = {}
+        self._broken: HarnessError | None = None
+        self._held: list[StoredRun] = []
+
+    def _await_earlier_terms(self) -> None:
+        left = end_processes(self._journal.load_processes(), timeout_s=EARLIER_TERMS_DEADLINE_S)
+        if left:
+            pids = ", ".join(str(mark.pid) for mark in left)
+            problem = f"processes of an earlier command do not end: {pids}; kill them by hand"
+            raise StoreError(self._store, problem)
+
+    async def start(self) -> None:
+        """Start the hosts, and go on with the runs that this command had begun."""
+        if self._process is not None:
+            self._mark(self._process)
+        for slot in self._slots:
+            self._seats.fill(slot)
+        for stored in self._journal.load_unfinished(self._command):
+            if all(self._key(name) is not None for name in stored.spec.keys):
+                self._perform(self._coordinator.adopt(stored))
+            else:
+                # Their keys come when the driver attaches again.
+                self._held.append(stored)
+
+    # ---- from the driver ------------------------------------------------------------
+
+    async def attach(self, secrets: Mapping[str, str]) -> None:
+        """A driver is there, with the keys that it was given."""
+        self._secrets.update(secrets)
+        held, self._held = self._held, []
+        for stored in held:
+            self._perform(self._coordinator.adopt(stored))
+
+    async def submit(
+        self, specs: Sequence[RunSpec], code: Mapping[str, bytes], secrets: Mapping[str, str]
+    ) -> None:
+        """See `Runtime.submit`."""
+        self._check()
+        self._secrets.update(secrets)
+        self._store_code(code)
+        for spec in specs:
+            if spec.run_id in self._coordinator.runs:
+                continue
+            if await self._read(self._journal.load_run, spec.run_id) is not None:
+                continue
+            log: list[Message] = []
+            if spec.conversation_id != spec.run_id:
+                log = await self._read(self._journal.load_conversation, spec.conversation_id)
+            self._perform(self._coordinator.submit(spec, log))
+
+    async def resume(self, run_ids: Sequence[str], secrets: Mapping[str, str]) -> None:
+        """See `Runtime.resume`."""
+        self._check()
+        self._secrets.update(secrets)
+        for run_id in run_ids:
+            stored = await self._read(self._journal.load_run, run_id)
+            if stored is None:
+                raise RunNotFoundError(run_id, self._store)
+            self._perform(self._coordinator.adopt(stored))
+
+    async def stop(self, run_ids: Sequence[str], mode: StopMode) -> None:
+        """See `Runtime.stop`."""
+        self._check()
+        for run_id in run_ids:
+            self._perform(self._coordinator.stop(run_id, mode))
+
+    async def happened(self, cursor: int, messages: bool) -> Happened:
+        """See `Runtime.happened`."""
+        while self._broken is None:
+            await self._bulletin.news(cursor, at_once=messages)
+            if self._broken is None and self._bulletin.position > cursor:
+                return await self._behind(cursor, messages)
+        raise self._broken
+
+    async def _behind(self, cursor: int, messages: bool) -> Happened:
+        notices = self._bulletin.behind(cursor)
+        if notices is not None:
+            events = events_of(notices, messages=messages)
+            newest = notices[-1].position if notices else self._bulletin.position
+            return Happened(cursor=max(newest, cursor), events=events, results=results_of(notices))
+        # Behind what is held in memory, as after a restart: ask the journal.
+        events = tuple(await self._read(self._journal.load_events, cursor))
+        results: dict[str, HarnessResult] = {}
+        for event in events:
+            if isinstance(event.event, RunCompleted):
+                stored = await self._read(self._journal.load_run, event.run_id)
+                if stored is not None and stored.end is not None:
+                    results[event.run_id] = stored.end
+        newest = events[-1].position if events else self._bulletin.position
+        return Happened(cursor=newest, events=events, results=results)
+
+    async def position(self) -> int:
+        return self._bulletin.position
+
+    async def headings(self) -> list[RunHeading]:
+        return await self._read(self._journal.headings)
+
+    async def events(self, run_id: str) -> tuple[RunEvent, ...]:
+        """All events of a run, oldest first."""
+        found: list[RunEvent] = []
+        while True:
+            after = found[-1].position if found else 0
+            page = await self._read(self._load_page, run_id, after)
+            if not page:
+                return tuple(found)
+            found.extend(page)
+
+    def _load_page(self, run_id: str, after: int) -> list[RunEvent]:
+        return self._journal.load_events(after, run_id=run_id, limit=EVENTS_PER_PAGE)
+
+    async def conversation(self, conversation_id: str) -> list[Message]:
+        return await self._read(self._journal.load_conversation, conversation_id)
+
+    async def close(self) -> None:
+        """Kill the hosts and close the journal; what is committed stays."""
+        self._seats.close()
+        await self._writer.settle()
+        if self._broken is None:
+            self._broken = ActorLostError("the coordinator", "its command has ended")
+        self._bulletin.wake()
+        await self._read(self._journal.close)
+        self._thread.shutdown(wait=False)
+
+    async def watch(self) -> None:
+        """Never returns: the call fails when the process of this actor dies."""
+        await asyncio.Event().wait()
+
+    # ---- from the hosts -------------------------------------------------------------
+
+    async def receive(self, slot: Slot, incarnation: int, batch: Sequence[Parcel]) -> None:
+        """Take what the host in a slot posted."""
+        if self._broken is not None or incarnation != self._seats.incarnation(slot):
+            return
+        for parcel in batch:
+            if isinstance(parcel, Envelope):
+                self._perform(self._coordinator.received(slot, parcel))
+
+    # ---- what follows ---------------------------------------------------------------
+
+    def _perform(self, step: Step) -> None:
+        def committed(positions: Sequence[int]) -> None:
+            self._bulletin.publish(step.entries, positions)
+            for post in step.posts:
+                self._send(post)
+
+        if step.entries or step.posts:
+            self._writer.write(step.entries, committed)
+
+    def _send(self, post: Post) -> None:
+        body = post.envelope.body
+        if isinstance(body, Deliver) and body.spec is not None:
+            self._teach(post.slot, body.spec)
+        self._seats.post(post.slot, post.envelope)
+
+    def _teach(self, slot: Slot, spec: RunSpec) -> None:
+        """Send the run's code ahead of it, to a host that needs it and has it not."""
+        if slot.executor != AGENT_TURN and not slot.code:
+            return
+        if self._seats.knows(slot, spec.code):
+            return
+        if spec.code not in self._blobs:
+            # Of a run taken up from the journal; rare, and once per code.
+            blob = self._thread.submit(self._journal.load_code, spec.code).result()
+            if blob is None:
+                logger.error("the journal has no code %s", spec.code)
+                return
+            self._blobs[spec.code] = blob
+        keys = {name: key for name in spec.keys if (key := self._key(name)) is not None}
+        self._seats.teach(slot, spec.code, self._blobs[spec.code], keys)
+
+    def _key(self, name: str) -> str | None:
+        return self._secrets.get(name) or os.environ.get(name)
+
+    def _store_code(self, code: Mapping[str, bytes]) -> None:
+        fresh = {name: blob for name, blob in code.items() if name not in self._blobs}
+        self._blobs.update(fresh)
+        entries = [CodeStored(code=name, blob=blob) for name, blob in fresh.items()]
+        self._perform(Step(entries=list(entries)))
+
+    def _mark(self, mark: ProcessMark) -> None:
+        self._perform(Step(entries=[mark]))
+
+    def _host_lost(self, slot: Slot) -> None:
+        self._perform(self._coordinator.host_lost(slot))
+
+    def _break(self, error: HarnessError) -> None:
+        """Nothing can go on: the cell stops, and says so to whoever asks."""
+        if self._broken is None:
+            logger.error("the cell stops: %s", error)
+            self._broken = error
+            self._seats.close()
+            self._bulletin.wake()
+
+    def _check(self) -> None:
+        if self._broken is not None:
+            raise self._broken
+
+    async def _read(self, call: Any, *arguments: Any) -> Any:
+        # Reads share the writer's thread: they see what was committed before them.
+        return await asyncio.get_running_loop().run_in_executor(self._thread, call, *arguments)

@@ -1,0 +1,169 @@
+"""The runtime without Ray: the same actors as plain objects in one process."""
+
+import asyncio
+import pickle
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from harness_actors.actors.clock import SystemClock
+from harness_actors.actors.coordinator_host import CoordinatorHost
+from harness_actors.actors.factory import executor_for, executor_needs
+from harness_actors.actors.hosts import ExecutorHost
+from harness_actors.actors.mailbox import Parcel
+from harness_actors.actors.processes import mark_of_this_process
+from harness_actors.actors.runtime import Happened, StopMode
+from harness_actors.coordination.protocol import Slot
+from harness_actors.errors import ActorLostError
+from harness_actors.events import RunEvent
+from harness_actors.messages import Message
+from harness_actors.ports import Clock
+from harness_actors.records import ProcessMark, RunHeading, RunSpec
+from harness_actors.stores import SqliteJournal
+
+
+class LocalCoordinatorPeer:
+    """How a host of the same process reaches the coordinator."""
+
+    def __init__(self, coordinator: CoordinatorHost, slot: Slot, incarnation: int, copies: bool):
+        self._coordinator = coordinator
+        self._slot = slot
+        self._incarnation = incarnation
+        self._copies = copies
+
+    async def receive(self, batch: Sequence[Parcel]) -> None:
+        if self._copies:
+            batch = pickle.loads(pickle.dumps(batch))
+        await self._coordinator.receive(self._slot, self._incarnation, batch)
+
+    async def hello(self) -> ProcessMark:
+        return mark_of_this_process("coordinator")
+
+    async def watch(self) -> None:
+        await asyncio.Event().wait()
+
+    def kill(self) -> None:
+        raise ActorLostError("the coordinator", "a host cannot kill it")
+
+
+class LocalHostPeer:
+    """How the coordinator reaches a host of the same process."""
+
+    def __init__(self, host: ExecutorHost, slot: Slot, copies: bool) -> None:
+        self.host = host
+        self._slot = slot
+        self._copies = copies
+        self._dead = asyncio.Event()
+
+    async def receive(self, batch: Sequence[Parcel]) -> None:
+        if self._dead.is_set():
+            raise ActorLostError(str(self._slot), "it was killed")
+        if self._copies:
+            batch = pickle.loads(pickle.dumps(batch))
+        await self.host.receive(batch)
+
+    async def hello(self) -> ProcessMark:
+        # Not this process's mark: what ends with the host is the host alone.
+        mark = mark_of_this_process(str(self._slot))
+        return ProcessMark(role=mark.role, node=mark.node, pid=mark.pid, started=-1)
+
+    async def watch(self) -> None:
+        await self._dead.wait()
+
+    def kill(self) -> None:
+        self._dead.set()
+        self.host.close()
+
+
+class LocalHostStarter:
+    """Makes executor hosts in this process.
+
+    Args:
+        clock: Their time.
+        copies: Send messages through pickle, as between processes, so that aliasing
+            hides nothing.
+    """
+
+    def __init__(self, clock: Clock, *, copies: bool) -> None:
+        self._clock = clock
+        self._copies = copies
+        self.coordinator: CoordinatorHost | None = None
+        self.hosts: dict[Slot, LocalHostPeer] = {}
+
+    async def start(self, slot: Slot, incarnation: int) -> LocalHostPeer:
+        if self.coordinator is None:
+            raise ActorLostError(str(slot), "its coordinator is not there yet")
+        upward = LocalCoordinatorPeer(self.coordinator, slot, incarnation, self._copies)
+        executor = executor_for(slot, self._clock)
+        host = ExecutorHost(slot, executor, upward, term=self.coordinator.term)
+        self.hosts[slot] = LocalHostPeer(host, slot, self._copies)
+        return self.hosts[slot]
+
+
+class LocalRuntime:
+    """Answers the `Runtime` port in the event loop of its caller."""
+
+    def __init__(self, coordinator: CoordinatorHost, starter: LocalHostStarter) -> None:
+        self._coordinator = coordinator
+        self.starter = starter
+
+    @classmethod
+    async def open(
+        cls, store: Path, command: str, *, copies: bool = False, clock: Clock | None = None
+    ) -> "LocalRuntime":
+        """Serve a journal in this process.
+
+        Args:
+            store: The journal's file; made if there is none.
+            command: Name of the command that submits the runs.
+            copies: Send messages through pickle.
+            clock: The time; the machine's by default.
+        """
+        clock = clock or SystemClock()
+        starter = LocalHostStarter(clock, copies=copies)
+        journal = await asyncio.to_thread(SqliteJournal, store)
+        coordinator = CoordinatorHost(
+            journal=journal,
+            store=str(store),
+            command=command,
+            starter=starter,
+            needs=executor_needs(),
+            # More would share one event loop, which makes nothing faster.
+            agent_turns=1,
+            clock=clock,
+        )
+        starter.coordinator = coordinator
+        await coordinator.start()
+        return cls(coordinator, starter)
+
+    async def submit(
+        self,
+        specs: Sequence[RunSpec],
+        *,
+        code: Mapping[str, bytes],
+        secrets: Mapping[str, str],
+    ) -> None:
+        await self._coordinator.submit(specs, code, secrets)
+
+    async def resume(self, run_ids: Sequence[str], *, secrets: Mapping[str, str]) -> None:
+        await self._coordinator.resume(run_ids, secrets)
+
+    async def happened(self, cursor: int, *, messages: bool = False) -> Happened:
+        return await self._coordinator.happened(cursor, messages)
+
+    async def stop(self, run_ids: Sequence[str], mode: StopMode) -> None:
+        await self._coordinator.stop(run_ids, mode)
+
+    async def position(self) -> int:
+        return await self._coordinator.position()
+
+    async def headings(self) -> list[RunHeading]:
+        return await self._coordinator.headings()
+
+    async def events(self, run_id: str) -> tuple[RunEvent, ...]:
+        return await self._coordinator.events(run_id)
+
+    async def conversation(self, conversation_id: str) -> list[Message]:
+        return await self._coordinator.conversation(conversation_id)
+
+    async def close(self) -> None:
+        await self._coordinator.close()

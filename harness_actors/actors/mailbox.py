@@ -1,0 +1,143 @@
+"""How messages leave an actor: one outbox per peer, with one call in flight at most."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from harness_actors.coordination.protocol import Envelope
+from harness_actors.errors import ActorLostError
+from harness_actors.records import ProcessMark
+
+FIRST_RETRY_S = 0.02
+LONGEST_RETRY_S = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """The program of runs that follow: sent once to each host that needs it.
+
+    Attributes:
+        code: Its hash.
+        blob: The pickled workflow.
+        keys: Secrets that its model asks for, by name. In memory only.
+    """
+
+    code: str
+    blob: bytes
+    keys: Mapping[str, str]
+
+    def __repr__(self) -> str:
+        # Whatever prints a batch must not print a key.
+        return f"Code({self.code!r}, {len(self.blob)} bytes, keys={sorted(self.keys)})"
+
+
+Parcel = Envelope | Code
+
+
+class Unreachable(Exception):
+    """A call did not come through, or its answer did not come back; the actor may live."""
+
+
+class Peer(Protocol):
+    """The other end of an outbox.
+
+    Raises, from every call:
+        Unreachable: The connection broke; the call may have been executed.
+        ActorLostError: The actor is dead.
+    """
+
+    async def receive(self, batch: Sequence[Parcel]) -> None:
+        """Hand over a batch; it is only enqueued there."""
+        ...
+
+    async def hello(self) -> ProcessMark:
+        """Wait until the actor serves; says in which process."""
+        ...
+
+    async def watch(self) -> None:
+        """Return when the actor is dead."""
+        ...
+
+    def kill(self) -> None:
+        """End the actor at once."""
+        ...
+
+
+class Outbox:
+    """Posts to one peer, in order.
+
+    What is posted while a call is in flight goes with the next one, as one batch: under
+    light load a message leaves at once, under heavy load batches grow by themselves.
+    """
+
+    def __init__(self) -> None:
+        self._peer: Peer | None = None
+        self._waiting: list[Parcel] = []
+        self._sending: asyncio.Task[None] | None = None
+        self._closed = False
+
+    def connect(self, peer: Peer) -> None:
+        """Say where posts go; what was posted before leaves now."""
+        self._peer = peer
+        self._send()
+
+    def post(self, parcel: Parcel) -> None:
+        if not self._closed:
+            self._waiting.append(parcel)
+            self._send()
+
+    def close(self) -> None:
+        """Drop what waits, and whatever is still posted: the peer is gone."""
+        self._closed = True
+        self._waiting.clear()
+        if self._sending is not None:
+            self._sending.cancel()
+
+    def _send(self) -> None:
+        if self._peer is not None and self._waiting and self._sending is None:
+            self._sending = asyncio.get_running_loop().create_task(self._drain(self._peer))
+
+    async def _drain(self, peer: Peer) -> None:
+        try:
+            while self._waiting:
+                batch, self._waiting = self._waiting, []
+                await self._deliver(peer, batch)
+        except ActorLostError:
+            # Whoever watches the peer decides what becomes of its runs.
+            self._waiting.clear()
+            self._closed = True
+        finally:
+            self._sending = None
+
+    async def _deliver(self, peer: Peer, batch: list[Parcel]) -> None:
+        pause = FIRST_RETRY_S
+        while True:
+            try:
+                await peer.receive(batch)
+                return
+            except Unreachable:
+                # The same batch again: receivers drop what they have seen.
+                await asyncio.sleep(pause)
+                pause = min(2 * pause, LONGEST_RETRY_S)
+
+
+class SeenEnvelopes:
+    """What a receiver remembers, per run, of what it got: the newest order."""
+
+    def __init__(self) -> None:
+        self._newest: dict[str, tuple[int, int, int]] = {}
+
+    def is_new(self, envelope: Envelope) -> bool:
+        """Whether the envelope was not seen before; it is from here on."""
+        newest = self._newest.get(envelope.run_id)
+        if newest is not None and envelope.order <= newest:
+            return False
+        self._newest[envelope.run_id] = envelope.order
+        return True
+
+    def __len__(self) -> int:
+        return len(self._newest)
+
+    def forget(self, run_id: str) -> None:
+        self._newest.pop(run_id, None)

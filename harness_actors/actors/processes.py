@@ -1,0 +1,88 @@
+"""Processes of a cell, known by pid and start time, and the certainty that they are gone."""
+
+import asyncio
+import os
+import select
+import signal
+import time
+from collections.abc import Iterable
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+
+from harness_actors.records import ProcessMark
+
+
+@cache
+def this_node() -> str:
+    """Names this machine since it was booted; a pid of another boot means nothing."""
+    boot_id = Path("/proc/sys/kernel/random/boot_id")
+    return boot_id.read_text().strip() if boot_id.exists() else os.uname().nodename
+
+
+def mark_of_this_process(role: str) -> ProcessMark:
+    """How the journal knows the calling process."""
+    pid = os.getpid()
+    return ProcessMark(role=role, node=this_node(), pid=pid, started=_started(pid) or 0)
+
+
+def _started(pid: int) -> int | None:
+    """Start time of a process in clock ticks since boot; None where it is gone.
+
+    Source: proc(5), field 22 of /proc/PID/stat; the name in field 2 may hold anything.
+    """
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return None
+    state, *rest = text[text.rindex(")") + 2 :].split()
+    # A zombie runs no code any more, whoever has yet to collect it.
+    return None if state in "ZX" else int(rest[18])
+
+
+def is_alive(mark: ProcessMark) -> bool:
+    """Whether the marked process runs on this machine still."""
+    return mark.node == this_node() and _started(mark.pid) == mark.started
+
+
+def wait_until_gone(mark: ProcessMark, *, timeout_s: float) -> bool:
+    """Block until the process is gone.
+
+    Returns:
+        Whether it is; False when `timeout_s` seconds have passed.
+    """
+    deadline = time.monotonic() + timeout_s
+    with suppress(ProcessLookupError):
+        handle = os.pidfd_open(mark.pid)
+        try:
+            # The pid may have been another process's when it was opened; so look again.
+            while is_alive(mark) and (left := deadline - time.monotonic()) > 0:
+                poll = select.poll()
+                poll.register(handle, select.POLLIN)
+                poll.poll(1000 * min(left, 1.0))
+        finally:
+            os.close(handle)
+    return not is_alive(mark)
+
+
+async def gone(mark: ProcessMark, *, timeout_s: float) -> bool:
+    """`wait_until_gone` off the event loop."""
+    return await asyncio.to_thread(wait_until_gone, mark, timeout_s=timeout_s)
+
+
+def end_processes(marks: Iterable[ProcessMark], *, timeout_s: float) -> list[ProcessMark]:
+    """Kill processes of earlier terms on this machine, and wait until they are gone.
+
+    Returns:
+        Those that are still there after `timeout_s` seconds.
+    """
+    alive = [mark for mark in marks if is_alive(mark) and mark.pid != os.getpid()]
+    for mark in alive:
+        with suppress(ProcessLookupError):
+            os.kill(mark.pid, signal.SIGKILL)
+    deadline = time.monotonic() + timeout_s
+    return [
+        mark
+        for mark in alive
+        if not wait_until_gone(mark, timeout_s=max(0.0, deadline - time.monotonic()))
+    ]

@@ -1,0 +1,147 @@
+"""The actors of a cell on Ray: plain classes, placed, and the peers that reach them."""
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import ray
+from ray.actor import ActorHandle
+from ray.exceptions import ActorUnavailableError, RayActorError
+
+from harness_actors.actors.clock import SystemClock
+from harness_actors.actors.coordinator_host import CoordinatorHost
+from harness_actors.actors.factory import executor_for, executor_needs
+from harness_actors.actors.hosts import ExecutorHost
+from harness_actors.actors.mailbox import Parcel, Unreachable
+from harness_actors.actors.processes import mark_of_this_process
+from harness_actors.actors.ray_cell import on_node
+from harness_actors.coordination.protocol import Slot
+from harness_actors.errors import ActorLostError, HarnessError
+from harness_actors.records import ProcessMark
+from harness_actors.stores import SqliteJournal
+
+
+class RayPeer:
+    """Reaches an actor over Ray, and says in our words what became of a call."""
+
+    def __init__(self, handle: "ActorHandle[Any]", name: str) -> None:
+        self._handle = handle
+        self._name = name
+
+    async def receive(self, batch: Sequence[Parcel]) -> None:
+        await self._call(self._handle.receive, batch)
+
+    async def hello(self) -> ProcessMark:
+        mark: ProcessMark = await self._call(self._handle.hello)
+        return mark
+
+    async def watch(self) -> None:
+        await self._call(self._handle.watch)
+
+    def kill(self) -> None:
+        ray.kill(self._handle)
+
+    async def _call(self, method: Any, *arguments: Any) -> Any:
+        try:
+            return await method.remote(*arguments)
+        except ActorUnavailableError as error:
+            raise Unreachable(str(error)) from None
+        except RayActorError as error:
+            raise ActorLostError(self._name, str(error).splitlines()[0]) from None
+
+
+class CoordinatorPeer(RayPeer):
+    """How the host in a slot reaches its coordinator."""
+
+    def __init__(self, handle: "ActorHandle[Any]", slot: Slot, incarnation: int) -> None:
+        super().__init__(handle, "the coordinator")
+        self._slot = slot
+        self._incarnation = incarnation
+
+    async def receive(self, batch: Sequence[Parcel]) -> None:
+        await self._call(self._handle.receive, self._slot, self._incarnation, batch)
+
+
+class RayExecutorHost(ExecutorHost):
+    """An executor host that makes its own parts, in the process that it lives in."""
+
+    def __init__(
+        self, slot: Slot, incarnation: int, coordinator: "ActorHandle[Any]", term: int
+    ) -> None:
+        executor = executor_for(slot, SystemClock())
+        super().__init__(slot, executor, CoordinatorPeer(coordinator, slot, incarnation), term=term)
+
+
+class RayHostStarter:
+    """Places executor hosts on the node of their coordinator."""
+
+    def __init__(self, coordinator: "ActorHandle[Any]", node: str) -> None:
+        self._coordinator = coordinator
+        self._node = node
+        self.term = 0
+
+    async def start(self, slot: Slot, incarnation: int) -> RayPeer:
+        # max_restarts=0: the coordinator decides what becomes of this actor's runs, and
+        # starts the next incarnation itself.
+        options = {"max_restarts": 0, **on_node(self._node)}
+        actor = RayExecutorHostActor.options(**options)
+        handle = actor.remote(slot, incarnation, self._coordinator, self.term)
+        return RayPeer(handle, str(slot))
+
+
+class RayCoordinator:
+    """The coordinator of a cell, as its actor makes it.
+
+    A constructor that raises would be the end of the actor, and its cause would reach
+    the driver as a text of Ray's; so the error is kept, and every call raises it.
+
+    Args:
+        store: Path of the journal.
+        command: The command that submits runs.
+        node: Ray's id of the node that the cell lives on.
+        agent_turns: Number of agent turn hosts.
+    """
+
+    def __init__(self, store: str, command: str, node: str, agent_turns: int) -> None:
+        self._host: CoordinatorHost | HarnessError
+        starter = RayHostStarter(ray.get_runtime_context().current_actor, node)
+        try:
+            self._host = CoordinatorHost(
+                journal=SqliteJournal(Path(store)),
+                store=store,
+                command=command,
+                starter=starter,
+                needs=executor_needs(),
+                agent_turns=agent_turns,
+                clock=SystemClock(),
+                process=mark_of_this_process("coordinator"),
+            )
+        except HarnessError as error:
+            self._host = error
+            return
+        starter.term = self._host.term
+        self._starting = asyncio.ensure_future(self._host.start())
+
+    async def call(self, method: str, *arguments: Any) -> Any:
+        """Call a method of the host; for the driver.
+
+        Raises:
+            HarnessError: Whatever it raises, or the reason why there is none.
+        """
+        if isinstance(self._host, HarnessError):
+            raise self._host
+        await self._starting
+        return await getattr(self._host, method)(*arguments)
+
+    async def receive(self, slot: Slot, incarnation: int, batch: Sequence[Parcel]) -> None:
+        """Take what the host in a slot posted."""
+        if isinstance(self._host, CoordinatorHost):
+            await self._host.receive(slot, incarnation, batch)
+
+    async def hello(self) -> ProcessMark:
+        return mark_of_this_process("coordinator")
+
+
+RayExecutorHostActor = ray.remote(RayExecutorHost)
+RayCoordinatorActor = ray.remote(RayCoordinator)

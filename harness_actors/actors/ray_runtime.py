@@ -1,0 +1,178 @@
+"""The runtime on Ray: a driver's side of a cell."""
+
+import asyncio
+import hashlib
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import ray
+from ray.actor import ActorHandle
+from ray.exceptions import ActorUnavailableError, RayActorError, RayError, RayTaskError
+
+from harness_actors.actors.ray_cell import (
+    NAMESPACE,
+    clear_name,
+    connect,
+    cores_of,
+    node_of_driver,
+    on_node,
+)
+from harness_actors.actors.ray_hosts import RayCoordinatorActor
+from harness_actors.actors.runtime import Happened, StopMode
+from harness_actors.errors import ActorLostError, CellError, HarnessError
+from harness_actors.events import RunEvent
+from harness_actors.messages import Message
+from harness_actors.records import RunHeading, RunSpec
+
+START_DEADLINE_S = 90.0
+RETURN_DEADLINE_S = 90.0
+
+
+class RayRuntime:
+    """Answers the `Runtime` port from the actors of a cell.
+
+    When the coordinator dies, Ray starts its next incarnation; calls wait for it.
+    """
+
+    def __init__(self, coordinator: "ActorHandle[Any]") -> None:
+        self._coordinator = coordinator
+        self._secrets: dict[str, str] = {}
+
+    @classmethod
+    async def open(cls, store: Path, command: str, address: str | None = None) -> "RayRuntime":
+        """Start a cell for a journal, on the Ray at an address.
+
+        Args:
+            store: The journal's file; made if there is none.
+            command: Name of the command that submits the runs.
+            address: See `connect`.
+
+        Raises:
+            CellError: Ray or the cell did not come up; says what was waited for.
+            StoreError: The journal cannot be served.
+        """
+        # ray.init and its like block for seconds; a loop with other work must not.
+        coordinator = await asyncio.to_thread(_start_cell, store, command, address)
+        runtime = cls(coordinator)
+        try:
+            async with asyncio.timeout(START_DEADLINE_S):
+                await runtime._call("attach", {})
+        except TimeoutError:
+            await asyncio.to_thread(ray.kill, coordinator, no_restart=True)
+            raise CellError(
+                "the coordinator",
+                f"its actor did not come up within {START_DEADLINE_S:.0f} s on node "
+                f"{node_of_driver()}; look at `ray status`, the load and the free memory",
+            ) from None
+        return runtime
+
+    async def submit(
+        self,
+        specs: Sequence[RunSpec],
+        *,
+        code: Mapping[str, bytes],
+        secrets: Mapping[str, str],
+    ) -> None:
+        self._secrets.update(secrets)
+        await self._call("submit", specs, code, secrets)
+
+    async def resume(self, run_ids: Sequence[str], *, secrets: Mapping[str, str]) -> None:
+        self._secrets.update(secrets)
+        await self._call("resume", run_ids, secrets)
+
+    async def happened(self, cursor: int, *, messages: bool = False) -> Happened:
+        happened: Happened = await self._call("happened", cursor, messages)
+        return happened
+
+    async def stop(self, run_ids: Sequence[str], mode: StopMode) -> None:
+        await self._call("stop", run_ids, mode)
+
+    async def position(self) -> int:
+        return int(await self._call("position"))
+
+    async def headings(self) -> list[RunHeading]:
+        headings: list[RunHeading] = await self._call("headings")
+        return headings
+
+    async def events(self, run_id: str) -> tuple[RunEvent, ...]:
+        events: tuple[RunEvent, ...] = await self._call("events", run_id)
+        return events
+
+    async def conversation(self, conversation_id: str) -> list[Message]:
+        messages: list[Message] = await self._call("conversation", conversation_id)
+        return messages
+
+    async def close(self) -> None:
+        try:
+            async with asyncio.timeout(10):
+                await self._once("close")
+        except (HarnessError, TimeoutError):
+            pass  # it is killed below in any case, and the journal holds what is committed
+        await asyncio.to_thread(ray.kill, self._coordinator, no_restart=True)
+
+    async def _call(self, method: str, *arguments: Any) -> Any:
+        """One call of the coordinator; waits for its next incarnation if it dies."""
+        deadline = time.monotonic() + RETURN_DEADLINE_S
+        while True:
+            try:
+                return await self._once(method, *arguments)
+            except _AwayError:
+                if time.monotonic() > deadline:
+                    problem = f"it has not come back for {RETURN_DEADLINE_S:.0f} s"
+                    raise ActorLostError("the coordinator", problem) from None
+                await asyncio.sleep(0.1)
+                await self._attach_again()
+
+    async def _attach_again(self) -> None:
+        """Give the keys to the next incarnation, which does not have them."""
+        try:
+            await self._once("attach", self._secrets)
+        except _AwayError:
+            return
+
+    async def _once(self, method: str, *arguments: Any) -> Any:
+        try:
+            return await self._coordinator.call.remote(method, *arguments)
+        except RayTaskError as error:
+            cause = error.cause
+            if isinstance(cause, HarnessError):
+                raise cause from None
+            raise
+        except ActorUnavailableError:
+            raise _AwayError from None
+        except RayActorError as error:
+            raise ActorLostError("the coordinator", str(error).splitlines()[0]) from None
+        except RayError as error:
+            raise ActorLostError("Ray", str(error).splitlines()[0]) from None
+
+
+class _AwayError(Exception):
+    """The coordinator is between two incarnations, or the connection to it broke."""
+
+
+def _start_cell(store: Path, command: str, address: str | None) -> "ActorHandle[Any]":
+    connect(address)
+    node = node_of_driver()
+    name = f"coordinator:{_cell_key(store)}"
+    clear_name(name, time.sleep)
+    options = {
+        "name": name,
+        "namespace": NAMESPACE,
+        # It must outlive a driver that dies, to finish what is in flight; and it is the
+        # one actor that Ray restarts: its children die with it, and it starts them anew.
+        "lifetime": "detached",
+        "max_restarts": -1,
+        **on_node(node),
+    }
+    return RayCoordinatorActor.options(**options).remote(
+        str(store), command, node, max(1, cores_of(node) // 2)
+    )
+
+
+def _cell_key(store: Path) -> str:
+    parts = (version("harness_actors"), sys.version, sys.prefix, str(store.resolve()))
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]

@@ -1,0 +1,165 @@
+"""The executor hosts of a cell: started into their slots, watched, and replaced."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from harness_actors.actors.mailbox import Code, Outbox, Parcel, Peer, Unreachable
+from harness_actors.actors.processes import gone
+from harness_actors.coordination.protocol import Slot
+from harness_actors.errors import ActorLostError, CellError, HarnessError
+from harness_actors.records import ProcessMark
+
+logger = logging.getLogger(__name__)
+
+START_DEADLINE_S = 60.0
+GONE_DEADLINE_S = 30.0
+FAILED_STARTS = 3
+
+
+class HostStarter(Protocol):
+    """Places executor hosts; one answer per runtime."""
+
+    async def start(self, slot: Slot, incarnation: int) -> Peer:
+        """Begin to start the how-manieth host of a slot; its `hello` awaits it.
+
+        Raises:
+            CellError: It cannot be placed; says why.
+        """
+        ...
+
+
+@dataclass(slots=True)
+class Seat:
+    """A slot with the host that fills it now."""
+
+    slot: Slot
+    outbox: Outbox = field(default_factory=Outbox)
+    peer: Peer | None = None
+    incarnation: int = 1
+    codes: set[str] = field(default_factory=set)
+    """Hashes of the code that this host has."""
+
+
+class Seats:
+    """Fills the slots of a cell and keeps them filled.
+
+    Args:
+        starter: Places hosts.
+        started: Called with the process of each host that serves.
+        lost: Called with a slot when the process of its host is certainly gone.
+        failed: Called once when a slot cannot be filled; the cell is of no use then.
+    """
+
+    def __init__(
+        self,
+        starter: HostStarter,
+        *,
+        started: Callable[[ProcessMark], None],
+        lost: Callable[[Slot], None],
+        failed: Callable[[HarnessError], None],
+    ) -> None:
+        self._starter = starter
+        self._started = started
+        self._lost = lost
+        self._failed = failed
+        self._seats: dict[Slot, Seat] = {}
+        self._keeping: dict[Slot, asyncio.Task[None]] = {}
+
+    def fill(self, slot: Slot) -> Seat:
+        """The seat of a slot; its host is started if it has none."""
+        if slot not in self._seats:
+            self._seats[slot] = Seat(slot)
+            loop = asyncio.get_running_loop()
+            self._keeping[slot] = loop.create_task(self._keep(slot))
+        return self._seats[slot]
+
+    def post(self, slot: Slot, parcel: Parcel) -> None:
+        self.fill(slot).outbox.post(parcel)
+
+    def teach(self, slot: Slot, code: str, blob: bytes, keys: Mapping[str, str]) -> None:
+        """Send a host the code of the runs that follow."""
+        seat = self.fill(slot)
+        seat.codes.add(code)
+        seat.outbox.post(Code(code, blob, keys))
+
+    def knows(self, slot: Slot, code: str) -> bool:
+        """Whether the host in a slot was sent this code."""
+        return code in self.fill(slot).codes
+
+    def incarnation(self, slot: Slot) -> int:
+        """How-manieth host of its slot this is, from 1; 0 where there never was one."""
+        return self._seats[slot].incarnation if slot in self._seats else 0
+
+    async def ready(self, slots: list[Slot]) -> None:
+        """Return when the hosts of these slots serve, or one could not be started."""
+        while any(self.fill(slot).peer is None for slot in slots):
+            if not all(task for task in self._keeping.values() if not task.done()):
+                return
+            await asyncio.sleep(0.005)
+
+    def close(self) -> None:
+        """Kill all hosts."""
+        for task in self._keeping.values():
+            task.cancel()
+        for seat in self._seats.values():
+            seat.outbox.close()
+            if seat.peer is not None:
+                seat.peer.kill()
+
+    async def _keep(self, slot: Slot) -> None:
+        failures = 0
+        while True:
+            seat = self._seats[slot]
+            try:
+                peer = await self._starter.start(slot, seat.incarnation)
+                mark = await _greet(slot, peer)
+            except HarnessError as error:
+                failures += 1
+                logger.warning("%s did not start: %s", slot, error)
+                if failures >= FAILED_STARTS:
+                    self._failed(error)
+                    return
+                continue
+            failures = 0
+            self._started(mark)
+            seat.peer = peer
+            seat.outbox.connect(peer)
+            await _watched(peer)
+            if not await gone(mark, timeout_s=GONE_DEADLINE_S):
+                problem = f"its process {mark.pid} does not end; kill it by hand"
+                self._failed(ActorLostError(str(slot), problem))
+                return
+            logger.warning("%s in process %d was lost", slot, mark.pid)
+            seat.outbox.close()
+            self._seats[slot] = Seat(slot, incarnation=seat.incarnation + 1)
+            self._lost(slot)
+
+
+async def _greet(slot: Slot, peer: Peer) -> ProcessMark:
+    try:
+        async with asyncio.timeout(START_DEADLINE_S):
+            return await peer.hello()
+    except TimeoutError:
+        peer.kill()
+        problem = (
+            f"its process did not come up within {START_DEADLINE_S:.0f} s; "
+            "look at the load and the free memory of this machine"
+        )
+        raise CellError(str(slot), problem) from None
+    except (Unreachable, ActorLostError) as error:
+        raise CellError(str(slot), f"its process died while it started ({error})") from None
+
+
+async def _watched(peer: Peer) -> None:
+    while True:
+        try:
+            await peer.watch()
+            return
+        except ActorLostError:
+            return
+        except Unreachable:
+            # A broken connection is no death; ask again.
+            await asyncio.sleep(0.1)

@@ -1,0 +1,63 @@
+"""The values that the coordinator works with: runs in service, and steps to be done."""
+
+from dataclasses import dataclass, field
+
+from harness_actors.coordination.protocol import Envelope, Slot
+from harness_actors.coordination.routing import Replica
+from harness_actors.records import Entry, Hop, RunSpec
+from harness_actors.state import SharedState
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExecutorNeeds:
+    """What one of our executors is sent with a signal.
+
+    Attributes:
+        keys: Names of the entries that it reads.
+        log: Whether it reads the conversation.
+    """
+
+    keys: tuple[str, ...]
+    log: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Post:
+    """An envelope for the host in a slot."""
+
+    slot: Slot
+    envelope: Envelope
+
+
+@dataclass(slots=True)
+class Step:
+    """What is to be done about something that happened.
+
+    Attributes:
+        entries: To be committed together.
+        posts: To be sent, in this order, once the entries are on disk.
+    """
+
+    entries: list[Entry] = field(default_factory=list)
+    posts: list[Post] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class ActiveRun:
+    """A run that is being served."""
+
+    spec: RunSpec
+    state: SharedState
+    hop: Hop
+    started_at: float
+    losses: int = 0
+    slot: Slot | None = None
+    """Where it is; None while it waits for the quarantine host."""
+    step: int = 0
+    sent: int = 0
+    """Number of the newest envelope that was posted to its host in this step."""
+    received: int = 0
+    """Number of the newest envelope that came from its host in this step."""
+    tools_running: bool = False
+    parking: bool = False
+    replicas: dict[Slot, Replica] = field(default_factory=dict)

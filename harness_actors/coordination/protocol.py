@@ -1,0 +1,130 @@
+"""What a coordinator and its executor hosts tell one another, and under which names."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from harness_actors.messages import Message
+from harness_actors.records import RunSpec
+from harness_actors.signals import Outcome, Signal
+from harness_actors.state import StateDelta
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Slot:
+    """The place of one executor host in a cell; the actor in it may be replaced.
+
+    Attributes:
+        executor: Name of the executor that it hosts.
+        code: Hash of the blob that a user's own executor comes from; empty for ours.
+        index: Which of several; `QUARANTINE` serves one run at a time.
+    """
+
+    executor: str
+    code: str = ""
+    index: int = 0
+
+    def __str__(self) -> str:
+        if self.index == QUARANTINE:
+            return f"{self.executor}[quarantine]"
+        return self.executor if self.index == 0 else f"{self.executor}[{self.index}]"
+
+
+QUARANTINE = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Deliver:
+    """To a host: serve this signal of a run.
+
+    Attributes:
+        signal: What the executor before it answered.
+        values: The entries of the state that the executor reads, as plain values.
+        log_from: Length of the log that the host is believed to have.
+        log: The messages behind it.
+        started_at: When the run was first submitted, in seconds since the epoch.
+        parking: The run was asked to stop at the next round.
+        spec: The run; None where the host has it already.
+    """
+
+    signal: Signal
+    values: Mapping[str, Any]
+    log_from: int
+    log: tuple[Message, ...]
+    started_at: float
+    parking: bool
+    spec: RunSpec | None
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """To a host: its change number `change` of this step is on disk."""
+
+    change: int
+
+
+@dataclass(frozen=True, slots=True)
+class Park:
+    """To a host: stop the run at the next round."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """To a host: cancel what it does for the run; nobody waits for an answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Forget:
+    """To a host: the run is over, or goes on elsewhere."""
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """From a host: a change to commit before its answer is there."""
+
+    delta: StateDelta
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """From a host: what the executor came to, with its last change."""
+
+    delta: StateDelta
+    outcome: Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class ToolsStarted:
+    """From a host: tools begin to run that no pending record announced. Never committed."""
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotWanted:
+    """From a host: its copy of the log does not fit; send all of it."""
+
+
+ToHost = Deliver | Committed | Park | Cut | Forget
+FromHost = Changed | Answered | ToolsStarted | SnapshotWanted
+
+
+@dataclass(frozen=True, slots=True)
+class Envelope:
+    """A message between two actors, with what its receiver needs to know it again.
+
+    Attributes:
+        run_id: The run that it is about.
+        term: Term of the coordinator.
+        step: Which hop of the run; answers carry the step of what they answer.
+        seq: Number within the step, growing from 1 in each direction.
+        body: What is said.
+    """
+
+    run_id: str
+    term: int
+    step: int
+    seq: int
+    body: ToHost | FromHost
+
+    @property
+    def order(self) -> tuple[int, int, int]:
+        return (self.term, self.step, self.seq)

@@ -1,0 +1,239 @@
+"""`AgentHarness`: one agent, run by run, from Python."""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+from uuid import uuid4
+
+from harness_actors.actors import Runtime, RuntimeKind, open_runtime
+from harness_actors.agents import Program, new_run_id
+from harness_actors.config import HarnessConfig
+from harness_actors.coordination.graph import Workflow
+from harness_actors.errors import (
+    ConfigError,
+    ConversationBusyError,
+    RunNotFoundError,
+    RunParkedError,
+)
+from harness_actors.events import RunEvent, RunParked
+from harness_actors.messages import Message
+from harness_actors.ports import Agent
+from harness_actors.records import WorkspaceSpec
+from harness_actors.results import HarnessResult
+
+_runtimes: dict[tuple[object, ...], Runtime] = {}
+"""The runtimes that this process has open: harnesses with one store share their cell."""
+
+
+class AgentHarness:
+    """Runs one agent until the harness says that it is over.
+
+    Successive runs continue one conversation, and share nothing else.
+
+    Args:
+        agent: The agent, or a workflow around one from `HarnessWorkflowBuilder`.
+        config: The settings; keyword fields of `HarnessConfig` may be given instead, or
+            override it.
+        runtime: ``"ray"``, or ``"local"`` to run in this process without Ray.
+        address: Which Ray: None or ``"auto"`` joins one that is up and else starts one,
+            ``"local"`` starts one, ``"HOST:PORT"`` joins that one.
+        store: The journal's file; by default one in ``$HARNESS_HOME``.
+        workspace: The folder that the agent's tools work in, made if there is none.
+        hooks: Not built yet.
+
+    Raises:
+        ConfigError: A setting is unknown, out of range, or of a part that is not built.
+        AgentCodeError: A part of the agent cannot be sent to another process.
+    """
+
+    def __init__(
+        self,
+        agent: Agent | Workflow,
+        *,
+        config: HarnessConfig | None = None,
+        runtime: RuntimeKind = "ray",
+        address: str | None = None,
+        store: str | Path | None = None,
+        workspace: str | Path | None = None,
+        hooks: None = None,
+        **config_fields: Any,
+    ) -> None:
+        if hooks is not None:
+            raise ConfigError("hooks", "this part of the harness is not built yet; leave it out")
+        if runtime not in ("ray", "local"):
+            raise ConfigError("runtime", f"must be 'ray' or 'local', not {runtime!r}")
+        self.config = _settings(config, config_fields)
+        self._program = Program.of(agent)
+        _ = self._program.blob  # an agent that cannot travel is told now, not at the first run
+        self._kind = runtime
+        self._address = address
+        self._store = None if store is None else Path(store)
+        self._workspace = None if workspace is None else Path(workspace).resolve()
+        self._conversation_id: str | None = None
+        self._command = uuid4().hex
+        self._active: str | None = None
+
+    async def run(self, message: str | Sequence[Message]) -> HarnessResult:
+        """Do one run to its end.
+
+        Args:
+            message: The task: the text of a user message, or messages.
+
+        Returns:
+            How it ended, whatever the model and the tools did.
+
+        Raises:
+            ConversationBusyError: A run of this harness is not over.
+            RunParkedError: `park` was called before it ended.
+            CellError: The actors did not come up.
+            StoreError: The journal cannot be written; `resume` goes on when it can.
+        """
+        return await _last(self.run_stream(message))
+
+    async def run_stream(
+        self, message: str | Sequence[Message]
+    ) -> AsyncIterator[RunEvent | HarnessResult]:
+        """The same, event by event; the result comes last."""
+        run_id = new_run_id()
+        self._begin(run_id)
+        try:
+            runtime = await self._runtime()
+            cursor = await runtime.position()
+            self._conversation_id = self._conversation_id or run_id
+            spec = self._program.spec(
+                message,
+                self.config,
+                run_id=run_id,
+                conversation_id=self._conversation_id,
+                workspace=self._workspace_spec(),
+            )
+            code = {self._program.code: self._program.blob}
+            await runtime.submit([spec], code=code, secrets=self._program.secrets)
+            async for item in self._follow(runtime, run_id, cursor):
+                yield item
+        finally:
+            self._active = None
+
+    async def resume(self, run_id: str) -> HarnessResult:
+        """Take up a run that was interrupted, with the agent and settings it has.
+
+        Returns:
+            How it ended; at once if it had ended before.
+
+        Raises:
+            RunNotFoundError: The store does not know the run.
+        """
+        self._begin(run_id)
+        try:
+            if self._store is None:
+                from harness_actors.stores.home import journal_of
+
+                self._store = await asyncio.to_thread(journal_of, run_id)
+            runtime = await self._runtime()
+            heading = next((h for h in await runtime.headings() if h.run_id == run_id), None)
+            if heading is None:
+                raise RunNotFoundError(run_id, str(self._store))
+            self._conversation_id = heading.conversation_id
+            if heading.end is not None:
+                return heading.end.with_transcript(await runtime.events(run_id))
+            cursor = await runtime.position()
+            await runtime.resume([run_id], secrets=self._program.secrets)
+            return await _last(self._follow(runtime, run_id, cursor))
+        finally:
+            self._active = None
+
+    async def park(self, *, now: bool = False) -> None:
+        """Ask the run in progress to stop, so that `resume` can take it up.
+
+        Args:
+            now: Cut the round in progress; else it is finished first.
+        """
+        if self._active is not None:
+            runtime = await self._runtime()
+            await runtime.stop([self._active], "park_now" if now else "park")
+
+    async def close(self) -> None:
+        """Stop the cell that this harness used; harnesses with the same store lose it too."""
+        runtime = _runtimes.pop(self._key(), None)
+        if runtime is not None:
+            await runtime.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    def _begin(self, run_id: str) -> None:
+        if self._active is not None:
+            raise ConversationBusyError(self._conversation_id or self._active)
+        self._active = run_id
+
+    async def _follow(
+        self, runtime: Runtime, run_id: str, cursor: int
+    ) -> AsyncIterator[RunEvent | HarnessResult]:
+        try:
+            while True:
+                happened = await runtime.happened(cursor, messages=True)
+                cursor = happened.cursor
+                for event in happened.events:
+                    if event.run_id == run_id:
+                        yield event
+                        if isinstance(event.event, RunParked):
+                            raise RunParkedError(run_id)
+                if run_id in happened.results:
+                    result = happened.results[run_id]
+                    yield result.with_transcript(await runtime.events(run_id))
+                    return
+        except (asyncio.CancelledError, GeneratorExit):
+            # Nobody waits for the run any more, so it must not go on spending.
+            await asyncio.shield(runtime.stop([run_id], "park_now"))
+            raise
+
+    async def _runtime(self) -> Runtime:
+        if self._store is None:
+            from harness_actors.stores.home import free_journal
+
+            self._store = await asyncio.to_thread(free_journal)
+        key = self._key()
+        if key not in _runtimes:
+            from harness_actors.stores.lock import hold
+
+            hold(self._store)
+            _runtimes[key] = await open_runtime(
+                self._kind, store=self._store, address=self._address, command=self._command
+            )
+        return _runtimes[key]
+
+    def _key(self) -> tuple[object, ...]:
+        # In one process the actors live in the event loop that they were made in.
+        loop = id(asyncio.get_running_loop()) if self._kind == "local" else None
+        return (self._kind, self._address, self._store, loop)
+
+    def _workspace_spec(self) -> WorkspaceSpec | None:
+        return None if self._workspace is None else WorkspaceSpec(path=str(self._workspace))
+
+
+def _settings(config: HarnessConfig | None, fields: Mapping[str, Any]) -> HarnessConfig:
+    if config is None:
+        return HarnessConfig.from_mapping(fields)
+    if not fields:
+        return config
+    given = HarnessConfig.from_mapping(fields)
+    return replace(config, **{name: getattr(given, name) for name in fields})
+
+
+async def _last(stream: AsyncIterator[RunEvent | HarnessResult]) -> HarnessResult:
+    last: RunEvent | HarnessResult | None = None
+    async for last in stream:
+        pass
+    assert isinstance(last, HarnessResult), "a stream of a run ends with its result"
+    return last

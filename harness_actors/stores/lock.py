@@ -1,0 +1,50 @@
+"""Locks that die with their owner: one command at a time works on a store."""
+
+import fcntl
+import os
+from pathlib import Path
+from typing import IO
+
+from harness_actors.errors import StoreInUseError
+
+_held: dict[Path, IO[bytes]] = {}
+"""The locks of this process. A lock belongs to the process, so taking one twice is no
+conflict, and it is kept until it is released or the process ends."""
+
+
+def hold(path: Path) -> None:
+    """Lock a path for this process.
+
+    Args:
+        path: What is to be locked; the lock itself is the file beside it with ``.lock``
+            at the end, which stays: removing it would let two commands lock two files of
+            one name.
+
+    Raises:
+        StoreInUseError: Another process holds it; names its process id.
+        OSError: The lock file cannot be made.
+    """
+    path = path.resolve()
+    if path in _held:
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    file = path.with_name(path.name + ".lock").open("a+b")
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as busy:
+        file.seek(0)
+        owner = file.read().decode(errors="replace").strip() or "unknown"
+        file.close()
+        problem = f"the process {owner} works on it; wait for it or stop it, or take another place"
+        raise StoreInUseError(str(path), problem) from busy
+    file.truncate(0)
+    file.write(str(os.getpid()).encode())
+    file.flush()
+    _held[path] = file
+
+
+def release(path: Path) -> None:
+    """Give a lock back; nothing happens where this process does not hold it."""
+    file = _held.pop(path.resolve(), None)
+    if file is not None:
+        file.close()
