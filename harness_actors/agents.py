@@ -7,6 +7,7 @@ from typing import Any
 from uuid import uuid4
 
 from harness_actors.actors.code import pack
+from harness_actors.actors.embedded import EMBEDDED_MODEL_URL
 from harness_actors.config import HarnessConfig
 from harness_actors.coordination.graph import DEFAULT_EDGES, Workflow
 from harness_actors.errors import ConfigError
@@ -105,10 +106,16 @@ class Program:
             config=config,
             edges=self.workflow.edges,
             custom=tuple(self.workflow.executors),
-            keys=tuple(getattr(self.workflow.agent.model, "key_names", ())),
+            keys=self._keys(),
             workspace=workspace,
             metadata=dict(metadata or {}),
         )
+
+    def _keys(self) -> tuple[str, ...]:
+        model = self.workflow.agent.model
+        if getattr(model, "needs_local_host", False):
+            return (EMBEDDED_MODEL_URL,)
+        return tuple(getattr(model, "key_names", ()))
 
 
 def new_run_id() -> str:

@@ -7,10 +7,10 @@ disk. What the messages of the log already say is not stored a second time:
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar
 
-from harness_actors.messages import Message
+from harness_actors.messages import Message, check_plain
 
 PREVIEW_CHARS = 500
 
@@ -155,12 +155,20 @@ class CustomEvent(Event):
 
     name: str
     data: Mapping[str, Any] = field(default_factory=dict)
+    """Plain JSON values."""
+
+    def __post_init__(self) -> None:
+        check_plain(f"event {self.name!r}", self.data)
 
 
 _KINDS: dict[str, type[Event]] = {}
 for _kind in Event.__subclasses__():
     _kind.type = re.sub(r"(?<!^)(?=[A-Z])", "_", _kind.__name__).lower()
     _KINDS[_kind.type] = _kind
+
+
+EVENT_TYPES: frozenset[str] = frozenset(_KINDS)
+"""The kinds of events that can be read back."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,7 +191,8 @@ class RunEvent:
 
 def encode_event(event: Event) -> dict[str, Any]:
     """The event as plain values, its kind under ``type``."""
-    return {"type": event.type, **asdict(event)}
+    # Not `asdict`, which copies what nobody changes.
+    return {"type": event.type, **{f.name: getattr(event, f.name) for f in fields(event)}}
 
 
 def decode_event(plain: Mapping[str, Any]) -> Event:

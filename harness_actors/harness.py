@@ -232,8 +232,9 @@ def _settings(config: HarnessConfig | None, fields: Mapping[str, Any]) -> Harnes
 
 
 async def _last(stream: AsyncIterator[RunEvent | HarnessResult]) -> HarnessResult:
-    last: RunEvent | HarnessResult | None = None
-    async for last in stream:
-        pass
-    assert isinstance(last, HarnessResult), "a stream of a run ends with its result"
-    return last
+    result: HarnessResult | None = None
+    async for item in stream:
+        if isinstance(item, HarnessResult):
+            result = item
+    assert result is not None, "a stream of a run ends with its result"
+    return result

@@ -1,11 +1,13 @@
 """The messages of a conversation, each encoded once for the wire and the journal."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
 
 import orjson
+
+from harness_actors.errors import WorkflowError
 
 Role = Literal["system", "user", "assistant", "tool"]
 
@@ -128,6 +130,18 @@ def encode_json(value: Any) -> bytes:
         return orjson.dumps(value)
     except TypeError:
         return orjson.dumps(_well_formed(value))
+
+
+def check_plain(name: str, value: Mapping[str, Any]) -> None:
+    """Refuse what the journal could not keep.
+
+    Raises:
+        WorkflowError: `value` holds something that is no JSON value.
+    """
+    try:
+        encode_json(dict(value))
+    except TypeError as error:
+        raise WorkflowError(name, f"its data must be plain JSON values: {error}") from None
 
 
 def _well_formed(value: Any) -> Any:

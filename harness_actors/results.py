@@ -40,6 +40,19 @@ REASONS: Mapping[Status, tuple[str, ...]] = {
 }
 
 
+def check_reason(status: str, kind: str) -> None:
+    """Refuse an ending that the vocabulary does not have.
+
+    Raises:
+        ValueError: The status is unknown, or the kind is no reason for it.
+    """
+    kinds = dict[str, tuple[str, ...]](REASONS).get(status)
+    if kinds is None:
+        raise ValueError(f"{status!r} is no status; there are {', '.join(REASONS)}")
+    if kind not in kinds:
+        raise ValueError(f"{kind!r} is no reason for {status!r}; there are {', '.join(kinds)}")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reason:
     """Why a run ended. `kind` is one of `REASONS[status]`."""
@@ -112,8 +125,7 @@ class HarnessResult:
     wall_s: float = 0.0
 
     def __post_init__(self) -> None:
-        if self.reason.kind not in REASONS[self.status]:
-            raise ValueError(f"{self.reason.kind!r} is no reason for {self.status!r}")
+        check_reason(self.status, self.reason.kind)
 
     def with_transcript(self, events: tuple[RunEvent, ...]) -> "HarnessResult":
         return replace(self, transcript=events)

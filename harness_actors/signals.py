@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-from harness_actors.results import LimitKind, Reason, Status
+from harness_actors.messages import check_plain
+from harness_actors.results import LimitKind, Reason, Status, check_reason
 
 TurnEnding = Literal["completed", "text", "rounds", "limit", "error"]
 """How a turn ended: `work_complete` succeeded; the model answered without a call;
@@ -56,6 +57,9 @@ class CustomSignal:
     name: str
     data: Mapping[str, Any] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        check_plain(f"signal {self.name!r}", self.data)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parked:
@@ -64,12 +68,20 @@ class Parked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunEnd:
-    """The run is over."""
+    """The run is over.
+
+    Raises:
+        ValueError: The reason is none for the status; see `REASONS`.
+    """
 
     status: Status
     reason: Reason
     output_text: str = ""
     completion_verified: bool = False
+
+    def __post_init__(self) -> None:
+        # Here, at the executor that made it, and not later at the coordinator.
+        check_reason(self.status, self.reason.kind)
 
 
 Signal = RepairTrigger | RepairComplete | CompactionComplete | TurnComplete | CustomSignal

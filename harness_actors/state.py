@@ -114,10 +114,14 @@ class SharedState:
         """Apply one delta; the version grows by 1.
 
         Raises:
-            WorkflowError: An entry is changed in a way that its value does not allow.
+            WorkflowError: An entry is changed in a way that its value does not allow;
+                nothing of the delta is applied.
         """
+        fresh: dict[str, Any] = {}
         for write in delta.writes:
-            self.values[write.key] = _changed(self.values.get(write.key), write)
+            old = fresh[write.key] if write.key in fresh else self.values.get(write.key)
+            fresh[write.key] = _changed(old, write)
+        self.values.update(fresh)
         self.log.extend(delta.messages)
         self.version += 1
 
@@ -127,6 +131,8 @@ def _changed(old: Any, write: Write) -> Any:
         case "set":
             return write.value
         case "append":
+            if not isinstance(old, list | tuple | None):
+                raise WorkflowError(write.key, f"cannot append to {old!r}")
             return [*(old or ()), write.value]
         case "increment":
             return _sum(old, write)
@@ -136,10 +142,13 @@ def _sum(old: Any, write: Write) -> Any:
     new = write.value
     if old is None:
         return new
-    if isinstance(old, Mapping) and isinstance(new, Mapping):
-        return {name: old.get(name, 0) + new.get(name, 0) for name in {**old, **new}}
-    if isinstance(old, int | float) and isinstance(new, int | float):
-        return old + new
+    try:
+        if isinstance(old, Mapping) and isinstance(new, Mapping):
+            return {name: old.get(name, 0) + new.get(name, 0) for name in {**old, **new}}
+        if isinstance(old, int | float) and isinstance(new, int | float):
+            return old + new
+    except TypeError:
+        pass  # a field that is no number: told below like everything else that cannot be added
     raise WorkflowError(write.key, f"cannot add {new!r} to {old!r}")
 
 

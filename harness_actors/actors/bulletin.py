@@ -90,7 +90,7 @@ class Bulletin:
 
 def events_of(notices: Sequence[Notice], *, messages: bool) -> tuple[RunEvent, ...]:
     """The events of changes, oldest first; with `messages` those of their messages too."""
-    events = []
+    events: list[RunEvent] = []
     for notice in notices:
         change = notice.change
         found: list[Event] = message_events(change.delta.messages) if messages else []

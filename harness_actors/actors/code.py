@@ -60,7 +60,7 @@ def _culprit(workflow: Workflow, error: Exception) -> AgentCodeError:
     for name, part in parts:
         try:
             cloudpickle.dumps(part)
-        except Exception as fault:
+        except Exception as fault:  # noqa: BLE001 - picklers raise whatever a __reduce__ does
             return AgentCodeError(name, _first_line(fault))
     return AgentCodeError("the agent", _first_line(error))
 
@@ -87,7 +87,7 @@ def _own_modules_by_value() -> Iterator[None]:
             cloudpickle.unregister_pickle_by_value(module)
 
 
-def is_own_module(name: str, module: ModuleType) -> bool:
+def is_own_module(name: str, module: object) -> bool:
     """Whether a module is the user's: not ours, not the standard library's, not installed.
 
     An edited file of the user must not be yesterday's import in a process that is warm.

@@ -3,11 +3,16 @@
 import asyncio
 import logging
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import TypeVar
 
 from harness_actors.actors.bulletin import Bulletin, events_of, results_of
+from harness_actors.actors.embedded import (
+    EMBEDDED_MODEL_URL,
+    EmbeddedModelPeer,
+    EmbeddedModelSeat,
+)
 from harness_actors.actors.mailbox import Parcel
 from harness_actors.actors.processes import end_processes
 from harness_actors.actors.runtime import Happened, StopMode
@@ -23,6 +28,8 @@ from harness_actors.ports import Clock, Journal
 from harness_actors.records import CodeStored, ProcessMark, RunHeading, RunSpec, StoredRun
 from harness_actors.results import HarnessResult
 from harness_actors.state import AGENT_TURN
+
+T = TypeVar("T")
 
 logger = logging.getLogger(__name__)
 
@@ -42,6 +49,8 @@ class CoordinatorHost:
         needs: What each of our executors is sent, by name.
         agent_turns: Number of agent turn hosts.
         clock: Dates what is committed.
+        place_model: Begins to start a host of the embedded model, given its port; None
+            where agents that need it start one in their own process.
         process: The process that this is, if it may be killed as a leftover of an
             earlier term; None in a process that belongs to the user.
     """
@@ -56,6 +65,7 @@ class CoordinatorHost:
         needs: Mapping[str, ExecutorNeeds],
         agent_turns: int,
         clock: Clock,
+        place_model: Callable[[int], Awaitable[EmbeddedModelPeer]] | None = None,
         process: ProcessMark | None = None,
     ) -> None:
         self._journal = journal
@@ -77,6 +87,7 @@ class CoordinatorHost:
         self._writer = JournalWriter(journal, self.term, self._thread, self._break)
         self._bulletin = Bulletin(journal.position())
         self._seats = Seats(starter, started=self._mark, lost=self._host_lost, failed=self._break)
+        self._model = EmbeddedModelSeat(place_model, self._mark) if place_model else None
         self._slots = [
             *(Slot(AGENT_TURN, index=index) for index in range(agent_turns)),
             *(Slot(name) for name in needs if name != AGENT_TURN),
@@ -99,7 +110,9 @@ class CoordinatorHost:
             self._mark(self._process)
         for slot in self._slots:
             self._seats.fill(slot)
-        for stored in self._journal.load_unfinished(self._command):
+        unfinished = self._journal.load_unfinished(self._command)
+        await self._start_model([stored.spec for stored in unfinished])
+        for stored in unfinished:
             if all(self._key(name) is not None for name in stored.spec.keys):
                 self._perform(self._coordinator.adopt(stored))
             else:
@@ -122,6 +135,7 @@ class CoordinatorHost:
         self._check()
         self._secrets.update(secrets)
         self._store_code(code)
+        await self._start_model(specs)
         for spec in specs:
             if spec.run_id in self._coordinator.runs:
                 continue
@@ -140,6 +154,7 @@ class CoordinatorHost:
             stored = await self._read(self._journal.load_run, run_id)
             if stored is None:
                 raise RunNotFoundError(run_id, self._store)
+            await self._start_model([stored.spec])
             self._perform(self._coordinator.adopt(stored))
 
     async def stop(self, run_ids: Sequence[str], mode: StopMode) -> None:
@@ -150,11 +165,11 @@ class CoordinatorHost:
 
     async def happened(self, cursor: int, messages: bool) -> Happened:
         """See `Runtime.happened`."""
-        while self._broken is None:
+        while True:
+            self._check()
             await self._bulletin.news(cursor, at_once=messages)
             if self._broken is None and self._bulletin.position > cursor:
                 return await self._behind(cursor, messages)
-        raise self._broken
 
     async def _behind(self, cursor: int, messages: bool) -> Happened:
         notices = self._bulletin.behind(cursor)
@@ -198,6 +213,8 @@ class CoordinatorHost:
     async def close(self) -> None:
         """Kill the hosts and close the journal; what is committed stays."""
         self._seats.close()
+        if self._model is not None:
+            self._model.close()
         await self._writer.settle()
         if self._broken is None:
             self._broken = ActorLostError("the coordinator", "its command has ended")
@@ -232,8 +249,11 @@ class CoordinatorHost:
 
     def _send(self, post: Post) -> None:
         body = post.envelope.body
-        if isinstance(body, Deliver) and body.spec is not None:
-            self._teach(post.slot, body.spec)
+        if isinstance(body, Deliver):
+            if not self._coordinator.is_current(post.envelope):
+                return
+            if body.spec is not None:
+                self._teach(post.slot, body.spec)
         self._seats.post(post.slot, post.envelope)
 
     def _teach(self, slot: Slot, spec: RunSpec) -> None:
@@ -251,6 +271,11 @@ class CoordinatorHost:
             self._blobs[spec.code] = blob
         keys = {name: key for name in spec.keys if (key := self._key(name)) is not None}
         self._seats.teach(slot, spec.code, self._blobs[spec.code], keys)
+
+    async def _start_model(self, specs: Sequence[RunSpec]) -> None:
+        """Start the embedded model of the cell, if a run is the first to need it."""
+        if any(EMBEDDED_MODEL_URL in spec.keys for spec in specs) and self._model is not None:
+            self._secrets[EMBEDDED_MODEL_URL] = await self._model.url()
 
     def _key(self, name: str) -> str | None:
         return self._secrets.get(name) or os.environ.get(name)
@@ -273,12 +298,14 @@ class CoordinatorHost:
             logger.error("the cell stops: %s", error)
             self._broken = error
             self._seats.close()
+            if self._model is not None:
+                self._model.close()
             self._bulletin.wake()
 
     def _check(self) -> None:
         if self._broken is not None:
             raise self._broken
 
-    async def _read(self, call: Any, *arguments: Any) -> Any:
+    async def _read(self, call: Callable[..., T], *arguments: object) -> T:
         # Reads share the writer's thread: they see what was committed before them.
         return await asyncio.get_running_loop().run_in_executor(self._thread, call, *arguments)

@@ -4,9 +4,11 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import assert_never, cast
 
 from harness_actors.actors.code import unpack
+from harness_actors.actors.embedded import EMBEDDED_MODEL_URL
 from harness_actors.actors.mailbox import Code, Outbox, Parcel, Peer, SeenEnvelopes
 from harness_actors.actors.processes import mark_of_this_process
 from harness_actors.conversation import Conversation
@@ -25,29 +27,36 @@ from harness_actors.coordination.protocol import (
     SnapshotWanted,
     ToolsStarted,
 )
-from harness_actors.errors import AgentCodeError, error_facts
+from harness_actors.errors import AgentCodeError, WorkflowError, error_facts
+from harness_actors.events import EVENT_TYPES, encode_event
 from harness_actors.executors.context import DeltaContext
+from harness_actors.messages import check_plain
 from harness_actors.ports import Agent, Executor
 from harness_actors.records import ProcessMark, RunSpec
 from harness_actors.results import Reason
 from harness_actors.signals import Outcome, RunEnd
-from harness_actors.state import StateDelta
+from harness_actors.state import AGENT_TURN, StateDelta
 
 logger = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
 class ServedRun:
-    """What a host knows of a run: its spec, a replica of its log, and the step in progress."""
+    """What a host knows of a run: its spec, a replica of its log, and the step in progress.
+
+    Each step has an object of its own, so that a cut one, while it ends, still says of
+    whatever it posts that it belongs to its own step.
+    """
 
     spec: RunSpec
     log: Conversation = field(default_factory=Conversation)
     step: int = 0
     sent: int = 0
+    parking: bool = False
     context: DeltaContext | None = None
+    """None until the step begins."""
     commits: dict[int, asyncio.Future[None]] = field(default_factory=dict)
     """By number of the change: who waits for its commit."""
-    task: asyncio.Task[None] | None = None
 
 
 class ExecutorHost:
@@ -70,6 +79,8 @@ class ExecutorHost:
         self._outbox.connect(coordinator)
         self._seen = SeenEnvelopes()
         self._runs: dict[str, ServedRun] = {}
+        self._tasks: dict[str, set[asyncio.Task[None]]] = {}
+        """By run: its steps that have not ended, also those that were cut."""
         self._workflows: dict[str, Workflow | AgentCodeError] = {}
 
     async def hello(self) -> ProcessMark:
@@ -91,9 +102,8 @@ class ExecutorHost:
     def close(self) -> None:
         """Cancel everything in progress. Only a host that shares its process needs it."""
         self._outbox.close()
-        for run in self._runs.values():
-            if run.task is not None:
-                run.task.cancel()
+        for run_id in list(self._tasks):
+            self._cut(run_id)
 
     def _learn(self, code: Code) -> None:
         try:
@@ -102,9 +112,17 @@ class ExecutorHost:
             # Told to each run that needs it, as its result.
             self._workflows[code.code] = error
             return
-        use_keys = getattr(workflow.agent.model, "use_keys", None)
-        if use_keys is not None:
-            use_keys(code.keys)
+        try:
+            model = workflow.agent.model
+            if EMBEDDED_MODEL_URL in code.keys:
+                model.connect(code.keys[EMBEDDED_MODEL_URL])  # type: ignore[attr-defined]
+            elif hasattr(model, "use_keys"):
+                model.use_keys(code.keys)
+        except Exception as error:  # noqa: BLE001 - whatever a user's model does with its keys
+            facts = error_facts(error)
+            reason = f"it does not take its keys: {facts['type']}: {facts['message']}"
+            self._workflows[code.code] = AgentCodeError("the model", reason)
+            return
         self._workflows[code.code] = workflow
 
     def _take(self, envelope: Envelope) -> None:
@@ -113,14 +131,17 @@ class ExecutorHost:
             case Deliver() as deliver:
                 self._deliver(envelope, deliver)
             case Committed(change):
-                if run is not None and (waiting := run.commits.pop(change, None)):
+                waiting = None if run is None else run.commits.pop(change, None)
+                # Whoever waited may have been cancelled, and the future with it.
+                if waiting is not None and not waiting.done():
                     waiting.set_result(None)
             case Park():
-                if run is not None and run.context is not None:
-                    run.context.parking = True
+                if run is not None:
+                    run.parking = True
+                    if run.context is not None:
+                        run.context.parking = True
             case Cut():
-                if run is not None and run.task is not None:
-                    run.task.cancel()
+                self._cut(envelope.run_id)
             case Forget():
                 self._runs.pop(envelope.run_id, None)
                 self._seen.forget(envelope.run_id)
@@ -130,27 +151,44 @@ class ExecutorHost:
                 assert_never(other)
 
     def _deliver(self, envelope: Envelope, deliver: Deliver) -> None:
-        run = self._runs.get(envelope.run_id)
+        run_id, known = envelope.run_id, self._runs.get(envelope.run_id)
+        # The coordinator has gone on without a step that is still in progress here.
+        before = self._cut(run_id)
         if deliver.spec is not None:
-            before = run.task if run is not None else None
-            run = self._runs[envelope.run_id] = ServedRun(deliver.spec, task=before)
-        elif run is None or len(run.log) != deliver.log_from:
+            run = ServedRun(deliver.spec)
+        elif known is not None and len(known.log) == deliver.log_from:
+            run = ServedRun(known.spec, known.log)
+        else:
             # Known to the coordinator by another length: begin again with all of it.
-            self._runs.pop(envelope.run_id, None)
-            body = SnapshotWanted()
-            self._outbox.post(Envelope(envelope.run_id, self._term, envelope.step, 1, body))
+            self._runs.pop(run_id, None)
+            self._outbox.post(Envelope(run_id, self._term, envelope.step, 1, SnapshotWanted()))
             return
-        run.step, run.sent = envelope.step, 0
-        run.commits.clear()
+        self._runs[run_id] = run
+        run.step, run.parking = envelope.step, deliver.parking
         run.log.extend(deliver.log)
-        run.task = asyncio.get_running_loop().create_task(self._serve(run, deliver, run.task))
+        task = asyncio.get_running_loop().create_task(self._serve(run, deliver, before))
+        self._tasks.setdefault(run_id, set()).add(task)
+        task.add_done_callback(partial(self._ended, run_id))
+
+    def _cut(self, run_id: str) -> set[asyncio.Task[None]]:
+        """Cancel what is in progress for a run; returns what has not ended yet."""
+        tasks = {task for task in self._tasks.get(run_id, ()) if not task.done()}
+        for task in tasks:
+            task.cancel()
+        return tasks
+
+    def _ended(self, run_id: str, task: asyncio.Task[None]) -> None:
+        tasks = self._tasks[run_id]
+        tasks.discard(task)
+        if not tasks:
+            del self._tasks[run_id]
 
     async def _serve(
-        self, run: ServedRun, deliver: Deliver, before: asyncio.Task[None] | None
+        self, run: ServedRun, deliver: Deliver, before: set[asyncio.Task[None]]
     ) -> None:
-        if before is not None and not before.done():
+        if before:
             # A cut step may still be ending its processes.
-            await asyncio.wait([before])
+            await asyncio.wait(before)
         context: DeltaContext | None = None
         try:
             executor, agent = self._program(run.spec.code)
@@ -165,31 +203,65 @@ class ExecutorHost:
                 started_at=deliver.started_at,
                 send=lambda delta: self._send_change(run, delta),
                 on_tools_started=lambda: self._post(run, ToolsStarted()),
-                parking=deliver.parking,
+                parking=run.parking,
             )
-            outcome: Outcome = await executor.handle(deliver.signal, context)
+            outcome = await executor.handle(deliver.signal, context)
+            self._check_answer(outcome)
+            last = self._checked(context.take())
         except asyncio.CancelledError:
             # Cut by the coordinator, which has gone on without this step.
             raise
         except Exception as error:
             logger.info("%s failed run %s", self._slot, run.spec.run_id, exc_info=True)
-            outcome = _failure(self._slot, error)
-        self._post(run, Answered(context.take() if context else StateDelta(), outcome))
+            outcome, last = _failure(self._slot, error), self._left_by(context)
+        self._post(run, Answered(last, outcome))
+
+    def _left_by(self, context: DeltaContext | None) -> StateDelta:
+        """What a failed executor had written, as far as it can be committed."""
+        try:
+            return StateDelta() if context is None else self._checked(context.take())
+        except WorkflowError:
+            return StateDelta()
+
+    def _check_answer(self, outcome: object) -> None:
+        if not isinstance(outcome, Outcome):
+            problem = f"must answer a signal, Parked() or RunEnd(...), not {outcome!r}"
+            raise WorkflowError(self._slot.executor, problem)
+        if isinstance(outcome, RunEnd):
+            check_plain(f"reason {outcome.reason.kind!r}", outcome.reason.details)
+
+    def _checked(self, delta: StateDelta) -> StateDelta:
+        """Refuse, from a user's own executor, what the journal could not hold or read back.
+
+        There it would stop the cell with all its runs.
+
+        Raises:
+            WorkflowError: An event is of a class that no reader knows, or a value is not
+                plain JSON.
+        """
+        if self._slot.code:
+            for event in delta.events:
+                if type(event).type not in EVENT_TYPES:
+                    problem = f"emits a {type(event).__name__}; use CustomEvent(name=, data=)"
+                    raise WorkflowError(self._slot.executor, problem)
+                check_plain(f"event {event.type!r}", encode_event(event))
+            check_plain("state", {write.key: write.value for write in delta.writes})
+        return delta
 
     def _program(self, code: str) -> tuple[Executor, Agent]:
         """Who serves a run of this code, and its agent."""
         workflow = self._workflows.get(code)
         if isinstance(workflow, AgentCodeError):
             raise workflow
-        if self._executor is not None and workflow is None:
-            # Only hosts that run a user's code are sent it; ours do not look at the agent.
-            return self._executor, cast(Agent, None)
         if workflow is None:
-            raise AgentCodeError(f"executor {self._slot.executor!r}", "its code never came")
+            # Only hosts that run a user's code are sent it; the others do not look at the agent.
+            if self._executor is None or self._slot.executor == AGENT_TURN:
+                raise AgentCodeError(f"the agent of {self._slot}", "the journal does not have it")
+            return self._executor, cast(Agent, None)
         return self._executor or workflow.executors[self._slot.executor], workflow.agent
 
     def _send_change(self, run: ServedRun, delta: StateDelta) -> Awaitable[None]:
-        self._post(run, Changed(delta))
+        self._post(run, Changed(self._checked(delta)))
         committed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         run.commits[run.sent] = committed
         return committed

@@ -35,7 +35,7 @@ class Code:
 Parcel = Envelope | Code
 
 
-class Unreachable(Exception):
+class UnreachableError(Exception):
     """A call did not come through, or its answer did not come back; the actor may live."""
 
 
@@ -43,7 +43,7 @@ class Peer(Protocol):
     """The other end of an outbox.
 
     Raises, from every call:
-        Unreachable: The connection broke; the call may have been executed.
+        UnreachableError: The connection broke; the call may have been executed.
         ActorLostError: The actor is dead.
     """
 
@@ -116,7 +116,7 @@ class Outbox:
             try:
                 await peer.receive(batch)
                 return
-            except Unreachable:
+            except UnreachableError:
                 # The same batch again: receivers drop what they have seen.
                 await asyncio.sleep(pause)
                 pause = min(2 * pause, LONGEST_RETRY_S)

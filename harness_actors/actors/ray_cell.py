@@ -104,7 +104,8 @@ def node_of_driver() -> str:
 
 def cores_of(node: str) -> int:
     """Cores of a node as Ray counts them, at least 1."""
-    for known in ray.nodes():
+    nodes: list[dict[str, Any]] = ray.nodes()  # type: ignore[no-untyped-call]
+    for known in nodes:
         if known["NodeID"] == node:
             return max(1, int(known["Resources"].get("CPU", 1)))
     return 1

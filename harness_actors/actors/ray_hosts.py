@@ -7,13 +7,14 @@ from typing import Any
 
 import ray
 from ray.actor import ActorHandle
-from ray.exceptions import ActorUnavailableError, RayActorError
+from ray.exceptions import ActorUnavailableError, RayActorError, RayTaskError
 
 from harness_actors.actors.clock import SystemClock
 from harness_actors.actors.coordinator_host import CoordinatorHost
+from harness_actors.actors.embedded import EmbeddedModelHost
 from harness_actors.actors.factory import executor_for, executor_needs
 from harness_actors.actors.hosts import ExecutorHost
-from harness_actors.actors.mailbox import Parcel, Unreachable
+from harness_actors.actors.mailbox import Parcel, UnreachableError
 from harness_actors.actors.processes import mark_of_this_process
 from harness_actors.actors.ray_cell import on_node
 from harness_actors.coordination.protocol import Slot
@@ -46,9 +47,13 @@ class RayPeer:
         try:
             return await method.remote(*arguments)
         except ActorUnavailableError as error:
-            raise Unreachable(str(error)) from None
+            raise UnreachableError(str(error)) from None
         except RayActorError as error:
             raise ActorLostError(self._name, str(error).splitlines()[0]) from None
+        except RayTaskError as error:
+            if isinstance(error.cause, HarnessError):
+                raise error.cause from None
+            raise
 
 
 class CoordinatorPeer(RayPeer):
@@ -73,6 +78,14 @@ class RayExecutorHost(ExecutorHost):
         super().__init__(slot, executor, CoordinatorPeer(coordinator, slot, incarnation), term=term)
 
 
+class RayModelPeer(RayPeer):
+    """How the coordinator reaches the host of the embedded model."""
+
+    async def start(self) -> str:
+        url: str = await self._call(self._handle.start)
+        return url
+
+
 class RayHostStarter:
     """Places executor hosts on the node of their coordinator."""
 
@@ -86,8 +99,15 @@ class RayHostStarter:
         # starts the next incarnation itself.
         options = {"max_restarts": 0, **on_node(self._node)}
         actor = RayExecutorHostActor.options(**options)
-        handle = actor.remote(slot, incarnation, self._coordinator, self.term)
+        handle: Any = actor.remote(slot, incarnation, self._coordinator, self.term)
         return RayPeer(handle, str(slot))
+
+    async def start_model(self, port: int) -> RayModelPeer:
+        """Begin to start a host of the embedded model that listens on a port."""
+        # max_restarts=0: it is started again by its seat, which knows when it is gone.
+        options = {"max_restarts": 0, **on_node(self._node)}
+        handle: Any = EmbeddedModelActor.options(**options).remote(port)
+        return RayModelPeer(handle, "embedded_model")
 
 
 class RayCoordinator:
@@ -115,6 +135,7 @@ class RayCoordinator:
                 needs=executor_needs(),
                 agent_turns=agent_turns,
                 clock=SystemClock(),
+                place_model=starter.start_model,
                 process=mark_of_this_process("coordinator"),
             )
         except HarnessError as error:
@@ -144,4 +165,5 @@ class RayCoordinator:
 
 
 RayExecutorHostActor = ray.remote(RayExecutorHost)
+EmbeddedModelActor = ray.remote(EmbeddedModelHost)
 RayCoordinatorActor = ray.remote(RayCoordinator)

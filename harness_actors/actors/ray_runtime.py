@@ -5,6 +5,7 @@ import hashlib
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,10 @@ from harness_actors.records import RunHeading, RunSpec
 START_DEADLINE_S = 90.0
 RETURN_DEADLINE_S = 90.0
 
+_STARTER_THREAD = ThreadPoolExecutor(1, thread_name_prefix="ray-starter")
+"""Starts Ray, and lives as long as this process: the kernel ends Ray's processes with the
+thread that started them, so one of an event loop would take them along when that closes."""
+
 
 class RayRuntime:
     """Answers the `Runtime` port from the actors of a cell.
@@ -56,7 +61,10 @@ class RayRuntime:
             StoreError: The journal cannot be served.
         """
         # ray.init and its like block for seconds; a loop with other work must not.
-        coordinator = await asyncio.to_thread(_start_cell, store, command, address)
+        loop = asyncio.get_running_loop()
+        coordinator = await loop.run_in_executor(
+            _STARTER_THREAD, _start_cell, store, command, address
+        )
         runtime = cls(coordinator)
         try:
             async with asyncio.timeout(START_DEADLINE_S):
@@ -168,9 +176,10 @@ def _start_cell(store: Path, command: str, address: str | None) -> "ActorHandle[
         "max_restarts": -1,
         **on_node(node),
     }
-    return RayCoordinatorActor.options(**options).remote(
-        str(store), command, node, max(1, cores_of(node) // 2)
-    )
+    agent_turns = max(1, cores_of(node) // 2)
+    actor: Any = RayCoordinatorActor.options(**options)
+    handle: ActorHandle[Any] = actor.remote(str(store), command, node, agent_turns)
+    return handle
 
 
 def _cell_key(store: Path) -> str:

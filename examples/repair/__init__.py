@@ -1,0 +1,1 @@
+"""Repair tasks made from HumanEval: each problem's solution with one fault put in."""

@@ -1,0 +1,223 @@
+"""`agent.yaml`: the model and the three layers of an agent in one document."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from harness_actors.agents import ChatAgent
+from harness_actors.config import HarnessConfig
+from harness_actors.coordination.graph import Workflow
+from harness_actors.errors import BadInputError, ConfigError, ModelSetupError
+from harness_actors.ports import Agent, Model, Tool
+
+LOCAL_MODEL = "local"
+NOT_BUILT = "this part of the harness is not built yet; leave it out"
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoadedAgent:
+    """An agent with the settings and the folder that its file gives it.
+
+    Attributes:
+        agent: The agent, or a workflow around it.
+        config: Settings of its runs.
+        workspace: A folder that each run begins with a copy of; None for an empty one.
+    """
+
+    agent: Agent | Workflow
+    config: HarnessConfig = field(default_factory=HarnessConfig)
+    workspace: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class AgentOverrides:
+    """What a command line says over any agent file.
+
+    Attributes:
+        model: Id of the model; None leaves the file's.
+        base_url: Endpoint of the model; None leaves the file's.
+        model_settings: Fields of each request, over the file's one by one.
+        harness: Settings of the harness, over the file's one by one, `limits` too.
+    """
+
+    model: str | None = None
+    base_url: str | None = None
+    model_settings: Mapping[str, Any] = field(default_factory=dict)
+    harness: Mapping[str, Any] = field(default_factory=dict)
+
+
+class _Fields(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class _Model(_Fields):
+    id: str | None = None
+    base_url: str | None = None
+    settings: dict[str, Any] = Field(default_factory=dict)
+
+
+class _Persona(_Fields):
+    instructions: str = ""
+    contract: Any = None
+    autonomy: Any = None
+
+
+class _Workspace(_Fields):
+    from_: str = Field(alias="from", min_length=1)
+
+
+class _Environment(_Fields):
+    tools: list[str] = Field(default_factory=list)
+    workspace: _Workspace | None = None
+
+
+class _AgentFields(_Fields):
+    model: _Model = Field(default_factory=_Model)
+    persona: _Persona = Field(default_factory=_Persona)
+    environment: _Environment = Field(default_factory=_Environment)
+    harness: dict[str, Any] = Field(default_factory=dict)
+
+
+def load_agent_file(path: Path, overrides: AgentOverrides | None = None) -> LoadedAgent:
+    """The agent that a file describes.
+
+    Args:
+        path: A YAML file of one document; its paths and modules are looked for beside it.
+        overrides: What takes precedence over it.
+
+    Raises:
+        BadInputError: It cannot be read, or a field, a tool or a folder is at fault.
+        ConfigError: A setting is out of range, or of a part that is not built yet.
+    """
+    over = overrides or AgentOverrides()
+    given, beside = _parse(path), path.resolve().parent
+    _refuse_unbuilt(given.persona)
+    model = make_model(
+        over.model or given.model.id,
+        base_url=over.base_url or given.model.base_url,
+        settings={**given.model.settings, **over.model_settings},
+        source=str(path),
+    )
+    agent = ChatAgent(
+        model=model,
+        instructions=given.persona.instructions,
+        tools=[_find(name, beside, path) for name in given.environment.tools],
+        name=path.stem,
+    )
+    return LoadedAgent(
+        agent=agent,
+        config=merged_config(given.harness, over.harness),
+        workspace=_template(given.environment.workspace, beside, path),
+    )
+
+
+def merged_config(*layers: Mapping[str, Any]) -> HarnessConfig:
+    """Settings in layers, a later one over an earlier one, `limits` field by field.
+
+    Raises:
+        ConfigError: A setting is unknown or out of range.
+    """
+    settings: dict[str, Any] = {}
+    for layer in layers:
+        for name, value in layer.items():
+            below = settings.get(name)
+            both = isinstance(value, Mapping) and isinstance(below, Mapping)
+            settings[name] = {**below, **value} if both else value  # type: ignore[dict-item]
+    return HarnessConfig.from_mapping(settings)
+
+
+def make_model(
+    name: str | None,
+    *,
+    base_url: str | None = None,
+    settings: Mapping[str, Any] | None = None,
+    source: str = "--model",
+) -> Model:
+    """The model of an id: ``local`` is the embedded one, all others speak over HTTP.
+
+    Args:
+        name: The id.
+        base_url: Endpoint of a model that speaks over HTTP; None for the usual one.
+        settings: Fields of each request, such as ``temperature``.
+        source: Where the id should have been given, for the error.
+
+    Raises:
+        BadInputError: There is no id, or an embedded model of this name.
+        ConfigError: The model does not take a setting.
+        ModelSetupError: The embedded model is not installed.
+    """
+    if not name:
+        example = "for example --model gpt-4.1-mini, or --model local for the embedded one"
+        raise BadInputError(source, (f"no model is named; {example}",))
+    if name == LOCAL_MODEL or name.startswith(f"{LOCAL_MODEL}/"):
+        return _local_model(name, settings, source)
+    from harness_actors.models import OpenAIModel
+
+    return OpenAIModel(name, base_url=base_url, settings=settings)
+
+
+def _local_model(name: str, settings: Mapping[str, Any] | None, source: str) -> Model:
+    from harness_actors.models import LocalModel
+    from harness_actors.models.local_server import INSTALL_SERVER, find_weights
+
+    if name not in (LOCAL_MODEL, LocalModel.name):
+        known = f"{LOCAL_MODEL!r}, which is {LocalModel.name!r}"
+        raise BadInputError(source, (f"no embedded model {name!r}; there is {known}",))
+    # Here, where it is told before anything runs, and not by each run.
+    find_weights()
+    if find_spec("xllamacpp") is None:
+        raise ModelSetupError(name, f"not installed: {INSTALL_SERVER}")
+    return LocalModel(settings=settings)
+
+
+def _parse(path: Path) -> _AgentFields:
+    try:
+        document = yaml.safe_load(path.read_text(encoding="utf-8"))
+        return _AgentFields.model_validate({} if document is None else document)
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise BadInputError(str(path), (_first_line(error),)) from error
+    except ValidationError as error:
+        faults = tuple(_sentence(fault) for fault in error.errors())
+        raise BadInputError(str(path), faults) from error
+
+
+def _first_line(error: Exception) -> str:
+    if isinstance(error, OSError):
+        return error.strerror or str(error)
+    return " ".join(str(error).split())
+
+
+def _sentence(fault: Any) -> str:
+    where = ".".join(str(part) for part in fault["loc"]) or "the document"
+    problem = "there is no such field" if fault["type"] == "extra_forbidden" else fault["msg"]
+    return f"{where}: {problem}"
+
+
+def _refuse_unbuilt(persona: _Persona) -> None:
+    for name in ("contract", "autonomy"):
+        if getattr(persona, name) is not None:
+            raise ConfigError(f"persona.{name}", NOT_BUILT)
+
+
+def _find(name: str, beside: Path, path: Path) -> Tool:
+    from harness_actors.tools import find_tool
+
+    try:
+        return find_tool(name, beside=beside)
+    except ConfigError as error:
+        raise BadInputError(str(path), (f"environment.tools: {error.problem}",)) from error
+
+
+def _template(workspace: _Workspace | None, beside: Path, path: Path) -> str | None:
+    if workspace is None:
+        return None
+    folder = (beside / workspace.from_).resolve()
+    if not folder.is_dir():
+        fault = f"environment.workspace.from: there is no folder {str(folder)!r}"
+        raise BadInputError(str(path), (fault,))
+    return str(folder)

@@ -1,0 +1,127 @@
+"""Which agent runs a task, made ready to travel."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness_actors.agents import Program
+from harness_actors.batch.agent_file import LoadedAgent, load_agent_file
+from harness_actors.batch.tasks import Task, with_limits
+from harness_actors.config import HarnessConfig
+from harness_actors.coordination.graph import Workflow
+from harness_actors.ports import Agent
+from harness_actors.records import RunSpec, WorkspaceSpec
+
+ChooseAgent = Callable[[Task], LoadedAgent]
+"""Names the agent of a task that names none itself."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReadyAgent:
+    """An agent packed once for all of its tasks.
+
+    Attributes:
+        program: What is sent to the actors.
+        config: Settings of its runs, before a task's own limits.
+        workspace: A folder that its runs begin with a copy of; None for an empty one.
+    """
+
+    program: Program
+    config: HarnessConfig
+    workspace: str | None = None
+
+    def spec(self, task: Task, *, run_id: str, folder: Path, note: dict[str, object]) -> RunSpec:
+        """A run of a task.
+
+        Args:
+            task: What is to be done.
+            run_id: Name of the run.
+            folder: Where it works, if it needs to.
+            note: Metadata by which the run is found again.
+        """
+        source = task.workspace or self.workspace
+        workspace = None
+        # Without tools nothing can come into a folder that was empty.
+        if source is not None or self.program.workflow.agent.tools:
+            source = None if source is None else str(Path(source).resolve())
+            workspace = WorkspaceSpec(path=str(folder), source=source)
+        config = with_limits(self.config, task.limits)
+        return self.program.spec(
+            task.task, config, run_id=run_id, workspace=workspace, metadata=note
+        )
+
+
+class Agents:
+    """The agents of a batch: the one of the batch, and those of files that tasks name.
+
+    Args:
+        choose: Names the agent of tasks that name none.
+        load: Reads an agent file.
+        workspace: A folder for tasks and agents that name none; None for an empty one.
+    """
+
+    def __init__(
+        self,
+        choose: ChooseAgent,
+        *,
+        load: Callable[[Path], LoadedAgent] = load_agent_file,
+        workspace: str | None = None,
+    ) -> None:
+        self._choose = choose
+        self._load = load
+        self._workspace = workspace
+        self._ready: dict[int, tuple[LoadedAgent, ReadyAgent]] = {}
+        self._files: dict[str, LoadedAgent] = {}
+
+    @classmethod
+    def of(
+        cls, agent: Agent | Workflow, config: HarnessConfig, *, workspace: str | None = None
+    ) -> "Agents":
+        """One agent for all tasks that name none.
+
+        Raises:
+            AgentCodeError: A part of it cannot be sent to another process.
+        """
+        loaded = LoadedAgent(agent=agent, config=config)
+        agents = cls(lambda _: loaded, workspace=workspace)
+        agents.pack(loaded)
+        return agents
+
+    def pack(self, *agents: LoadedAgent) -> None:
+        """Pack agents before anything runs, so that what cannot travel is told at once.
+
+        Raises:
+            AgentCodeError: A part of one cannot be sent to another process.
+        """
+        for loaded in agents:
+            _ = self._made_ready(loaded).program.blob
+
+    def for_task(self, task: Task) -> ReadyAgent:
+        """The agent of a task.
+
+        Raises:
+            HarnessError: Its agent file is at fault, or the agent cannot be packed.
+        """
+        if task.agent is None:
+            return self._made_ready(self._choose(task))
+        if task.agent not in self._files:
+            self._files[task.agent] = self._load(Path(task.agent))
+        return self._made_ready(self._files[task.agent])
+
+    def secrets(self) -> dict[str, str]:
+        """Keys that were given in code, of all agents so far, by name."""
+        return {
+            name: value
+            for _, ready in self._ready.values()
+            for name, value in ready.program.secrets.items()
+        }
+
+    def _made_ready(self, loaded: LoadedAgent) -> ReadyAgent:
+        # By identity: agents need not be hashable. The agent is kept, so its id stays its own.
+        if id(loaded) not in self._ready:
+            workspace = loaded.workspace or self._workspace
+            ready = ReadyAgent(
+                program=Program.of(loaded.agent), config=loaded.config, workspace=workspace
+            )
+            self._ready[id(loaded)] = (loaded, ready)
+        return self._ready[id(loaded)][1]

@@ -1,0 +1,251 @@
+"""`run_batch`: many tasks, so many at once, each to an outcome that is on disk."""
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from contextlib import ExitStack, aclosing
+from dataclasses import asdict
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+from uuid import uuid4
+
+from harness_actors.actors import open_runtime
+from harness_actors.actors.runtime import Runtime, RuntimeKind, StopMode
+from harness_actors.batch.agents import Agents
+from harness_actors.batch.brakes import Ending
+from harness_actors.batch.engine import Engine, OnEvent
+from harness_actors.batch.feed import Feed, TaskSource
+from harness_actors.batch.outcomes import TaskOutcome
+from harness_actors.batch.results_file import read_outcomes
+from harness_actors.batch.run_directory import RunDirectory
+from harness_actors.batch.settings import CONCURRENCY, BatchSettings
+from harness_actors.batch.tally import Tally, Totals
+from harness_actors.config import HarnessConfig
+from harness_actors.coordination.graph import Workflow
+from harness_actors.ports import Agent
+
+LEAVE_S = 5.0
+"""How long runs have to park after they were told to do it at once."""
+
+OpenRuntime = Callable[[Path], Awaitable[Runtime]]
+"""Opens the runtime of a journal."""
+
+
+class Batch:
+    """One command's work on a run directory.
+
+    Args:
+        source: The tasks, taken as they are needed.
+        agents: Who runs them.
+        directory: Where all of it is kept, not yet locked.
+        settings: Concurrency, retries and bounds.
+        open_runtime: Starts what the runs run on.
+        on_event: Called with each event of the batch's runs.
+
+    Attributes:
+        tally: The figures so far.
+        summary: What `summary.json` says; empty until the end.
+        ending: Why it ended; None until then.
+    """
+
+    def __init__(
+        self,
+        source: TaskSource,
+        agents: Agents,
+        *,
+        directory: RunDirectory,
+        settings: BatchSettings,
+        open_runtime: OpenRuntime,
+        on_event: OnEvent | None = None,
+    ) -> None:
+        self._feed = Feed(source, epochs=settings.epochs)
+        self._agents = agents
+        self._directory = directory
+        self._settings = settings
+        self._open_runtime = open_runtime
+        self._on_event = on_event
+        self.tally = Tally(self._feed.count)
+        self.summary: dict[str, Any] = {}
+        self.ending: Ending | None = None
+        self._engine: Engine | None = None
+        self._work: asyncio.Task[None] | None = None
+        self._stops: set[asyncio.Task[None]] = set()
+        self._parks = False
+        self._outcomes: asyncio.Queue[TaskOutcome | None] = asyncio.Queue()
+        self._room = asyncio.Semaphore(1)
+
+    @property
+    def ok(self) -> bool:
+        """Every task ended well, in this command or in an earlier one."""
+        tally = self.tally
+        return self.ending == "complete" and tally.succeeded + tally.skipped_ok == tally.done
+
+    async def run(self) -> AsyncGenerator[TaskOutcome]:
+        """Work, yielding each outcome when it is on disk. Those of earlier commands are not.
+
+        Raises:
+            StoreInUseError: Another command works on the run directory.
+            BadInputError: The run directory holds something else.
+            HarnessError: The runtime or a file failed; the same command goes on.
+        """
+        with self._directory:
+            self._work = asyncio.create_task(self._do_work())
+            self._work.add_done_callback(lambda _: self._outcomes.put_nowait(None))
+            try:
+                while (outcome := await self._outcomes.get()) is not None:
+                    yield outcome
+                    self._room.release()
+                if not self._work.cancelled():
+                    self._work.result()
+            finally:
+                await self._leave(self._work)
+
+    def park(self) -> None:
+        """Start nothing new and put aside what is in flight, each run after its round."""
+        self._stop("park")
+
+    def park_now(self) -> None:
+        """Put aside what is in flight at once, and leave within a few seconds."""
+        self._stop("park_now")
+        if self._work is not None:
+            # While the runtime is only starting there is nothing to put aside.
+            delay_s = LEAVE_S if self._engine else 0.0
+            asyncio.get_running_loop().call_later(delay_s, self._work.cancel)
+
+    def _stop(self, mode: StopMode) -> None:
+        self._parks = True
+        if self._engine is not None:
+            self._stops.add(asyncio.create_task(self._engine.stop(mode)))
+
+    async def _do_work(self) -> None:
+        runtime = await self._open_runtime(self._directory.store)
+        try:
+            self._engine = Engine(
+                feed=self._feed,
+                agents=self._agents,
+                settings=self._settings,
+                directory=self._directory,
+                runtime=runtime,
+                tally=self.tally,
+                deliver=self._deliver,
+                on_event=self._on_event,
+            )
+            if not self._parks:
+                await self._engine.run()
+        finally:
+            await runtime.close()
+
+    async def _deliver(self, outcome: TaskOutcome) -> None:
+        # One that was not taken yet holds the next back, and so the places of their runs.
+        await self._room.acquire()
+        self._outcomes.put_nowait(outcome)
+
+    async def _leave(self, work: asyncio.Task[None]) -> None:
+        # Still at work only where the reader went away.
+        for task in (work, *self._stops):
+            task.cancel()
+        await asyncio.gather(work, *self._stops, return_exceptions=True)
+        self.ending = self._ending_of(work)
+        self._directory.results.compact()
+        self.summary = {
+            "ending": self.ending,
+            **Totals(read_outcomes(self._directory.results_path)).as_mapping(),
+            "command": {**self.tally.command(), "settings": asdict(self._settings)},
+        }
+        self._directory.write_summary(self.summary)
+
+    def _ending_of(self, work: asyncio.Task[None]) -> Ending:
+        if not work.cancelled() and work.exception() is not None:
+            return "error"
+        if self.tally.left == 0:
+            return "complete"
+        if self._parks or work.cancelled() or self._engine is None:
+            return "interrupted"
+        brakes = self._engine.brakes
+        return "parked" if self.tally.parked and not brakes.are_on() else brakes.ending
+
+
+async def run_batch(
+    tasks: TaskSource,
+    agent: Agent | Workflow,
+    *,
+    concurrency: int = CONCURRENCY,
+    config: HarnessConfig | None = None,
+    run_dir: str | Path | None = None,
+    runtime: RuntimeKind = "ray",
+    address: str | None = None,
+    retry_on_error: int = 0,
+    retry_failed: bool = False,
+    fail_on_error: float | None = None,
+    budget_usd: float | None = None,
+    epochs: int = 1,
+    workspace: str | Path | None = None,
+    on_event: OnEvent | None = None,
+) -> AsyncGenerator[TaskOutcome]:
+    """Run many tasks, so many at once, and yield the outcome of each as it ends.
+
+    Tasks are taken when they are needed, and no further ones while outcomes wait to be
+    taken. A task that cannot be run is an outcome (`failed`, reason `bad_input`).
+
+    Args:
+        tasks: Texts, mappings with the fields of a task, or `Task`s; any iterable.
+        agent: Who runs those that name no agent file.
+        concurrency: Runs in flight at once.
+        config: Settings of the runs; a task's own limits take precedence.
+        run_dir: Where results, journal and workspaces are kept. The same call on the
+            same folder goes on where an earlier one ended, and yields only what is new.
+            None: in a temporary folder that is removed at the end.
+        runtime: ``"ray"``, or ``"local"`` for this process alone.
+        address: Which Ray; None finds one or starts one.
+        retry_on_error: As of `BatchSettings`, with the rest of its fields.
+        on_event: Called with each event of the runs, in this event loop.
+
+    Raises:
+        ConfigError: A setting is out of range.
+        AgentCodeError: A part of the agent cannot be sent to another process.
+        StoreInUseError: Another command works on the run directory.
+        HarnessError: The runtime or a file failed; the same call goes on.
+    """
+    settings = BatchSettings(
+        concurrency=concurrency,
+        retry_on_error=retry_on_error,
+        retry_failed=retry_failed,
+        fail_on_error=fail_on_error,
+        budget_usd=budget_usd,
+        epochs=epochs,
+        workspace=_absolute(workspace),
+    )
+    agents = Agents.of(agent, config or HarnessConfig(), workspace=settings.workspace)
+    with ExitStack() as stack:
+        folder = run_dir or stack.enter_context(TemporaryDirectory(prefix="harness-batch-"))
+        batch = Batch(
+            tasks,
+            agents,
+            directory=RunDirectory(Path(folder)),
+            settings=settings,
+            open_runtime=opener(runtime, address),
+            on_event=on_event,
+        )
+        async with aclosing(batch.run()) as outcomes:
+            async for outcome in outcomes:
+                yield outcome
+
+
+def _absolute(path: str | Path | None) -> str | None:
+    return None if path is None else str(Path(path).resolve())
+
+
+def opener(
+    runtime: RuntimeKind,
+    address: str | None = None,
+    on_progress: Callable[[str], None] | None = None,
+) -> OpenRuntime:
+    """Opens runtimes of one kind, as a command of its own."""
+
+    async def open_it(store: Path) -> Runtime:
+        command = uuid4().hex
+        return await open_runtime(
+            runtime, store=store, address=address, command=command, on_progress=on_progress
+        )
+
+    return open_it

@@ -1,0 +1,279 @@
+"""The work of a batch: starts runs, follows them, and brings each task to its outcome."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import asdict
+from typing import Any
+
+from harness_actors.actors.runtime import Happened, Runtime, StopMode
+from harness_actors.agents import new_run_id
+from harness_actors.batch.agents import Agents
+from harness_actors.batch.brakes import Brakes
+from harness_actors.batch.checks import Checks
+from harness_actors.batch.feed import Feed
+from harness_actors.batch.flights import Flight, Flights
+from harness_actors.batch.history import Attempt, Begin, Done, GoOn, History, RunNote
+from harness_actors.batch.outcomes import (
+    CheckResult,
+    TaskOutcome,
+    may_help_again,
+    outcome_of,
+    outcome_of_bad,
+)
+from harness_actors.batch.run_directory import RunDirectory
+from harness_actors.batch.settings import BatchSettings
+from harness_actors.batch.submissions import Submissions
+from harness_actors.batch.tally import Tally
+from harness_actors.batch.tasks import BadTask, Task
+from harness_actors.errors import HarnessError
+from harness_actors.events import RoundCompleted, RunCompleted, RunEvent, RunParked
+from harness_actors.results import HarnessResult
+
+UNSCORED = ("failed", "cancelled")
+"""Endings whose workspace was left in the middle of something: there is nothing to score."""
+
+Deliver = Callable[[TaskOutcome], Awaitable[None]]
+OnEvent = Callable[[RunEvent], None]
+
+
+class Engine:
+    """Brings the tasks of a feed to their outcomes on a runtime that is open.
+
+    Args:
+        feed: The tasks.
+        agents: Who runs them.
+        settings: The settings of the batch.
+        directory: Where results and workspaces go, locked by the caller.
+        runtime: Where the runs run.
+        tally: Kept up to date.
+        deliver: Called with each outcome when it is on disk; it may make the engine wait.
+        on_event: Called with each event of the batch's runs; None for nobody.
+    """
+
+    def __init__(
+        self,
+        *,
+        feed: Feed,
+        agents: Agents,
+        settings: BatchSettings,
+        directory: RunDirectory,
+        runtime: Runtime,
+        tally: Tally,
+        deliver: Deliver,
+        on_event: OnEvent | None = None,
+    ) -> None:
+        self._feed = feed
+        self._agents = agents
+        self._settings = settings
+        self._directory = directory
+        self._runtime = runtime
+        self._tally = tally
+        self._deliver = deliver
+        self._on_event = on_event
+        self._flights = Flights(settings.concurrency)
+        self._checks = Checks(directory.checks_path)
+        self._history = History(directory.results.lines)
+        self._checking: set[asyncio.Task[Any]] = set()
+        self._submissions = Submissions(runtime)
+        self._stop_mode: StopMode | None = None
+        self.brakes = Brakes(settings, total=feed.count)
+
+    async def run(self) -> None:
+        """Work until every task has ended, or nothing new may start and all has landed.
+
+        Raises:
+            HarnessError: The runtime or the results file failed; the same command goes on.
+        """
+        # The cursor first: what ends between the two calls is then told twice, not never.
+        cursor = await self._runtime.position()
+        self._history = History(self._directory.results.lines, await self._runtime.headings())
+        self.brakes.spend(self._history.cost_usd)
+        try:
+            async with asyncio.TaskGroup() as group:
+                follower = group.create_task(self._follow(cursor, group))
+                await self._launch_all(group)
+                await self._flights.all_landed()
+                follower.cancel()
+        except BaseExceptionGroup as failures:
+            raise _first(failures) from None
+
+    async def stop(self, mode: StopMode) -> None:
+        """Start nothing new, and park what is in flight: `run` then returns."""
+        self.brakes.stop()
+        self._stop_mode = mode
+        if mode == "park_now":
+            # Their lines are written by the next command, which finds the runs ended.
+            for checking in self._checking:
+                checking.cancel()
+        await self._runtime.stop(self._flights.run_ids, mode)
+
+    # Launching
+
+    async def _launch_all(self, group: asyncio.TaskGroup) -> None:
+        async for task in self._feed:
+            if self.brakes.are_on():
+                return
+            if isinstance(task, BadTask):
+                await self._refuse(task)
+                continue
+            step = self._history.next_step(task, retry_failed=self._settings.retry_failed)
+            if isinstance(step, Done):
+                self._tally.add_skipped(ok=step.ok)
+                continue
+            await self._flights.take_place()
+            if self.brakes.are_on():
+                self._flights.give_place()
+                return
+            group.create_task(self._launch(task, step))
+
+    async def _launch(self, task: Task, step: GoOn | Begin) -> None:
+        match step:
+            case GoOn(attempt) if attempt.end is not None:
+                await self._finish(Flight(task=task, attempt=attempt), attempt.end)
+            case GoOn(attempt):
+                await self._go_on(Flight(task=task, attempt=attempt))
+            case Begin(number):
+                attempt = Attempt(number=number, retries=0, run_id=new_run_id())
+                await self._begin(Flight(task=task, attempt=attempt))
+
+    async def _begin(self, flight: Flight) -> None:
+        task, attempt = flight.task, flight.attempt
+        try:
+            agent = self._agents.for_task(task)
+            spec = agent.spec(
+                task,
+                run_id=attempt.run_id,
+                folder=self._directory.workspace(attempt.run_id),
+                note=_note(flight),
+            )
+        except HarnessError as error:
+            self._flights.give_place()
+            fault = BadTask(id=task.id, task_hash=task.task_hash, faults=(str(error),))
+            await self._refuse(fault)
+            return
+        self._take_off(flight)
+        await self._submissions.submit(spec, agent.program)
+        await self._stop_late(flight)
+
+    async def _go_on(self, flight: Flight) -> None:
+        run_id = flight.attempt.run_id
+        self._take_off(flight)
+        for event in await self._runtime.events(run_id):
+            if isinstance(event.event, RoundCompleted):
+                self.brakes.spend(event.event.cost_usd)
+        await self._runtime.resume([run_id], secrets=self._agents.secrets())
+        await self._stop_late(flight)
+
+    def _take_off(self, flight: Flight) -> None:
+        # Before the runtime hears of it: its end may be told before `submit` returns.
+        self._flights.take_off(flight)
+        self._tally.running = len(self._flights)
+
+    async def _stop_late(self, flight: Flight) -> None:
+        """Stop a run that was on its way to the runtime when all others were stopped."""
+        run_id = flight.attempt.run_id
+        if self._stop_mode is not None and self._flights.is_flying(run_id):
+            await self._runtime.stop([run_id], self._stop_mode)
+
+    async def _refuse(self, task: BadTask) -> None:
+        if self._history.is_done(task.id, task.task_hash):
+            self._tally.add_skipped(ok=False)
+        else:
+            await self._record(outcome_of_bad(task))
+
+    # Following
+
+    async def _follow(self, cursor: int, group: asyncio.TaskGroup) -> None:
+        while True:
+            news = await self._runtime.happened(cursor)
+            cursor = news.cursor
+            for event in news.events:
+                self._note_event(event, news, group)
+
+    def _note_event(self, event: RunEvent, news: Happened, group: asyncio.TaskGroup) -> None:
+        run_id = event.run_id
+        if not self._flights.is_flying(run_id):
+            if isinstance(event.event, RunCompleted):
+                self._history.ended(run_id, news.results[run_id])
+            return
+        if self._on_event is not None:
+            self._on_event(event)
+        match event.event:
+            case RoundCompleted():
+                self._tally.add_round(event.event)
+                self.brakes.spend(event.event.cost_usd)
+            case RunParked():
+                self._flights.land(run_id)
+                self._tally.parked += 1
+                self._free()
+            case RunCompleted():
+                if flight := self._flights.land(run_id):
+                    group.create_task(self._finish(flight, news.results[run_id]))
+            case _:
+                pass
+
+    # Finishing
+
+    async def _finish(self, flight: Flight, result: HarnessResult) -> None:
+        attempt = flight.attempt
+        if attempt.retries < self._settings.retry_on_error and may_help_again(result):
+            # With the brakes on it stays without a line, and the next command retries it.
+            if self.brakes.are_on():
+                self._free()
+            else:
+                await self._retry(flight)
+            return
+        try:
+            check = await self._check(flight, result)
+            await self._record(outcome_of(flight.task, result, attempt=attempt.number, check=check))
+        finally:
+            self._free()
+
+    async def _retry(self, flight: Flight) -> None:
+        failed = flight.attempt
+        self._tally.retried += 1
+        attempt = Attempt(number=failed.number + 1, retries=failed.retries + 1, run_id=new_run_id())
+        await self._begin(Flight(task=flight.task, attempt=attempt))
+
+    async def _check(self, flight: Flight, result: HarnessResult) -> CheckResult | None:
+        check, checking = flight.task.check, asyncio.current_task()
+        if check is None or result.status in UNSCORED or checking is None:
+            return None
+        self._checking.add(checking)
+        try:
+            return await self._checks.run(check, self._directory.workspace(result.run_id))
+        finally:
+            self._checking.discard(checking)
+
+    async def _record(self, outcome: TaskOutcome) -> None:
+        await self._directory.results.append(outcome)
+        self._tally.add(outcome)
+        self.brakes.count_failed(self._tally.failed, self._tally.ended)
+        await self._deliver(outcome)
+
+    def _free(self) -> None:
+        self._tally.running = len(self._flights)
+        self._flights.give_place()
+
+
+def _note(flight: Flight) -> dict[str, Any]:
+    """Metadata by which a later command finds the run of a task again."""
+    return asdict(
+        RunNote(
+            task_id=flight.task.id,
+            task_hash=flight.task.task_hash,
+            attempt=flight.attempt.number,
+            retries=flight.attempt.retries,
+            metadata=flight.task.metadata,
+        )
+    )
+
+
+def _first(failures: BaseExceptionGroup[BaseException]) -> BaseException:
+    """The one of several failures that says most: ours before others."""
+    ours, others = failures.split(HarnessError)
+    group = ours or others or failures
+    first: BaseException = group
+    while isinstance(first, BaseExceptionGroup):
+        first = first.exceptions[0]
+    return first

@@ -1,0 +1,57 @@
+"""The runs in flight: which run works for which task, and room for more."""
+
+import asyncio
+from dataclasses import dataclass
+
+from harness_actors.batch.history import Attempt
+from harness_actors.batch.tasks import Task
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Flight:
+    """A task with the run that works on it."""
+
+    task: Task
+    attempt: Attempt
+
+
+class Flights:
+    """Runs in flight, never more than `most`.
+
+    A flight holds its place until its outcome was taken, so a reader that is slow holds
+    the batch back instead of filling the memory.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._places = asyncio.Semaphore(most)
+        self._by_run: dict[str, Flight] = {}
+
+    async def take_place(self) -> None:
+        """Wait for room for one more."""
+        await self._places.acquire()
+
+    def give_place(self) -> None:
+        self._places.release()
+
+    async def all_landed(self) -> None:
+        """Wait until no place is taken. Nothing can take off afterwards."""
+        for _ in range(self._most):
+            await self._places.acquire()
+
+    def take_off(self, flight: Flight) -> None:
+        self._by_run[flight.attempt.run_id] = flight
+
+    def land(self, run_id: str) -> Flight | None:
+        """The flight of a run that is over; None for a run that is none of ours."""
+        return self._by_run.pop(run_id, None)
+
+    def is_flying(self, run_id: str) -> bool:
+        return run_id in self._by_run
+
+    @property
+    def run_ids(self) -> list[str]:
+        return list(self._by_run)
+
+    def __len__(self) -> int:
+        return len(self._by_run)

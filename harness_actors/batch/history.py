@@ -1,0 +1,132 @@
+"""What earlier commands left of a batch, and so what is next for each of its tasks."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from harness_actors.batch.results_file import ResultLine
+from harness_actors.batch.tasks import Task
+from harness_actors.records import RunHeading
+from harness_actors.results import HarnessResult
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attempt:
+    """One run of a task.
+
+    Attributes:
+        number: The how-manieth run of the task it is, from 1.
+        retries: How many of these were failures that this one makes good for; an
+            attempt by `retry_failed` begins at 0 again.
+        run_id: The run.
+        end: How it ended; None while it is unfinished.
+    """
+
+    number: int
+    retries: int
+    run_id: str
+    end: HarnessResult | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """Nothing is left to do: the line of an earlier command stands."""
+
+    ok: bool
+
+
+@dataclass(frozen=True, slots=True)
+class GoOn:
+    """A run is to be taken up again, or is over and its line is missing."""
+
+    attempt: Attempt
+
+
+@dataclass(frozen=True, slots=True)
+class Begin:
+    """A new run is to be started; `number` counts the attempts of this task."""
+
+    number: int
+
+
+Step = Done | GoOn | Begin
+
+
+class History:
+    """The results and the runs of a run directory.
+
+    Attributes:
+        cost_usd: What the ended runs of earlier commands cost.
+    """
+
+    def __init__(
+        self, lines: Mapping[str, ResultLine], headings: Iterable[RunHeading] = ()
+    ) -> None:
+        self._lines = lines
+        self._attempts: dict[tuple[str, str], Attempt] = {}
+        self._keys: dict[str, tuple[str, str]] = {}
+        self.cost_usd = 0.0
+        for heading in headings:
+            self._remember(heading)
+
+    def next_step(self, task: Task, *, retry_failed: bool) -> Step:
+        """What is to be done for a task. A run newer than the task's line comes first."""
+        line = self._lines.get(task.id)
+        if line is not None and line.task_hash != task.task_hash:
+            line = None
+        newest = self._attempts.get((task.id, task.task_hash))
+        done = 0 if line is None else line.attempt
+        if newest is not None and newest.number > done:
+            return GoOn(newest)
+        if line is None:
+            return Begin(1)
+        if retry_failed and not line.ok:
+            return Begin(done + 1)
+        return Done(line.ok)
+
+    def is_done(self, task_id: str, task_hash: str) -> bool:
+        """Whether there is a line for just this content of the task."""
+        line = self._lines.get(task_id)
+        return line is not None and line.task_hash == task_hash
+
+    def ended(self, run_id: str, end: HarnessResult) -> None:
+        """A run of an earlier command ended before this one took it up."""
+        if (key := self._keys.get(run_id)) and self._attempts[key].run_id == run_id:
+            self._attempts[key] = replace(self._attempts[key], end=end)
+
+    def _remember(self, heading: RunHeading) -> None:
+        if heading.end is not None:
+            self.cost_usd += heading.end.usage.cost_usd
+        noted = RunNote.read(heading.metadata)
+        if noted is None:
+            return
+        key = (noted.task_id, noted.task_hash)
+        line = self._lines.get(noted.task_id)
+        if line and line.task_hash == noted.task_hash and line.attempt >= noted.attempt:
+            return  # its line is there, so the run says nothing new
+        attempt = Attempt(
+            number=noted.attempt, retries=noted.retries, run_id=heading.run_id, end=heading.end
+        )
+        self._keys[heading.run_id] = key
+        known = self._attempts.get(key)
+        if known is None or known.number <= attempt.number:
+            self._attempts[key] = attempt
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunNote:
+    """What a run of a batch carries as its metadata, to be found again."""
+
+    task_id: str
+    task_hash: str
+    attempt: int
+    retries: int = 0
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, metadata: Mapping[str, Any]) -> "RunNote | None":
+        """The note of a run; None for a run that is not of a batch."""
+        try:
+            return cls(**metadata)
+        except TypeError:
+            return None

@@ -1,0 +1,162 @@
+"""How a task ended: one line of `results.jsonl`."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from harness_actors.batch.tasks import BadTask, Task
+from harness_actors.results import Deliverable, HarnessResult, Reason, Status
+
+RETRYABLE = ("model_error", "agent_error", "executor_lost", "node_lost")
+"""Reasons of failed runs for which another attempt may help."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskUsage:
+    """What the run of a task used, in tokens and US dollars."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cached_tokens: int = 0
+    cost_usd: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckResult:
+    """What a task's check said of its finished run.
+
+    Attributes:
+        passed: The command exited with 0 in time.
+        exit_code: Its exit status, 128 and the signal where one ended it; None where it
+            ran out of time or could not be started.
+        seconds: How long it ran.
+        output: The beginning and the end of what it printed.
+    """
+
+    passed: bool
+    exit_code: int | None
+    seconds: float
+    output: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskOutcome:
+    """How a task ended.
+
+    Attributes:
+        id: The task.
+        task_hash: Hash of its content: a task that was changed is another one.
+        run_id: The run that was its last attempt; None for a task that could not be run.
+        attempt: How many runs it took; 0 for a task that could not be run.
+        status: As of `HarnessResult`.
+        reason: As of `HarnessResult`, or `bad_input` for a task that could not be run.
+        turns: Turns of the last attempt; as are the other figures.
+        wall_s: Seconds from its start to its end.
+        working_s: Seconds that somebody worked on it.
+        check: What its check said; None where it has none, or the run failed.
+        error: Type and message of what failed; None where nothing did.
+        metadata: That of the task.
+    """
+
+    id: str
+    task_hash: str
+    run_id: str | None
+    attempt: int
+    status: Status
+    reason: Reason
+    turns: int = 0
+    model_calls: int = 0
+    tool_calls: int = 0
+    usage: TaskUsage = field(default_factory=TaskUsage)
+    wall_s: float = 0.0
+    working_s: float = 0.0
+    output_text: str = ""
+    deliverables: tuple[Deliverable, ...] = ()
+    completion_verified: bool = False
+    check: CheckResult | None = None
+    error: Mapping[str, Any] | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def ok(self) -> bool:
+        """The run ended `done`, and its check passed if it has one."""
+        return self.status == "done" and (self.check is None or self.check.passed)
+
+
+def outcome_of(
+    task: Task, result: HarnessResult, *, attempt: int, check: CheckResult | None
+) -> TaskOutcome:
+    """The outcome of a task whose run ended."""
+    usage = result.usage
+    return TaskOutcome(
+        id=task.id,
+        task_hash=task.task_hash,
+        run_id=result.run_id,
+        attempt=attempt,
+        status=result.status,
+        reason=result.reason,
+        turns=result.turn_count,
+        model_calls=usage.model_calls,
+        tool_calls=usage.tool_calls,
+        usage=TaskUsage(
+            input_tokens=usage.input_tokens,
+            output_tokens=usage.output_tokens,
+            cached_tokens=usage.cached_tokens,
+            cost_usd=usage.cost_usd,
+        ),
+        wall_s=round(result.wall_s, 3),
+        working_s=round(usage.working_s, 3),
+        output_text=result.output_text,
+        deliverables=result.deliverables,
+        completion_verified=result.completion_verified,
+        check=check,
+        error=_error_of(result),
+        metadata=task.metadata,
+    )
+
+
+def outcome_of_bad(task: BadTask) -> TaskOutcome:
+    """The outcome of a task that cannot be run."""
+    message = "; ".join(task.faults)
+    return TaskOutcome(
+        id=task.id,
+        task_hash=task.task_hash,
+        run_id=None,
+        attempt=0,
+        status="failed",
+        reason=Reason(kind="bad_input", message=message),
+        error={"type": "BadInputError", "message": message},
+    )
+
+
+def may_help_again(result: HarnessResult) -> bool:
+    """Whether another attempt could end otherwise."""
+    return result.status == "failed" and result.reason.kind in RETRYABLE
+
+
+def encode_outcome(outcome: TaskOutcome) -> dict[str, Any]:
+    """The outcome as plain values, in the order of the results file."""
+    return asdict(outcome)
+
+
+def decode_outcome(plain: Mapping[str, Any]) -> TaskOutcome:
+    """What `encode_outcome` wrote.
+
+    Raises:
+        KeyError: A part is missing.
+        TypeError: A part is not what it should be.
+    """
+    given = dict(plain)
+    given["reason"] = Reason(**given["reason"])
+    given["usage"] = TaskUsage(**given["usage"])
+    given["deliverables"] = tuple(Deliverable(**item) for item in given["deliverables"])
+    if given["check"] is not None:
+        given["check"] = CheckResult(**given["check"])
+    return TaskOutcome(**given)
+
+
+def _error_of(result: HarnessResult) -> dict[str, Any] | None:
+    if result.status != "failed":
+        return None
+    kind = result.reason.details.get("type", result.reason.kind)
+    return {"type": kind, "message": result.reason.message}

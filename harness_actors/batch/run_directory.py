@@ -1,0 +1,101 @@
+"""A run directory: the lock, the results, the journal and the workspaces of one batch."""
+
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import orjson
+
+from harness_actors.batch.results_file import ResultsFile, write_atomically
+from harness_actors.errors import BadInputError, StoreInUseError
+from harness_actors.stores.lock import hold, release
+
+_in_use: set[Path] = set()
+"""Run directories that this process works on: a lock keeps out other processes only."""
+
+
+class RunDirectory:
+    """A folder that one command works on at a time.
+
+    Used as a context manager; leaving it gives the lock back.
+
+    Attributes:
+        path: The folder, absolute.
+        results: What is done; read when the lock is held.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path.resolve()
+        self.results: ResultsFile
+
+    @property
+    def store(self) -> Path:
+        """The journal."""
+        return self.path / "runs.db"
+
+    @property
+    def results_path(self) -> Path:
+        return self.path / "results.jsonl"
+
+    @property
+    def summary_path(self) -> Path:
+        return self.path / "summary.json"
+
+    @property
+    def checks_path(self) -> Path:
+        """Where checks have their copies, each for as long as it runs."""
+        return self.path / "checks"
+
+    def workspace(self, run_id: str) -> Path:
+        """The folder that a run works in; kept when it has ended."""
+        return self.path / "workspaces" / run_id
+
+    def __enter__(self) -> Self:
+        """Make the folder, lock it, and read its results.
+
+        Raises:
+            BadInputError: It is no folder, or its results are none of ours.
+            StoreInUseError: Another command works on it.
+            StoreError: The results cannot be read or written.
+        """
+        if self.path in _in_use:
+            problem = "this process works on it already; wait for that or take another directory"
+            raise StoreInUseError(str(self.path), problem)
+        try:
+            # The journal's own lock, so that nobody resumes a run of it meanwhile.
+            hold(self.store)
+        except OSError as error:
+            problem = f"cannot be used as a run directory: {error.strerror or error}"
+            raise BadInputError(str(self.path), (problem,)) from error
+        _in_use.add(self.path)
+        try:
+            # Copies of checks whose command was killed.
+            shutil.rmtree(self.checks_path, ignore_errors=True)
+            self.results = ResultsFile(self.results_path)
+        except BaseException:
+            self._unlock()
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        try:
+            self.results.compact()
+            shutil.rmtree(self.checks_path, ignore_errors=True)
+        finally:
+            self._unlock()
+
+    def write_summary(self, summary: Mapping[str, Any]) -> None:
+        """Replace `summary.json`."""
+        text = orjson.dumps(summary, option=orjson.OPT_INDENT_2) + b"\n"
+        write_atomically(self.summary_path, [text])
+
+    def _unlock(self) -> None:
+        _in_use.discard(self.path)
+        release(self.store)

@@ -1,0 +1,51 @@
+"""What a user may set of a batch."""
+
+from dataclasses import dataclass
+
+from harness_actors.errors import ConfigError
+
+CONCURRENCY = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchSettings:
+    """The settings of a batch.
+
+    Attributes:
+        concurrency: Runs in flight at once, at least 1.
+        retry_on_error: Further attempts for a task whose run failed, each from a fresh
+            workspace.
+        retry_failed: Tasks that an earlier command ended without success get another
+            attempt; otherwise every ending is final.
+        fail_on_error: Failed tasks after which nothing new starts: below 1 a share of
+            all tasks, from 1 a number; None never stops.
+        budget_usd: Cost of the whole batch, earlier commands included, at which nothing
+            new starts; None for no bound.
+        epochs: How often each task is run; the further runs are named ``id@2``, ….
+        workspace: A folder to begin with for tasks that name none; None for an empty one.
+
+    Raises:
+        ConfigError: A value is out of range.
+    """
+
+    concurrency: int = CONCURRENCY
+    retry_on_error: int = 0
+    retry_failed: bool = False
+    fail_on_error: float | None = None
+    budget_usd: float | None = None
+    epochs: int = 1
+    workspace: str | None = None
+
+    def __post_init__(self) -> None:
+        _check_at_least("concurrency", self.concurrency, 1)
+        _check_at_least("epochs", self.epochs, 1)
+        _check_at_least("retry_on_error", self.retry_on_error, 0)
+        for name in ("fail_on_error", "budget_usd"):
+            value = getattr(self, name)
+            if value is not None and not value > 0:
+                raise ConfigError(name, f"must be a number above 0, not {value!r}")
+
+
+def _check_at_least(name: str, value: object, least: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise ConfigError(name, f"must be a whole number of at least {least}, not {value!r}")

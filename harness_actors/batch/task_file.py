@@ -1,0 +1,130 @@
+"""The tasks file: read twice and never held, first to find its faults, then task by task."""
+
+from collections.abc import Callable, Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from harness_actors.batch.tasks import BadTask, Task, bad_task, parse_task
+from harness_actors.errors import BadInputError, HarnessError
+
+MAX_FAULTS = 20
+BOM = b"\xef\xbb\xbf"
+
+LoadAgent = Callable[[Path], object]
+"""Loads an agent file, or raises a `HarnessError` that says what is wrong with it."""
+
+
+class TaskFile:
+    """A file with a task a line, all of it found good.
+
+    Iterating reads it again and yields the tasks as they are needed.
+
+    Attributes:
+        path: The file.
+        count: How many tasks an iteration yields.
+    """
+
+    def __init__(
+        self, path: Path, *, load_agent: LoadAgent | None = None, limit: int | None = None
+    ) -> None:
+        """Read the file and check every line.
+
+        Args:
+            path: The file, UTF-8, a JSON object a line; empty lines are left out.
+            load_agent: Checks the agent files that tasks name; None leaves them unread.
+            limit: Yield only the first so many tasks; all are checked.
+
+        Raises:
+            BadInputError: It cannot be read, or lines are at fault: the first 20.
+        """
+        self.path = path
+        self._limit = limit
+        count = self._check(load_agent)
+        self.count = count if limit is None else min(count, limit)
+
+    def __iter__(self) -> Iterator[Task | BadTask]:
+        # A fault here means that the file was changed since: an outcome, not an error.
+        return islice((parsed for _, parsed in _read(self.path)), self._limit)
+
+    def _check(self, load_agent: LoadAgent | None) -> int:
+        faults = _Faults(self.path)
+        lines: dict[str, int] = {}
+        agents: dict[str, str | None] = {}
+        count = 0
+        for number, parsed in _read(self.path):
+            count += 1
+            if isinstance(parsed, BadTask):
+                faults.add(number, *parsed.faults)
+                continue
+            if parsed.id != parsed.task_hash:
+                first = lines.setdefault(parsed.id, number)
+                if first != number:
+                    faults.add(number, f"the id {parsed.id!r} is that of line {first}, too")
+            if parsed.agent is not None and load_agent is not None:
+                if parsed.agent not in agents:
+                    agents[parsed.agent] = _agent_fault(parsed.agent, load_agent)
+                if problem := agents[parsed.agent]:
+                    faults.add(number, f"agent: {problem}")
+        faults.raise_any()
+        if count == 0:
+            raise BadInputError(str(self.path), ("there is no task in it",))
+        return count
+
+
+class _Faults:
+    """The faults of a file; raises itself when there are too many to be read by people."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._faults: list[str] = []
+
+    def add(self, number: int, *faults: str) -> None:
+        self._faults.extend(f"line {number}: {fault}" for fault in faults)
+        if len(self._faults) > MAX_FAULTS:
+            self._faults[MAX_FAULTS:] = ["and more behind these"]
+            self.raise_any()
+
+    def raise_any(self) -> None:
+        if self._faults:
+            raise BadInputError(str(self._path), tuple(self._faults))
+
+
+def _read(path: Path) -> Iterator[tuple[int, Task | BadTask]]:
+    base = path.resolve().parent
+    for number, line in _lines(path):
+        try:
+            content: Any = orjson.loads(line)
+        except orjson.JSONDecodeError as error:
+            yield number, bad_task(line, (_json_fault(line, error),))
+        else:
+            yield number, parse_task(content, base=base)
+
+
+def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
+    try:
+        with path.open("rb") as file:
+            for number, line in enumerate(file, start=1):
+                content = line.removeprefix(BOM) if number == 1 else line
+                if stripped := content.strip():
+                    yield number, stripped
+    except OSError as error:
+        raise BadInputError(str(path), (error.strerror or str(error),)) from error
+
+
+def _json_fault(line: bytes, error: orjson.JSONDecodeError) -> str:
+    try:
+        line.decode()
+    except UnicodeDecodeError as broken:
+        return f"not UTF-8 (byte {broken.start + 1}); save the file as UTF-8"
+    return f"not JSON: {error}"
+
+
+def _agent_fault(path: str, load_agent: LoadAgent) -> str | None:
+    try:
+        load_agent(Path(path))
+    except HarnessError as error:
+        return str(error).replace("\n", "; ")
+    return None

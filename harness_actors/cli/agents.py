@@ -1,0 +1,135 @@
+"""From flags to an agent."""
+
+from dataclasses import dataclass
+from functools import cached_property, partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from harness_actors.errors import BadInputError
+
+if TYPE_CHECKING:
+    from harness_actors.batch.agent_file import AgentOverrides, LoadedAgent
+    from harness_actors.batch.agents import Agents
+    from harness_actors.batch.tasks import Task
+
+GENERAL_INSTRUCTIONS = (
+    "You do the task that the user gives you, step by step, until it is done. "
+    "Use your tools to look and to act; do not guess what you can look up."
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AgentFlags:
+    """What the flags say about the agent; None where a flag was not given."""
+
+    agent: Path | None = None
+    model: str | None = None
+    base_url: str | None = None
+    settings: tuple[str, ...] = ()
+    workspace: Path | None = None
+    max_turns: int | None = None
+    token_limit: int | None = None
+    cost_limit: float | None = None
+    time_limit: float | None = None
+    working_limit: float | None = None
+
+    def load(self, *, with_tools: bool) -> "LoadedAgent":
+        """The agent of ``--agent``, or a general one on ``--model``.
+
+        Args:
+            with_tools: Give a general agent the coding tools.
+
+        Raises:
+            BadInputError: The file or a flag is at fault, or no model is named.
+            ConfigError: A setting is out of range or of a part that is not built.
+        """
+        from harness_actors.batch.agent_file import load_agent_file
+
+        if self.agent is not None:
+            return load_agent_file(self.agent, self.overrides)
+        return self._general(with_tools)
+
+    def agents(self) -> "Agents":
+        """The agents of a batch: files that tasks name are read under the same flags.
+
+        Raises:
+            HarnessError: As `load`, and where an agent cannot be sent to another process.
+        """
+        from harness_actors.batch.agent_file import load_agent_file
+        from harness_actors.batch.agents import Agents
+
+        loaded = {False: self.load(with_tools=False), True: self.load(with_tools=True)}
+        workspace = self.workspace_folder()
+
+        def choose(task: "Task") -> "LoadedAgent":
+            return loaded[workspace is not None or task.workspace is not None]
+
+        agents = Agents(
+            choose, load=partial(load_agent_file, overrides=self.overrides), workspace=workspace
+        )
+        agents.pack(*loaded.values())
+        return agents
+
+    def workspace_folder(self) -> str | None:
+        """The folder of ``--workspace``.
+
+        Raises:
+            BadInputError: It is no folder.
+        """
+        if self.workspace is None:
+            return None
+        if not self.workspace.is_dir():
+            raise BadInputError("--workspace", (f"there is no folder {str(self.workspace)!r}",))
+        return str(self.workspace.resolve())
+
+    @cached_property
+    def overrides(self) -> "AgentOverrides":
+        """What the flags say over any agent file.
+
+        Raises:
+            BadInputError: A ``-M`` is not of the form ``KEY=VALUE``.
+        """
+        from harness_actors.batch.agent_file import AgentOverrides
+
+        limits = {
+            "tokens": self.token_limit,
+            "cost_usd": self.cost_limit,
+            "time_s": self.time_limit,
+            "working_s": self.working_limit,
+        }
+        harness: dict[str, Any] = {} if self.max_turns is None else {"max_turns": self.max_turns}
+        if given := {name: value for name, value in limits.items() if value is not None}:
+            harness["limits"] = given
+        return AgentOverrides(
+            model=self.model,
+            base_url=self.base_url,
+            model_settings=dict(map(_setting, self.settings)),
+            harness=harness,
+        )
+
+    def _general(self, with_tools: bool) -> "LoadedAgent":
+        from harness_actors.agents import ChatAgent
+        from harness_actors.batch.agent_file import LoadedAgent, make_model, merged_config
+        from harness_actors.tools import coding_tools
+
+        model = make_model(
+            self.model, base_url=self.base_url, settings=self.overrides.model_settings
+        )
+        agent = ChatAgent(
+            model=model,
+            instructions=GENERAL_INSTRUCTIONS,
+            tools=coding_tools() if with_tools else (),
+        )
+        return LoadedAgent(agent=agent, config=merged_config(self.overrides.harness))
+
+
+def _setting(text: str) -> tuple[str, Any]:
+    name, equals, value = text.partition("=")
+    if not equals or not name:
+        raise BadInputError("-M", (f"must be KEY=VALUE, such as temperature=0, not {text!r}",))
+    try:
+        return name, yaml.safe_load(value)
+    except yaml.YAMLError:
+        return name, value

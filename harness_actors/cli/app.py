@@ -1,0 +1,39 @@
+"""`harness`: the commands under one name."""
+
+from typing import Annotated
+
+import typer
+
+from harness_actors.cli.batch import batch
+from harness_actors.cli.doctor import doctor
+from harness_actors.cli.run import run
+
+app = typer.Typer(
+    name="harness",
+    help="Long-running LLM agents on Ray: run one, run many, and go on after a crash.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command()(run)
+app.command()(batch)
+app.command()(doctor)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        typer.echo(f"harness_actors {version('harness_actors')}")
+        raise typer.Exit
+
+
+@app.callback()
+def harness(
+    version: Annotated[
+        bool,
+        typer.Option("--version", help="Show the version.", callback=_show_version, is_eager=True),
+    ] = False,
+) -> None:
+    """Long-running LLM agents on Ray: run one, run many, and go on after a crash."""

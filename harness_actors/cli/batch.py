@@ -1,0 +1,165 @@
+"""`harness batch`: many runs, and the same command again to go on."""
+
+import asyncio
+from collections.abc import Callable
+from contextlib import aclosing, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from harness_actors.cli import batch_options as many
+from harness_actors.cli import options
+from harness_actors.cli.agents import AgentFlags
+from harness_actors.cli.failures import ALL_DONE, INTERRUPTED, NOT_ALL_DONE, failures_told
+from harness_actors.cli.interrupts import on_interrupt
+
+if TYPE_CHECKING:
+    from harness_actors.batch.batch import Batch
+    from harness_actors.batch.progress import Display
+    from harness_actors.batch.settings import BatchSettings
+
+TICK_S = 0.5
+
+
+def batch(
+    tasks: many.TasksArgument,
+    run_dir: many.RunDirOption,
+    agent: options.AgentOption = None,
+    model: options.ModelOption = None,
+    model_base_url: options.BaseUrlOption = None,
+    setting: options.SettingsOption = None,
+    workspace: many.WorkspaceOption = None,
+    concurrency: many.ConcurrencyOption = 10,
+    limit: many.LimitOption = None,
+    epochs: many.EpochsOption = 1,
+    retry_on_error: many.RetryOnErrorOption = 0,
+    fail_on_error: many.FailOnErrorOption = None,
+    retry_failed: many.RetryFailedOption = False,
+    budget: many.BudgetOption = None,
+    max_turns: options.MaxTurnsOption = None,
+    token_limit: options.TokenLimitOption = None,
+    cost_limit: options.CostLimitOption = None,
+    time_limit: options.TimeLimitOption = None,
+    working_limit: options.WorkingLimitOption = None,
+    runtime: options.RuntimeOption = options.RuntimeChoice.ray,
+    address: options.AddressOption = None,
+    as_json: options.JsonOption = False,
+) -> None:
+    """Many runs, so many at once; the same command again goes on where this one ended.
+
+    Examples:
+
+        harness batch tasks.jsonl --run-dir runs/one --model gpt-4.1-mini -n 50
+
+        harness batch tasks.jsonl --run-dir runs/one --agent fixer.yaml --budget 5
+    """
+    flags = AgentFlags(
+        agent=agent,
+        model=model,
+        base_url=model_base_url,
+        settings=tuple(setting or ()),
+        workspace=workspace,
+        max_turns=max_turns,
+        token_limit=token_limit,
+        cost_limit=cost_limit,
+        time_limit=time_limit,
+        working_limit=working_limit,
+    )
+    with failures_told(as_json=as_json):
+        from harness_actors.batch.settings import BatchSettings
+
+        settings = BatchSettings(
+            concurrency=concurrency,
+            retry_on_error=retry_on_error,
+            retry_failed=retry_failed,
+            fail_on_error=fail_on_error,
+            budget_usd=budget,
+            epochs=epochs,
+            workspace=flags.workspace_folder(),
+        )
+        command = _Command(flags, settings, runtime, address, as_json=as_json)
+        status = asyncio.run(command.run(tasks, run_dir, limit))
+    raise typer.Exit(status)
+
+
+class _Command:
+    """One `harness batch`, from its flags to its exit status."""
+
+    def __init__(
+        self,
+        flags: AgentFlags,
+        settings: "BatchSettings",
+        runtime: options.RuntimeChoice,
+        address: str | None,
+        *,
+        as_json: bool,
+    ) -> None:
+        self._flags = flags
+        self._settings = settings
+        self._runtime = runtime
+        self._address = address
+        self._as_json = as_json
+        self._display: Display | None = None
+
+    async def run(self, tasks: Path, run_dir: Path, limit: int | None) -> int:
+        from harness_actors.batch.progress import make_display
+
+        batch = self._prepare(tasks, run_dir, limit)
+        self._display = make_display(batch.tally, as_json=self._as_json)
+        ticking = asyncio.create_task(self._tick())
+        try:
+            with on_interrupt(self._parking(batch), self._parking_now(batch)):
+                async with aclosing(batch.run()) as outcomes:
+                    async for outcome in outcomes:
+                        self._display.outcome(outcome)
+        finally:
+            ticking.cancel()
+            with suppress(asyncio.CancelledError):
+                await ticking
+            self._display.close(batch.summary, str(run_dir / "results.jsonl"))
+        if batch.ending == "interrupted":
+            return INTERRUPTED
+        return ALL_DONE if batch.ok else NOT_ALL_DONE
+
+    def _prepare(self, tasks: Path, run_dir: Path, limit: int | None) -> "Batch":
+        """Check all input before anything runs."""
+        from functools import partial
+
+        from harness_actors.batch.agent_file import load_agent_file
+        from harness_actors.batch.batch import Batch, opener
+        from harness_actors.batch.run_directory import RunDirectory
+        from harness_actors.batch.task_file import TaskFile
+
+        agents = self._flags.agents()
+        load = partial(load_agent_file, overrides=self._flags.overrides)
+        return Batch(
+            TaskFile(tasks, load_agent=load, limit=limit),
+            agents,
+            directory=RunDirectory(run_dir),
+            settings=self._settings,
+            open_runtime=opener(self._runtime.value, self._address, self._note),
+        )
+
+    def _note(self, text: str) -> None:
+        if self._display is not None:
+            self._display.note(text)
+
+    async def _tick(self) -> None:
+        while self._display is not None:
+            self._display.tick()
+            await asyncio.sleep(TICK_S)
+
+    def _parking(self, batch: "Batch") -> Callable[[], None]:
+        def park() -> None:
+            self._note("stopping after the rounds in flight; Ctrl-C again leaves at once")
+            batch.park()
+
+        return park
+
+    def _parking_now(self, batch: "Batch") -> Callable[[], None]:
+        def park_now() -> None:
+            self._note("leaving")
+            batch.park_now()
+
+        return park_now

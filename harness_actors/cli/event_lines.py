@@ -1,0 +1,95 @@
+"""The events of one run as short lines on stderr."""
+
+import sys
+import textwrap
+from typing import IO
+
+from harness_actors.events import (
+    AgentResponse,
+    ContextPressure,
+    ContinuationPrompt,
+    Event,
+    ExecutorLost,
+    Repaired,
+    RunEvent,
+    RunResumed,
+    RunStarted,
+    ToolCalled,
+    ToolReturned,
+    TurnStarted,
+)
+from harness_actors.results import HarnessResult
+
+WIDTH = 100
+
+
+class EventLines:
+    """Shows a run to somebody at a terminal.
+
+    Args:
+        quiet: Show nothing but notes.
+        out: Where to; stderr by default, so that stdout holds the answer alone.
+
+    Attributes:
+        seen: Whether the run has begun.
+    """
+
+    def __init__(self, *, quiet: bool = False, out: IO[str] | None = None) -> None:
+        self._quiet = quiet
+        self._out = out or sys.stderr
+        self.seen = False
+
+    def show(self, event: RunEvent) -> None:
+        self.seen = True
+        if isinstance(event.event, RunStarted):
+            self._say(f"run {event.run_id}")
+        elif line := event_line(event.event):
+            self._say(line)
+
+    def end(self, result: HarnessResult) -> None:
+        usage = result.usage
+        why = f"{result.status}({result.reason.kind})"
+        if result.status != "done" and result.reason.message:
+            why = f"{why} {result.reason.message}"
+        self._say(
+            f"{why}: {result.turn_count} turns, {usage.model_calls} model calls, "
+            f"{usage.tool_calls} tool calls, {usage.tokens:,} tokens, ${usage.cost_usd:.4f}, "
+            f"{result.wall_s:.1f} s"
+        )
+
+    def note(self, text: str) -> None:
+        print(text, file=self._out, flush=True)
+
+    def _say(self, text: str) -> None:
+        if not self._quiet:
+            self.note(text)
+
+
+def event_line(event: Event) -> str | None:
+    """An event in one line; None for one that says nothing to a reader."""
+    match event:
+        case TurnStarted(turn=turn):
+            return f"turn {turn}"
+        case AgentResponse(text=text) if text.strip():
+            return _short(f"  {text}")
+        case ToolCalled(tool_name=name, arguments=arguments):
+            return _short(f"  → {name} {arguments}")
+        case ToolReturned(text=text, is_error=is_error):
+            return _short(f"  {'✗' if is_error else '←'} {text}")
+        case ContinuationPrompt(count=count, max=most):
+            return f"  asked to go on ({count} of {most})"
+        case ContextPressure(tokens=tokens, max_input_tokens=most):
+            return f"  the conversation is long: {tokens:,} of {most:,} tokens"
+        case Repaired(tool_name=name):
+            return f"  the outcome of a call of {name} is unknown"
+        case ExecutorLost(executor=executor):
+            return f"  {executor} died; the run goes on in another"
+        case RunResumed():
+            return "resumed"
+        case _:
+            return None
+
+
+def _short(text: str) -> str:
+    indent = text[: len(text) - len(text.lstrip())]
+    return indent + textwrap.shorten(text, width=WIDTH, placeholder=" …")

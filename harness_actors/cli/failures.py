@@ -1,0 +1,59 @@
+"""How a command ends: its exit status, and one clear line where it could not do its work."""
+
+import asyncio
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import typer
+
+from harness_actors.errors import (
+    AgentCodeError,
+    BadInputError,
+    ConfigError,
+    HarnessError,
+    ModelSetupError,
+    RunNotFoundError,
+    StoreInUseError,
+    WorkflowError,
+    error_facts,
+)
+
+ALL_DONE, NOT_ALL_DONE, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
+
+_INPUT_ERRORS = (
+    AgentCodeError,
+    BadInputError,
+    ConfigError,
+    ModelSetupError,
+    RunNotFoundError,
+    StoreInUseError,
+    WorkflowError,
+)
+"""What the user must change before the same command can work; nothing was run."""
+
+
+@contextmanager
+def failures_told(*, as_json: bool) -> Iterator[None]:
+    """Turn errors of the harness into a line on stderr and an exit status."""
+    try:
+        yield
+    except HarnessError as error:
+        tell(error, as_json=as_json)
+        raise typer.Exit(exit_status(error)) from None
+    except (KeyboardInterrupt, asyncio.CancelledError):
+        raise typer.Exit(INTERRUPTED) from None
+
+
+def exit_status(error: HarnessError) -> int:
+    """2 where the input is at fault, and 1 where the same command may well go on."""
+    return BAD_INPUT if isinstance(error, _INPUT_ERRORS) else NOT_ALL_DONE
+
+
+def tell(error: HarnessError, *, as_json: bool) -> None:
+    """Say on stderr what went wrong."""
+    if as_json:
+        print(json.dumps({"error": error_facts(error)}), file=sys.stderr, flush=True)
+    else:
+        print(f"error: {error}", file=sys.stderr, flush=True)

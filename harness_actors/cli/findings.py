@@ -1,0 +1,257 @@
+"""What `harness doctor` looks at, one function per thing."""
+
+import asyncio
+import os
+import resource
+import shutil
+import socket
+import sqlite3
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Literal
+from urllib.error import HTTPError, URLError
+from urllib.parse import urlsplit
+from urllib.request import Request, urlopen
+
+from harness_actors.errors import HarnessError
+
+State = Literal["ok", "missing", "note"]
+
+GIB = 1 << 30
+NEEDED_PYTHON = (3, 11)
+ENOUGH_FILES = 4096
+ENOUGH_SHM_BYTES = GIB // 4
+ENOUGH_DISK_BYTES = GIB
+ENOUGH_MEMORY_BYTES = 2 * GIB
+CONNECT_S = 3.0
+IMPORT_S = 120.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One thing that was looked at.
+
+    Attributes:
+        what: The thing.
+        state: ``ok``; ``missing``; or ``note``: it works, with less than one may want.
+        found: What there is.
+        fix: How to get what is missing; empty where nothing is.
+        essential: Without it no run works at all.
+    """
+
+    what: str
+    state: State
+    found: str
+    fix: str = ""
+    essential: bool = False
+
+
+def examine(base_url: str | None = None) -> list[Finding]:
+    """Look at everything; nothing is started and nothing is changed.
+
+    Args:
+        base_url: The endpoint to try; None takes that of the environment, or OpenAI's.
+    """
+    looks: list[Callable[[], Finding]] = [
+        look_at_python,
+        look_at_ray,
+        look_at_live_ray,
+        look_at_key,
+        lambda: look_at_endpoint(base_url),
+        look_at_embedded_server,
+        look_at_embedded_weights,
+        look_at_token_counts,
+        look_at_journal,
+        look_at_open_files,
+        look_at_shared_memory,
+        look_at_machine,
+    ]
+    return [look() for look in looks]
+
+
+def look_at_python() -> Finding:
+    found = ".".join(map(str, sys.version_info[:3]))
+    good = sys.version_info >= NEEDED_PYTHON
+    fix = "" if good else "install Python 3.11 or later"
+    return Finding(what="Python", state=_state(good), found=found, fix=fix, essential=True)
+
+
+def look_at_ray() -> Finding:
+    """Ray is imported in a process of its own, as a broken one may take its process along."""
+    fix = "pip install 'ray>=2.60,<3'; or run with --runtime local"
+    try:
+        there = version("ray")
+    except PackageNotFoundError:
+        return Finding(what="Ray", state="missing", found="not installed", fix=fix, essential=True)
+    imported = subprocess.run(
+        [sys.executable, "-c", "import ray"], capture_output=True, text=True, timeout=IMPORT_S
+    )
+    good = imported.returncode == 0
+    lines = imported.stderr.strip().splitlines()
+    found = there if good else f"{there}, but: {lines[-1] if lines else 'cannot be imported'}"
+    return Finding(
+        what="Ray", state=_state(good), found=found, fix="" if good else fix, essential=True
+    )
+
+
+def look_at_live_ray() -> Finding:
+    """Whether commands would join a Ray; the address as Ray itself looks for it."""
+    address = os.environ.get("RAY_ADDRESS") or _address_left_behind()
+    own = "none; each command starts its own"
+    if not address:
+        return Finding(what="Ray that is up", state="ok", found=own)
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if port.isdigit() and _answers(host, int(port)):
+        return Finding(what="Ray that is up", state="ok", found=f"{address}, will be joined")
+    if os.environ.get("RAY_ADDRESS"):
+        fix = "unset RAY_ADDRESS, or start that Ray, or use --address local"
+        found = f"{address} (RAY_ADDRESS) does not answer"
+        return Finding(what="Ray that is up", state="missing", found=found, fix=fix)
+    return Finding(what="Ray that is up", state="ok", found=own)
+
+
+def look_at_key() -> Finding:
+    if os.environ.get("OPENAI_API_KEY"):
+        return Finding(what="API key", state="ok", found="OPENAI_API_KEY is set")
+    fix = "export OPENAI_API_KEY=…; or use --model local, or an endpoint of your own"
+    return Finding(what="API key", state="note", found="OPENAI_API_KEY is not set", fix=fix)
+
+
+def look_at_endpoint(base_url: str | None) -> Finding:
+    """Whether somebody answers there; any HTTP status is an answer."""
+    url = base_url or os.environ.get("OPENAI_BASE_URL") or "https://api.openai.com/v1"
+    try:
+        request = Request(f"{url.rstrip('/')}/models", headers={"User-Agent": "harness"})
+        with urlopen(request, timeout=CONNECT_S):
+            pass
+    except HTTPError as answered:
+        # Without a key most say 401, which is an answer like any other.
+        answered.close()
+    except (URLError, OSError, ValueError) as error:
+        problem = getattr(error, "reason", error)
+        fix = "check the address, the network and HTTPS_PROXY; or use --model local"
+        found = f"{urlsplit(url).netloc or url}: {problem}"
+        return Finding(what="model endpoint", state="note", found=found, fix=fix)
+    return Finding(what="model endpoint", state="ok", found=url)
+
+
+def look_at_embedded_server() -> Finding:
+    from harness_actors.models.local_server import INSTALL_SERVER
+
+    return _package("embedded model", "xllamacpp", INSTALL_SERVER)
+
+
+def look_at_embedded_weights() -> Finding:
+    from harness_actors.models.local_server import INSTALL_WEIGHTS, find_weights
+
+    try:
+        found = find_weights().name
+    except HarnessError:
+        found = "not installed"
+        return Finding(what="its weights", state="note", found=found, fix=INSTALL_WEIGHTS)
+    return Finding(what="its weights", state="ok", found=found)
+
+
+def look_at_token_counts() -> Finding:
+    """Tokens are counted without a network, from files in the package."""
+    from harness_actors.models import counter_for
+
+    try:
+        count = asyncio.run(counter_for("gpt-4o").count("hello world"))
+    except (HarnessError, OSError) as error:
+        fix = "install harness_actors again: its rank files are damaged"
+        return Finding(what="token counts", state="missing", found=str(error), fix=fix)
+    return Finding(what="token counts", state="ok", found=f"offline ({count} for two words)")
+
+
+def look_at_journal() -> Finding:
+    """Whether the folder of the journals takes a database with a write-ahead log."""
+    from harness_actors.stores.home import home
+
+    folder = home()
+    fix = "set HARNESS_HOME to a folder on a local disk with room"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder, prefix=".doctor-") as trial:
+            mode = _journal_mode(Path(trial) / "trial.db")
+        free = shutil.disk_usage(folder).free
+    except (OSError, sqlite3.Error) as error:
+        found = f"{folder}: {error}"
+        return Finding(what="journal", state="missing", found=found, fix=fix, essential=True)
+    good = mode == "wal"
+    found = f"{folder}, {free / GIB:.0f} GiB free" + ("" if good else f", mode {mode}")
+    state: State = _state(good) if free >= ENOUGH_DISK_BYTES or not good else "note"
+    return Finding(
+        what="journal", state=state, found=found, fix="" if state == "ok" else fix, essential=True
+    )
+
+
+def look_at_open_files() -> Finding:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    # Commands raise the soft limit to the hard one by themselves.
+    good = hard == resource.RLIM_INFINITY or hard >= ENOUGH_FILES
+    fix = "" if good else f"ulimit -Hn {ENOUGH_FILES} (as root), for many runs at once"
+    return Finding(
+        what="open files", state="ok" if good else "note", found=f"{soft} to {hard}", fix=fix
+    )
+
+
+def look_at_shared_memory() -> Finding:
+    place = Path("/dev/shm")
+    if not place.is_dir():
+        return Finding(what="/dev/shm", state="note", found="not there", fix=_SHM_FIX)
+    size = shutil.disk_usage(place).free
+    good = size >= ENOUGH_SHM_BYTES
+    found = f"{size / GIB:.1f} GiB free"
+    fix = "" if good else _SHM_FIX
+    return Finding(what="/dev/shm", state="ok" if good else "note", found=found, fix=fix)
+
+
+def look_at_machine() -> Finding:
+    cores = len(os.sched_getaffinity(0))
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    good = memory >= ENOUGH_MEMORY_BYTES
+    found = f"{cores} cores, {memory / GIB:.1f} GiB memory"
+    fix = "" if good else "2 GiB or more; with less use --runtime local"
+    return Finding(what="machine", state="ok" if good else "note", found=found, fix=fix)
+
+
+_SHM_FIX = "Ray keeps objects there: in Docker use --shm-size=1g; Ray falls back to /tmp"
+
+
+def _state(good: bool) -> State:
+    return "ok" if good else "missing"
+
+
+def _package(what: str, name: str, fix: str) -> Finding:
+    if find_spec(name) is None:
+        return Finding(what=what, state="note", found="not installed", fix=fix)
+    return Finding(what=what, state="ok", found=f"{name} {version(name)}")
+
+
+def _address_left_behind() -> str:
+    note = Path(os.environ.get("RAY_TMPDIR") or "/tmp") / "ray" / "ray_current_cluster"
+    return note.read_text().strip() if note.is_file() else ""
+
+
+def _answers(host: str, port: int) -> bool:
+    try:
+        with socket.create_connection((host, port), timeout=CONNECT_S):
+            return True
+    except OSError:
+        return False
+
+
+def _journal_mode(path: Path) -> str:
+    connection = sqlite3.connect(path)
+    try:
+        connection.execute("CREATE TABLE trial (x)")
+        return str(connection.execute("PRAGMA journal_mode=WAL").fetchone()[0])
+    finally:
+        connection.close()

@@ -1,0 +1,98 @@
+"""Flags that several commands share, each defined once."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+MODEL = "Model"
+BOUNDS = "Bounds"
+WHERE = "Where it runs"
+
+
+class RuntimeChoice(StrEnum):
+    """What runs the runs."""
+
+    ray = "ray"
+    local = "local"
+
+
+AgentOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--agent", metavar="FILE.yaml", help="The agent: model, persona, tools, settings."
+    ),
+]
+ModelOption = Annotated[
+    str | None,
+    typer.Option(
+        "--model",
+        metavar="ID",
+        help="Model, such as gpt-4.1-mini; `local` is the embedded one, without a key.",
+        rich_help_panel=MODEL,
+    ),
+]
+BaseUrlOption = Annotated[
+    str | None,
+    typer.Option(
+        "--model-base-url",
+        metavar="URL",
+        help="An OpenAI-compatible endpoint; by default OPENAI_BASE_URL, or OpenAI's own.",
+        rich_help_panel=MODEL,
+    ),
+]
+SettingsOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "-M",
+        metavar="KEY=VALUE",
+        help="A field of each request to the model, such as temperature=0; repeatable.",
+        rich_help_panel=MODEL,
+    ),
+]
+MaxTurnsOption = Annotated[
+    int | None,
+    typer.Option("--max-turns", metavar="N", help="Turns of a run.", rich_help_panel=BOUNDS),
+]
+TokenLimitOption = Annotated[
+    int | None,
+    typer.Option(
+        "--token-limit", metavar="N", help="Tokens of a run, in and out.", rich_help_panel=BOUNDS
+    ),
+]
+CostLimitOption = Annotated[
+    float | None,
+    typer.Option("--cost-limit", metavar="USD", help="Cost of a run.", rich_help_panel=BOUNDS),
+]
+TimeLimitOption = Annotated[
+    float | None,
+    typer.Option("--time-limit", metavar="S", help="Seconds of a run.", rich_help_panel=BOUNDS),
+]
+WorkingLimitOption = Annotated[
+    float | None,
+    typer.Option(
+        "--working-limit",
+        metavar="S",
+        help="Seconds of a run, without waits on rate limits.",
+        rich_help_panel=BOUNDS,
+    ),
+]
+RuntimeOption = Annotated[
+    RuntimeChoice,
+    typer.Option(
+        "--runtime",
+        help="`ray`, or `local` for this process alone.",
+        rich_help_panel=WHERE,
+    ),
+]
+AddressOption = Annotated[
+    str | None,
+    typer.Option(
+        "--address",
+        metavar="auto|local|HOST:PORT",
+        help="Which Ray: one that is up, or else our own; always our own; or that one.",
+        rich_help_panel=WHERE,
+    ),
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="JSON on stdout, for scripts.")]

@@ -1,0 +1,99 @@
+"""The third executor of a cycle: one turn of the agent."""
+
+from collections import OrderedDict
+from pathlib import Path
+from typing import Any
+
+from harness_actors.events import TurnCompleted, TurnStarted
+from harness_actors.ports import RunContext
+from harness_actors.signals import Parked, Signal, TurnComplete
+from harness_actors.state import (
+    AGENT_TURN,
+    OPEN_CALLS,
+    REQUEST_TOKENS,
+    TURN,
+    TURN_COUNT,
+    USAGE,
+    StateKey,
+    TurnProgress,
+)
+from harness_actors.turn import (
+    AgentTurnServices,
+    PreparedAgent,
+    TurnLoop,
+    begin_task,
+    prepare,
+)
+
+PREPARED_AGENTS = 64
+"""Agents kept ready; runs of one batch share one."""
+
+
+class AgentTurn:
+    """Counts turns, puts the task into the log, and lets the loop do the rounds.
+
+    A turn that was parked, or whose process died, is the same turn when it goes on: it
+    is not counted or announced again.
+    """
+
+    name = AGENT_TURN
+    reads: tuple[StateKey[Any], ...] = (TURN_COUNT, TURN, OPEN_CALLS, USAGE, REQUEST_TOKENS)
+    reads_log = True
+
+    def __init__(self, services: AgentTurnServices) -> None:
+        self._services = services
+        self._ready: OrderedDict[tuple[int, str], PreparedAgent] = OrderedDict()
+
+    async def handle(self, signal: Signal, context: RunContext) -> TurnComplete | Parked:
+        prepared = await self._prepared(context)
+        workspace = await self._workspace(context)
+        if context.get(TURN) is None:
+            await self._begin(context, prepared)
+        outcome = await TurnLoop(context, prepared, self._services, workspace).run()
+        if isinstance(outcome, TurnComplete):
+            self._end(context, outcome)
+        return outcome
+
+    async def _begin(self, context: RunContext, prepared: PreparedAgent) -> None:
+        if context.get(TURN_COUNT) == 0:
+            # In one delta with the count: after a crash either both are there or neither.
+            await begin_task(context, prepared)
+        context.increment(TURN_COUNT, 1)
+        context.set(TURN, TurnProgress())
+        context.emit(
+            TurnStarted(turn=context.get(TURN_COUNT), max_turns=context.spec.config.max_turns)
+        )
+
+    def _end(self, context: RunContext, outcome: TurnComplete) -> None:
+        progress = context.get(TURN) or TurnProgress()
+        context.set(TURN, None)
+        context.emit(
+            TurnCompleted(
+                turn=context.get(TURN_COUNT),
+                rounds=progress.rounds,
+                ending=outcome.ending,
+                token_estimate=context.get(REQUEST_TOKENS),
+            )
+        )
+
+    async def _workspace(self, context: RunContext) -> Path | None:
+        spec = context.spec.workspace
+        if spec is None:
+            return None
+        if context.get(TURN_COUNT) == 0:
+            path: Path = await self._services.in_thread(self._services.prepare_workspace, spec)
+            return path
+        return Path(spec.path)
+
+    async def _prepared(self, context: RunContext) -> PreparedAgent:
+        agent, completion = context.agent, context.spec.config.completion
+        # By identity: agents need not be hashable. An entry holds its agent, so the id of
+        # one that is listed cannot be taken by another.
+        key = (id(agent), completion)
+        ready = self._ready.get(key)
+        if ready is None:
+            counter = self._services.counter_for(agent.model.name)
+            self._ready[key] = ready = await prepare(agent, completion, counter)
+            while len(self._ready) > PREPARED_AGENTS:
+                self._ready.popitem(last=False)
+        return ready

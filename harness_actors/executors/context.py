@@ -1,0 +1,133 @@
+"""What an executor sees of a run; what it writes becomes deltas."""
+
+from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping
+from typing import Any, TypeVar
+
+from harness_actors.conversation import Conversation
+from harness_actors.errors import WorkflowError
+from harness_actors.events import Event
+from harness_actors.messages import Message
+from harness_actors.ports import Agent
+from harness_actors.records import RunSpec
+from harness_actors.state import Change, SharedState, StateDelta, StateKey, Write
+
+T = TypeVar("T")
+
+
+class DeltaContext:
+    """The `RunContext` of one signal: shows copies, collects changes.
+
+    Once the executor's task was cancelled or raised, the `log` handed in holds messages
+    that nobody committed: whoever keeps it for later must drop it.
+
+    Args:
+        spec: The run.
+        agent: Its agent.
+        writer_name: Name of the executor in the workflow; it may `set` what it owns.
+        reads: The entries that the executor declares.
+        values: Plain values of these; what is missing has its default.
+        log: The conversation, to which added messages are appended at once; None for an
+            executor that does not declare `reads_log`.
+        started_at: When the run was first started, in seconds since the epoch.
+        send: Posts a delta at once, in the order of the calls, and returns something
+            that may be awaited any number of times, or never, until it is on disk.
+        on_tools_started: Called when tools begin that no committed entry announces.
+
+    Attributes:
+        parking: Whether the run was asked to stop at the next round; set from outside.
+    """
+
+    def __init__(
+        self,
+        *,
+        spec: RunSpec,
+        agent: Agent,
+        writer_name: str,
+        reads: Iterable[StateKey[Any]],
+        values: Mapping[str, Any],
+        log: Conversation | None,
+        started_at: float,
+        send: Callable[[StateDelta], Awaitable[None]],
+        on_tools_started: Callable[[], None] | None = None,
+        parking: bool = False,
+    ) -> None:
+        self.spec = spec
+        self.agent = agent
+        self.started_at = started_at
+        self.parking = parking
+        self._writer = writer_name
+        self._readable = {key.name for key in reads}
+        # Its own writes are applied by the rules of the coordinator's state.
+        self._state = SharedState(dict(values))
+        self._log = log
+        self._send = send
+        self._on_tools_started = on_tools_started
+        self._writes: list[Write] = []
+        self._messages: list[Message] = []
+        self._events: list[Event] = []
+
+    @property
+    def log(self) -> Conversation:
+        if self._log is None:
+            raise WorkflowError(self._writer, "reads the log without declaring reads_log = True")
+        return self._log
+
+    def get(self, key: StateKey[T]) -> T:
+        if key.name not in self._readable:
+            raise WorkflowError(
+                self._writer, f"reads {key.name!r} without declaring it; add it to `reads`"
+            )
+        return key.decode(self._state.values.get(key.name, key.default))
+
+    def set(self, key: StateKey[T], value: T) -> None:
+        if not key.may_be_set_by(self._writer):
+            raise WorkflowError(
+                self._writer, f"sets {key.name!r}, which belongs to {key.owner!r} alone"
+            )
+        self._write(key, "set", value)
+        self._readable.add(key.name)
+
+    def append(self, key: StateKey[Any], item: Any) -> None:
+        self._write(key, "append", item)
+
+    def increment(self, key: StateKey[T], amount: T) -> None:
+        self._write(key, "increment", amount)
+
+    def _write(self, key: StateKey[Any], change: Change, value: Any) -> None:
+        if key.change != change:
+            raise WorkflowError(
+                self._writer, f"{key.name!r} changes by {key.change!r}, not by {change!r}"
+            )
+        write = Write(key.name, change, key.encode(value))
+        self._state.apply(StateDelta(writes=(write,)))
+        self._writes.append(write)
+
+    def add_message(self, message: Message) -> None:
+        self._messages.append(message)
+        if self._log is not None:
+            self._log.append(message)
+
+    def emit(self, event: Event) -> None:
+        self._events.append(event)
+
+    def flush(self) -> Awaitable[None]:
+        delta = self.take()
+        return self._send(delta) if delta else _Done()
+
+    def take(self) -> StateDelta:
+        """What was collected since the last flush; it goes with the executor's answer."""
+        delta = StateDelta(tuple(self._writes), tuple(self._messages), tuple(self._events))
+        self._writes, self._messages, self._events = [], [], []
+        return delta
+
+    def tools_started(self) -> None:
+        if self._on_tools_started is not None:
+            self._on_tools_started()
+
+
+class _Done:
+    """Nothing to wait for."""
+
+    def __await__(self) -> Generator[Any, None, None]:
+        return
+        yield

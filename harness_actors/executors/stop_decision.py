@@ -1,0 +1,140 @@
+"""The last executor of a cycle: decides whether the run is over, once per turn."""
+
+from typing import Any
+
+from harness_actors.config import HarnessConfig
+from harness_actors.errors import WorkflowError
+from harness_actors.events import ContinuationPrompt, StopDecided
+from harness_actors.executors.nudges import NUDGE
+from harness_actors.messages import Message
+from harness_actors.ports import RunContext
+from harness_actors.results import Reason, Status
+from harness_actors.signals import Outcome, RepairTrigger, RunEnd, Signal, TurnComplete
+from harness_actors.state import NUDGES, REQUEST_TOKENS, STOP_DECISION, TURN_COUNT, StateKey
+
+
+class StopDecision:
+    """Judges a turn by how it ended.
+
+    In this order: what the run was to end by, even in its last turn; errors and bounds;
+    the number of turns; and at last a text without `work_complete`, which is answered
+    by a nudge until the nudges are spent and the stop policy decides.
+    """
+
+    name = STOP_DECISION
+    reads: tuple[StateKey[Any], ...] = (TURN_COUNT, NUDGES)
+    reads_log = False
+
+    async def handle(self, signal: Signal, context: RunContext) -> Outcome:
+        if not isinstance(signal, TurnComplete):
+            raise WorkflowError(
+                self.name,
+                f"judges a TurnComplete, but the executor before it answered {signal!r}; "
+                "let it pass on the TurnComplete that it got",
+            )
+        count = context.get(TURN_COUNT)
+        end = _verdict(signal, context.spec.config, count)
+        if end is None:
+            nudges = self._nudges_without_progress(signal, context)
+            if signal.ending == "rounds":
+                return _continue(context, count, "max_rounds_per_turn")
+            end = _out_of_nudges(signal, context.spec.config, nudges)
+            if end is None:
+                _nudge(context, count, nudges + 1)
+                return _continue(context, count, "work_complete_not_called")
+        context.emit(StopDecided(turn=count, decision="stop", reason=end.reason.kind))
+        return end
+
+    def _nudges_without_progress(self, turn: TurnComplete, context: RunContext) -> int:
+        nudges = context.get(NUDGES)
+        if turn.progressed and nudges:
+            context.set(NUDGES, 0)
+            return 0
+        return nudges
+
+
+def _verdict(turn: TurnComplete, config: HarnessConfig, count: int) -> RunEnd | None:
+    """The end that needs no further question; None where the run may go on."""
+    match turn.ending:
+        case "completed":
+            return _end("done", "completed", turn, verified=True)
+        case "text" if config.completion == "answer":
+            return _end("done", "answered", turn, verified=True)
+        case "error":
+            facts = turn.error or {}
+            kind = "model_error" if facts.get("reason") == "model_error" else "agent_error"
+            message = f"{facts.get('type', 'error')}: {facts.get('message', 'no details')}"
+            return _end("failed", kind, turn, message, {"turn": count, "error": dict(facts)})
+        case "limit":
+            kind = turn.limit or "budget"
+            return _end("limit", kind, turn, _bound(kind, config), {"turn": count})
+    if count >= config.max_turns:
+        message = f"all {config.max_turns} turns were used and the task is not completed"
+        return _end("limit", "max_turns", turn, message, {"turn": count})
+    return None
+
+
+def _out_of_nudges(turn: TurnComplete, config: HarnessConfig, nudges: int) -> RunEnd | None:
+    """The end of a run whose model stopped too often; None where it gets a nudge."""
+    allowed = config.continuation.max_prompts if config.continuation is not None else 0
+    if nudges < allowed:
+        return None
+    message = f"the model stopped without calling work_complete, after {nudges} nudges in a row"
+    if config.stop_policy == "interactive":
+        return _end("done", "unverified", turn, message)
+    return _end("stalled", "no_completion", turn, message)
+
+
+def _nudge(context: RunContext, turn: int, count: int) -> None:
+    continuation = context.spec.config.continuation
+    message = Message.user(NUDGE)
+    context.add_message(message)
+    context.increment(REQUEST_TOKENS, message.tokens)
+    context.set(NUDGES, count)
+    context.emit(
+        ContinuationPrompt(
+            turn=turn, count=count, max=continuation.max_prompts if continuation else 0
+        )
+    )
+
+
+def _continue(context: RunContext, turn: int, reason: str) -> RepairTrigger:
+    context.emit(StopDecided(turn=turn, decision="continue", reason=reason))
+    return RepairTrigger()
+
+
+def _bound(kind: str, config: HarnessConfig) -> str:
+    limits = config.limits
+    match kind:
+        case "model_calls":
+            return f"the run's {limits.model_calls} model calls were used"
+        case "tool_calls":
+            return f"the model asked for more than the run's {limits.tool_calls} tool calls"
+        case "tokens":
+            return f"the run's {limits.tokens} tokens were used"
+        case "cost":
+            return f"the run's {limits.cost_usd:g} USD were spent"
+        case "time":
+            return f"the run's {limits.time_s:g} s of wall time were over"
+        case "working_time":
+            return f"the run's {limits.working_s:g} s of working time were over"
+        case "context":
+            return "the conversation is larger than the model's context window"
+    return f"the run's bound {kind!r} was reached"
+
+
+def _end(
+    status: Status,
+    kind: str,
+    turn: TurnComplete,
+    message: str = "",
+    details: dict[str, Any] | None = None,
+    *,
+    verified: bool = False,
+) -> RunEnd:
+    return RunEnd(
+        status=status,
+        reason=Reason(kind=kind, message=message, details=details or {}),
+        output_text=turn.text,
+        completion_verified=verified,
+    )

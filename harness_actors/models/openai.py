@@ -1,0 +1,262 @@
+"""`OpenAIModel`: any provider or server that speaks Chat Completions."""
+
+import asyncio
+import os
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from contextlib import aclosing
+from dataclasses import replace
+from typing import Any
+from urllib.parse import urlsplit
+
+from harness_actors.errors import ConfigError, ModelBusyError, ModelRefusedError
+from harness_actors.models.backoff import Backoff
+from harness_actors.models.connection import Connection
+from harness_actors.models.failures import (
+    AttemptFailedError,
+    Endpoint,
+    reported_failure,
+    unreachable_failure,
+)
+from harness_actors.models.keys import ProviderKey
+from harness_actors.models.prices import Price, price_of
+from harness_actors.models.streaming import StreamedAnswer, read_events
+from harness_actors.models.wire import (
+    RequestEncoder,
+    UnusableAnswerError,
+    parse_object,
+    read_completion,
+)
+from harness_actors.ports import ModelRequest, ModelResponse
+
+DEFAULT_BASE_URL = "https://api.openai.com/v1"
+DEFAULT_KEY_NAME = "OPENAI_API_KEY"
+UNREACHABLE_RETRIES = 3
+"""Retries of an endpoint that never answered: a dead one is told within seconds."""
+
+FAILED = (AttemptFailedError, UnusableAnswerError)
+"""What an attempt may end in, if not in an answer."""
+
+
+class OpenAIModel:
+    """A model behind an OpenAI-compatible endpoint.
+
+    Args:
+        name: The model, as the provider calls it.
+        base_url: The endpoint; None takes `OPENAI_BASE_URL`, or else OpenAI's own.
+        api_key: The key's value, if it is not in the environment. It stays in memory:
+            pickling the model leaves it behind, and `use_keys` brings it to another process.
+        key_name: The environment variable that holds the key; `OPENAI_API_KEY` if None,
+            and then an endpoint of your own may do without.
+        settings: Further fields of each request, such as ``{"temperature": 0.2}``.
+        price: What tokens cost; None looks the name up in the table of list prices.
+        prices: Prices by model name to look in before that table.
+        max_retries: Retries of one call after rate limits, overload, broken connections
+            and unusable answers, at least 0.
+        timeout_s: Longest time of one attempt, in seconds.
+        max_connections: Sockets at most, per process; keep it above the number of calls
+            that are made at once.
+        backoff: The waits between attempts.
+
+    Attributes:
+        name: As given.
+        base_url: The endpoint in use.
+        settings: As given.
+
+    Raises:
+        ConfigError: A setting is out of range.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        base_url: str | None = None,
+        api_key: str | None = None,
+        key_name: str | None = None,
+        settings: Mapping[str, Any] | None = None,
+        price: Price | None = None,
+        prices: Mapping[str, Price] | None = None,
+        max_retries: int = 5,
+        timeout_s: float = 600.0,
+        max_connections: int = 2048,
+        backoff: Backoff | None = None,
+    ) -> None:
+        _check(name, max_retries=max_retries, timeout_s=timeout_s, max_connections=max_connections)
+        # The endpoint is settled here, where the user is: an actor's environment may differ.
+        self.base_url = _checked_url(
+            (base_url or os.environ.get("OPENAI_BASE_URL") or DEFAULT_BASE_URL).strip()
+        )
+        self.name = name
+        self.settings = dict(settings or {})
+        self._price = price or price_of(name, prices)
+        self._max_retries = max_retries
+        self._backoff = backoff or Backoff()
+        self._encoder = RequestEncoder(name, self.settings)
+        required = key_name is not None or self.base_url.rstrip("/") == DEFAULT_BASE_URL
+        self._key = ProviderKey(key_name or DEFAULT_KEY_NAME, given=api_key, required=required)
+        self._connection = Connection(timeout_s=timeout_s, max_connections=max_connections)
+        self._answered = False
+
+    def __repr__(self) -> str:
+        return f"OpenAIModel({self.name!r}, base_url={self.base_url!r})"
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_answered": False}
+
+    @property
+    def key_names(self) -> tuple[str, ...]:
+        """Names of the keys that a process needs to run this model."""
+        return (self._key.name,) if self._key.needed else ()
+
+    @property
+    def secrets(self) -> Mapping[str, str]:
+        """Values of the keys that were given in code, by name, in the process where they were."""
+        return self._key.secrets
+
+    def use_keys(self, keys: Mapping[str, str]) -> None:
+        """Take the values of keys in, by name, for the calls that this process makes."""
+        self._key.use(keys)
+
+    async def complete(self, request: ModelRequest) -> ModelResponse:
+        """Answer one request.
+
+        Raises:
+            ModelBusyError: No usable answer came, after all retries.
+            ContextOverflowError: The request is larger than the model's window.
+            ModelRefusedError: The provider's content filter stopped it.
+            ModelSetupError: A wrong key, an unknown model, an endpoint that is not there,
+                or a request that the provider does not accept.
+        """
+        return await self.answer(self._encoder.encode(request))
+
+    async def answer(self, body: bytes) -> ModelResponse:
+        """The same for a request that is encoded already."""
+        retries, waited_s = 0, 0.0
+        while True:
+            client = await self._connection.client(self._endpoint())
+            try:
+                response = self._read(await client.post(body), len(body), client.endpoint)
+            except FAILED as failed:
+                waited_s += await self._wait(self._failure(failed), retries)
+                retries += 1
+            else:
+                return replace(self._accepted(response), waited_s=waited_s)
+
+    def stream(self, request: ModelRequest) -> AsyncIterator[str | ModelResponse]:
+        """The same, with the text in pieces; the whole response comes last.
+
+        A stream that breaks is asked for again only while nothing of it was yielded;
+        later it ends in `ModelBusyError`, since the next answer would be another text.
+
+        Raises:
+            ModelError: As `complete`.
+        """
+        return self.stream_answer(self._encoder.encode(request, stream=True))
+
+    async def stream_answer(self, body: bytes) -> AsyncGenerator[str | ModelResponse]:
+        """The same for a request that is encoded already, ``"stream": true`` included."""
+        retries, waited_s, begun = 0, 0.0, False
+        while True:
+            try:
+                async with aclosing(self._stream_once(body)) as pieces:
+                    async for piece in pieces:
+                        if isinstance(piece, ModelResponse):
+                            yield replace(self._accepted(piece), waited_s=waited_s)
+                            return
+                        begun = True
+                        yield piece
+            except FAILED as failed:
+                failure = self._failure(failed)
+                if begun:
+                    raise failure.error from None
+                waited_s += await self._wait(failure, retries)
+                retries += 1
+
+    async def close(self) -> None:
+        """Close the connections. The model can be used again: it opens new ones."""
+        await self._connection.close()
+
+    async def _stream_once(self, body: bytes) -> AsyncGenerator[str | ModelResponse]:
+        client = await self._connection.client(self._endpoint())
+        async with client.stream(body) as streamed:
+            if not streamed.is_events:
+                whole = b"".join([piece async for piece in streamed.pieces()])
+                response = self._read(whole, len(body), client.endpoint)
+                if response.text:
+                    yield response.text
+                yield response
+                return
+            answer = StreamedAnswer(len(body), self._price)
+            async for text in read_events(streamed.pieces(), answer, client.endpoint):
+                yield text
+            yield answer.response()
+
+    def _read(self, body: bytes, sent_bytes: int, endpoint: Endpoint) -> ModelResponse:
+        answer = parse_object(body)
+        if error := answer.get("error"):
+            raise AttemptFailedError(reported_failure(endpoint, error))
+        return read_completion(answer, sent_bytes=sent_bytes, price=self._price)
+
+    def _accepted(self, response: ModelResponse) -> ModelResponse:
+        self._answered = True
+        if response.finish_reason == "content_filter":
+            raise ModelRefusedError(self.name, "the provider's content filter stopped the answer")
+        return response
+
+    def _failure(self, failed: AttemptFailedError | UnusableAnswerError) -> AttemptFailedError:
+        if isinstance(failed, AttemptFailedError):
+            return failed
+        return AttemptFailedError(ModelBusyError(self.name, str(failed)))
+
+    async def _wait(self, failed: AttemptFailedError, retries: int) -> float:
+        """Wait before the next attempt.
+
+        Returns:
+            Seconds waited.
+
+        Raises:
+            ModelError: There is to be none.
+        """
+        error = failed.error
+        self._answered = self._answered or not failed.unreachable
+        if not isinstance(error, ModelBusyError):
+            raise error from None
+        # An endpoint that has answered this process may be restarting, which takes longer.
+        never_there = failed.unreachable and not self._answered
+        limit = min(self._max_retries, UNREACHABLE_RETRIES) if never_there else self._max_retries
+        if retries >= limit:
+            if never_there:
+                raise unreachable_failure(
+                    self._endpoint(), error.problem, attempts=retries + 1
+                ) from None
+            problem = f"{error.problem} (attempt {retries + 1}, the last)"
+            raise ModelBusyError(error.model, problem, error.status, error.retry_after_s) from None
+        delay_s = self._backoff.delay_s(retries, error.retry_after_s)
+        await asyncio.sleep(delay_s)
+        return delay_s
+
+    def _endpoint(self) -> Endpoint:
+        key = self._key.value(model=self.name, base_url=self.base_url)
+        return Endpoint(model=self.name, base_url=self.base_url, key_name=self._key.name, key=key)
+
+
+def _check(name: str, *, max_retries: int, timeout_s: float, max_connections: int) -> None:
+    if not name:
+        raise ConfigError("model.name", "must not be empty")
+    if max_retries < 0:
+        raise ConfigError("model.max_retries", f"must be at least 0, not {max_retries}")
+    if not timeout_s > 0:
+        raise ConfigError("model.timeout_s", f"must be above 0, not {timeout_s}")
+    if max_connections < 1:
+        raise ConfigError("model.max_connections", f"must be at least 1, not {max_connections}")
+
+
+def _checked_url(url: str) -> str:
+    try:
+        parts = urlsplit(url)
+        usable = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+    except ValueError:  # the port is no number
+        usable = False
+    if not usable:
+        raise ConfigError("base_url", f"must be like http://127.0.0.1:8000/v1, not {url!r}")
+    return url

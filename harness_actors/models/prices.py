@@ -1,0 +1,105 @@
+"""What models cost."""
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+
+log = logging.getLogger(__name__)
+
+TOKENS_PER_PRICE = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """List prices in US dollars per million tokens.
+
+    Attributes:
+        input: Tokens of the request.
+        cached_input: The part of them that the provider read from its cache; None where
+            it makes no difference.
+        output: Tokens of the answer, reasoning included.
+    """
+
+    input: float
+    cached_input: float | None
+    output: float
+
+    def cost_usd(self, *, input_tokens: int, cached_tokens: int, output_tokens: int) -> float:
+        """The cost of one call, `cached_tokens` being a part of `input_tokens`.
+
+        >>> Price(2.0, 0.5, 8.0).cost_usd(
+        ...     input_tokens=1_000_000, cached_tokens=500_000, output_tokens=0)
+        1.25
+        """
+        cached = self.input if self.cached_input is None else self.cached_input
+        fresh_tokens = max(0, input_tokens - cached_tokens)
+        total = fresh_tokens * self.input + cached_tokens * cached + output_tokens * self.output
+        return total / TOKENS_PER_PRICE
+
+
+FREE = Price(0.0, None, 0.0)
+
+# Source: the list prices on OpenAI's pricing page, standard tier. Where they have changed,
+# give `OpenAIModel` a `price`.
+PRICES: Mapping[str, Price] = {
+    "gpt-5": Price(1.25, 0.125, 10.0),
+    "gpt-5-mini": Price(0.25, 0.025, 2.0),
+    "gpt-5-nano": Price(0.05, 0.005, 0.4),
+    "gpt-5-pro": Price(15.0, None, 120.0),
+    "gpt-5-chat-latest": Price(1.25, 0.125, 10.0),
+    "gpt-5.1": Price(1.25, 0.125, 10.0),
+    "gpt-4.1": Price(2.0, 0.5, 8.0),
+    "gpt-4.1-mini": Price(0.4, 0.1, 1.6),
+    "gpt-4.1-nano": Price(0.1, 0.025, 0.4),
+    "gpt-4o": Price(2.5, 1.25, 10.0),
+    "gpt-4o-2024-05-13": Price(5.0, None, 15.0),
+    "gpt-4o-mini": Price(0.15, 0.075, 0.6),
+    "o1": Price(15.0, 7.5, 60.0),
+    "o1-mini": Price(1.1, 0.55, 4.4),
+    "o3": Price(2.0, 0.5, 8.0),
+    "o3-mini": Price(1.1, 0.55, 4.4),
+    "o4-mini": Price(1.1, 0.275, 4.4),
+    "gpt-4-turbo": Price(10.0, None, 30.0),
+    "gpt-4": Price(30.0, None, 60.0),
+    "gpt-3.5-turbo": Price(0.5, None, 1.5),
+    "gpt-3.5-turbo-1106": Price(1.0, None, 2.0),
+}
+
+
+def price_of(model: str, extra: Mapping[str, Price] | None = None) -> Price:
+    """The price of a model.
+
+    Args:
+        model: Name as its provider knows it, dated ones included.
+        extra: Prices to look in first, by name.
+
+    Returns:
+        The price under the longest known name that `model` is a version of; `FREE` for
+        an unknown model, which is noted in the log once per name.
+
+    >>> price_of("gpt-4.1-mini-2025-04-14") == PRICES["gpt-4.1-mini"]
+    True
+    >>> price_of("gpt-4.1-imaginary") == FREE
+    True
+    """
+    for table in (extra or {}, PRICES):
+        known = [name for name in table if _is_version_of(model, name)]
+        if known:
+            return table[max(known, key=len)]
+    _note_unknown(model)
+    return FREE
+
+
+def _is_version_of(model: str, name: str) -> bool:
+    # Only a date may follow: "gpt-4.1-mini" is another model than "gpt-4.1", and one that
+    # appears later must not be billed at the price of its larger sibling.
+    rest = model.removeprefix(name)
+    return model.startswith(name) and (
+        not rest or rest == "-latest" or (rest[0] == "-" and rest[1:].replace("-", "").isdigit())
+    )
+
+
+@cache
+def _note_unknown(model: str) -> None:
+    log.info("no price is known for model %r: its calls count as free of charge", model)

@@ -1,0 +1,157 @@
+"""The Chat Completions format: bytes of a request, and what the bytes of an answer say."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+
+from harness_actors.errors import ConfigError
+from harness_actors.messages import ToolCall, encode_json, estimate_tokens
+from harness_actors.models.prices import Price
+from harness_actors.ports import ModelRequest, ModelResponse
+from harness_actors.results import Usage
+
+OURS = ("messages", "model", "n", "stream", "tools")
+"""Fields of a request that are no settings."""
+
+NEEDS_TOOLS = ("parallel_tool_calls", "tool_choice")
+"""Settings that providers refuse in a request without tools."""
+
+
+class UnusableAnswerError(ValueError):
+    """The bytes of an answer are none; says what is wrong with them."""
+
+
+class RequestEncoder:
+    """Joins the bytes of a request: what never changes is encoded once.
+
+    Args:
+        model: Name of the model on the wire.
+        settings: Further fields of the request, such as ``{"temperature": 0.2}``.
+
+    Raises:
+        ConfigError: A setting is no JSON, or is the harness's own to set.
+    """
+
+    def __init__(self, model: str, settings: Mapping[str, Any]) -> None:
+        for name in OURS:
+            if name in settings:
+                raise ConfigError(f"model.settings.{name}", "is set by the harness; leave it out")
+        plain = {name: value for name, value in settings.items() if name not in NEEDS_TOOLS}
+        self._head = b'{"model":' + encode_json(model) + b',"messages":['
+        self._settings = _fields(plain)
+        self._settings_with_tools = _fields(settings)
+        options = (
+            b"" if "stream_options" in settings else b',"stream_options":{"include_usage":true}'
+        )
+        self._stream = b',"stream":true' + options
+
+    def encode(self, request: ModelRequest, *, stream: bool = False) -> bytes:
+        """The body of a request."""
+        parts = [self._head, b",".join([message.encoded for message in request.messages]), b"]"]
+        if request.tools.specs:
+            parts += (b',"tools":', request.tools.encoded, self._settings_with_tools)
+        else:
+            parts.append(self._settings)
+        if stream:
+            parts.append(self._stream)
+        parts.append(b"}")
+        return b"".join(parts)
+
+
+def _fields(values: Mapping[str, Any]) -> bytes:
+    """JSON fields to follow others in an object: ``b',"a":1,"b":2'``."""
+    try:
+        return b"," + encode_json(dict(values))[1:-1] if values else b""
+    except TypeError as error:
+        raise ConfigError("model.settings", f"must be plain JSON values: {error}") from None
+
+
+def read_completion(answer: Mapping[str, Any], *, sent_bytes: int, price: Price) -> ModelResponse:
+    """What a plain answer says.
+
+    Args:
+        answer: The answer's object.
+        sent_bytes: Size of the request, for an estimate where no usage is reported.
+        price: What the tokens cost.
+
+    Raises:
+        UnusableAnswerError: It has no choice.
+    """
+    choices = answer.get("choices")
+    if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
+        raise UnusableAnswerError("the answer has no choices")
+    message = choices[0].get("message")
+    if not isinstance(message, dict):
+        raise UnusableAnswerError("the answer's choice has no message")
+    return ModelResponse(
+        text=text_of(message.get("content")) or text_of(message.get("refusal")),
+        tool_calls=tuple(_tool_call(call) for call in message.get("tool_calls") or ()),
+        finish_reason=str(choices[0].get("finish_reason") or "stop"),
+        usage=usage_of(answer.get("usage"), sent_bytes, encode_json(message), price),
+    )
+
+
+def parse_object(body: bytes) -> dict[str, Any]:
+    """A JSON object.
+
+    Raises:
+        UnusableAnswerError: The bytes are something else.
+    """
+    try:
+        answer = orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        start = body[:80].decode("utf-8", "replace")
+        raise UnusableAnswerError(f"the answer is not JSON ({error}): {start!r}") from None
+    if not isinstance(answer, dict):
+        raise UnusableAnswerError(f"the answer is a JSON {type(answer).__name__}, not an object")
+    return answer
+
+
+def text_of(content: Any) -> str | None:
+    """The text of a message's content, parts joined; None where there is none."""
+    if isinstance(content, list):
+        parts = [part.get("text") for part in content if isinstance(part, dict)]
+        content = "".join(part for part in parts if isinstance(part, str))
+    return content if isinstance(content, str) and content else None
+
+
+def _tool_call(call: Any) -> ToolCall:
+    function = call.get("function") if isinstance(call, dict) else None
+    if not isinstance(function, dict):
+        raise UnusableAnswerError("the answer has a tool call without a function")
+    arguments = function.get("arguments")
+    if not isinstance(arguments, str):
+        # Some servers send the arguments as an object; an absent one means none.
+        arguments = encode_json(arguments or {}).decode()
+    return ToolCall(str(call.get("id") or ""), str(function.get("name") or ""), arguments)
+
+
+def usage_of(reported: Any, sent_bytes: int, answer: bytes, price: Price) -> Usage:
+    """The usage of one call, estimated from sizes where the provider reports none."""
+    usage = reported if isinstance(reported, dict) else {}
+    input_tokens = count_of(usage.get("prompt_tokens"))
+    output_tokens = count_of(usage.get("completion_tokens"))
+    if input_tokens is None:
+        input_tokens = max(1, sent_bytes // 4)
+    if output_tokens is None:
+        output_tokens = estimate_tokens(answer)
+    details = usage.get("prompt_tokens_details")
+    cached = count_of(details.get("cached_tokens")) if isinstance(details, dict) else None
+    cached_tokens = min(cached or 0, input_tokens)
+    return Usage(
+        model_calls=1,
+        input_tokens=input_tokens,
+        output_tokens=output_tokens,
+        cached_tokens=cached_tokens,
+        cost_usd=price.cost_usd(
+            input_tokens=input_tokens, cached_tokens=cached_tokens, output_tokens=output_tokens
+        ),
+    )
+
+
+def count_of(value: Any) -> int | None:
+    """A count that a provider reports; None where it is no such thing."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or value < 0:
+        return None
+    return int(value)

@@ -1,0 +1,134 @@
+"""How values become columns of the journal, and come back.
+
+Only plain JSON is written, never code: whoever reads a journal unpickles nothing.
+A packed value is deflated JSON (BLOB) or, where the value has what the fast encoder
+refuses (integers beyond 64 bits, lone surrogates), JSON as it is (TEXT).
+"""
+
+import json
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any, TypeAlias
+
+import orjson
+
+from harness_actors.config import HarnessConfig
+from harness_actors.events import Event, decode_event, encode_event
+from harness_actors.messages import Message
+from harness_actors.records import Hop, RunSpec, WorkspaceSpec
+from harness_actors.results import HarnessResult, decode_result, encode_result
+from harness_actors.signals import decode_signal, encode_signal
+from harness_actors.state import StateDelta, Write
+from harness_actors.stores.vocabulary import VOCABULARY
+
+Packed: TypeAlias = bytes | str
+
+# A change is some 400 bytes of JSON, nearly all of it names. Deflate with a vocabulary
+# leaves a fifth of it. The small window and memory level make a copy of the prepared
+# compressor cheap: 6 µs a change, against 93 µs with zlib's defaults.
+_COMPRESSOR = zlib.compressobj(6, zlib.DEFLATED, -12, 5, zlib.Z_DEFAULT_STRATEGY, VOCABULARY)
+
+
+def pack(value: Any) -> Packed:
+    """A plain JSON value as a column.
+
+    Raises:
+        TypeError, ValueError, RecursionError: It is not a plain JSON value.
+    """
+    try:
+        text = orjson.dumps(value)
+    except TypeError:
+        return json.dumps(value, separators=(",", ":"))
+    compressor = _COMPRESSOR.copy()
+    return compressor.compress(text) + compressor.flush()
+
+
+def unpack(packed: Packed) -> Any:
+    """What `pack` wrote.
+
+    Raises:
+        ValueError, zlib.error: The column is damaged.
+    """
+    if isinstance(packed, str):
+        return json.loads(packed)
+    # The largest window: it reads what any smaller one wrote.
+    inflated = zlib.decompressobj(-15, zdict=VOCABULARY)
+    text = inflated.decompress(packed)
+    if not inflated.eof:
+        raise ValueError("a packed value is cut short")
+    return orjson.loads(text)
+
+
+def pack_delta(delta: StateDelta) -> Packed | None:
+    """The writes and the events of a change; None where it has neither.
+
+    Its messages are rows of their own.
+    """
+    if not delta.writes and not delta.events:
+        return None
+    writes = [(write.key, write.change, write.value) for write in delta.writes]
+    return pack((writes, [encode_event(event) for event in delta.events]))
+
+
+def unpack_writes(packed: Packed | None) -> tuple[Write, ...]:
+    return () if packed is None else tuple(Write(*write) for write in unpack(packed)[0])
+
+
+def unpack_events(packed: Packed | None) -> list[Event]:
+    return [] if packed is None else [decode_event(event) for event in unpack(packed)[1]]
+
+
+def pack_hop(hop: Hop | None) -> Packed | None:
+    return None if hop is None else pack({"to": hop.to, "signal": encode_signal(hop.signal)})
+
+
+def unpack_hop(packed: Packed) -> Hop:
+    plain = unpack(packed)
+    return Hop(to=plain["to"], signal=decode_signal(plain["signal"]))
+
+
+def pack_result(result: HarnessResult) -> Packed:
+    return pack(encode_result(result))
+
+
+def unpack_result(packed: Packed | None) -> HarnessResult | None:
+    return None if packed is None else decode_result(unpack(packed))
+
+
+def pack_spec(spec: RunSpec) -> Packed:
+    """The spec less its ids, its metadata and its task: these have columns or rows."""
+    return pack(
+        {
+            "code": spec.code,
+            "config": spec.config.as_mapping(),
+            "edges": spec.edges,
+            "custom": spec.custom,
+            "keys": spec.keys,
+            "workspace": None if spec.workspace is None else asdict(spec.workspace),
+        }
+    )
+
+
+def unpack_spec(
+    packed: Packed,
+    *,
+    run_id: str,
+    conversation_id: str,
+    task: Sequence[Message],
+    metadata: Mapping[str, Any],
+) -> RunSpec:
+    plain = unpack(packed)
+    workspace = plain["workspace"]
+    return RunSpec(
+        run_id=run_id,
+        conversation_id=conversation_id,
+        task=tuple(task),
+        code=plain["code"],
+        config=HarnessConfig.from_mapping(plain["config"]),
+        edges=tuple((start, end) for start, end in plain["edges"]),
+        custom=tuple(plain["custom"]),
+        keys=tuple(plain["keys"]),
+        workspace=None if workspace is None else WorkspaceSpec(**workspace),
+        metadata=metadata,
+    )

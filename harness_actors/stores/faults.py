@@ -1,0 +1,53 @@
+"""What went wrong with the file, in words that say what to do."""
+
+import sqlite3
+from pathlib import Path
+
+from harness_actors.errors import StoreError
+
+# Primary result codes of SQLite; extended ones carry more in their higher bits.
+_WHAT_TO_DO = {
+    sqlite3.SQLITE_FULL: "database or disk is full; make room and run the same command again",
+    sqlite3.SQLITE_IOERR: "the disk failed; see to it and run the same command again",
+    sqlite3.SQLITE_READONLY: "it cannot be written; give write access to it and its folder",
+    sqlite3.SQLITE_PERM: "access was refused; give write access to it and its folder",
+    sqlite3.SQLITE_CANTOPEN: "it cannot be opened; check that its folder exists and is writable",
+    sqlite3.SQLITE_NOTADB: "it is not a journal of this program; move it away or name another",
+    sqlite3.SQLITE_CORRUPT: "it is damaged; restore it from a copy, or move it away to start anew",
+}
+_LOCKED = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+
+
+def is_locked(error: sqlite3.Error) -> bool:
+    """Another process holds the file just now, so that trying again may help."""
+    return _primary_code(error) in _LOCKED
+
+
+def store_error(path: Path, error: sqlite3.Error | OSError, *, busy_s: float) -> StoreError:
+    """The error of SQLite or of the file system, as one of ours."""
+    if isinstance(error, OSError):
+        return StoreError(str(path), f"it cannot be opened ({error.strerror or error})")
+    if is_locked(error):
+        problem = (
+            f"another process has kept it locked for {busy_s:g} s; "
+            "find and end it, then run the same command again"
+        )
+        return StoreError(str(path), problem)
+    name = getattr(error, "sqlite_errorname", None) or type(error).__name__
+    advice = _WHAT_TO_DO.get(_primary_code(error))
+    if advice is None:
+        return StoreError(str(path), f"{error} ({name})")
+    return StoreError(str(path), f"{advice} ({name}: {error})")
+
+
+def foreign(path: Path) -> StoreError:
+    return StoreError(str(path), _WHAT_TO_DO[sqlite3.SQLITE_NOTADB])
+
+
+def damaged(path: Path, detail: str) -> StoreError:
+    advice = _WHAT_TO_DO[sqlite3.SQLITE_CORRUPT]
+    return StoreError(str(path), f"{advice} ({detail})")
+
+
+def _primary_code(error: sqlite3.Error) -> int:
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF

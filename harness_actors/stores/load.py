@@ -1,0 +1,180 @@
+"""What a journal holds, read back.
+
+Every function expects a transaction around it, so that its statements see one state.
+"""
+
+import sqlite3
+
+from harness_actors.conversation import Conversation
+from harness_actors.events import Event, RunEvent, message_events
+from harness_actors.messages import Message
+from harness_actors.records import ProcessMark, RunHeading, StoredRun
+from harness_actors.state import SharedState, StateDelta
+from harness_actors.stores.codec import (
+    unpack,
+    unpack_events,
+    unpack_hop,
+    unpack_result,
+    unpack_spec,
+    unpack_writes,
+)
+from harness_actors.stores.schema import PLACES
+
+
+def load_run(connection: sqlite3.Connection, run_id: str) -> StoredRun | None:
+    found = connection.execute(
+        "SELECT id, conversation_id, command, added_at, metadata, spec, result "
+        "FROM runs LEFT JOIN results ON results.run = runs.id WHERE run_id = ?",
+        (run_id,),
+    ).fetchone()
+    if found is None:
+        return None
+    run, conversation_id, command, added_at, metadata, spec, result = found
+    hop = connection.execute(
+        "SELECT hop FROM records WHERE run = ? AND hop IS NOT NULL ORDER BY position DESC LIMIT 1",
+        (run,),
+    ).fetchone()
+    losses = connection.execute(
+        "SELECT losses FROM records WHERE run = ? AND version IS NOT NULL "
+        "ORDER BY position DESC LIMIT 1",
+        (run,),
+    ).fetchone()
+    return StoredRun(
+        spec=unpack_spec(
+            spec,
+            run_id=run_id,
+            conversation_id=conversation_id,
+            task=_task(connection, run),
+            metadata=unpack(metadata),
+        ),
+        command=command,
+        added_at=added_at,
+        state=_state(connection, run, conversation_id),
+        hop=None if hop is None else unpack_hop(hop[0]),
+        losses=0 if losses is None else losses[0],
+        end=unpack_result(result),
+    )
+
+
+def load_unfinished(connection: sqlite3.Connection, command: str) -> list[StoredRun]:
+    unfinished = connection.execute(
+        "SELECT run_id FROM runs WHERE command = ? "
+        "AND NOT EXISTS (SELECT 1 FROM results WHERE run = runs.id) ORDER BY id",
+        (command,),
+    ).fetchall()
+    runs = (load_run(connection, run_id) for (run_id,) in unfinished)
+    return [run for run in runs if run is not None]
+
+
+def _task(connection: sqlite3.Connection, run: int) -> list[Message]:
+    position = connection.execute(
+        "SELECT min(position) FROM records WHERE run = ? AND version IS NULL", (run,)
+    ).fetchone()[0]
+    return load_messages(connection, position)
+
+
+def _state(connection: sqlite3.Connection, run: int, conversation_id: str) -> SharedState:
+    snapshot = connection.execute(
+        "SELECT version, state FROM snapshots WHERE run = ?", (run,)
+    ).fetchone()
+    state = SharedState()
+    if snapshot is not None:
+        state.version = snapshot[0]
+        state.values = unpack(snapshot[1])
+    changes = connection.execute(
+        "SELECT version, delta FROM records WHERE run = ? AND version > ? ORDER BY position",
+        (run, state.version),
+    )
+    for version, delta in changes:
+        state.apply(StateDelta(writes=unpack_writes(delta)))
+        state.version = version
+    state.log = Conversation(load_conversation(connection, conversation_id))
+    return state
+
+
+def load_conversation(connection: sqlite3.Connection, conversation_id: str) -> list[Message]:
+    # CROSS JOIN fixes the order of the loops: runs, their changes, the range of each.
+    found = connection.execute(
+        "SELECT role, encoded, tokens, is_error FROM runs "
+        "CROSS JOIN records ON records.run = runs.id AND version IS NOT NULL "
+        "CROSS JOIN messages ON messages.id >= position * ?1 AND messages.id < (position + 1) * ?1 "
+        "WHERE conversation_id = ?2 ORDER BY messages.id",
+        (PLACES, conversation_id),
+    )
+    return [_message(row) for row in found]
+
+
+def load_messages(connection: sqlite3.Connection, position: int) -> list[Message]:
+    """The messages of one record, in their order."""
+    found = connection.execute(
+        "SELECT role, encoded, tokens, is_error FROM messages WHERE id >= ? AND id < ? ORDER BY id",
+        (position * PLACES, (position + 1) * PLACES),
+    )
+    return [_message(row) for row in found]
+
+
+def load_events(
+    connection: sqlite3.Connection, after: int, run_id: str | None, limit: int
+) -> list[RunEvent]:
+    """Events of changes behind a position, until there are `limit` or a few more.
+
+    Of one change, those of its messages come first, in the order of the messages, then
+    those that it carries itself.
+    """
+    of_run = "" if run_id is None else "AND run = (SELECT id FROM runs WHERE run_id = :run_id) "
+    changes = connection.execute(
+        "SELECT position, run_id, at, delta FROM records JOIN runs ON runs.id = run "
+        f"WHERE position > :after AND version IS NOT NULL {of_run}ORDER BY position",
+        {"after": after, "run_id": run_id},
+    )
+    found: list[RunEvent] = []
+    for position, owner, at, delta in changes:
+        events: list[Event] = message_events(load_messages(connection, position))
+        events += unpack_events(delta)
+        found.extend(
+            RunEvent(position=position, run_id=owner, at=at, event=event) for event in events
+        )
+        if len(found) >= limit:
+            break
+    changes.close()
+    return found
+
+
+def load_code(connection: sqlite3.Connection, code: str) -> bytes | None:
+    found = connection.execute("SELECT blob FROM code WHERE code = ?", (code,)).fetchone()
+    return None if found is None else bytes(found[0])
+
+
+def load_processes(connection: sqlite3.Connection) -> list[ProcessMark]:
+    found = connection.execute("SELECT role, node, pid, started FROM processes ORDER BY rowid")
+    return [
+        ProcessMark(role=role, node=node, pid=pid, started=started)
+        for role, node, pid, started in found
+    ]
+
+
+def load_headings(connection: sqlite3.Connection) -> list[RunHeading]:
+    found = connection.execute(
+        "SELECT run_id, conversation_id, added_at, metadata, result "
+        "FROM runs LEFT JOIN results ON results.run = runs.id ORDER BY runs.id"
+    )
+    return [
+        RunHeading(
+            run_id=run_id,
+            conversation_id=conversation_id,
+            added_at=added_at,
+            metadata=unpack(metadata),
+            end=unpack_result(result),
+        )
+        for run_id, conversation_id, added_at, metadata, result in found
+    ]
+
+
+def load_position(connection: sqlite3.Connection) -> int:
+    newest: int | None = connection.execute("SELECT max(position) FROM records").fetchone()[0]
+    return newest or 0
+
+
+def _message(row: tuple[str, bytes, int, int]) -> Message:
+    role, encoded, tokens, is_error = row
+    return Message(role, encoded, tokens, bool(is_error))  # type: ignore[arg-type]

@@ -1,0 +1,122 @@
+"""The tables of the journal and their version."""
+
+import sqlite3
+from pathlib import Path
+
+from harness_actors.errors import StoreError
+from harness_actors.stores.faults import damaged, foreign
+
+VERSION = 1
+APPLICATION_ID = 0x4861416A
+"""Marks the file as ours, for `file` and for us; ASCII ``HaAj``."""
+
+PLACES = 1 << 20
+"""The id of a message is the position of its change times this, plus its place there.
+
+So messages need neither a column nor an index to be found: those of a change are a
+range of ids, those behind a position too, and the rows are in the order of writing,
+which packs pages full.
+"""
+
+TABLES = {
+    # The newest term: commits of any other are refused.
+    "terms": "(id INTEGER PRIMARY KEY CHECK (id = 1), term INTEGER NOT NULL)",
+    "code": "(code TEXT PRIMARY KEY, blob BLOB NOT NULL)",
+    "runs": """(
+        id INTEGER PRIMARY KEY,
+        run_id TEXT NOT NULL UNIQUE,
+        conversation_id TEXT NOT NULL,
+        command TEXT NOT NULL,
+        added_at REAL NOT NULL,
+        metadata NOT NULL,
+        spec NOT NULL
+    )""",
+    # Apart from the runs, so that a run's end does not rewrite its row.
+    "results": "(run INTEGER PRIMARY KEY REFERENCES runs, result NOT NULL)",
+    # One row per change of a run, and one without version per submission of it. Rows are
+    # never deleted, so positions are never used twice.
+    "records": """(
+        position INTEGER PRIMARY KEY,
+        run INTEGER NOT NULL REFERENCES runs,
+        version INTEGER,
+        at REAL NOT NULL,
+        losses INTEGER NOT NULL,
+        hop,
+        delta
+    )""",
+    # Those of a submission are the run's task, those of a change belong to the log.
+    "messages": """(
+        id INTEGER PRIMARY KEY,
+        role TEXT NOT NULL,
+        tokens INTEGER NOT NULL,
+        is_error INTEGER NOT NULL,
+        encoded BLOB NOT NULL
+    )""",
+    "snapshots": """(
+        run INTEGER PRIMARY KEY REFERENCES runs,
+        version INTEGER NOT NULL,
+        state NOT NULL
+    )""",
+    "processes": """(
+        term INTEGER NOT NULL,
+        role TEXT NOT NULL,
+        node TEXT NOT NULL,
+        pid INTEGER NOT NULL,
+        started INTEGER NOT NULL
+    )""",
+}
+INDEXES = {
+    "runs_of_conversation": "runs (conversation_id)",
+    "records_of_run": "records (run)",
+}
+
+
+def create_if_empty(connection: sqlite3.Connection) -> None:
+    """Make the tables in a file that has none."""
+    if _names(connection):
+        return
+    # In rollback mode and one transaction: two processes that create the same file
+    # wait for each other, and the file's first page never lacks its version.
+    connection.execute("BEGIN EXCLUSIVE")
+    if not _names(connection):
+        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        connection.execute(f"PRAGMA user_version = {VERSION}")
+        for name, columns in TABLES.items():
+            connection.execute(f"CREATE TABLE {name} {columns}")
+        for name, columns in INDEXES.items():
+            connection.execute(f"CREATE INDEX {name} ON {columns}")
+        connection.execute("INSERT INTO terms VALUES (1, 0)")
+    connection.execute("COMMIT")
+
+
+def check_schema(path: Path, connection: sqlite3.Connection) -> None:
+    """Refuse what is no journal of this version.
+
+    Raises:
+        StoreError: The file is of something else, of another version, or lacks a table.
+    """
+    application = connection.execute("PRAGMA application_id").fetchone()[0]
+    check_version(path, application, connection.execute("PRAGMA user_version").fetchone()[0])
+    missing = {*TABLES, *INDEXES} - _names(connection)
+    if missing:
+        raise damaged(path, f"it has no {', '.join(sorted(missing))}")
+
+
+def check_version(path: Path, application: int, version: int) -> None:
+    """The same from the two numbers that a file carries in its header.
+
+    Raises:
+        StoreError: The file is of something else, or of another version.
+    """
+    if application != APPLICATION_ID:
+        raise foreign(path)
+    if version != VERSION:
+        problem = (
+            f"its format is version {version}, and this program knows version {VERSION} only; "
+            "use the harness_actors that wrote it, or name another file"
+        )
+        raise StoreError(str(path), problem)
+
+
+def _names(connection: sqlite3.Connection) -> set[str]:
+    return {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}

@@ -1,0 +1,167 @@
+"""The journal in an SQLite file, the answer to the `Journal` port that is shipped."""
+
+import sqlite3
+import threading
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from harness_actors.errors import HarnessError, StoreError
+from harness_actors.events import RunEvent
+from harness_actors.messages import Message
+from harness_actors.records import Entry, ProcessMark, RunHeading, StoredRun
+from harness_actors.stores import load
+from harness_actors.stores.commit import Committer
+from harness_actors.stores.connection import open_for_reading, open_journal, transaction
+from harness_actors.stores.faults import damaged, store_error
+
+BUSY_S = 10.0
+_VALUE_ERRORS = (LookupError, OverflowError, TypeError, ValueError)
+
+
+class SqliteJournal:
+    """A journal in one file, with its write-ahead log beside it while it is open.
+
+    What `commit` returned for is on the disk: it survives the death of the process and
+    of the machine. Any number of processes may read the file meanwhile. Not for network
+    file systems, whose locks SQLite cannot trust.
+
+    Two threads may use it at once: one that commits and one that reads. More wait for
+    each other.
+
+    Args:
+        path: The file; it and its folder are made if they are missing.
+        busy_s: How long to wait for other processes that lock it, in seconds.
+
+    Raises:
+        StoreError: The file is no journal, of a version that is not known, damaged,
+            locked, or cannot be made; it is left as it is, byte for byte.
+    """
+
+    def __init__(self, path: str | Path, *, busy_s: float = BUSY_S) -> None:
+        self._path = Path(path)
+        self._busy_s = busy_s
+        self._write_lock = threading.Lock()
+        self._read_lock = threading.Lock()
+        with self._faults():
+            self._writer = open_journal(self._path, busy_s=busy_s)
+            try:
+                self._reader = open_for_reading(self._path, busy_s=busy_s)
+            except BaseException:
+                self._writer.close()
+                raise
+        self._committer = Committer(self._path, self._writer)
+
+    @property
+    def path(self) -> Path:
+        return self._path
+
+    def begin_term(self) -> int:
+        """Begin the next term; commits of earlier ones are refused from here on."""
+        with self._writing():
+            return self._committer.begin_term()
+
+    def commit(self, term: int, entries: Sequence[Entry]) -> list[int]:
+        """Write entries in one transaction: all of them or, if one fails, none.
+
+        Returns:
+            The journal position of each entry. Those of `RunAdded` and `RunChanged` are
+            their own; another entry has the position of the one before it.
+
+        Raises:
+            StaleTermError: `term` is not the newest.
+            StoreError: Nothing was written; says why.
+        """
+        with self._writing():
+            return self._committer.commit(term, entries)
+
+    def forget_processes(self, term: int) -> None:
+        """Forget the processes of the terms before `term`: they are gone.
+
+        Raises:
+            StaleTermError: `term` is not the newest.
+        """
+        with self._writing():
+            self._committer.forget_processes(term)
+
+    def load_run(self, run_id: str) -> StoredRun | None:
+        with self._reading() as connection:
+            return load.load_run(connection, run_id)
+
+    def load_unfinished(self, command: str) -> list[StoredRun]:
+        with self._reading() as connection:
+            return load.load_unfinished(connection, command)
+
+    def load_conversation(self, conversation_id: str) -> list[Message]:
+        with self._reading() as connection:
+            return load.load_conversation(connection, conversation_id)
+
+    def load_code(self, code: str) -> bytes | None:
+        with self._reading() as connection:
+            return load.load_code(connection, code)
+
+    def load_processes(self) -> list[ProcessMark]:
+        """The processes of all terms that were marked and not forgotten, oldest first."""
+        with self._reading() as connection:
+            return load.load_processes(connection)
+
+    def load_events(
+        self, after: int, *, run_id: str | None = None, limit: int = 1000
+    ) -> list[RunEvent]:
+        """Events behind a position, oldest first; those of one change are never split.
+
+        Args:
+            after: A journal position; 0 begins at the first event.
+            run_id: Only those of this run.
+            limit: Events after which the list ends with the change that it is in.
+        """
+        with self._reading() as connection:
+            return load.load_events(connection, after, run_id, limit)
+
+    def headings(self) -> list[RunHeading]:
+        with self._reading() as connection:
+            return load.load_headings(connection)
+
+    def position(self) -> int:
+        with self._reading() as connection:
+            return load.load_position(connection)
+
+    def close(self) -> None:
+        """Move the write-ahead log into the file, unless another process reads it."""
+        with self._write_lock, self._read_lock:
+            self._reader.close()
+            # What cannot be moved now stays in the log, from where whoever opens the file
+            # next reads it; the last one to close it moves it. So there is no need to wait.
+            with suppress(sqlite3.Error):
+                self._writer.execute("PRAGMA busy_timeout = 0")
+                self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            self._writer.close()
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        with self._write_lock, self._faults():
+            try:
+                yield
+            except _VALUE_ERRORS as error:
+                problem = f"an entry cannot be stored ({type(error).__name__}: {error})"
+                raise StoreError(str(self._path), problem) from error
+
+    @contextmanager
+    def _reading(self) -> Iterator[sqlite3.Connection]:
+        with self._read_lock, self._faults():
+            try:
+                with transaction(self._reader, "DEFERRED"):
+                    yield self._reader
+            except StoreError:
+                raise
+            except (*_VALUE_ERRORS, zlib.error, HarnessError) as error:
+                raise damaged(self._path, f"{type(error).__name__}: {error}") from error
+
+    @contextmanager
+    def _faults(self) -> Iterator[None]:
+        """Whatever SQLite or the file system say, as a `StoreError`."""
+        try:
+            yield
+        except (sqlite3.Error, OSError) as error:
+            raise store_error(self._path, error, busy_s=self._busy_s) from error

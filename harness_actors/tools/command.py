@@ -1,0 +1,105 @@
+"""`run_command`: a shell command in the workspace."""
+
+import signal
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from harness_actors.errors import ToolError
+from harness_actors.ports import ToolContext
+from harness_actors.tools.environment import command_environment
+from harness_actors.tools.function import FunctionTool, tool
+from harness_actors.tools.paths import workspace_of
+from harness_actors.tools.shell import CommandResult, run_shell
+
+MAX_TIMEOUT_S = 600
+
+
+@dataclass(frozen=True, kw_only=True)
+class CommandRunner:
+    """Runs commands for a model; what they find beside the system is said here.
+
+    Attributes:
+        path: Folders with programs that commands may use, before all others; for
+            example the ``bin`` folder of a virtual environment for the task.
+        variables: Environment variables that commands get. They are part of the agent
+            and stored with it, so no place for keys.
+        bare_python: Their `python` has the standard library alone. Else it has what is
+            installed in the interpreter that the harness's virtual environment was made
+            of, and never what is installed beside the harness.
+    """
+
+    path: tuple[str, ...] = ()
+    variables: Mapping[str, str] = field(default_factory=dict)
+    bare_python: bool = False
+
+    def as_tool(self) -> FunctionTool[..., object]:
+        """The tool `run_command` with these settings."""
+        return tool(effect="destructive")(self.run_command)
+
+    async def run_command(self, command: str, context: ToolContext, timeout_s: float = 60) -> str:
+        """Run a shell command in the top folder of the workspace.
+
+        It has no input. When the time is up, it is killed with all that it started. What
+        it leaves in the background goes on; send its output to a file.
+
+        Args:
+            command: For bash (sh where there is none).
+            timeout_s: Longest time in seconds, at most 600.
+        """
+        if not command.strip():
+            raise ToolError("command is empty")
+        if not timeout_s > 0:
+            raise ToolError(f"timeout_s must be above 0, not {timeout_s:g}")
+        limit_s = min(timeout_s, MAX_TIMEOUT_S)
+        folder = workspace_of(context)
+        environment = command_environment(
+            folder,
+            {**self.variables, **context.environment},
+            path=self.path,
+            bare_python=self.bare_python,
+        )
+        try:
+            result = await run_shell(
+                command,
+                folder=folder,
+                environment=environment,
+                timeout_s=limit_s,
+                leave_background=True,
+            )
+        except OSError as error:
+            raise ToolError(f"the command could not be started: {error}") from None
+        if result.timed_out:
+            raise ToolError(_late_text(result, limit_s))
+        return _text(result)
+
+
+run_command = CommandRunner().as_tool()
+
+
+def _text(result: CommandResult) -> str:
+    parts = [f"exit code: {_named(result.exit_code)}", _printed(result)]
+    if result.output_open:
+        parts.append(
+            "[Something was left running in the background; what it prints from here on is lost.]"
+        )
+    return "\n".join(parts)
+
+
+def _late_text(result: CommandResult, limit_s: float) -> str:
+    return (
+        f"the command ran past {limit_s:g} s and was killed with all that it started; "
+        f"what it printed:\n{_printed(result)}"
+    )
+
+
+def _printed(result: CommandResult) -> str:
+    return result.output.removesuffix("\n") or "(no output)"
+
+
+def _named(exit_code: int | None) -> str:
+    if exit_code is None or exit_code <= 128:
+        return str(exit_code)
+    try:
+        return f"{exit_code} ({signal.Signals(exit_code - 128).name})"
+    except ValueError:
+        return str(exit_code)

@@ -1,0 +1,17 @@
+"""`work_complete`: how a model says that it is done."""
+
+from harness_actors.errors import ToolError
+from harness_actors.tools.function import tool
+
+
+# `async`, though it awaits nothing: it is too short for a thread.
+@tool(effect="read_only")
+async def work_complete(summary: str) -> str:
+    """Say that the whole task is done. Call this last, and only when nothing is left to do.
+
+    Args:
+        summary: What was done and how it was checked, in a few sentences.
+    """
+    if not summary.strip():
+        raise ToolError("summary is empty; say in a few sentences what was done")
+    return f"Work recorded as complete: {summary.strip()}"

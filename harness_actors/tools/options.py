@@ -1,0 +1,75 @@
+"""What `@tool` is told beside the function, checked where it is written."""
+
+import math
+import re
+import string
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import get_args
+
+from harness_actors.errors import ConfigError
+from harness_actors.ports import Effect
+
+_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolOptions:
+    """What `@tool` is told beside the function; see there."""
+
+    name: str
+    effect: Effect = "local_write"
+    idempotent: bool = False
+    resource_keys: tuple[str, ...] = ()
+    timeout_s: float | None = None
+
+
+def checked_options(
+    name: str,
+    parameters: Sequence[str],
+    effect: Effect,
+    idempotent: bool | None,
+    resource_keys: Sequence[str],
+    timeout_s: float | None,
+) -> ToolOptions:
+    """The options, checked.
+
+    Args:
+        parameters: Names of the function's parameters.
+
+    Raises:
+        ConfigError: One of them cannot be used; the others are those of `@tool`.
+    """
+    field = f"tool {name!r}"
+    if not _NAME.fullmatch(name):
+        raise ConfigError(
+            field, "its name must be 1 to 64 letters, digits, '_' and '-'; give name="
+        )
+    if effect not in get_args(Effect):
+        known = ", ".join(get_args(Effect))
+        raise ConfigError(field, f"effect must be one of {known}, not {effect!r}")
+    if idempotent is False and effect == "read_only":
+        raise ConfigError(field, "a read_only tool is idempotent; leave idempotent out")
+    if timeout_s is not None and not (math.isfinite(timeout_s) and timeout_s > 0):
+        raise ConfigError(field, f"timeout_s must be a number above 0, not {timeout_s!r}")
+    _check_keys(field, parameters, resource_keys)
+    return ToolOptions(
+        name=name,
+        effect=effect,
+        idempotent=effect == "read_only" if idempotent is None else idempotent,
+        resource_keys=tuple(resource_keys),
+        timeout_s=timeout_s,
+    )
+
+
+def _check_keys(field: str, parameters: Sequence[str], keys: Sequence[str]) -> None:
+    if isinstance(keys, str):
+        raise ConfigError(field, f"resource_keys must be a list of texts, not {keys!r}")
+    for key in keys:
+        try:
+            names = [part[1] for part in string.Formatter().parse(key) if part[1] is not None]
+        except ValueError as error:
+            raise ConfigError(field, f"resource key {key!r} is no template: {error}") from None
+        for name in names:
+            if re.split(r"[.\[]", name)[0] not in parameters:
+                raise ConfigError(field, f"resource key {key!r} names no parameter {name!r}")

@@ -1,0 +1,168 @@
+"""Processes on this machine: finding the descendants of a command, and ending them."""
+
+import asyncio
+import os
+import signal
+from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache
+
+SWEEP_PAUSE_S = 0.01
+END_WITHIN_S = 5.0
+"""How long killed processes may take to be gone; longer only in the kernel's own waits."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Process:
+    """A process as /proc shows it.
+
+    Attributes:
+        pid: Its id.
+        parent: Id of its parent now; not that of who started it, if that one is gone.
+        session: Id of the process that began its session.
+        started: Clock ticks after boot, which tells it from a later one with its pid.
+    """
+
+    pid: int
+    parent: int
+    session: int
+    started: int
+
+
+def list_processes() -> dict[int, Process]:
+    """All live processes by pid; those that ended and wait to be reaped are not listed."""
+    found = {}
+    for name in os.listdir("/proc"):
+        if name.isdigit() and (process := read_process(int(name))) is not None:
+            found[process.pid] = process
+    return found
+
+
+def read_process(pid: int) -> Process | None:
+    """A process, or None if there is none alive."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            text = file.read()
+    except (FileNotFoundError, ProcessLookupError, PermissionError):
+        return None
+    # The name, in parentheses, may hold spaces and parentheses itself.
+    facts = text[text.rindex(b")") + 2 :].split()
+    if facts[0] in (b"Z", b"X"):
+        return None
+    return Process(pid=pid, parent=int(facts[1]), session=int(facts[3]), started=int(facts[19]))
+
+
+def carries(pid: int, variables: Mapping[str, str]) -> bool:
+    """Whether a process was started with all of these environment variables."""
+    try:
+        with open(f"/proc/{pid}/environ", "rb") as file:
+            entries = set(file.read().split(b"\0"))
+    except OSError:
+        # Gone, or not ours to look at; then it is not ours to end, either.
+        return False
+    return all(f"{name}={value}".encode() in entries for name, value in variables.items())
+
+
+async def end_processes(variables: Mapping[str, str], *, root: Process | None = None) -> int:
+    """Kill processes until none is left.
+
+    Those that are killed were started with `variables` in their environment, or
+    descend from `root`, or are in its session. So a process is found in a session of
+    its own, or after its parent ended, or with its environment cleared; only one that
+    is all of these escapes.
+
+    Args:
+        variables: What they carry; at least one.
+        root: A process that carries them, if it is known.
+
+    Returns:
+        How many were killed.
+
+    Raises:
+        ValueError: `variables` is empty, which every process would carry.
+    """
+    if not variables:
+        raise ValueError("name at least one variable that the processes carry")
+    loop = asyncio.get_running_loop()
+    until = loop.time() + END_WITHIN_S
+    known: dict[int, Process] = {} if root is None else {root.pid: root}
+    killed: set[int] = set()
+    if root is not None:
+        # At once, before anything is searched.
+        _kill(root)
+    while True:
+        alive = await loop.run_in_executor(_sweeper(), _sweep, variables, known)
+        killed.update(alive)
+        if not alive or loop.time() > until:
+            return len(killed)
+        await asyncio.sleep(SWEEP_PAUSE_S)
+
+
+def _sweep(variables: Mapping[str, str], known: dict[int, Process]) -> list[int]:
+    """Kill what is there now; `known` gains what was found."""
+    processes = list_processes()
+    found = [
+        process
+        for process in processes.values()
+        if process.pid != os.getpid()
+        and (_is_known(process, known, processes) or carries(process.pid, variables))
+    ]
+    found += _descendants(processes, [process.pid for process in found])
+    for process in found:
+        known[process.pid] = process
+        _kill(process)
+    return [process.pid for process in found]
+
+
+def _is_known(
+    process: Process, known: Mapping[int, Process], processes: Mapping[int, Process]
+) -> bool:
+    if _same(process, known.get(process.pid)):
+        return True
+    leader = known.get(process.session)
+    if leader is None or leader.session != leader.pid:
+        return False
+    # A session outlives its leader; another process by its pid leads another session.
+    now = processes.get(leader.pid)
+    return now is None or _same(now, leader)
+
+
+def _same(process: Process, other: Process | None) -> bool:
+    # Not its parent: that changes when the parent ends.
+    return other is not None and (process.pid, process.started) == (other.pid, other.started)
+
+
+def _descendants(processes: Mapping[int, Process], roots: Iterable[int]) -> list[Process]:
+    children: dict[int, list[Process]] = {}
+    for process in processes.values():
+        children.setdefault(process.parent, []).append(process)
+    seen = set(roots)
+    waiting = list(seen)
+    found = []
+    while waiting:
+        for child in children.get(waiting.pop(), ()):
+            if child.pid not in seen:
+                seen.add(child.pid)
+                waiting.append(child.pid)
+                found.append(child)
+    return found
+
+
+def _kill(process: Process) -> None:
+    # The descriptor holds on to one process; a pid could be another's by now.
+    with suppress(ProcessLookupError, PermissionError):
+        handle = os.pidfd_open(process.pid)
+        try:
+            now = read_process(process.pid)
+            if now is not None and now.started == process.started:
+                signal.pidfd_send_signal(handle, signal.SIGKILL)
+        finally:
+            os.close(handle)
+
+
+@cache
+def _sweeper() -> ThreadPoolExecutor:
+    # One thread of our own: the loop's pool may be full of tools that block.
+    return ThreadPoolExecutor(max_workers=1, thread_name_prefix="harness-sweep")

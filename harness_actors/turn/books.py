@@ -1,0 +1,80 @@
+"""What a turn uses and how far it is, brought into the state with each flush."""
+
+from dataclasses import replace
+
+from harness_actors.ports import Clock, ModelResponse, RunContext
+from harness_actors.results import Usage
+from harness_actors.state import REQUEST_TOKENS, TURN, USAGE, TurnProgress
+
+
+class TurnBooks:
+    """Counts a turn's rounds and usage, and writes them beside the messages they belong to.
+
+    Attributes:
+        rounds: Model calls of this turn that were answered, across pauses and crashes.
+        progressed: Whether a tool other than `work_complete` succeeded in this turn.
+    """
+
+    def __init__(self, context: RunContext, clock: Clock) -> None:
+        progress = context.get(TURN) or TurnProgress()
+        self.rounds = progress.rounds
+        self.progressed = progress.progressed
+        self._context = context
+        self._clock = clock
+        self._pending = Usage()
+        self._pending_tokens = 0
+        self._working_since = clock.monotonic()
+        self._waited_s = 0.0
+
+    @property
+    def usage(self) -> Usage:
+        """What the run used until now, the moment included."""
+        working = Usage(working_s=self._unwritten_s())
+        return self._context.get(USAGE) + self._pending + working
+
+    def answered(self, response: ModelResponse, *, answer_tokens: int) -> None:
+        """A model call was answered.
+
+        Args:
+            response: The answer.
+            answer_tokens: Tokens of its message, for models that do not report usage.
+        """
+        # Whatever a model says of itself: this was one call, and the rest is counted here.
+        usage = replace(response.usage, model_calls=1, tool_calls=0, working_s=0.0)
+        self.rounds += 1
+        self._waited_s += response.waited_s
+        self._pending += usage
+        if usage.input_tokens:
+            # The provider has counted the whole request, which corrects what was added up.
+            self._pending_tokens = usage.tokens - self._context.get(REQUEST_TOKENS)
+        else:
+            self._pending_tokens += answer_tokens
+
+    def failed(self) -> None:
+        """A model call was made and brought no answer."""
+        self._pending += Usage(model_calls=1)
+
+    def called(self, *, ran: bool, progress: bool, tokens: int) -> None:
+        """A call of the log got its result.
+
+        Args:
+            ran: The tool was called.
+            progress: It succeeded, and is not `work_complete`.
+            tokens: Tokens of the result.
+        """
+        self._pending += Usage(tool_calls=int(ran))
+        self.progressed = self.progressed or progress
+        self._pending_tokens += tokens
+
+    def write(self) -> None:
+        """Write what is not in the state yet."""
+        now = self._clock.monotonic()
+        spent = self._pending + Usage(working_s=self._unwritten_s())
+        self._context.increment(USAGE, spent)
+        self._context.increment(REQUEST_TOKENS, self._pending_tokens)
+        self._pending, self._pending_tokens = Usage(), 0
+        self._working_since, self._waited_s = now, 0.0
+        self._context.set(TURN, TurnProgress(rounds=self.rounds, progressed=self.progressed))
+
+    def _unwritten_s(self) -> float:
+        return max(0.0, self._clock.monotonic() - self._working_since - self._waited_s)

@@ -1,0 +1,112 @@
+"""The rounds of a turn: ask the model, run the tools that it asks for, and again."""
+
+from collections.abc import Awaitable
+from dataclasses import replace
+from pathlib import Path
+
+from harness_actors.events import RoundCompleted
+from harness_actors.ports import ModelResponse, RunContext
+from harness_actors.signals import Parked, TurnComplete
+from harness_actors.state import TURN_COUNT
+from harness_actors.turn.answers import as_message, ask
+from harness_actors.turn.books import TurnBooks
+from harness_actors.turn.bounds import Bounds
+from harness_actors.turn.preparation import PreparedAgent
+from harness_actors.turn.services import AgentTurnServices
+from harness_actors.turn.tool_calls import ToolCalls
+
+
+class TurnLoop:
+    """The rounds of one turn of one run, from where its state says that it stands.
+
+    What a crash may cost decides what is written when:
+
+    - A round with a call that is not idempotent is *fenced*: its message and the index
+      of its calls are on disk before the first tool starts, and each result follows as
+      it ends, so a call of unknown outcome is never made twice.
+    - A round of idempotent calls is written once, at its end: after a crash it never was.
+    - The round that ends the turn is written with the answer, so no turn can be found
+      that is over but was not judged.
+    - No model call begins before the round before the last one is on disk.
+    """
+
+    def __init__(
+        self,
+        context: RunContext,
+        prepared: PreparedAgent,
+        services: AgentTurnServices,
+        workspace: Path | None,
+    ) -> None:
+        self._context = context
+        self._prepared = prepared
+        self._books = TurnBooks(context, services.clock)
+        limits = context.spec.config.limits
+        self._bounds = Bounds(limits, context.started_at, services.clock)
+        self._calls = ToolCalls(context, prepared, services, self._books, self._bounds, workspace)
+        self._text = ""
+        self._last: Awaitable[None] | None = None
+        self._before_last: Awaitable[None] | None = None
+
+    async def run(self) -> TurnComplete | Parked:
+        """Do rounds until the turn ends, or the run is asked to park between two."""
+        self._last = self._context.flush()
+        ended = await self._finish_open_calls()
+        while ended is None:
+            if self._context.parking:
+                await self._context.flush()
+                return Parked()
+            ended = self._bound_reached() or await self._round()
+        self._books.write()
+        return replace(ended, text=ended.text or self._text, progressed=self._books.progressed)
+
+    async def _finish_open_calls(self) -> TurnComplete | None:
+        if not self._context.log.open_calls():
+            return None
+        ended = await self._calls.finish()
+        if ended is None:
+            self._end_round()
+        return ended
+
+    def _bound_reached(self) -> TurnComplete | None:
+        if self._books.rounds >= self._context.spec.config.max_rounds_per_turn:
+            return TurnComplete(ending="rounds")
+        kind = self._bounds.reached(self._books.usage)
+        return None if kind is None else TurnComplete(ending="limit", limit=kind)
+
+    async def _round(self) -> TurnComplete | None:
+        """One model call and its tools; how the turn ends, or None where it goes on."""
+        if self._before_last is not None:
+            await self._before_last
+        response = await ask(self._prepared, self._context.log, self._bounds.model_due())
+        if isinstance(response, TurnComplete):
+            self._books.failed()
+            return response
+        message = await as_message(response, self._prepared)
+        self._text = message.text or self._text
+        self._books.answered(response, answer_tokens=message.tokens)
+        self._context.add_message(message)
+        calls = message.tool_calls
+        if calls:
+            ended = await self._calls.run(calls, finish_reason=response.finish_reason)
+        else:
+            ended = TurnComplete(ending="text", text=message.text)
+        self._context.emit(self._completed(response, len(calls)))
+        if ended is None:
+            self._end_round()
+        return ended
+
+    def _end_round(self) -> None:
+        self._books.write()
+        self._before_last, self._last = self._last, self._context.flush()
+
+    def _completed(self, response: ModelResponse, calls: int) -> RoundCompleted:
+        usage = response.usage
+        return RoundCompleted(
+            turn=self._context.get(TURN_COUNT),
+            round=self._books.rounds,
+            input_tokens=usage.input_tokens,
+            output_tokens=usage.output_tokens,
+            cached_tokens=usage.cached_tokens,
+            cost_usd=usage.cost_usd,
+            tool_calls=calls,
+        )

@@ -1,0 +1,78 @@
+"""An agent made ready for requests: its prompt and tools encoded once."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from harness_actors.config import Completion
+from harness_actors.errors import ConfigError
+from harness_actors.messages import Message
+from harness_actors.ports import Agent, TokenCounter, Tool, ToolSet
+from harness_actors.turn.texts import counted, well_formed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreparedAgent:
+    """An agent made ready for requests.
+
+    Attributes:
+        agent: The agent, which stays as it is.
+        counter: Counts tokens as its model does.
+        head: The system prompt; empty where the agent has no instructions.
+        tools: What the model may call, `work_complete` included where a run ends by it.
+        by_name: The same tools by name.
+        completion: The tool by which a run ends; None where an answer ends it.
+        overhead_tokens: Tokens of prompt and tools, a part of every request.
+    """
+
+    agent: Agent
+    counter: TokenCounter
+    head: tuple[Message, ...]
+    tools: ToolSet
+    by_name: Mapping[str, Tool]
+    completion: Tool | None
+    overhead_tokens: int
+
+
+async def prepare(agent: Agent, completion: Completion, counter: TokenCounter) -> PreparedAgent:
+    """Make an agent ready for requests.
+
+    Raises:
+        ConfigError: Two tools have one name, or one has that of `work_complete`.
+    """
+    tools = list(agent.tools)
+    ending = _completion_tool() if completion == "explicit" else None
+    if ending is not None:
+        tools.append(ending)
+    by_name: dict[str, Tool] = {}
+    for tool in tools:
+        name = tool.spec.name
+        if name in by_name:
+            raise ConfigError(
+                "tools",
+                f"two tools are named {name!r}"
+                + ("; the harness adds this one itself, rename yours" if tool is ending else ""),
+            )
+        by_name[name] = tool
+    tool_set = ToolSet.of(tool.spec for tool in tools)
+    head: tuple[Message, ...] = ()
+    if agent.instructions:
+        prompt = Message.system(well_formed(agent.instructions))
+        head = (await counted(prompt, counter),)
+    overhead = sum(message.tokens for message in head)
+    overhead += await counter.count(tool_set.encoded.decode()) if tools else 0
+    return PreparedAgent(
+        agent=agent,
+        counter=counter,
+        head=head,
+        tools=tool_set,
+        by_name=by_name,
+        completion=ending,
+        overhead_tokens=overhead,
+    )
+
+
+def _completion_tool() -> Tool:
+    # Here, because the room of tools loads pydantic, and listing executors must not.
+    from harness_actors.tools.completion import work_complete
+
+    return work_complete

@@ -1,0 +1,31 @@
+"""What a turn needs from the process that it runs in."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from harness_actors.ports import Clock, TokenCounter
+from harness_actors.records import WorkspaceSpec
+
+RUN_VARIABLE = "HARNESS_RUN_ID"
+"""Environment variable by which the processes of a run's tools can be found."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentTurnServices:
+    """What a turn needs from the process that it runs in.
+
+    Attributes:
+        counter_for: The token counter of a model, by the model's name.
+        clock: Time.
+        in_thread: Runs a blocking function in the pool for such tools.
+        prepare_workspace: Makes a run's folder and returns it. Blocks, and is called in
+            that pool before a run's first turn; after a crash perhaps again, so it must
+            leave a folder that is complete as it is.
+    """
+
+    counter_for: Callable[[str], TokenCounter]
+    clock: Clock
+    in_thread: Callable[..., Awaitable[Any]]
+    prepare_workspace: Callable[[WorkspaceSpec], Path]

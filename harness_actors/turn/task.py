@@ -1,0 +1,27 @@
+"""The beginning of a run: its task goes into the log."""
+
+from harness_actors.conversation import UNKNOWN_OUTCOME, repaired
+from harness_actors.messages import Message
+from harness_actors.ports import RunContext
+from harness_actors.state import REPAIRS, REQUEST_TOKENS
+from harness_actors.turn.preparation import PreparedAgent
+from harness_actors.turn.texts import counted
+
+
+async def begin_task(context: RunContext, prepared: PreparedAgent) -> None:
+    """Append the task to the log and count what the first request will hold.
+
+    What comes from outside may break the rules of the log: a conversation that is
+    continued may end in calls without results, and a task may be given as messages of
+    any origin.
+    """
+    for call in context.log.open_calls():
+        context.add_message(Message.tool_result(call.id, UNKNOWN_OUTCOME, is_error=True))
+        context.increment(REPAIRS, 1)
+    messages, repairs = repaired(context.spec.task)
+    if repairs:
+        context.increment(REPAIRS, repairs)
+    for message in messages:
+        context.add_message(await counted(message, prepared.counter))
+    tokens = prepared.overhead_tokens + sum(message.tokens for message in context.log)
+    context.increment(REQUEST_TOKENS, tokens - context.get(REQUEST_TOKENS))

@@ -1,0 +1,184 @@
+"""The calls of assistant messages: announced, run one after the other, and answered."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import orjson
+
+from harness_actors.conversation import UNKNOWN_OUTCOME
+from harness_actors.messages import Message, ToolCall
+from harness_actors.ports import RunContext, ToolContext
+from harness_actors.results import LimitKind
+from harness_actors.signals import TurnComplete
+from harness_actors.state import OPEN_CALLS, TURN_COUNT, OpenCall
+from harness_actors.turn.books import TurnBooks
+from harness_actors.turn.bounds import Bounds
+from harness_actors.turn.calls import CallResult, PlannedCall, plan_calls, run_call
+from harness_actors.turn.preparation import PreparedAgent
+from harness_actors.turn.services import RUN_VARIABLE, AgentTurnServices
+from harness_actors.turn.texts import counted
+
+OTHER_CALL_FAILED = (
+    "Not accepted: another call of this message failed; look at it and call work_complete again."
+)
+NOT_LAST = (
+    "Not accepted: work_complete must be the last call of its message. "
+    "Look at the results of the others and call it again."
+)
+
+
+class ToolCalls:
+    """Runs the calls of one turn of one run, and adds their results to the log."""
+
+    def __init__(
+        self,
+        context: RunContext,
+        prepared: PreparedAgent,
+        services: AgentTurnServices,
+        books: TurnBooks,
+        bounds: Bounds,
+        workspace: Path | None,
+    ) -> None:
+        self._context = context
+        self._prepared = prepared
+        self._services = services
+        self._books = books
+        self._bounds = bounds
+        self._workspace = workspace
+
+    async def run(self, calls: Sequence[ToolCall], *, finish_reason: str) -> TurnComplete | None:
+        """Run the calls of the message that was just added.
+
+        Args:
+            calls: All calls of the message, at least one.
+            finish_reason: Why the model stopped behind them.
+
+        Returns:
+            How the turn ends, or None where it goes on.
+        """
+        plans = self._plan(calls, finish_reason)
+        fenced = not all(plan.idempotent for plan in plans)
+        if fenced:
+            self._context.set(OPEN_CALLS, self._index(plans))
+            self._books.write()
+            await self._context.flush()
+        elif any(self._is_own_tool(plan) for plan in plans):
+            self._context.tools_started()
+        return await self._run_in_order(plans, last_id=calls[-1].id, failed=False, listed=fenced)
+
+    async def finish(self) -> TurnComplete | None:
+        """Run again what a crash left open, of which there must be something.
+
+        Repair has closed what must not run again. What is open without being listed as
+        idempotent is closed here, should something else stand in for Repair.
+        """
+        log = self._context.log
+        listed = {call.call_id: call for call in self._context.get(OPEN_CALLS) if call.idempotent}
+        again = [call for call in log.open_calls() if call.id in listed]
+        self._context.set(OPEN_CALLS, tuple(listed[call.id] for call in again))
+        for call in log.open_calls():
+            if call.id not in listed:
+                await self._add_result(call.id, CallResult.refused(UNKNOWN_OUTCOME))
+        calls, results = _newest_round(log)
+        if again:
+            self._context.tools_started()
+        return await self._run_in_order(
+            self._plan(again, ""),
+            last_id=calls[-1].id,
+            failed=any(result.is_error for result in results),
+            listed=True,
+        )
+
+    async def _run_in_order(
+        self, plans: Sequence[PlannedCall], *, last_id: str, failed: bool, listed: bool
+    ) -> TurnComplete | None:
+        """Run calls of one message.
+
+        Args:
+            plans: Those that have no result yet.
+            last_id: The last call of the message.
+            failed: A call of the message has failed before.
+            listed: They are in the index of open calls, which shrinks as they end.
+        """
+        limit: LimitKind | None = None
+        for position, plan in enumerate(plans, start=1):
+            result = self._refused(plan, last_id=last_id, failed=failed)
+            if result is None:
+                due = self._bounds.work_due(self._books.usage)
+                result = await run_call(plan, self._tool_context(plan), due)
+            failed, limit = failed or result.is_error, limit or result.limit
+            progress = self._is_own_tool(plan) and not result.is_error
+            await self._add_result(plan.call.id, result, progress=progress)
+            if listed:
+                self._context.set(OPEN_CALLS, self._index(plans[position:]))
+            if self._is_completion(plan) and not result.is_error:
+                return TurnComplete(ending="completed", text=_summary(plan.call))
+            if listed and position < len(plans):
+                # The last result leaves with what belongs to the whole round.
+                self._books.write()
+                self._context.flush()
+        return None if limit is None else TurnComplete(ending="limit", limit=limit)
+
+    def _plan(self, calls: Sequence[ToolCall], finish_reason: str) -> list[PlannedCall]:
+        left = self._bounds.tool_calls_left(self._books.usage)
+        return plan_calls(calls, self._prepared, finish_reason=finish_reason, calls_left=left)
+
+    def _refused(self, plan: PlannedCall, *, last_id: str, failed: bool) -> CallResult | None:
+        """The answer to a `work_complete` that does not count; None for all other calls."""
+        if not self._is_completion(plan):
+            return None
+        if plan.call.id != last_id:
+            return CallResult.refused(NOT_LAST)
+        return CallResult.refused(OTHER_CALL_FAILED) if failed else None
+
+    async def _add_result(
+        self, call_id: str, result: CallResult, *, progress: bool = False
+    ) -> None:
+        bare = Message.tool_result(call_id, result.text, is_error=result.is_error)
+        message = await counted(bare, self._prepared.counter)
+        self._context.add_message(message)
+        self._books.called(ran=result.ran, progress=progress, tokens=message.tokens)
+
+    def _tool_context(self, plan: PlannedCall) -> ToolContext:
+        run_id = self._context.spec.run_id
+        return ToolContext(
+            run_id=run_id,
+            call_id=plan.call.id,
+            workspace=self._workspace,
+            in_thread=self._services.in_thread,
+            environment={RUN_VARIABLE: run_id},
+        )
+
+    def _index(self, plans: Sequence[PlannedCall]) -> tuple[OpenCall, ...]:
+        turn = self._context.get(TURN_COUNT)
+        return tuple(
+            OpenCall(
+                call_id=plan.call.id,
+                tool_name=plan.call.name,
+                idempotent=plan.idempotent,
+                turn=turn,
+            )
+            for plan in plans
+        )
+
+    def _is_completion(self, plan: PlannedCall) -> bool:
+        return plan.tool is not None and plan.tool is self._prepared.completion
+
+    def _is_own_tool(self, plan: PlannedCall) -> bool:
+        """Whether it runs one of the agent's own tools."""
+        return plan.tool is not None and plan.tool is not self._prepared.completion
+
+
+def _newest_round(log: Sequence[Message]) -> tuple[tuple[ToolCall, ...], list[Message]]:
+    """The calls of the newest assistant message, and the results that they have."""
+    results: list[Message] = []
+    for message in reversed(log):
+        if message.role != "tool":
+            return message.tool_calls, results
+        results.append(message)
+    return (), results
+
+
+def _summary(call: ToolCall) -> str:
+    """The summary of a `work_complete` that succeeded, so its arguments fit its schema."""
+    return str(orjson.loads(call.arguments)["summary"]).strip()

@@ -1,0 +1,202 @@
+"""A runtime in memory: runs end as a script says, and its journal outlives it."""
+
+import asyncio
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from harness_actors.actors.runtime import Happened, Runtime, StopMode
+from harness_actors.batch.batch import Batch
+from harness_actors.batch.agents import Agents
+from harness_actors.batch.feed import TaskSource
+from harness_actors.batch.outcomes import TaskOutcome
+from harness_actors.batch.run_directory import RunDirectory
+from harness_actors.batch.settings import BatchSettings
+from harness_actors.config import HarnessConfig
+from harness_actors.errors import RunNotFoundError, StoreError
+from harness_actors.events import Event, RoundCompleted, RunCompleted, RunEvent, RunParked
+from harness_actors.messages import Message
+from harness_actors.records import RunHeading, RunSpec
+from harness_actors.results import HarnessResult, Reason, Status, Usage
+from harness_actors.testing import an_agent
+
+Script = Callable[[RunSpec], HarnessResult | None]
+"""How a run ends; None leaves it in flight until it is stopped."""
+
+
+def ended(
+    spec: RunSpec, status: Status = "done", kind: str = "completed", *, cost_usd: float = 0.0
+) -> HarnessResult:
+    usage = Usage(model_calls=1, input_tokens=10, output_tokens=5, cost_usd=cost_usd)
+    return HarnessResult(
+        run_id=spec.run_id,
+        status=status,
+        reason=Reason(kind=kind, message=f"because of {kind}" if status == "failed" else ""),
+        turn_count=1,
+        usage=usage,
+    )
+
+
+def always_done(spec: RunSpec) -> HarnessResult | None:
+    return ended(spec)
+
+
+def never_ends(_: RunSpec) -> HarnessResult | None:
+    return None
+
+
+@dataclass
+class Journal:
+    """What survives a command: runs and their events."""
+
+    specs: dict[str, RunSpec] = field(default_factory=dict)
+    ends: dict[str, HarnessResult] = field(default_factory=dict)
+    log: list[RunEvent] = field(default_factory=list)
+
+    def write(self, run_id: str, *events: Event) -> None:
+        position = len(self.log) + 1
+        self.log += [
+            RunEvent(position=position, run_id=run_id, at=time.time(), event=event)
+            for event in events
+        ]
+
+
+class FakeRuntime:
+    """Answers the `Runtime` port from a journal that tests share between commands."""
+
+    def __init__(self, journal: Journal, script: Script = always_done) -> None:
+        self.journal = journal
+        self.script = script
+        self.resumed: list[str] = []
+        self.in_flight: set[str] = set()
+        self.peak = 0
+        self.closed = False
+        self.failure: StoreError | None = None
+        self._news = asyncio.Event()
+
+    async def submit(
+        self, specs: Sequence[RunSpec], *, code: Mapping[str, bytes], secrets: Mapping[str, str]
+    ) -> None:
+        for spec in specs:
+            assert spec.code in code
+            self.journal.specs[spec.run_id] = spec
+            self._start(spec)
+
+    async def resume(self, run_ids: Sequence[str], *, secrets: Mapping[str, str]) -> None:
+        for run_id in run_ids:
+            if run_id not in self.journal.specs:
+                raise RunNotFoundError(run_id, "the fake journal")
+            self.resumed.append(run_id)
+            self._start(self.journal.specs[run_id])
+
+    def end(self, run_id: str, result: HarnessResult) -> None:
+        """End a run in flight."""
+        self.in_flight.discard(run_id)
+        self.journal.ends[run_id] = result
+        usage, reason = result.usage, result.reason
+        self.journal.write(
+            run_id,
+            RoundCompleted(
+                turn=1,
+                round=1,
+                input_tokens=usage.input_tokens,
+                output_tokens=usage.output_tokens,
+                cached_tokens=0,
+                cost_usd=usage.cost_usd,
+                tool_calls=0,
+            ),
+            RunCompleted(status=result.status, reason=reason.kind, message=reason.message),
+        )
+        self._news.set()
+
+    def break_down(self, failure: StoreError) -> None:
+        """Fail every call from now on, as a coordinator whose disk is full."""
+        self.failure = failure
+        self._news.set()
+
+    async def until_in_flight(self, runs: int) -> None:
+        while len(self.in_flight) < runs:
+            await asyncio.sleep(0)
+
+    async def happened(self, cursor: int, *, messages: bool = False) -> Happened:
+        while len(self.journal.log) <= cursor and self.failure is None:
+            self._news.clear()
+            await self._news.wait()
+        if self.failure is not None:
+            raise self.failure
+        events = tuple(self.journal.log[cursor:])
+        results = {
+            event.run_id: self.journal.ends[event.run_id]
+            for event in events
+            if isinstance(event.event, RunCompleted)
+        }
+        return Happened(cursor=cursor + len(events), events=events, results=results)
+
+    async def stop(self, run_ids: Sequence[str], mode: StopMode) -> None:
+        for run_id in self.in_flight.intersection(run_ids):
+            self.in_flight.discard(run_id)
+            self.journal.write(run_id, RunParked(turn=1))
+        self._news.set()
+
+    async def position(self) -> int:
+        return len(self.journal.log)
+
+    async def headings(self) -> list[RunHeading]:
+        return [
+            RunHeading(
+                run_id=spec.run_id,
+                conversation_id=spec.conversation_id,
+                added_at=0.0,
+                metadata=spec.metadata,
+                end=self.journal.ends.get(spec.run_id),
+            )
+            for spec in self.journal.specs.values()
+        ]
+
+    async def events(self, run_id: str) -> tuple[RunEvent, ...]:
+        return tuple(event for event in self.journal.log if event.run_id == run_id)
+
+    async def conversation(self, conversation_id: str) -> list[Message]:
+        return []
+
+    async def close(self) -> None:
+        self.closed = True
+
+    def _start(self, spec: RunSpec) -> None:
+        self.in_flight.add(spec.run_id)
+        self.peak = max(self.peak, len(self.in_flight))
+        result = self.script(spec)
+        if result is not None:
+            self.end(spec.run_id, replace(result, run_id=spec.run_id))
+
+
+def a_batch(
+    tasks: TaskSource, folder: Path, runtime: FakeRuntime, **settings: object
+) -> Batch:
+    """A command on a run directory, served by a fake runtime."""
+
+    async def open_it(_: Path) -> Runtime:
+        return runtime
+
+    return Batch(
+        tasks,
+        Agents.of(an_agent(), HarnessConfig()),
+        directory=RunDirectory(folder),
+        settings=BatchSettings(**settings),  # type: ignore[arg-type]
+        open_runtime=open_it,
+    )
+
+
+async def outcomes_of(batch: Batch) -> dict[str, TaskOutcome]:
+    """Run a batch to its end: its outcomes by task."""
+    return {outcome.id: outcome async for outcome in batch.run()}
+
+
+def tasks(count: int) -> list[Mapping[str, str]]:
+    return [{"id": f"t{number}", "task": f"do {number}"} for number in range(1, count + 1)]
+
+
+def tasks_of(specs: Iterable[RunSpec]) -> list[str]:
+    """The tasks that runs were for, in their order."""
+    return [str(spec.metadata["task_id"]) for spec in specs]

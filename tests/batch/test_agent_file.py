@@ -1,0 +1,106 @@
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from harness_actors.agents import ChatAgent
+from harness_actors.batch.agent_file import AgentOverrides, LoadedAgent, load_agent_file
+from harness_actors.errors import BadInputError, ConfigError, HarnessError
+from harness_actors.models import LocalModel, OpenAIModel
+
+WHOLE = """
+model: {id: gpt-4.1, base_url: "http://127.0.0.1:1/v1", settings: {temperature: 0.2}}
+persona:
+  instructions: You repair Python programs.
+environment:
+  tools: [read_file, run_command, "billing_of_a_test:refund"]
+  workspace: {from: ./template}
+harness: {max_turns: 20, limits: {time_s: 600, tokens: 9}}
+"""
+
+
+def load(
+    folder: Path, text: str, overrides: AgentOverrides | None = None
+) -> tuple[LoadedAgent, ChatAgent]:
+    path = folder / "fixer.yaml"
+    path.write_text(text)
+    loaded = load_agent_file(path, overrides)
+    assert isinstance(loaded.agent, ChatAgent)
+    return loaded, loaded.agent
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Iterator[Path]:
+    (tmp_path / "template").mkdir()
+    (tmp_path / "billing_of_a_test.py").write_text('def refund(order: int) -> str:\n    "Refund."\n')
+    yield tmp_path
+    sys.modules.pop("billing_of_a_test", None)
+
+
+def test_a_file_describes_model_persona_environment_and_settings(folder: Path) -> None:
+    loaded, agent = load(folder, WHOLE)
+
+    assert isinstance(agent.model, OpenAIModel)
+    assert (agent.model.name, agent.model.base_url) == ("gpt-4.1", "http://127.0.0.1:1/v1")
+    assert agent.model.settings == {"temperature": 0.2}
+    assert agent.instructions == "You repair Python programs."
+    assert [tool.spec.name for tool in agent.tools] == ["read_file", "run_command", "refund"]
+    assert agent.name == "fixer"
+    assert loaded.workspace == str(folder / "template")
+    assert (loaded.config.max_turns, loaded.config.limits.time_s) == (20, 600)
+
+
+def test_a_command_line_takes_precedence_setting_by_setting(folder: Path) -> None:
+    overrides = AgentOverrides(
+        model="gpt-4.1-mini",
+        model_settings={"seed": 1},
+        harness={"max_turns": 3, "limits": {"tokens": 7}},
+    )
+
+    loaded, agent = load(folder, WHOLE, overrides)
+
+    assert isinstance(agent.model, OpenAIModel)
+    assert agent.model.name == "gpt-4.1-mini"
+    assert agent.model.settings == {"temperature": 0.2, "seed": 1}
+    assert loaded.config.max_turns == 3
+    assert (loaded.config.limits.tokens, loaded.config.limits.time_s) == (7, 600)
+
+
+@pytest.mark.parametrize("name", ["local", "local/smollm2-135m"])
+def test_the_embedded_model_has_a_name_of_its_own(folder: Path, name: str) -> None:
+    _, agent = load(folder, f"model: {{id: {name}}}")
+
+    assert isinstance(agent.model, LocalModel)
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "fault"),
+    [
+        ("model: {id: m, temprature: 1}", BadInputError, "model.temprature: there is no such field"),
+        ("modle: {}", BadInputError, "modle: there is no such field"),
+        ("- a list", BadInputError, "the document: "),
+        ("model: {id: [", BadInputError, "fixer.yaml"),
+        ("persona: {instructions: x}", BadInputError, "no model is named"),
+        ("model: {id: local/other}", BadInputError, "no embedded model 'local/other'"),
+        ("model: {id: m}\nharness: {max_tuns: 1}", ConfigError, "max_tuns: no such setting"),
+        ("model: {id: m}\nharness: {max_turns: 0}", ConfigError, "max_turns: must be"),
+        ("model: {id: m}\nharness: {stall: {threshold: 3}}", ConfigError, "stall: this part"),
+        ("model: {id: m}\npersona: {contract: {goal: x}}", ConfigError, "persona.contract: this"),
+        ("model: {id: m}\npersona: {autonomy: high}", ConfigError, "persona.autonomy: this part"),
+        ("model: {id: m}\nenvironment: {tools: [fly]}", BadInputError, "no tool 'fly'"),
+        ("model: {id: m}\nenvironment: {workspace: {from: no}}", BadInputError, "is no folder"),
+        ("model: {id: m, base_url: ftp://x}", ConfigError, "base_url"),
+    ],
+)
+def test_a_fault_names_the_file_or_the_setting(
+    folder: Path, text: str, kind: type[HarnessError], fault: str
+) -> None:
+    with pytest.raises(kind) as caught:
+        load(folder, text)
+    assert fault.replace("is no folder", "there is no folder") in str(caught.value)
+
+
+def test_a_file_that_is_not_there_is_bad_input(tmp_path: Path) -> None:
+    with pytest.raises(BadInputError, match="No such file"):
+        load_agent_file(tmp_path / "no.yaml")

@@ -1,0 +1,389 @@
+import asyncio
+import json
+from collections.abc import Iterator
+from contextlib import aclosing
+from pathlib import Path
+
+import pytest
+
+from harness_actors.batch.results_file import read_outcomes
+from harness_actors.errors import ConfigError, StoreError, StoreInUseError
+from harness_actors.records import RunSpec
+from harness_actors.results import HarnessResult
+from tests.batch.fake_runtime import (
+    FakeRuntime,
+    Journal,
+    Script,
+    a_batch,
+    always_done,
+    ended,
+    never_ends,
+    outcomes_of,
+    tasks,
+    tasks_of,
+)
+
+
+def failing(*names: str, kind: str = "model_error") -> Script:
+    """Runs of these tasks fail, the others end well."""
+
+    def script(spec: RunSpec) -> HarnessResult:
+        fails = spec.metadata["task_id"] in names
+        return ended(spec, "failed", kind) if fails else ended(spec)
+
+    return script
+
+
+def in_file(folder: Path) -> dict[str, str]:
+    return {one.id: one.status for one in read_outcomes(folder / "results.jsonl")}
+
+
+async def test_every_task_has_one_outcome_and_one_line(tmp_path: Path) -> None:
+    runtime = FakeRuntime(Journal())
+    batch = a_batch(tasks(30), tmp_path, runtime, concurrency=4)
+
+    outcomes = await outcomes_of(batch)
+
+    assert set(outcomes) == {f"t{number}" for number in range(1, 31)}
+    assert list(in_file(tmp_path)) == list(outcomes)
+    assert batch.ok
+    assert runtime.closed
+
+
+async def test_no_more_runs_are_in_flight_than_were_asked_for(tmp_path: Path) -> None:
+    runtime = FakeRuntime(Journal(), never_ends)
+    batch = a_batch(tasks(20), tmp_path, runtime, concurrency=3)
+    command = asyncio.create_task(outcomes_of(batch))
+
+    for ending in range(20):
+        await runtime.until_in_flight(min(3, 20 - ending))
+        run_id = min(runtime.in_flight)
+        runtime.end(run_id, ended(runtime.journal.specs[run_id]))
+
+    assert len(await command) == 20
+    assert runtime.peak == 3
+
+
+async def test_tasks_wait_while_nobody_takes_outcomes(tmp_path: Path) -> None:
+    taken = []
+
+    def endless() -> Iterator[str]:
+        for number in range(1_000_000):
+            taken.append(number)
+            yield f"task {number}"
+
+    batch = a_batch(endless(), tmp_path, FakeRuntime(Journal()), concurrency=3)
+    async with aclosing(batch.run()) as outcomes:
+        async for _ in outcomes:
+            for _ in range(1000):
+                await asyncio.sleep(0)
+            break
+
+    # One that was taken, one on offer, three that hold their places, one that waits.
+    assert len(taken) <= 6
+    assert batch.ending == "interrupted"
+
+
+async def test_the_same_command_again_does_nothing_twice(tmp_path: Path) -> None:
+    journal = Journal()
+    await outcomes_of(a_batch(tasks(3), tmp_path, FakeRuntime(journal)))
+    runs = len(journal.specs)
+
+    again = a_batch(tasks(5), tmp_path, FakeRuntime(journal))
+
+    assert set(await outcomes_of(again)) == {"t4", "t5"}
+    assert len(journal.specs) == runs + 2
+    assert again.ok
+
+
+async def test_an_unfinished_run_goes_on_under_its_name(tmp_path: Path) -> None:
+    journal = Journal()
+    first = FakeRuntime(journal, never_ends)
+    batch = a_batch(tasks(2), tmp_path, first)
+    command = asyncio.create_task(outcomes_of(batch))
+    await first.until_in_flight(2)
+    batch.park()
+    assert await command == {}
+    assert batch.ending == "interrupted"
+
+    second = FakeRuntime(journal)
+    outcomes = await outcomes_of(a_batch(tasks(2), tmp_path, second))
+
+    assert {one.run_id for one in outcomes.values()} == set(journal.specs) == set(second.resumed)
+    assert {one.attempt for one in outcomes.values()} == {1}
+
+
+async def test_a_line_that_was_lost_is_rebuilt_from_the_journal(tmp_path: Path) -> None:
+    journal = Journal()
+    await outcomes_of(a_batch(tasks(3), tmp_path, FakeRuntime(journal)))
+    results = tmp_path / "results.jsonl"
+    whole = results.read_bytes()
+    results.write_bytes(whole[:-40])
+
+    outcomes = await outcomes_of(a_batch(tasks(3), tmp_path, FakeRuntime(journal)))
+
+    assert list(outcomes) == ["t3"]
+    assert results.read_bytes() == whole
+    assert len(journal.specs) == 3
+
+
+async def test_a_rebuilt_line_has_its_check(tmp_path: Path) -> None:
+    journal = Journal()
+    task = {"id": "t1", "task": "x", "check": {"command": "exit 3"}}
+    await outcomes_of(a_batch([task], tmp_path, FakeRuntime(journal)))
+    (tmp_path / "results.jsonl").unlink()
+
+    outcomes = await outcomes_of(a_batch([task], tmp_path, FakeRuntime(journal)))
+
+    check = outcomes["t1"].check
+    assert check is not None
+    assert check.exit_code == 3
+
+
+async def test_a_task_that_was_changed_is_a_new_one(tmp_path: Path) -> None:
+    journal = Journal()
+    await outcomes_of(a_batch([{"id": "a", "task": "x"}], tmp_path, FakeRuntime(journal)))
+    stopped = FakeRuntime(journal, never_ends)
+    batch = a_batch([{"id": "b", "task": "x"}], tmp_path, stopped)
+    command = asyncio.create_task(outcomes_of(batch))
+    await stopped.until_in_flight(1)
+    batch.park()
+    await command
+
+    changed = [{"id": "a", "task": "y"}, {"id": "b", "task": "y"}]
+    runtime = FakeRuntime(journal)
+    outcomes = await outcomes_of(a_batch(changed, tmp_path, runtime))
+
+    assert set(outcomes) == {"a", "b"}
+    assert runtime.resumed == []
+    assert sorted(in_file(tmp_path)) == ["a", "b"]
+
+
+async def test_every_ending_is_final_unless_failures_are_retried(tmp_path: Path) -> None:
+    journal = Journal()
+    await outcomes_of(a_batch(tasks(3), tmp_path, FakeRuntime(journal, failing("t2"))))
+
+    plain = a_batch(tasks(3), tmp_path, FakeRuntime(journal))
+    assert await outcomes_of(plain) == {}
+    assert not plain.ok
+
+    retrying = a_batch(tasks(3), tmp_path, FakeRuntime(journal), retry_failed=True)
+    outcomes = await outcomes_of(retrying)
+
+    assert {name: one.attempt for name, one in outcomes.items()} == {"t2": 2}
+    assert retrying.ok
+    assert in_file(tmp_path) == {"t1": "done", "t3": "done", "t2": "done"}
+
+
+async def test_a_failed_check_is_a_failure_to_retry(tmp_path: Path) -> None:
+    journal = Journal()
+    task = {"id": "t1", "task": "x", "check": {"command": f"test -e {tmp_path}/fixed"}}
+    first = a_batch([task], tmp_path / "run", FakeRuntime(journal))
+    await outcomes_of(first)
+    assert not first.ok
+    (tmp_path / "fixed").touch()
+
+    again = a_batch([task], tmp_path / "run", FakeRuntime(journal), retry_failed=True)
+    await outcomes_of(again)
+
+    assert again.ok
+
+
+async def test_a_retry_that_was_interrupted_goes_on(tmp_path: Path) -> None:
+    journal = Journal()
+    await outcomes_of(a_batch(tasks(1), tmp_path, FakeRuntime(journal, failing("t1"))))
+    stopped = FakeRuntime(journal, never_ends)
+    batch = a_batch(tasks(1), tmp_path, stopped, retry_failed=True)
+    command = asyncio.create_task(outcomes_of(batch))
+    await stopped.until_in_flight(1)
+    batch.park()
+    await command
+
+    outcomes = await outcomes_of(a_batch(tasks(1), tmp_path, FakeRuntime(journal)))
+
+    assert outcomes["t1"].attempt == 2
+    assert in_file(tmp_path) == {"t1": "done"}
+
+
+async def test_a_run_that_failed_gets_another_attempt_in_a_fresh_workspace(tmp_path: Path) -> None:
+    journal = Journal()
+
+    def fails_twice(spec: RunSpec) -> HarnessResult:
+        fails = spec.metadata["attempt"] < 3
+        return ended(spec, "failed", "model_error") if fails else ended(spec)
+
+    (tmp_path / "start").mkdir()
+    task = {"id": "t1", "task": "x", "workspace": str(tmp_path / "start")}
+    batch = a_batch([task], tmp_path / "run", FakeRuntime(journal, fails_twice), retry_on_error=2)
+    outcomes = await outcomes_of(batch)
+
+    assert (outcomes["t1"].status, outcomes["t1"].attempt) == ("done", 3)
+    folders = {spec.workspace.path for spec in journal.specs.values() if spec.workspace}
+    assert len(folders) == 3
+    assert in_file(tmp_path / "run") == {"t1": "done"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "attempts"), [("model_error", 2), ("executor_lost", 2), ("store_error", 1)]
+)
+async def test_only_failures_that_may_go_away_are_retried(
+    tmp_path: Path, kind: str, attempts: int
+) -> None:
+    journal = Journal()
+    runtime = FakeRuntime(journal, failing("t1", kind=kind))
+
+    outcomes = await outcomes_of(a_batch(tasks(1), tmp_path, runtime, retry_on_error=1))
+
+    assert outcomes["t1"].attempt == attempts
+    assert outcomes["t1"].error == {"type": kind, "message": f"because of {kind}"}
+
+
+async def test_a_spent_budget_starts_nothing_new_and_a_larger_one_goes_on(tmp_path: Path) -> None:
+    journal = Journal()
+
+    def costs(spec: RunSpec) -> HarnessResult:
+        return ended(spec, cost_usd=1.0)
+
+    poor = a_batch(tasks(9), tmp_path, FakeRuntime(journal, costs), concurrency=1, budget_usd=3)
+    assert len(await outcomes_of(poor)) == 3
+    assert (poor.ending, poor.ok, poor.tally.left) == ("budget", False, 6)
+
+    same = a_batch(tasks(9), tmp_path, FakeRuntime(journal, costs), concurrency=1, budget_usd=3)
+    assert await outcomes_of(same) == {}
+
+    rich = a_batch(tasks(9), tmp_path, FakeRuntime(journal, costs), concurrency=1, budget_usd=99)
+    assert len(await outcomes_of(rich)) == 6
+    assert rich.ok
+
+
+async def test_what_is_in_flight_when_the_budget_is_spent_is_brought_to_its_end(
+    tmp_path: Path,
+) -> None:
+    runtime = FakeRuntime(Journal(), never_ends)
+    batch = a_batch(tasks(9), tmp_path, runtime, concurrency=2, budget_usd=1)
+    command = asyncio.create_task(outcomes_of(batch))
+    await runtime.until_in_flight(2)
+    for run_id in list(runtime.in_flight):
+        runtime.end(run_id, ended(runtime.journal.specs[run_id], cost_usd=1.0))
+
+    assert set(await command) == {"t1", "t2"}
+
+
+@pytest.mark.parametrize(("bound", "ends"), [(2, 2), (0.5, 5)])
+async def test_too_many_failures_start_nothing_new(
+    tmp_path: Path, bound: float, ends: int
+) -> None:
+    everything = failing(*(f"t{number}" for number in range(1, 11)))
+    batch = a_batch(
+        tasks(10), tmp_path, FakeRuntime(Journal(), everything), concurrency=1, fail_on_error=bound
+    )
+
+    assert len(await outcomes_of(batch)) == ends
+    assert batch.ending == "failures"
+
+
+async def test_a_task_that_cannot_be_run_is_an_outcome(tmp_path: Path) -> None:
+    given = [{"id": "bad", "tsk": "x"}, {"id": "good", "task": "x"}, {"id": "good", "task": "y"}]
+    batch = a_batch(given, tmp_path, FakeRuntime(Journal()))
+
+    outcomes = await outcomes_of(batch)
+
+    assert outcomes["good"].ok
+    assert outcomes["bad"].reason.kind == outcomes["good#2"].reason.kind == "bad_input"
+    assert outcomes["bad"].run_id is None
+    assert await outcomes_of(a_batch(given, tmp_path, FakeRuntime(Journal()))) == {}
+
+
+async def test_a_task_whose_agent_file_is_bad_is_an_outcome(tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text("colour: green")
+    given = [{"id": "t1", "task": "x", "agent": str(tmp_path / "a.yaml")}]
+
+    outcomes = await outcomes_of(a_batch(given, tmp_path / "run", FakeRuntime(Journal())))
+
+    assert "colour: there is no such field" in outcomes["t1"].reason.message
+
+
+async def test_tasks_are_run_with_limits_and_metadata_of_their_own(tmp_path: Path) -> None:
+    journal = Journal()
+    given = [{"id": "t1", "task": "x", "limits": {"max_turns": 2}, "metadata": {"level": 3}}]
+
+    outcomes = await outcomes_of(a_batch(given, tmp_path, FakeRuntime(journal), epochs=2))
+
+    assert {spec.config.max_turns for spec in journal.specs.values()} == {2}
+    assert tasks_of(journal.specs.values()) == ["t1", "t1@2"]
+    assert outcomes["t1@2"].metadata == {"level": 3}
+
+
+async def test_a_runtime_that_fails_ends_the_command_and_the_same_goes_on(tmp_path: Path) -> None:
+    journal = Journal()
+    runtime = FakeRuntime(journal, never_ends)
+    batch = a_batch(tasks(3), tmp_path, runtime, concurrency=2)
+    command = asyncio.create_task(outcomes_of(batch))
+    await runtime.until_in_flight(2)
+    runtime.break_down(StoreError("runs.db", "no space left on device"))
+
+    with pytest.raises(StoreError, match="no space left"):
+        await command
+    assert batch.ending == "error"
+    assert runtime.closed
+
+    outcomes = await outcomes_of(a_batch(tasks(3), tmp_path, FakeRuntime(journal)))
+    assert len(outcomes) == len(journal.specs) == 3
+
+
+async def test_a_second_command_on_the_directory_is_refused(tmp_path: Path) -> None:
+    runtime = FakeRuntime(Journal(), never_ends)
+    first = a_batch(tasks(1), tmp_path, runtime)
+    command = asyncio.create_task(outcomes_of(first))
+    await runtime.until_in_flight(1)
+
+    with pytest.raises(StoreInUseError):
+        await outcomes_of(a_batch(tasks(1), tmp_path, FakeRuntime(Journal())))
+
+    first.park_now()
+    await command
+
+
+async def test_leaving_at_once_cuts_a_check_and_the_next_command_does_it(tmp_path: Path) -> None:
+    journal = Journal()
+    command = f"touch {tmp_path}/begun; test -e {tmp_path}/quick || sleep 300"
+    task = {"id": "t1", "task": "x", "check": {"command": command, "timeout_s": 400}}
+    batch = a_batch([task], tmp_path / "run", FakeRuntime(journal))
+    work = asyncio.create_task(outcomes_of(batch))
+    while not (tmp_path / "begun").exists():
+        await asyncio.sleep(0.01)
+
+    batch.park()
+    batch.park_now()
+    assert await work == {}
+    assert batch.ending == "interrupted"
+
+    (tmp_path / "quick").touch()
+    again = a_batch([task], tmp_path / "run", FakeRuntime(journal))
+    assert (await outcomes_of(again))["t1"].ok
+    assert len(journal.specs) == 1
+
+
+async def test_the_summary_adds_everything_up(tmp_path: Path) -> None:
+    journal = Journal()
+    await outcomes_of(a_batch(tasks(4), tmp_path, FakeRuntime(journal, failing("t2", "t3"))))
+
+    summary = json.loads((tmp_path / "summary.json").read_text())
+
+    assert summary["ending"] == "complete"
+    assert summary["statuses"] == {"done": 2, "failed": 2}
+    assert summary["reasons"] == {"done(completed)": 2, "failed(model_error)": 2}
+    assert summary["usage"]["input_tokens"] == 40
+    assert summary["command"]["ended"] == 4
+    assert summary["command"]["settings"]["concurrency"] == 10
+
+
+@pytest.mark.parametrize(
+    "settings", [{"concurrency": 0}, {"epochs": 0}, {"retry_on_error": -1}, {"budget_usd": 0}]
+)
+def test_settings_out_of_range_are_refused_by_name(
+    tmp_path: Path, settings: dict[str, int]
+) -> None:
+    (name,) = settings
+    with pytest.raises(ConfigError, match=name):
+        a_batch([], tmp_path, FakeRuntime(Journal(), always_done), **settings)

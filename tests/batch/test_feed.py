@@ -1,0 +1,74 @@
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+
+from harness_actors.batch.feed import Feed, TaskSource
+from harness_actors.batch.tasks import BadTask, Task
+from harness_actors.errors import ConfigError
+
+
+async def taken(source: TaskSource, *, epochs: int = 1) -> list[Task | BadTask]:
+    return [task async for task in Feed(source, epochs=epochs)]
+
+
+async def test_tasks_may_be_texts_mappings_or_tasks() -> None:
+    tasks = await taken(["one", {"id": "b", "task": "two"}, Task(id="c", task="three")])
+
+    assert [task.task for task in tasks if isinstance(task, Task)] == ["one", "two", "three"]
+
+
+async def test_tasks_may_come_from_an_async_iterable() -> None:
+    async def coming() -> AsyncIterator[str]:
+        yield "one"
+        yield "two"
+
+    assert len(await taken(coming())) == 2
+
+
+async def test_equal_tasks_without_an_id_get_numbered_names() -> None:
+    one, two, three = await taken(["same", "same", "same"])
+
+    assert (two.id, three.id) == (f"{one.id}#2", f"{one.id}#3")
+    assert one.task_hash == two.task_hash == three.task_hash
+
+
+async def test_an_id_given_twice_makes_the_second_a_bad_task() -> None:
+    one, two = await taken([{"id": "a", "task": "x"}, {"id": "a", "task": "y"}])
+
+    assert isinstance(one, Task)
+    assert isinstance(two, BadTask)
+    assert two.id == "a#2"
+
+
+async def test_something_that_is_no_task_is_a_bad_task() -> None:
+    (task,) = await taken([17])  # type: ignore[list-item]
+
+    assert isinstance(task, BadTask)
+
+
+async def test_further_epochs_follow_their_task() -> None:
+    feed = Feed([{"id": "a", "task": "x"}, {"id": "b", "task": "y"}], epochs=2)
+
+    assert feed.count == 4
+    assert [task.id async for task in feed] == ["a", "a@2", "b", "b@2"]
+
+
+async def test_tasks_are_taken_only_when_they_are_needed() -> None:
+    made = []
+
+    def making() -> Iterator[str]:
+        for number in range(1000):
+            made.append(number)
+            yield f"task {number}"
+
+    feed = Feed(making())
+    async for _ in feed:
+        break
+
+    assert feed.count is None
+    assert made == [0]
+
+
+def test_one_text_is_not_taken_for_a_list_of_letters() -> None:
+    with pytest.raises(ConfigError, match="put the one task into a list"):
+        Feed("do it")

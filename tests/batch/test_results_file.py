@@ -1,0 +1,131 @@
+import asyncio
+import json
+import resource
+import signal
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness_actors.batch.outcomes import TaskOutcome, decode_outcome, encode_outcome
+from harness_actors.batch.results_file import ResultsFile, read_outcomes
+from harness_actors.errors import BadInputError, StoreError
+from harness_actors.messages import encode_json
+from harness_actors.results import Reason, Status
+
+FIELDS = (
+    "id task_hash run_id attempt status reason turns model_calls tool_calls usage wall_s working_s "
+    "output_text deliverables completion_verified check error metadata"
+)
+
+
+def outcome(
+    name: str, *, text: str = "", status: Status = "done", attempt: int = 1
+) -> TaskOutcome:
+    kind = {"done": "completed", "failed": "model_error"}[status]
+    return TaskOutcome(
+        id=name,
+        task_hash=f"hash of {name}",
+        run_id=f"run of {name}",
+        attempt=attempt,
+        status=status,
+        reason=Reason(kind=kind),
+        output_text=text,
+    )
+
+
+def written(*outcomes: TaskOutcome) -> bytes:
+    return b"".join(encode_json(encode_outcome(one)) + b"\n" for one in outcomes)
+
+
+def test_a_line_has_the_fields_that_users_rely_on() -> None:
+    line = json.loads(written(outcome("a")))
+
+    assert list(line) == FIELDS.split()
+    assert list(line["usage"]) == "input_tokens output_tokens cached_tokens cost_usd".split()
+    assert decode_outcome(line) == outcome("a")
+
+
+@given(
+    texts=st.lists(st.text(max_size=30), min_size=1, max_size=5),
+    where=st.floats(min_value=0, max_value=1),
+)
+def test_a_file_cut_at_any_byte_loses_the_torn_line_alone(texts: list[str], where: float) -> None:
+    outcomes = [outcome(f"t{number}", text=text) for number, text in enumerate(texts)]
+    whole = written(*outcomes)
+    cut = round(where * len(whole))
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "results.jsonl"
+        path.write_bytes(whole[:cut])
+
+        results = ResultsFile(path)
+        kept = list(read_outcomes(path))
+        asyncio.run(results.append(outcome("new")))
+
+        # A line that lacks nothing but its line feed is whole.
+        complete = sum(
+            cut >= len(written(*outcomes[:number])) - 1 for number in range(1, len(outcomes) + 1)
+        )
+        assert kept == outcomes[:complete]
+        assert list(read_outcomes(path)) == [*kept, outcome("new")]
+
+
+async def test_lines_of_tasks_that_end_together_are_all_written(tmp_path: Path) -> None:
+    results = ResultsFile(tmp_path / "results.jsonl")
+    outcomes = [outcome(f"t{number}") for number in range(50)]
+
+    await asyncio.gather(*(results.append(one) for one in outcomes))
+
+    assert list(read_outcomes(results.path)) == outcomes
+    assert len(results.lines) == 50
+
+
+async def test_of_two_lines_of_a_task_the_later_stands(tmp_path: Path) -> None:
+    results = ResultsFile(tmp_path / "results.jsonl")
+    for one in (outcome("a", status="failed"), outcome("b"), outcome("a", attempt=2)):
+        await results.append(one)
+
+    results.compact()
+
+    assert list(read_outcomes(results.path)) == [outcome("b"), outcome("a", attempt=2)]
+    assert results.lines["a"].ok
+
+
+def test_a_file_that_was_not_compacted_is_when_it_is_opened(tmp_path: Path) -> None:
+    path = tmp_path / "results.jsonl"
+    path.write_bytes(written(outcome("a", status="failed"), outcome("a", attempt=2)))
+
+    ResultsFile(path)
+
+    assert list(read_outcomes(path)) == [outcome("a", attempt=2)]
+
+
+def test_a_file_of_somebody_else_is_refused_and_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "results.jsonl"
+    path.write_text('{"mine": 1}\n{"mine": 2}\n')
+
+    with pytest.raises(BadInputError, match="line 1: not a result of a batch"):
+        ResultsFile(path)
+
+    assert path.read_text() == '{"mine": 1}\n{"mine": 2}\n'
+
+
+async def test_a_disk_that_is_full_is_told_and_leaves_no_torn_line(tmp_path: Path) -> None:
+    results = ResultsFile(tmp_path / "results.jsonl")
+    await results.append(outcome("a"))
+    before = results.path.read_bytes()
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    # A bound on the size of files fails a write half-way, as a full disk does.
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) + 100, hard))
+    try:
+        with pytest.raises(StoreError, match="File too large"):
+            await results.append(outcome("b"))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        signal.signal(signal.SIGXFSZ, handler)
+
+    assert results.path.read_bytes() == before
+    assert "b" not in results.lines

@@ -1,0 +1,111 @@
+"""The same promises as in `test_batch`, with the actors of this process and real tools."""
+
+from collections.abc import Sequence
+from contextlib import aclosing
+from pathlib import Path
+
+import pytest
+
+from harness_actors.agents import ChatAgent
+from harness_actors.batch import Task, TaskOutcome, run_batch
+from harness_actors.batch.tasks import Check
+from harness_actors.errors import AgentCodeError, ConfigError
+from harness_actors.events import RunCompleted, RunEvent
+from harness_actors.messages import Message
+from harness_actors.testing import Reply, ScriptedModel, an_agent
+from harness_actors.tools import coding_tools
+
+
+def writes_and_ends(messages: Sequence[Message]) -> Reply:
+    if messages[-1].role == "tool":
+        return Reply.call("work_complete", {"summary": "written"})
+    return Reply.call("write_file", {"path": "new.txt", "content": "hello"})
+
+
+async def test_a_batch_runs_from_python(tmp_path: Path) -> None:
+    (tmp_path / "start").mkdir()
+    (tmp_path / "start" / "old.txt").write_text("old")
+    events: list[RunEvent] = []
+    tasks = [
+        Task(
+            id=f"t{number}",
+            task="write it",
+            workspace=str(tmp_path / "start"),
+            check=Check(command="grep hello new.txt && cat old.txt"),
+        )
+        for number in range(5)
+    ]
+
+    outcomes = [
+        outcome
+        async for outcome in run_batch(
+            tasks,
+            ChatAgent(model=ScriptedModel(writes_and_ends), tools=coding_tools()),
+            runtime="local",
+            concurrency=2,
+            run_dir=tmp_path / "run",
+            on_event=events.append,
+        )
+    ]
+
+    assert all(outcome.ok for outcome in outcomes)
+    assert {outcome.id for outcome in outcomes} == {f"t{number}" for number in range(5)}
+    assert outcomes[0].output_text == "written"
+    assert (outcomes[0].model_calls, outcomes[0].turns) == (2, 1)
+    assert sum(isinstance(event.event, RunCompleted) for event in events) == 5
+    # The folder that the runs began with is as it was.
+    assert [path.name for path in (tmp_path / "start").iterdir()] == ["old.txt"]
+
+
+async def test_without_a_run_directory_nothing_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+
+    outcomes: list[TaskOutcome] = []
+    async for outcome in run_batch(["one", "two"], an_agent(), runtime="local"):
+        assert len(list(tmp_path.glob("harness-batch-*"))) == 1
+        outcomes.append(outcome)
+
+    assert [outcome.status for outcome in outcomes] == ["done", "done"]
+    assert list(tmp_path.glob("harness-batch-*")) == []
+
+
+async def test_a_reader_that_goes_away_ends_the_batch_and_the_same_call_goes_on(
+    tmp_path: Path,
+) -> None:
+    tasks = [f"task {number}" for number in range(6)]
+    stream = run_batch(tasks, an_agent(), runtime="local", concurrency=2, run_dir=tmp_path)
+    async with aclosing(stream):
+        first = await anext(stream)
+
+    rest = [
+        outcome async for outcome in run_batch(tasks, an_agent(), runtime="local", run_dir=tmp_path)
+    ]
+
+    lines = (tmp_path / "results.jsonl").read_text().splitlines()
+    assert len(lines) == 6
+    assert first.id not in {outcome.id for outcome in rest}
+
+
+class HeldModel(ScriptedModel):
+    """A model that holds something no process can hand to another."""
+
+    def __reduce__(self) -> str:
+        raise TypeError("cannot pickle an open connection")
+
+
+async def test_an_agent_that_cannot_be_sent_is_told_before_anything_runs(tmp_path: Path) -> None:
+    agent = an_agent(HeldModel(writes_and_ends))
+
+    with pytest.raises(AgentCodeError, match="open connection"):
+        await anext(run_batch(["x"], agent, runtime="local", run_dir=tmp_path / "run"))
+
+    assert not (tmp_path / "run").exists()
+
+
+async def test_settings_are_checked_before_anything_runs(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="concurrency"):
+        await anext(run_batch(["x"], an_agent(), concurrency=0, run_dir=tmp_path / "run"))
+
+    assert not (tmp_path / "run").exists()

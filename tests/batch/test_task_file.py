@@ -1,0 +1,122 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from harness_actors.batch.task_file import TaskFile
+from harness_actors.batch.tasks import BadTask, Task
+from harness_actors.errors import BadInputError, ConfigError
+
+
+def write(folder: Path, *lines: object) -> Path:
+    path = folder / "tasks.jsonl"
+    texts = [line if isinstance(line, str) else json.dumps(line) for line in lines]
+    path.write_text("\n".join(texts) + "\n")
+    return path
+
+
+def faults_of(path: Path) -> tuple[str, ...]:
+    with pytest.raises(BadInputError) as caught:
+        TaskFile(path)
+    assert caught.value.source == str(path)
+    return caught.value.faults
+
+
+def test_tasks_come_in_the_order_of_the_file(tmp_path: Path) -> None:
+    path = write(tmp_path, {"id": "a", "task": "x"}, {"id": "b", "task": "y"})
+
+    tasks = TaskFile(path)
+
+    assert tasks.count == 2
+    assert [task.id for task in tasks] == ["a", "b"]
+    assert [task.id for task in tasks] == ["a", "b"]
+
+
+def test_every_bad_line_is_told_with_its_number(tmp_path: Path) -> None:
+    path = write(tmp_path, {"task": "x"}, "{not json", {"task": "x", "colour": 1}, {"id": "q"})
+
+    faults = faults_of(path)
+
+    assert faults[0].startswith("line 2: not JSON")
+    assert faults[1:] == (
+        "line 3: colour: there is no such field",
+        "line 4: task: this field is required",
+    )
+
+
+def test_an_id_given_twice_is_bad_input(tmp_path: Path) -> None:
+    path = write(tmp_path, {"id": "a", "task": "x"}, {"id": "a", "task": "y"})
+
+    assert faults_of(path) == ("line 2: the id 'a' is that of line 1, too",)
+
+
+def test_equal_lines_without_an_id_are_tasks_of_their_own(tmp_path: Path) -> None:
+    assert TaskFile(write(tmp_path, {"task": "x"}, {"task": "x"})).count == 2
+
+
+def test_empty_lines_and_a_byte_order_mark_are_no_faults(tmp_path: Path) -> None:
+    path = tmp_path / "tasks.jsonl"
+    path.write_bytes(b'\xef\xbb\xbf{"task": "x"}\r\n\n   \n{"task": "y"}')
+
+    assert [task.task for task in TaskFile(path) if isinstance(task, Task)] == ["x", "y"]
+
+
+def test_a_line_that_is_not_utf_8_is_a_fault(tmp_path: Path) -> None:
+    path = tmp_path / "tasks.jsonl"
+    path.write_bytes('{"task": "é"}\n'.encode("latin-1"))
+
+    assert faults_of(path) == ("line 1: not UTF-8 (byte 11); save the file as UTF-8",)
+
+
+def test_faults_stop_at_a_number_that_people_read(tmp_path: Path) -> None:
+    faults = faults_of(write(tmp_path, *(["{"] * 500)))
+
+    assert len(faults) == 21
+    assert faults[-1] == "and more behind these"
+
+
+@pytest.mark.parametrize(("content", "fault"), [(None, "No such file"), (b"\n", "no task in it")])
+def test_a_missing_or_empty_file_is_bad_input(
+    tmp_path: Path, content: bytes | None, fault: str
+) -> None:
+    path = tmp_path / "tasks.jsonl"
+    if content is not None:
+        path.write_bytes(content)
+
+    assert fault in faults_of(path)[0]
+
+
+def test_an_agent_file_is_checked_once_for_all_its_tasks(tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").touch()
+    path = write(tmp_path, *({"id": f"t{n}", "task": "x", "agent": "a.yaml"} for n in range(3)))
+    loaded: list[Path] = []
+
+    def refuse(agent: Path) -> None:
+        loaded.append(agent)
+        raise ConfigError("persona.contract", "not built yet")
+
+    with pytest.raises(BadInputError) as caught:
+        TaskFile(path, load_agent=refuse)
+
+    assert len(loaded) == 1
+    assert caught.value.faults[0] == "line 1: agent: persona.contract: not built yet"
+    assert len(caught.value.faults) == 3
+
+
+def test_a_limit_takes_the_first_tasks_and_checks_all(tmp_path: Path) -> None:
+    good = write(tmp_path, *({"id": f"t{n}", "task": "x"} for n in range(5)))
+    tasks = TaskFile(good, limit=2)
+
+    assert tasks.count == 2
+    assert [task.id for task in tasks] == ["t0", "t1"]
+
+    with pytest.raises(BadInputError):
+        TaskFile(write(tmp_path, {"task": "x"}, "{"), limit=1)
+
+
+def test_a_line_that_goes_bad_after_it_was_checked_is_a_bad_task(tmp_path: Path) -> None:
+    path = write(tmp_path, {"task": "x"})
+    tasks = TaskFile(path)
+    path.write_text("{")
+
+    assert isinstance(next(iter(tasks)), BadTask)

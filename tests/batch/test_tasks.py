@@ -1,0 +1,109 @@
+from pathlib import Path
+
+import pytest
+
+from harness_actors.batch.tasks import BadTask, Check, Task, parse_task, with_limits
+from harness_actors.config import HarnessConfig
+from harness_actors.errors import ConfigError
+
+
+def parsed(base: Path, **content: object) -> Task:
+    task = parse_task({"task": "do it", **content}, base=base)
+    assert isinstance(task, Task), task
+    return task
+
+
+def faults_of(base: Path, **content: object) -> str:
+    task = parse_task({"task": "do it", **content}, base=base)
+    assert isinstance(task, BadTask)
+    return "; ".join(task.faults)
+
+
+def test_only_the_text_of_a_task_is_required(tmp_path: Path) -> None:
+    task = parsed(tmp_path)
+
+    assert task.task == "do it"
+    assert task.id == task.task_hash
+
+
+def test_paths_of_a_task_are_relative_to_its_file(tmp_path: Path) -> None:
+    for name in ("start", "hidden"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "a.yaml").touch()
+
+    task = parsed(
+        tmp_path, workspace="start", check={"command": "true", "files": "hidden"}, agent="a.yaml"
+    )
+
+    assert task.workspace == str(tmp_path / "start")
+    assert task.check == Check(command="true", files=str(tmp_path / "hidden"))
+    assert task.agent == str(tmp_path / "a.yaml")
+
+
+def test_the_hash_is_that_of_the_content_alone(tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    for base in (tmp_path, elsewhere):
+        (base / "w").mkdir(parents=True)
+    one = parsed(tmp_path, id="a", workspace="w", metadata={"x": 1, "y": 2})
+
+    assert parsed(elsewhere, id="b", workspace="w", metadata={"y": 2, "x": 1}).task_hash == (
+        one.task_hash
+    )
+    assert parsed(tmp_path, id="a", workspace="w").task_hash != one.task_hash
+
+
+@pytest.mark.parametrize(
+    ("content", "fault"),
+    [
+        ({"task": 7}, "task: should be a valid string, not 7"),
+        ({"task": ""}, "task: String should have at least 1 character"),
+        ({"id": 7}, "id: should be a valid string"),
+        ({"chek": {}}, "chek: there is no such field"),
+        ({"workspace": "nowhere"}, "workspace: there is no folder"),
+        ({"check": "true"}, "check: must be an object with fields"),
+        ({"check": {}}, "check.command: this field is required"),
+        ({"check": {"command": "x", "files": "no"}}, "check.files: there is no folder"),
+        ({"check": {"command": "x", "timeout_s": -1}}, "check.timeout_s: should be greater than 0"),
+        ({"agent": "no.yaml"}, "agent: there is no file"),
+        ({"contract": {"goal": "x"}}, "contract: this part of the harness is not built yet"),
+        ({"limits": {"tokens": -5}}, "limits.tokens: must be a whole number of at least 1"),
+        ({"limits": {"max_turns": 0}}, "max_turns: must be a whole number of at least 1"),
+        ({"limits": {"tokns": 5}}, "limits.tokns: no such limit; there are max_turns, model_calls"),
+    ],
+)
+def test_a_fault_names_the_field_and_what_was_expected(
+    tmp_path: Path, content: dict[str, object], fault: str
+) -> None:
+    assert fault in faults_of(tmp_path, **content)
+
+
+@pytest.mark.parametrize("content", [[], "text", 3, None])
+def test_what_is_no_object_is_a_bad_task(tmp_path: Path, content: object) -> None:
+    task = parse_task(content, base=tmp_path)
+
+    assert isinstance(task, BadTask)
+    assert "must be an object with fields" in task.faults[0]
+
+
+def test_metadata_that_is_no_json_is_a_fault(tmp_path: Path) -> None:
+    assert "metadata: must hold plain JSON values" in faults_of(tmp_path, metadata={"x": object()})
+
+
+def test_a_bad_task_keeps_the_id_that_it_gives_itself(tmp_path: Path) -> None:
+    task = parse_task({"id": "t9", "tsk": "x"}, base=tmp_path)
+
+    assert isinstance(task, BadTask)
+    assert task.id == "t9"
+
+
+def test_limits_of_a_task_replace_those_of_the_batch_one_by_one() -> None:
+    config = HarnessConfig.from_mapping({"max_turns": 9, "limits": {"tokens": 5, "time_s": 3}})
+
+    bounded = with_limits(config, {"max_turns": 2, "tokens": 7})
+
+    assert (bounded.max_turns, bounded.limits.tokens, bounded.limits.time_s) == (2, 7, 3)
+
+
+def test_an_unknown_limit_is_refused_by_name() -> None:
+    with pytest.raises(ConfigError, match=r"limits\.tokns"):
+        with_limits(HarnessConfig(), {"tokns": 1})

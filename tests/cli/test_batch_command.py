@@ -1,0 +1,204 @@
+import asyncio
+import json
+import signal
+from pathlib import Path
+
+import pytest
+
+from harness_actors.testing import LoopbackServer
+from tests.cli.commands import Command, finished, started, works
+
+TASK = {"task": "write it", "check": {"command": "grep -q hello b.txt"}}
+
+
+def tasks_file(folder: Path, *tasks: object) -> Path:
+    path = folder / "tasks.jsonl"
+    lines = [task if isinstance(task, str) else json.dumps(task) for task in tasks]
+    path.write_text("".join(line + "\n" for line in lines))
+    return path
+
+
+def command(folder: Path, server: LoopbackServer, *flags: str) -> list[str]:
+    # With a workspace the general agent has tools.
+    (folder / "start").mkdir(exist_ok=True)
+    return [
+        *("batch", str(folder / "tasks.jsonl"), "--run-dir", str(folder / "run")),
+        *("--runtime", "local", "--workspace", str(folder / "start")),
+        *("--model", "scripted", "--model-base-url", server.base_url),
+        *flags,
+    ]
+
+
+def lines_of(folder: Path) -> list[str]:
+    lines = (folder / "run" / "results.jsonl").read_text().splitlines()
+    return [json.loads(line)["id"] for line in lines]
+
+
+async def interrupted(running: Command) -> tuple[int, str]:
+    running.process.send_signal(signal.SIGINT)
+    status, out, _ = await finished(running)
+    return status, out
+
+
+async def test_a_batch_does_its_tasks_and_says_where_the_results_are(tmp_path: Path) -> None:
+    tasks_file(tmp_path, *({"id": f"t{number}", **TASK} for number in range(8)))
+    async with LoopbackServer(works) as server:
+        status, out, _ = await finished(await started(command(tmp_path, server)))
+
+    assert status == 0
+    assert "8/8 done" in out
+    assert "8 passed, 0 failed" in out
+    assert str(tmp_path / "run" / "results.jsonl") in out
+    assert sorted(lines_of(tmp_path)) == [f"t{number}" for number in range(8)]
+
+
+async def test_json_is_a_line_per_outcome_and_the_summary_last(tmp_path: Path) -> None:
+    tasks_file(tmp_path, *({"id": f"t{number}", **TASK} for number in range(3)))
+    async with LoopbackServer(works) as server:
+        status, out, _ = await finished(await started(command(tmp_path, server, "--json")))
+
+    *outcomes, last = [json.loads(line) for line in out.splitlines()]
+    assert status == 0
+    assert {one["id"] for one in outcomes} == {"t0", "t1", "t2"}
+    assert last["summary"]["checks"] == {"passed": 3, "failed": 0}
+
+
+async def test_a_check_that_fails_is_told_by_the_exit_status(tmp_path: Path) -> None:
+    tasks_file(tmp_path, {"id": "t1", "task": "x", "check": {"command": "exit 7"}})
+    async with LoopbackServer(works) as server:
+        status, _, _ = await finished(await started(command(tmp_path, server)))
+
+    assert status == 1
+
+
+async def test_a_wrong_key_fails_each_run_with_the_providers_word(tmp_path: Path) -> None:
+    tasks_file(tmp_path, {"id": "t1", "task": "x"})
+    async with LoopbackServer(works, key="right") as server:
+        running = await started(command(tmp_path, server, "--json"), OPENAI_API_KEY="wrong")
+        status, out, _ = await finished(running)
+
+    outcome = json.loads(out.splitlines()[0])
+    assert status == 1
+    assert (outcome["status"], outcome["reason"]["kind"]) == ("failed", "model_error")
+    assert "401" in outcome["error"]["message"]
+
+
+async def test_ctrl_c_parks_what_is_in_flight_and_the_same_command_goes_on(tmp_path: Path) -> None:
+    tasks_file(tmp_path, *({"id": f"t{number}", **TASK} for number in range(12)))
+    async with LoopbackServer(works) as server:
+        first = await started(command(tmp_path, server, "-n", "3"))
+        await server.until_asked(9)
+        status, out = await interrupted(first)
+        after_first = lines_of(tmp_path)
+        asked = server.requests
+
+        again = await started(command(tmp_path, server, "-n", "3"))
+        status_again, _, _ = await finished(again)
+
+    assert status == 130
+    assert "the same command goes on" in out
+    assert 1 <= len(after_first) < 12
+    assert status_again == 0
+    assert sorted(lines_of(tmp_path)) == sorted(f"t{number}" for number in range(12))
+    # Rounds that were in flight were finished and kept: nothing was asked twice.
+    assert (asked, server.requests) == (asked, 24)
+    assert len(list((tmp_path / "run" / "workspaces").iterdir())) == 12
+
+
+async def test_ctrl_c_twice_leaves_at_once_and_the_same_command_goes_on(tmp_path: Path) -> None:
+    tasks_file(tmp_path, *({"id": f"t{number}", **TASK} for number in range(4)))
+    async with LoopbackServer(works) as server:
+        server.hold()
+        first = await started(command(tmp_path, server))
+        await server.until_open(4)
+        first.process.send_signal(signal.SIGINT)
+        await first.until_said("Ctrl-C again leaves at once")
+        status, _ = await interrupted(first)
+        server.release()
+
+        again = await started(command(tmp_path, server))
+        status_again, _, _ = await finished(again)
+
+    assert (status, status_again) == (130, 0)
+    assert len(list((tmp_path / "run" / "workspaces").iterdir())) == 4
+
+
+async def test_a_command_that_was_killed_goes_on_without_loss(tmp_path: Path) -> None:
+    tasks_file(tmp_path, *({"id": f"t{number}", **TASK} for number in range(12)))
+    async with LoopbackServer(works) as server:
+        first = await started(command(tmp_path, server, "-n", "3"))
+        await server.until_asked(12)
+        first.process.kill()
+        status, _, _ = await finished(first)
+
+        again = await started(command(tmp_path, server, "-n", "3"))
+        status_again, _, _ = await finished(again)
+
+    assert (status, status_again) == (-signal.SIGKILL, 0)
+    assert sorted(lines_of(tmp_path)) == sorted(f"t{number}" for number in range(12))
+    assert len(list((tmp_path / "run" / "workspaces").iterdir())) == 12
+
+
+async def test_two_commands_do_not_work_on_one_directory(tmp_path: Path) -> None:
+    tasks_file(tmp_path, {"id": "t1", **TASK})
+    async with LoopbackServer(works) as server:
+        server.hold()
+        first = await started(command(tmp_path, server))
+        await server.until_open(1)
+
+        status, _, error = await finished(await started(command(tmp_path, server)))
+        server.release()
+        status_first, _, _ = await finished(first)
+
+    assert (status, status_first) == (2, 0)
+    assert f"the process {first.process.pid} works on it" in error
+    assert "Traceback" not in error
+
+
+@pytest.mark.parametrize(
+    ("lines", "flags", "fault"),
+    [
+        (["{"], [], "line 1: not JSON"),
+        (['{"id": "a", "task": "x"}'] * 2, [], "line 2: the id 'a' is that of line 1, too"),
+        (['{"task": "x", "workspace": "no"}'], [], "line 1: workspace: there is no folder"),
+        (['{"task": "x", "contract": {}}'], [], "not built yet"),
+        (['{"task": "x"}'], ["--max-turns", "0"], "max_turns: must be a whole number"),
+        (['{"task": "x"}'], ["-n", "0"], "concurrency: must be a whole number"),
+        (['{"task": "x"}'], ["--agent", "no.yaml"], "no.yaml: No such file"),
+        (['{"task": "x"}'], ["-M", "temperature"], "-M: must be KEY=VALUE"),
+        (['{"task": "x"}'], ["--workspace", "no"], "--workspace: there is no folder 'no'"),
+        (['{"task": "x"}'], ["--model", "local/other"], "no embedded model 'local/other'"),
+    ],
+)
+async def test_bad_input_is_told_in_a_line_and_nothing_is_run(
+    tmp_path: Path, lines: list[str], flags: list[str], fault: str
+) -> None:
+    tasks_file(tmp_path, *lines)
+    async with LoopbackServer(works) as server:
+        status, out, error = await finished(await started(command(tmp_path, server, *flags)))
+
+    assert status == 2
+    assert fault in error
+    assert "Traceback" not in error
+    assert out == ""
+    assert server.requests == 0
+    assert not (tmp_path / "run").exists()
+
+
+async def test_errors_are_json_for_scripts(tmp_path: Path) -> None:
+    tasks_file(tmp_path, "{")
+    async with LoopbackServer(works) as server:
+        running = await started(command(tmp_path, server, "--json"))
+        status, out, error = await finished(running)
+
+    assert (status, out) == (2, "")
+    assert json.loads(error)["error"]["type"] == "BadInputError"
+
+
+async def test_a_log_gets_plain_lines(tmp_path: Path) -> None:
+    tasks_file(tmp_path, {"id": "t1", **TASK})
+    async with LoopbackServer(works) as server:
+        _, out, _ = await finished(await started(command(tmp_path, server)))
+
+    assert "\x1b" not in out
+    assert await asyncio.to_thread((tmp_path / "run" / "summary.json").exists)

@@ -1,0 +1,44 @@
+import subprocess
+import sys
+
+import pytest
+
+from tests.cli.commands import finished, started
+
+HEAVY = ("ray", "openai", "pydantic", "tiktoken", "aiohttp", "xllamacpp")
+HELP_ONLY = f"""
+import sys
+from harness_actors.cli import main
+try:
+    main()
+except SystemExit:
+    pass
+print([name for name in {HEAVY!r} if name in sys.modules])
+"""
+
+
+@pytest.mark.parametrize("command", [[], ["run"], ["batch"], ["doctor"]])
+def test_help_loads_nothing_that_is_slow(command: list[str]) -> None:
+    shown = subprocess.run(
+        [sys.executable, "-c", HELP_ONLY, *command, "--help"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+    assert "Usage" in shown.stdout
+    assert shown.stdout.splitlines()[-1] == "[]"
+
+
+async def test_the_version_is_that_of_the_package() -> None:
+    status, out, _ = await finished(await started(["--version"]))
+
+    assert status == 0
+    assert out.startswith("harness_actors ")
+
+
+async def test_an_unknown_flag_is_bad_input() -> None:
+    status, _, error = await finished(await started(["batch", "--colour"]))
+
+    assert status == 2
+    assert "--colour" in error

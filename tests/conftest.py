@@ -1,0 +1,37 @@
+"""Rules that every test obeys."""
+
+import sys
+from collections.abc import Iterator
+
+import hypothesis
+import pytest
+
+# The slowest machine that runs these tests must not turn a slow example into a failure.
+hypothesis.settings.register_profile("unhurried", deadline=None)
+hypothesis.settings.load_profile("unhurried")
+
+
+@pytest.fixture(autouse=True)
+def ray_only_where_asked(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[None]:
+    """Fail a test that starts Ray without carrying `@pytest.mark.ray`."""
+    if request.node.get_closest_marker("ray") is not None:
+        yield
+        return
+
+    def refuse(*_args: object, **_kwargs: object) -> None:
+        pytest.fail("this test starts Ray; mark it @pytest.mark.ray or use the local runtime")
+
+    # Importing Ray takes a second, so it is not imported for this: a test that imports it first
+    # thing is caught afterwards.
+    ray = sys.modules.get("ray")
+    if ray is not None:
+        monkeypatch.setattr(ray, "init", refuse)
+        yield
+        return
+    yield
+    ray = sys.modules.get("ray")
+    if ray is not None and ray.is_initialized():
+        ray.shutdown()
+        refuse()

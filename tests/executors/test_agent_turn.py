@@ -1,0 +1,514 @@
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from harness_actors.conversation import UNKNOWN_OUTCOME
+from harness_actors.errors import (
+    ConfigError,
+    ContextOverflowError,
+    ModelBusyError,
+    ModelError,
+    ModelRefusedError,
+    ModelSetupError,
+)
+from harness_actors.events import RoundCompleted, TurnCompleted, TurnStarted
+from harness_actors.messages import Message, ToolCall
+from harness_actors.ports import ModelRequest, ModelResponse, ToolContext
+from harness_actors.records import WorkspaceSpec
+from harness_actors.results import Usage
+from harness_actors.signals import CompactionComplete, Parked, RunEnd, TurnComplete
+from harness_actors.state import REPAIRS, REQUEST_TOKENS, TURN, TURN_COUNT, USAGE
+from harness_actors.testing.scripted import Reply, Script
+from tests.executors.driver import (
+    Driver,
+    RecordingModel,
+    SimpleAgent,
+    SimpleTool,
+    a_tool,
+    calls,
+    finishes,
+)
+
+
+def a_driver(script: Script | list[Reply], *tools: SimpleTool, **settings: object) -> Driver:
+    return Driver(SimpleAgent(RecordingModel(script), tools), **settings)  # type: ignore[arg-type]
+
+
+async def one_turn(driver: Driver) -> TurnComplete:
+    outcome = await driver.serve("agent_turn", CompactionComplete())
+    assert isinstance(outcome, TurnComplete)
+    return outcome
+
+
+async def test_a_run_goes_from_its_task_to_its_completion() -> None:
+    write = a_tool()
+    driver = a_driver([calls(("a", "write")), finishes("wrote it")], write)
+
+    end = await driver.run()
+
+    assert isinstance(end, RunEnd)
+    assert (end.status, end.reason.kind, end.output_text) == ("done", "completed", "wrote it")
+    assert write.calls == ["{}"]
+    assert driver.value(TURN_COUNT) == 1
+    driver.check_log()
+
+
+async def test_a_request_is_the_instructions_the_log_and_the_tools() -> None:
+    driver = a_driver([calls(("a", "write")), finishes()], a_tool())
+    await driver.run()
+
+    first, second = driver.model.requests
+    assert [message.role for message in first.messages] == ["system", "user"]
+    assert [message.text for message in first.messages] == ["Be brief.", "the task"]
+    assert [spec.name for spec in first.tools.specs] == ["write", "work_complete"]
+    assert [message.role for message in second.messages][2:] == ["assistant", "tool"]
+    assert second.tools is first.tools
+    assert second.messages[0] is first.messages[0]
+
+
+async def test_without_instructions_there_is_no_system_prompt() -> None:
+    model = RecordingModel([finishes()])
+    await Driver(SimpleAgent(model, instructions="")).run()
+    assert [message.role for message in model.requests[0].messages] == ["user"]
+
+
+async def test_where_an_answer_ends_the_run_there_is_no_completion_tool() -> None:
+    driver = a_driver([Reply.text("42")], completion="answer")
+    end = await driver.run()
+    assert isinstance(end, RunEnd)
+    assert (end.reason.kind, end.output_text) == ("answered", "42")
+    assert driver.model.requests[0].tools.specs == ()
+
+
+async def test_the_callers_agent_stays_as_it_was() -> None:
+    tools = [a_tool()]
+    agent = SimpleAgent(RecordingModel([calls(("a", "write")), Reply.text("x"), finishes()]), tools)
+    await Driver(agent).run()
+    assert [tool.name for tool in tools] == ["write"]
+
+
+async def test_a_tool_that_is_named_as_the_completion_tool_is_refused() -> None:
+    driver = a_driver([finishes()], a_tool("work_complete"))
+    with pytest.raises(ConfigError, match="'work_complete'; the harness adds this one itself"):
+        await driver.run()
+
+
+async def test_turns_and_rounds_are_announced_and_counted() -> None:
+    script = [calls(("a", "write"), ("b", "write")), Reply.text("hm"), finishes()]
+    driver = a_driver(script, a_tool(), max_turns=9)
+    await driver.run()
+
+    assert driver.happened(TurnStarted) == [
+        TurnStarted(turn=1, max_turns=9),
+        TurnStarted(turn=2, max_turns=9),
+    ]
+    assert [(e.turn, e.round, e.tool_calls) for e in driver.happened(RoundCompleted)] == [
+        (1, 1, 2),
+        (1, 2, 0),
+        (2, 1, 1),
+    ]
+    ends = [(e.turn, e.rounds, e.ending) for e in driver.happened(TurnCompleted)]
+    assert ends == [(1, 2, "text"), (2, 1, "completed")]
+    assert driver.value(TURN) is None
+
+
+async def test_a_nudge_is_in_the_next_request_as_one_user_message() -> None:
+    driver = a_driver([Reply.text("I am done."), finishes()])
+    await driver.run()
+    added = driver.model.requests[1].messages[len(driver.model.requests[0].messages) :]
+    assert [message.role for message in added] == ["assistant", "user"]
+    assert "work_complete" in added[1].text
+
+
+async def test_an_empty_answer_counts_as_one_without_calls() -> None:
+    driver = a_driver([Reply(), finishes()])
+    assert (await one_turn(driver)).ending == "text"
+    assert driver.state.log[-1].encoded == b'{"role":"assistant","content":""}'
+
+
+async def test_a_model_that_only_talks_ends_unverified_after_the_nudges() -> None:
+    driver = a_driver([Reply.text("Certainly!")] * 9)
+    end = await driver.run()
+    assert isinstance(end, RunEnd)
+    assert (end.status, end.reason.kind, end.completion_verified) == ("done", "unverified", False)
+    assert driver.value(TURN_COUNT) == 6
+    assert len(driver.model.requests) == 6
+
+
+async def test_a_turn_that_worked_and_then_stopped_is_nudged_as_one_that_progressed() -> None:
+    driver = a_driver([calls(("a", "write")), Reply.text("next I would")], a_tool())
+    assert await one_turn(driver) == TurnComplete(
+        ending="text", text="next I would", progressed=True
+    )
+
+
+@pytest.mark.parametrize("name", ["write", "unknown"])
+async def test_calls_that_fail_are_no_progress(name: str) -> None:
+    driver = a_driver([calls(("a", name)), Reply.text("hm")], a_tool(answer=ValueError("no")))
+    assert (await one_turn(driver)).progressed is False
+
+
+async def test_a_turn_ends_after_its_rounds_and_the_next_goes_on_silently() -> None:
+    script = [calls((f"c{i}", "write")) for i in range(4)] + [finishes()]
+    driver = a_driver(script, a_tool(), max_rounds_per_turn=2)
+    end = await driver.run()
+    assert isinstance(end, RunEnd)
+    assert end.reason.kind == "completed"
+    assert driver.value(TURN_COUNT) == 3
+    assert sum(message.role == "user" for message in driver.state.log) == 1
+
+
+async def test_a_run_that_never_finishes_ends_at_its_turns() -> None:
+    def script(messages: object) -> Reply:
+        return calls(("again", "write"))
+
+    driver = a_driver(script, a_tool(), max_turns=3, max_rounds_per_turn=2)
+    end = await driver.run()
+    assert isinstance(end, RunEnd)
+    assert (end.status, end.reason.kind) == ("limit", "max_turns")
+    assert driver.value(TURN_COUNT) == 3
+
+
+# ---- completion -------------------------------------------------------------------------
+
+
+async def test_a_completion_behind_successful_calls_counts() -> None:
+    script = [calls(("a", "write"), ("b", "work_complete", '{"summary": " ok "}'))]
+    assert await one_turn(a_driver(script, a_tool())) == TurnComplete(
+        ending="completed", text="ok", progressed=True
+    )
+
+
+async def test_a_completion_beside_a_failed_call_is_refused_and_the_model_told() -> None:
+    script = [calls(("a", "write"), ("b", "work_complete", '{"summary": "ok"}')), finishes()]
+    driver = a_driver(script, a_tool(answer=ValueError("disk full")))
+    await driver.run()
+    failed, refused = driver.model.requests[1].messages[-2:]
+    assert failed.text == "ValueError: disk full"
+    assert refused.tool_call_id == "b"
+    assert "another call of this message failed" in refused.text
+    assert [result.is_error for result in driver.results()] == [True, True, False]
+
+
+async def test_a_completion_that_is_followed_by_calls_is_refused_and_they_run() -> None:
+    write = a_tool()
+    script = [calls(("b", "work_complete", '{"summary": "ok"}'), ("a", "write")), finishes()]
+    driver = a_driver(script, write)
+    await driver.run()
+    refused, done = driver.model.requests[1].messages[-2:]
+    assert "must be the last call" in refused.text
+    assert done.text == "done"
+    assert len(write.calls) == 1
+
+
+@pytest.mark.parametrize("arguments", ["{}", '{"summary": " "}', "not json"])
+async def test_a_completion_whose_call_fails_is_none(arguments: str) -> None:
+    driver = a_driver([calls(("a", "work_complete", arguments)), finishes()])
+    end = await driver.run()
+    assert isinstance(end, RunEnd)
+    assert end.output_text == "all done"
+    assert [result.is_error for result in driver.results()] == [True, False]
+
+
+async def test_a_completion_alone_is_no_progress() -> None:
+    assert (await one_turn(a_driver([finishes()]))).progressed is False
+
+
+# ---- the task ---------------------------------------------------------------------------
+
+
+async def test_the_task_is_appended_once_with_its_exact_tokens() -> None:
+    driver = a_driver([Reply.text("a"), Reply.text("b"), finishes()])
+    await driver.run()
+    users = [message for message in driver.state.log if message.role == "user"]
+    assert users[0].text == "the task"
+    assert users[0].tokens == 2 + 4
+    assert len(users) == 3
+
+
+async def test_a_task_of_messages_is_brought_into_the_order_that_providers_want() -> None:
+    task = (
+        Message.user("before"),
+        Message.assistant(None, [ToolCall("x", "f", "{}")]),
+        Message.user("now this"),
+    )
+    model = RecordingModel([finishes()])
+    driver = Driver(SimpleAgent(model), task)
+    await driver.run()
+    assert [message.role for message in model.requests[0].messages[1:]] == [
+        "user",
+        "assistant",
+        "tool",
+        "user",
+    ]
+    assert driver.value(REPAIRS) == 1
+    driver.check_log()
+
+
+async def test_a_conversation_that_ended_in_open_calls_can_be_continued() -> None:
+    log = [Message.user("earlier"), Message.assistant(None, [ToolCall("x", "f", "{}")])]
+    driver = Driver(SimpleAgent(RecordingModel([finishes()])), log=log)
+    await driver.run()
+    assert [message.role for message in driver.state.log[:4]] == [
+        "user",
+        "assistant",
+        "tool",
+        "user",
+    ]
+    assert driver.state.log[2].text == UNKNOWN_OUTCOME
+    driver.check_log()
+
+
+async def test_the_workspace_is_made_before_the_first_turn_and_told_to_tools() -> None:
+    seen: list[ToolContext] = []
+
+    async def act(_arguments: str, context: ToolContext) -> str:
+        seen.append(context)
+        return "ok"
+
+    spec = WorkspaceSpec(path="/somewhere/run")
+    script = [calls(("a", "look")), Reply.text("hm"), calls(("b", "look")), finishes()]
+    driver = a_driver(script, SimpleTool("look", act), workspace=spec)
+    await driver.run()
+
+    assert driver.prepared_workspaces == [spec]
+    assert [context.workspace for context in seen] == [Path("/somewhere/run")] * 2
+    assert [context.call_id for context in seen] == ["a", "b"]
+    assert seen[0].environment == {"HARNESS_RUN_ID": "run"}
+
+
+# ---- what is used, and what bounds it ---------------------------------------------------
+
+
+async def test_usage_is_summed_with_each_round() -> None:
+    model = RecordingModel(
+        [calls(("a", "write"), ("b", "write")), finishes()],
+        usage=Usage(model_calls=1, input_tokens=100, output_tokens=10, cost_usd=0.25),
+    )
+    driver = Driver(SimpleAgent(model, [a_tool()]))
+    await driver.run()
+    assert driver.value(USAGE) == Usage(
+        model_calls=2, tool_calls=3, input_tokens=200, output_tokens=20, cost_usd=0.5
+    )
+
+
+async def test_a_model_cannot_hide_its_calls() -> None:
+    model = RecordingModel([Reply.text("hm")] * 9, usage=Usage(model_calls=0))
+    driver = Driver(SimpleAgent(model), limits={"model_calls": 2})
+    end = await driver.run()
+    assert isinstance(end, RunEnd)
+    assert end.reason.kind == "model_calls"
+    assert driver.value(USAGE).model_calls == 2
+
+
+async def test_the_next_request_is_counted_from_what_the_provider_says() -> None:
+    model = RecordingModel(
+        [calls(("a", "write")), Reply.text("hm")],
+        usage=Usage(model_calls=1, input_tokens=1000, output_tokens=50),
+    )
+    driver = Driver(SimpleAgent(model, [a_tool(answer="one two three")]))
+    await one_turn(driver)
+    assert driver.value(REQUEST_TOKENS) == 1050
+
+
+async def test_without_the_providers_word_the_next_request_is_what_was_added_up() -> None:
+    driver = a_driver([calls(("a", "write")), Reply.text("hm"), finishes()], a_tool())
+    await driver.run()
+    request = driver.model.requests[-1]
+    overhead = request.messages[0].tokens + len(request.tools.encoded.decode().split())
+    assert driver.value(REQUEST_TOKENS) == overhead + driver.state.log.tokens
+    assert driver.happened(TurnCompleted)[-1].token_estimate == driver.value(REQUEST_TOKENS)
+
+
+async def test_work_is_timed_without_the_waits_on_rate_limits() -> None:
+    async def pass_time() -> None:
+        driver.clock.advance(30)
+
+    model = RecordingModel([Reply.text("hm")], before=pass_time, waited_s=20.0)
+    driver = Driver(SimpleAgent(model))
+    await one_turn(driver)
+    assert driver.value(USAGE).working_s == pytest.approx(10)
+
+
+@pytest.mark.parametrize(
+    ("limits", "kind", "rounds"),
+    [
+        ({"model_calls": 2}, "model_calls", 2),
+        ({"tokens": 150}, "tokens", 2),
+        ({"cost_usd": 0.5}, "cost", 1),
+        ({"time_s": 25}, "time", 3),
+        ({"working_s": 15}, "working_time", 2),
+    ],
+)
+async def test_no_model_call_begins_behind_a_bound(
+    limits: dict[str, float], kind: str, rounds: int
+) -> None:
+    async def pass_time() -> None:
+        driver.clock.advance(10)
+
+    model = RecordingModel(
+        [calls((f"c{i}", "write")) for i in range(9)],
+        before=pass_time,
+        usage=Usage(model_calls=1, input_tokens=90, output_tokens=10, cost_usd=0.5),
+    )
+    driver = Driver(SimpleAgent(model, [a_tool()]), limits=limits)
+    end = await driver.run()
+    assert isinstance(end, RunEnd)
+    assert (end.status, end.reason.kind) == ("limit", kind)
+    assert len(model.requests) == rounds
+    driver.check_log()
+
+
+async def test_calls_beyond_the_bound_are_not_made_and_end_the_run() -> None:
+    write = a_tool()
+    script = [calls(("a", "write", "1"), ("b", "write", "2"), ("c", "write", "3"))]
+    driver = a_driver(script, write, limits={"tool_calls": 2})
+    end = await driver.run()
+    assert isinstance(end, RunEnd)
+    assert (end.status, end.reason.kind) == ("limit", "tool_calls")
+    assert write.calls == ["1", "2"]
+    assert [result.is_error for result in driver.results()] == [False, False, True]
+    assert driver.value(USAGE).tool_calls == 2
+    driver.check_log()
+
+
+async def test_a_run_that_used_all_its_tool_calls_may_still_finish() -> None:
+    script = [calls(("a", "write")), Reply.text("hm"), finishes()]
+    driver = a_driver(script, a_tool(), limits={"tool_calls": 1})
+    end = await driver.run()
+    assert isinstance(end, RunEnd)
+    assert end.reason.kind == "completed"
+
+
+async def test_time_ends_a_model_call_in_its_middle() -> None:
+    async def hang() -> None:
+        await asyncio.Event().wait()
+
+    model = RecordingModel([finishes()], before=hang)
+    driver = Driver(SimpleAgent(model), limits={"time_s": 0.02})
+    outcome = await one_turn(driver)
+    assert (outcome.ending, outcome.limit) == ("limit", "time")
+    assert driver.value(USAGE).model_calls == 1
+
+
+@pytest.mark.parametrize(("name", "kind"), [("time_s", "time"), ("working_s", "working_time")])
+async def test_time_ends_a_tool_in_its_middle_and_every_call_gets_a_result(
+    name: str, kind: str
+) -> None:
+    async def hang(_arguments: str, _context: ToolContext) -> str:
+        driver.clock.advance(1)
+        await asyncio.Event().wait()
+        return "never"
+
+    script = [Reply.calls([("hang", "{}"), ("hang", "{}")], said="I will wait.")]
+    driver = a_driver(script, SimpleTool("hang", hang), limits={name: 0.02})
+
+    outcome = await one_turn(driver)
+
+    assert (outcome.ending, outcome.limit, outcome.text) == ("limit", kind, "I will wait.")
+    finished, began = driver.results()
+    assert finished.text == "The run's time was up before this call finished."
+    assert began.text == "The run's time was up before this call began."
+    assert driver.value(USAGE).tool_calls == 1
+    driver.check_log()
+
+
+async def test_a_conversation_larger_than_the_window_ends_by_the_bound_context() -> None:
+    driver = a_driver([Reply.error(ContextOverflowError("m", "too long", 400))])
+    end = await driver.run()
+    assert isinstance(end, RunEnd)
+    assert (end.status, end.reason.kind) == ("limit", "context")
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ModelSetupError("m", "wrong key", 401),
+        ModelRefusedError("m", "policy"),
+        ModelBusyError("m", "overloaded", 503),
+    ],
+)
+async def test_an_error_of_the_provider_fails_the_run(error: ModelError) -> None:
+    driver = a_driver([calls(("a", "write")), Reply.error(error)], a_tool())
+    end = await driver.run()
+    assert isinstance(end, RunEnd)
+    assert (end.status, end.reason.kind) == ("failed", "model_error")
+    assert type(error).__name__ in end.reason.message
+    driver.check_log()
+
+
+class Panic(BaseException):
+    """What a library in Rust raises: no `Exception`."""
+
+
+@pytest.mark.parametrize(
+    "error", [KeyError("x"), TimeoutError("mine"), asyncio.CancelledError(), Panic("!")]
+)
+async def test_a_fault_of_the_models_own_code_fails_the_run(error: BaseException) -> None:
+    def script(messages: object) -> Reply:
+        raise error
+
+    end = await a_driver(script).run()
+    assert isinstance(end, RunEnd)
+    assert (end.status, end.reason.kind) == ("failed", "agent_error")
+    assert type(error).__name__ in end.reason.message
+
+
+async def test_a_model_that_answers_with_something_else_fails_the_run() -> None:
+    class Odd(RecordingModel):
+        async def complete(self, request: ModelRequest) -> ModelResponse:
+            return {"text": "hello"}  # type: ignore[return-value]
+
+    end = await Driver(SimpleAgent(Odd([]))).run()
+    assert isinstance(end, RunEnd)
+    assert end.reason.kind == "agent_error"
+    assert "answered dict" in end.reason.message
+
+
+# ---- parking ----------------------------------------------------------------------------
+
+
+async def test_a_run_parks_between_rounds_and_its_turn_goes_on() -> None:
+    async def park(_arguments: str, _context: ToolContext) -> str:
+        assert driver.context is not None
+        driver.context.parking = True
+        return "ok"
+
+    driver = a_driver([calls(("a", "park")), finishes()], SimpleTool("park", park))
+
+    assert await driver.run() == Parked()
+    assert len(driver.model.requests) == 1
+    driver.check_log()
+
+    end = await driver.run(resumed=True)
+    assert isinstance(end, RunEnd)
+    assert end.reason.kind == "completed"
+    assert len(driver.happened(TurnStarted)) == 1
+    assert driver.happened(TurnCompleted)[0].rounds == 2
+    assert driver.value(TURN_COUNT) == 1
+
+
+async def test_a_run_that_is_parked_before_its_first_round_has_its_task_in_the_log() -> None:
+    driver = a_driver([finishes()])
+    driver.parking = True
+    assert await driver.run() == Parked()
+    assert driver.model.requests == []
+    driver.parking = False
+    await driver.run(resumed=True)
+    assert [message.text for message in driver.state.log].count("the task") == 1
+
+
+async def test_rounds_before_a_pause_count_against_the_rounds_of_the_turn() -> None:
+    async def park(_arguments: str, _context: ToolContext) -> str:
+        assert driver.context is not None
+        driver.context.parking = len(driver.model.requests) == 2
+        return "ok"
+
+    script = [calls((f"c{i}", "park")) for i in range(5)]
+    driver = a_driver(script, SimpleTool("park", park), max_rounds_per_turn=3, max_turns=1)
+    assert await driver.run() == Parked()
+    end = await driver.run(resumed=True)
+    assert isinstance(end, RunEnd)
+    assert end.reason.kind == "max_turns"
+    assert len(driver.model.requests) == 3

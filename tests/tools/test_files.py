@@ -1,0 +1,173 @@
+"""read_file, write_file, edit_file, create_directory."""
+
+import os
+import stat
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from harness_actors.errors import ToolError
+from harness_actors.ports import ToolContext
+from harness_actors.tools.files import create_directory, edit_file, read_file, write_file
+from harness_actors.tools.texts import MAX_CHARS, MAX_FILE_BYTES
+from tests.tools.conftest import Call
+
+FIVE = "one\ntwo\nthree\nfour\nfive\n"
+
+
+@pytest.mark.parametrize("text", [FIVE, "", "no line end", "\r\nwindows\r\n", "\ufeffbom é\x0c\n"])
+async def test_a_whole_file_is_read_unchanged(text: str, call: Call, workspace: Path) -> None:
+    (workspace / "a.txt").write_bytes(text.encode())
+    assert await call(read_file, path="a.txt") == text
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "text"),
+    [
+        (2, 3, "[Lines 2-3 of 5 in a.txt]\n2\ttwo\n3\tthree\n"),
+        (4, None, "[Lines 4-5 of 5 in a.txt]\n4\tfour\n5\tfive\n"),
+        (None, 1, "[Lines 1-1 of 5 in a.txt]\n1\tone\n"),
+        (4, -1, "[Lines 4-5 of 5 in a.txt]\n4\tfour\n5\tfive\n"),
+        (5, 99, "[Lines 5-5 of 5 in a.txt]\n5\tfive\n"),
+        (0, 1, "[Lines 1-1 of 5 in a.txt]\n1\tone\n"),
+        (6, None, "[a.txt has 5 lines; there is nothing from line 6 on]"),
+    ],
+)
+async def test_a_range_is_numbered_under_a_header_with_the_total(
+    start: int | None, end: int | None, text: str, call: Call, workspace: Path
+) -> None:
+    (workspace / "a.txt").write_text(FIVE)
+    assert await call(read_file, path="a.txt", start_line=start, end_line=end) == text
+
+
+@pytest.mark.parametrize(("start", "end"), [(3, 2), (3, 0), (1, -2)])
+async def test_a_range_that_ends_before_it_starts_is_an_error(
+    start: int, end: int, call: Call, workspace: Path
+) -> None:
+    (workspace / "a.txt").write_text(FIVE)
+    with pytest.raises(ToolError, match="-1"):
+        await call(read_file, path="a.txt", start_line=start, end_line=end)
+
+
+async def test_a_missing_file_is_an_error(call: Call) -> None:
+    with pytest.raises(ToolError, match=r"there is no 'b\.txt' in the workspace"):
+        await call(read_file, path="b.txt")
+
+
+async def test_a_long_file_is_cut_at_a_line_and_can_be_read_on(call: Call, workspace: Path) -> None:
+    lines = [f"{number:09}\n" for number in range(1, 25_001)]
+    (workspace / "long.txt").write_text("".join(lines))
+
+    first = await call(read_file, path="long.txt")
+    note = "[Cut after line 10000 of 25000 in long.txt; read on with start_line=10001.]"
+    assert first == "".join(lines[:10_000]) + note
+
+    second = await call(read_file, path="long.txt", start_line=10_001)
+    assert second.startswith("[Lines 10001-")
+    assert second.endswith("]")
+    assert len(second) < MAX_CHARS + 300
+    assert "10001\t000010001\n" in second
+
+
+async def test_one_endless_line_is_cut(call: Call, workspace: Path) -> None:
+    (workspace / "long.txt").write_text("x" * 300_000)
+    for shown in (
+        await call(read_file, path="long.txt"),
+        await call(read_file, path="long.txt", start_line=1),
+    ):
+        assert len(shown) < MAX_CHARS + 300
+        assert "[Cut after" in shown or "[Lines 1-1 of 1" in shown
+
+
+@pytest.mark.parametrize("data", [b"\x7fELF\x00\x01", b"caf\xe9", "x\n".encode("utf-16")])
+async def test_a_binary_file_is_an_error(data: bytes, call: Call, workspace: Path) -> None:
+    (workspace / "a.bin").write_bytes(data)
+    with pytest.raises(ToolError, match=r"'a\.bin' is not UTF-8 text"):
+        await call(read_file, path="a.bin")
+    with pytest.raises(ToolError, match="is not UTF-8 text"):
+        await call(edit_file, path="a.bin", old_text="x", new_text="y")
+
+
+async def test_a_huge_file_is_not_loaded(call: Call, workspace: Path) -> None:
+    (workspace / "huge").touch()
+    os.truncate(workspace / "huge", MAX_FILE_BYTES * 1000)
+    with pytest.raises(ToolError, match="larger than 20,000,000 bytes"):
+        await call(read_file, path="huge", start_line=5)
+
+
+async def test_without_a_workspace_there_are_no_files(context: ToolContext) -> None:
+    for broken in (None, Path("/nowhere/at/all")):
+        with pytest.raises(ToolError, match="workspace"):
+            await read_file.run('{"path": "a"}', replace(context, workspace=broken))
+
+
+async def test_a_file_is_written_with_the_folders_above_it(call: Call, workspace: Path) -> None:
+    said = await call(write_file, path="src/deep/a.py", content="é\nb")
+    assert said == "Created src/deep/a.py (2 lines, 4 bytes)."
+    assert (workspace / "src/deep/a.py").read_bytes() == "é\nb".encode()
+    assert (await call(write_file, path="src/deep/a.py", content="")).startswith("Replaced")
+
+
+async def test_a_replaced_file_keeps_its_mode_and_leaves_nothing_beside_it(
+    call: Call, workspace: Path
+) -> None:
+    script = workspace / "run.sh"
+    script.write_text("old")
+    script.chmod(0o750)
+    await call(write_file, path="run.sh", content="new")
+    await call(edit_file, path="run.sh", old_text="new", new_text="newer")
+    assert stat.S_IMODE(script.stat().st_mode) == 0o750
+    assert os.listdir(workspace) == ["run.sh"]
+
+
+async def test_a_file_is_replaced_and_not_written_into(call: Call, workspace: Path) -> None:
+    (workspace / "a.txt").write_text("old")
+    os.link(workspace / "a.txt", workspace / "b.txt")
+    await call(write_file, path="a.txt", content="new")
+    assert (workspace / "b.txt").read_text() == "old"
+
+
+async def test_a_piece_that_occurs_once_is_replaced(call: Call, workspace: Path) -> None:
+    (workspace / "a.txt").write_text(FIVE)
+    said = await call(edit_file, path="a.txt", old_text="two\nthree", new_text="2\n3")
+    assert said == "Edited a.txt at line 2."
+    assert (workspace / "a.txt").read_text() == "one\n2\n3\nfour\nfive\n"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("six", "6", "occurs 0 times in 'a.txt'; read the file again"),
+        ("  if x:\n  pass", "y", "at line 2 it stands with other white space"),
+        ("aa", "b", r"occurs 2 times in 'a.txt' \(at lines 1, 1\)"),
+        ("end", "x", r"occurs 2 times in 'a.txt' \(at lines 4, 5\).*add lines around it"),
+        ("", "x", "old_text is empty"),
+        ("aaa", "aaa", "nothing would change"),
+        (" \n", "x", "occurs 0 times"),
+    ],
+)
+async def test_an_edit_that_is_not_clear_changes_nothing_and_says_why(
+    old: str, new: str, message: str, call: Call, workspace: Path
+) -> None:
+    text = "aaa\n\tif x:\n\t\tpass\nend\nend\n"
+    (workspace / "a.txt").write_text(text)
+    with pytest.raises(ToolError, match=message):
+        await call(edit_file, path="a.txt", old_text=old, new_text=new)
+    assert (workspace / "a.txt").read_text() == text
+
+
+async def test_windows_line_ends_survive_an_edit(call: Call, workspace: Path) -> None:
+    (workspace / "a.txt").write_bytes(b"one\r\ntwo\r\nthree\r\n")
+    await call(edit_file, path="a.txt", old_text="one\ntwo", new_text="1\n2")
+    assert (workspace / "a.txt").read_bytes() == b"1\r\n2\r\nthree\r\n"
+
+
+async def test_a_folder_is_made_once(call: Call, workspace: Path) -> None:
+    assert await call(create_directory, path="a/b") == "Created folder a/b."
+    assert await call(create_directory, path="a/b") == "a/b is there already."
+    (workspace / "file").write_text("x")
+    with pytest.raises(ToolError, match="'file' is a file"):
+        await call(create_directory, path="file")
+    with pytest.raises(ToolError, match="through a file"):
+        await call(create_directory, path="file/below")

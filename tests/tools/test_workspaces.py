@@ -1,0 +1,161 @@
+"""Workspaces are made whole or not at all, and copied without a way back into the source."""
+
+import os
+import socket
+import stat
+import threading
+from pathlib import Path
+
+import pytest
+
+from harness_actors.errors import BadInputError
+from harness_actors.records import WorkspaceSpec
+from harness_actors.tools import copy_workspace, prepare_workspace
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    folder = tmp_path / "source"
+    (folder / "sub" / "empty").mkdir(parents=True)
+    (folder / "a.txt").write_text("a")
+    (folder / "sub" / "run.sh").write_text("#!/bin/sh\n")
+    (folder / "sub" / "run.sh").chmod(0o755)
+    return folder
+
+
+def prepare(path: Path, source: Path | None = None) -> Path:
+    return prepare_workspace(
+        WorkspaceSpec(path=str(path), source=None if source is None else str(source))
+    )
+
+
+def test_without_a_source_it_is_empty(tmp_path: Path) -> None:
+    made = prepare(tmp_path / "runs" / "w")
+    assert made == tmp_path / "runs" / "w"
+    assert os.listdir(made) == []
+    assert os.listdir(made.parent) == ["w"]
+
+
+def test_it_begins_as_a_copy_of_its_source(tmp_path: Path, source: Path) -> None:
+    made = prepare(tmp_path / "w", source)
+    assert (made / "a.txt").read_text() == "a"
+    assert stat.S_IMODE((made / "sub" / "run.sh").stat().st_mode) == 0o755
+    assert (made / "sub" / "empty").is_dir()
+    (made / "a.txt").write_text("changed")
+    assert (source / "a.txt").read_text() == "a"
+
+
+def test_one_that_is_there_is_left_as_it_is(tmp_path: Path, source: Path) -> None:
+    made = prepare(tmp_path / "w", source)
+    (made / "work.txt").write_text("done")
+    (made / "a.txt").unlink()
+    assert prepare(tmp_path / "w", source) == made
+    assert prepare(tmp_path / "w", tmp_path / "gone") == made
+    assert sorted(os.listdir(made)) == ["sub", "work.txt"]
+
+
+def test_what_a_killed_attempt_left_is_cleared_away(tmp_path: Path, source: Path) -> None:
+    (tmp_path / ".w.partial" / "junk").mkdir(parents=True)
+    (tmp_path / ".w.partial" / "a.txt").write_text("torn")
+    made = prepare(tmp_path / "w", source)
+    assert sorted(os.listdir(made)) == ["a.txt", "sub"]
+    assert sorted(os.listdir(tmp_path)) == ["source", "w"]
+
+
+def test_several_at_once_make_one(tmp_path: Path, source: Path) -> None:
+    for number in range(200):
+        (source / f"{number}.txt").write_text("x")
+    made: list[Path] = []
+    start = threading.Barrier(4)
+
+    def work() -> None:
+        start.wait()
+        made.append(prepare(tmp_path / "w", source))
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert made == [tmp_path / "w"] * 4
+    assert len(os.listdir(tmp_path / "w")) == 202
+    assert sorted(os.listdir(tmp_path)) == ["source", "w"]
+
+
+def test_a_read_only_source_gives_a_workspace_that_can_be_worked_in(
+    tmp_path: Path, source: Path
+) -> None:
+    (source / "sub").chmod(0o555)
+    made = prepare(tmp_path / "w", source)
+    (source / "sub").chmod(0o755)
+    assert stat.S_IMODE((made / "sub").stat().st_mode) == 0o755
+
+
+def test_symlinks_stay_links_and_stay_inside_the_copy(tmp_path: Path, source: Path) -> None:
+    (source / "sub" / "relative").symlink_to("../a.txt")
+    (source / "sub" / "absolute").symlink_to(source / "a.txt")
+    (source / "sub" / "around").symlink_to("../../source/a.txt")
+    (source / "folder").symlink_to("sub")
+    (source / "dangling").symlink_to("not-yet")
+    made = prepare(tmp_path / "w", source)
+    for name in ("relative", "absolute", "around"):
+        link = made / "sub" / name
+        assert os.readlink(link) == "../a.txt"
+        assert link.resolve() == made / "a.txt"
+    assert (made / "folder").resolve() == made / "sub"
+    assert os.readlink(made / "dangling") == "not-yet"
+
+
+def test_symlinks_that_lead_out_are_all_named_and_nothing_is_made(
+    tmp_path: Path, source: Path
+) -> None:
+    (source / "out").symlink_to("/etc/passwd")
+    (source / "sub" / "up").symlink_to("../../elsewhere")
+    with pytest.raises(BadInputError) as raised:
+        prepare(tmp_path / "w", source)
+    assert raised.value.faults == (
+        "the symlink 'out' leads out of the folder, to '/etc/passwd'",
+        "the symlink 'sub/up' leads out of the folder, to '../../elsewhere'",
+    )
+    assert not (tmp_path / "w").exists()
+
+
+def test_what_is_no_file_is_left_out(
+    tmp_path: Path, source: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(source)
+    os.mkfifo(source / "pipe")
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind("socket")
+        made = prepare(tmp_path / "w", source)
+    assert sorted(os.listdir(made)) == ["a.txt", "sub"]
+
+
+def test_a_source_that_cannot_be_copied_is_bad_input(tmp_path: Path, source: Path) -> None:
+    with pytest.raises(BadInputError, match="does not exist"):
+        prepare(tmp_path / "w", tmp_path / "gone")
+    with pytest.raises(BadInputError, match="is a file"):
+        prepare(tmp_path / "w", source / "a.txt")
+    with pytest.raises(BadInputError, match="would lie inside"):
+        prepare(source / "sub" / "w", source)
+    with pytest.raises(BadInputError, match="there is a file of this name"):
+        prepare(source / "a.txt")
+    with pytest.raises(BadInputError, match="cannot be made"):
+        prepare(source / "a.txt" / "below")
+
+
+def test_a_copy_for_a_check_takes_a_workspace_as_the_run_left_it(tmp_path: Path) -> None:
+    work = prepare(tmp_path / "w")
+    (work / "solution.py").write_text("x = 1")
+    (work / "python").symlink_to("/usr/bin/python3")
+    (work / "own").symlink_to(work / "solution.py")
+    copy_workspace(work, tmp_path / "checks" / "w")
+    copy = tmp_path / "checks" / "w"
+    assert os.readlink(copy / "python") == "/usr/bin/python3"
+    assert os.readlink(copy / "own") == "solution.py"
+    (copy / "solution.py").write_text("x = 2")
+    assert (work / "solution.py").read_text() == "x = 1"
+    with pytest.raises(BadInputError):
+        copy_workspace(tmp_path / "gone", tmp_path / "again")
+    with pytest.raises(BadInputError, match="File exists"):
+        copy_workspace(work, copy)

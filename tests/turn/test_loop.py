@@ -1,0 +1,236 @@
+"""What is on disk before what begins."""
+
+import asyncio
+
+import pytest
+
+from harness_actors.conversation import UNKNOWN_OUTCOME, Conversation
+from harness_actors.events import RoundCompleted, TurnCompleted
+from harness_actors.executors import AgentTurn, AgentTurnServices, DeltaContext
+from harness_actors.messages import Message, ToolCall
+from harness_actors.signals import CompactionComplete, TurnComplete
+from harness_actors.state import OPEN_CALLS, TURN, TURN_COUNT, OpenCall, StateDelta, Write
+from harness_actors.testing.clock import ManualClock
+from harness_actors.testing.scripted import Reply
+from tests.executors.driver import (
+    Driver,
+    RecordingModel,
+    SimpleAgent,
+    SimpleTool,
+    WordCounter,
+    a_tool,
+    calls,
+    finishes,
+)
+
+
+class SlowDisk:
+    """Takes changes at once and commits them when it is told to."""
+
+    def __init__(self) -> None:
+        self.sent: list[StateDelta] = []
+        self._commits: list[asyncio.Future[None]] = []
+
+    def send(self, delta: StateDelta) -> asyncio.Future[None]:
+        self.sent.append(delta)
+        self._commits.append(asyncio.get_running_loop().create_future())
+        return self._commits[-1]
+
+    def commit(self, count: int) -> None:
+        """The first `count` changes are on disk."""
+        for committed in self._commits[:count]:
+            if not committed.done():
+                committed.set_result(None)
+
+
+class Bench:
+    """One turn over a disk that waits for us."""
+
+    def __init__(self, script: list[Reply], *tools: SimpleTool) -> None:
+        self.disk = SlowDisk()
+        self.model = RecordingModel(script)
+        driver = Driver(SimpleAgent(self.model, tools))
+        services = AgentTurnServices(
+            counter_for=lambda _model: WordCounter(),
+            clock=ManualClock(),
+            in_thread=asyncio.to_thread,
+            prepare_workspace=lambda _spec: pytest.fail("there is no workspace"),
+        )
+        executor = AgentTurn(services)
+        self.context = DeltaContext(
+            spec=driver.spec,
+            agent=driver.agent,
+            writer_name="agent_turn",
+            reads=executor.reads,
+            values={},
+            log=Conversation(),
+            started_at=0.0,
+            send=self.disk.send,
+        )
+        self.turn = asyncio.ensure_future(executor.handle(CompactionComplete(), self.context))
+
+    async def settle(self) -> None:
+        """Let the turn go on until it waits for the disk, or is over."""
+        for _ in range(50):
+            await asyncio.sleep(0)
+
+
+async def test_the_turn_is_one_round_ahead_of_the_disk_and_no_more() -> None:
+    script = [calls((f"c{i}", "read")) for i in range(5)]
+    bench = Bench(script, a_tool("read", idempotent=True))
+
+    # The turn's start is sent and waits; its first round does not wait for that.
+    await bench.settle()
+    assert (len(bench.model.requests), len(bench.disk.sent)) == (1, 2)
+    bench.disk.commit(1)
+    await bench.settle()
+    assert (len(bench.model.requests), len(bench.disk.sent)) == (2, 3)
+    bench.disk.commit(2)
+    await bench.settle()
+    assert (len(bench.model.requests), len(bench.disk.sent)) == (3, 4)
+    bench.turn.cancel()
+
+
+async def test_a_tool_that_is_not_idempotent_starts_when_its_record_is_on_disk() -> None:
+    write, read = a_tool("write"), a_tool("read", idempotent=True)
+    bench = Bench([calls(("a", "write"), ("b", "read")), finishes()], write, read)
+
+    await bench.settle()
+    assert write.calls == []
+    record = bench.disk.sent[-1]
+    assert [message.role for message in record.messages] == ["assistant"]
+
+    bench.disk.commit(2)
+    await bench.settle()
+    assert (len(write.calls), len(read.calls)) == (1, 1)
+    bench.turn.cancel()
+
+
+async def test_results_of_a_fenced_round_follow_one_by_one_without_waiting() -> None:
+    bench = Bench([calls(("a", "write"), ("b", "write"), ("c", "write"))], a_tool())
+    await bench.settle()
+    bench.disk.commit(2)
+    await bench.settle()
+
+    results = bench.disk.sent[2:]
+    assert [[m.tool_call_id for m in delta.messages] for delta in results] == [["a"], ["b"], ["c"]]
+    left = [
+        write.value for delta in results for write in delta.writes if write.key == OPEN_CALLS.name
+    ]
+    assert [[call["call_id"] for call in index] for index in left] == [["b", "c"], ["c"], []]
+    assert any(isinstance(event, RoundCompleted) for event in results[-1].events)
+    bench.turn.cancel()
+
+
+async def test_a_round_of_idempotent_calls_is_written_once_at_its_end() -> None:
+    bench = Bench([calls(("a", "read"), ("b", "read"))], a_tool("read", idempotent=True))
+    await bench.settle()
+    assert [message.role for message in bench.disk.sent[1].messages] == [
+        "assistant",
+        "tool",
+        "tool",
+    ]
+    assert OPEN_CALLS.name not in {write.key for write in bench.disk.sent[1].writes}
+    bench.turn.cancel()
+
+
+@pytest.mark.parametrize("last", [Reply.text("done"), finishes()])
+async def test_the_round_that_ends_a_turn_is_written_with_the_answer(last: Reply) -> None:
+    driver = Driver(SimpleAgent(RecordingModel([last])))
+    await driver.serve("agent_turn", CompactionComplete())
+    delta = driver.deltas[-1]
+    assert delta.messages[0].role == "assistant"
+    assert [type(event) for event in delta.events] == [RoundCompleted, TurnCompleted]
+
+
+async def test_the_last_result_of_a_fenced_round_that_ends_a_turn_is_written_with_it() -> None:
+    script = [calls(("a", "write"), ("b", "work_complete", '{"summary": "ok"}'))]
+    driver = Driver(SimpleAgent(RecordingModel(script), [a_tool()]))
+    await driver.serve("agent_turn", CompactionComplete())
+    assert [[m.tool_call_id for m in d.messages] for d in driver.deltas[-2:]] == [["a"], ["b"]]
+    assert isinstance(driver.deltas[-1].events[-1], TurnCompleted)
+
+
+@pytest.mark.parametrize(
+    ("names", "notices"),
+    [
+        (["read"], 1),
+        (["read", "work_complete"], 1),
+        (["work_complete"], 0),
+        (["unknown"], 0),
+        (["read", "write"], 0),
+    ],
+)
+async def test_tools_that_no_record_announces_are_told_of(names: list[str], notices: int) -> None:
+    reply = Reply.calls([(name, {"summary": "x"}) for name in names])
+    tools = [a_tool(), a_tool("read", idempotent=True)]
+    driver = Driver(SimpleAgent(RecordingModel([reply, Reply.text("x")]), tools))
+    await driver.serve("agent_turn", CompactionComplete())
+    assert driver.tool_notices == notices
+
+
+def left_open(driver: Driver, *asked: tuple[str, bool], results: tuple[Message, ...] = ()) -> None:
+    """Commit a turn that died in a round with these calls, idempotent or not."""
+    message = Message.assistant(
+        None, [ToolCall(f"c{i}", name, '{"summary": "x"}') for i, (name, _) in enumerate(asked)]
+    )
+    answered = {result.tool_call_id for result in results}
+    index = tuple(
+        OpenCall(call_id=f"c{i}", tool_name=name, idempotent=idempotent, turn=1)
+        for i, (name, idempotent) in enumerate(asked)
+        if f"c{i}" not in answered
+    )
+    writes = (
+        Write(TURN_COUNT.name, "increment", 1),
+        Write(TURN.name, "set", {"rounds": 1, "progressed": False}),
+        Write(OPEN_CALLS.name, "set", OPEN_CALLS.encode(index)),
+    )
+    driver.state.apply(
+        StateDelta(writes=writes, messages=(Message.user("the task"), message, *results))
+    )
+
+
+async def test_idempotent_calls_left_open_are_run_again_and_told_of() -> None:
+    read = a_tool("read", idempotent=True)
+    driver = Driver(SimpleAgent(RecordingModel([Reply.text("-"), Reply.text("x")]), [read]))
+    left_open(driver, ("read", True), ("read", True))
+
+    await driver.serve("agent_turn", CompactionComplete())
+
+    assert len(read.calls) == 2
+    assert driver.tool_notices == 1
+    assert driver.value(OPEN_CALLS) == ()
+    assert [m.role for m in driver.model.requests[0].messages[-3:]] == ["assistant", "tool", "tool"]
+
+
+async def test_what_is_not_idempotent_is_not_run_again_whoever_forgot_to_close_it() -> None:
+    write = a_tool()
+    driver = Driver(SimpleAgent(RecordingModel([Reply.text("-"), Reply.text("x")]), [write]))
+    left_open(driver, ("write", False), ("write", True))
+
+    await driver.serve("agent_turn", CompactionComplete())
+
+    assert len(write.calls) == 1
+    assert [(r.text, r.is_error) for r in driver.results()] == [
+        (UNKNOWN_OUTCOME, True),
+        ("done", False),
+    ]
+    assert driver.value(OPEN_CALLS) == ()
+    driver.check_log()
+
+
+async def test_a_completion_left_open_counts_when_its_message_went_well() -> None:
+    driver = Driver(SimpleAgent(RecordingModel([]), [a_tool()]))
+    done = Message.tool_result("c0", "done")
+    left_open(driver, ("write", False), ("work_complete", True), results=(done,))
+    outcome = await driver.serve("agent_turn", CompactionComplete())
+    assert outcome == TurnComplete(ending="completed", text="x")
+    assert driver.model.requests == []
+
+
+async def test_a_completion_left_open_is_refused_when_a_call_before_it_failed() -> None:
+    driver = Driver(SimpleAgent(RecordingModel([Reply.text("-"), Reply.text("x")]), [a_tool()]))
+    failed = Message.tool_result("c0", "no", is_error=True)
+    left_open(driver, ("write", False), ("work_complete", True), results=(failed,))
+    await driver.serve("agent_turn", CompactionComplete())
+    assert "another call of this message failed" in driver.results()[1].text
