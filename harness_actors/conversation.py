@@ -6,6 +6,7 @@ Call ids pair an assistant message with the results behind it and nothing else:
 models do reuse an id later in the same conversation.
 """
 
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from typing import overload
 
@@ -78,48 +79,28 @@ def repaired(messages: Sequence[Message]) -> tuple[list[Message], int]:
         late results move behind their call, missing ones say that the outcome is
         unknown, and a call id given twice in one message gets a suffix.
     """
-    taken = [False] * len(messages)
+    answers, repairs = _answers(messages)
     fixed: list[Message] = []
-    repairs = 0
     for position, message in enumerate(messages):
         if message.role == "tool":
             continue
-        if message.role != "assistant" or not message.tool_calls:
-            fixed.append(message)
-            continue
-        calls = unique_ids(message.tool_calls)
-        renamed = calls != message.tool_calls
-        repairs += renamed
-        fixed.append(
-            Message.assistant(message.body.get("content"), calls, tokens=message.tokens)
-            if renamed
-            else message
-        )
-        stop = _next_use(messages, position, {call.id for call in message.tool_calls})
-        expected = position + 1
-        for call, original in zip(calls, message.tool_calls, strict=True):
-            found = next(
-                (
-                    at
-                    for at in range(position + 1, stop)
-                    if not taken[at] and messages[at].tool_call_id == original.id
-                ),
-                None,
-            )
-            if found is None:
-                fixed.append(Message.tool_result(call.id, UNKNOWN_OUTCOME, is_error=True))
-                repairs += 1
-                continue
-            taken[found] = True
-            result = messages[found]
-            in_the_block = all(m.role == "tool" for m in messages[expected : found + 1])
-            repairs += not in_the_block
-            fixed.append(
-                result
-                if call.id == original.id
-                else Message.tool_result(call.id, result.text, is_error=result.is_error)
-            )
-    repairs += sum(m.role == "tool" and not taken[at] for at, m in enumerate(messages))
+        calls = message.tool_calls if message.role == "assistant" else ()
+        unique = unique_ids(calls)
+        if unique != calls:
+            repairs += 1
+            message = Message.assistant(message.body.get("content"), unique, tokens=message.tokens)
+        fixed.append(message)
+        names = {
+            at: call.id
+            for place, call in enumerate(unique)
+            if (at := answers.get((position, place))) is not None
+        }
+        fixed += [_named(messages[at], names[at]) for at in sorted(names)]
+        repairs += sum(at >= _end_of_block(messages, position) for at in names)
+        answered = set(names.values())
+        missing = [call.id for call in unique if call.id not in answered]
+        fixed += [Message.tool_result(name, UNKNOWN_OUTCOME, is_error=True) for name in missing]
+        repairs += len(missing)
     return fixed, repairs
 
 
@@ -142,10 +123,39 @@ def unique_ids(calls: Sequence[ToolCall]) -> tuple[ToolCall, ...]:
     return tuple(unique)
 
 
-def _next_use(messages: Sequence[Message], position: int, ids: set[str]) -> int:
-    """Where the results of the message at `position` end at the latest: ids are reused."""
-    for at in range(position + 1, len(messages)):
-        message = messages[at]
-        if message.role == "assistant" and any(call.id in ids for call in message.tool_calls):
-            return at
-    return len(messages)
+def _answers(messages: Sequence[Message]) -> tuple[dict[tuple[int, int], int], int]:
+    """Pair results with calls; ids are reused, so each goes to the newest call before it.
+
+    Returns:
+        The position of the result of each call, which is known by the position of its
+        message and its place there; and how many results belong to no call.
+    """
+    answers: dict[tuple[int, int], int] = {}
+    waiting: dict[str | None, deque[tuple[int, int]]] = {}
+    orphans = 0
+    for position, message in enumerate(messages):
+        if message.role == "assistant":
+            calls = message.tool_calls
+            waiting.update((call.id, deque()) for call in calls)
+            for place, call in enumerate(calls):
+                waiting[call.id].append((position, place))
+        elif message.role == "tool":
+            if waiting.get(message.tool_call_id):
+                answers[waiting[message.tool_call_id].popleft()] = position
+            else:
+                orphans += 1
+    return answers, orphans
+
+
+def _end_of_block(messages: Sequence[Message], position: int) -> int:
+    """Where the results right behind the message at `position` end."""
+    end = position + 1
+    while end < len(messages) and messages[end].role == "tool":
+        end += 1
+    return end
+
+
+def _named(result: Message, call_id: str) -> Message:
+    if result.tool_call_id == call_id:
+        return result
+    return Message.tool_result(call_id, result.text, is_error=result.is_error)

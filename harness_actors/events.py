@@ -167,6 +167,9 @@ for _kind in Event.__subclasses__():
     _KINDS[_kind.type] = _kind
 
 
+DERIVED_EVENTS = (AgentResponse, ToolCalled, ToolReturned)
+"""Those that `message_events` makes; a journal does not store them."""
+
 EVENT_TYPES: frozenset[str] = frozenset(_KINDS)
 """The kinds of events that can be read back."""
 

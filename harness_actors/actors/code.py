@@ -2,11 +2,14 @@
 
 import hashlib
 import io
+import os
 import pickle
 import sys
 import sysconfig
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -15,6 +18,10 @@ import cloudpickle
 
 from harness_actors.coordination.graph import Workflow
 from harness_actors.errors import AgentCodeError
+
+
+_registering = threading.Lock()
+"""The pickler's list of modules is one per process."""
 
 
 def pack(workflow: Workflow) -> tuple[str, bytes]:
@@ -72,19 +79,20 @@ def _first_line(error: Exception) -> str:
 @contextmanager
 def _own_modules_by_value() -> Iterator[None]:
     """Pickle the code of modules that other processes would import stale, or not at all."""
-    registered = set(cloudpickle.list_registry_pickle_by_value())
-    added = [
-        module
-        for name, module in list(sys.modules.items())
-        if name not in registered and is_own_module(name, module)
-    ]
-    for module in added:
-        cloudpickle.register_pickle_by_value(module)
-    try:
-        yield
-    finally:
+    with _registering:
+        registered = set(cloudpickle.list_registry_pickle_by_value())
+        added = [
+            module
+            for name, module in list(sys.modules.items())
+            if name not in registered and is_own_module(name, module)
+        ]
         for module in added:
-            cloudpickle.unregister_pickle_by_value(module)
+            cloudpickle.register_pickle_by_value(module)
+        try:
+            yield
+        finally:
+            for module in added:
+                cloudpickle.unregister_pickle_by_value(module)
 
 
 def is_own_module(name: str, module: object) -> bool:
@@ -93,23 +101,34 @@ def is_own_module(name: str, module: object) -> bool:
     An edited file of the user must not be yesterday's import in a process that is warm.
     """
     top = name.partition(".")[0]
-    file = getattr(module, "__file__", None)
     if (
         top in ("harness_actors", "__main__", "__mp_main__")
         or top in sys.stdlib_module_names
         or not isinstance(module, ModuleType)
-        or file is None
-        or not file.endswith(".py")
-        or sys.modules.get(name) is not module
-        or getattr(module, "__name__", None) != name
     ):
         return False
-    path = Path(file)
-    return not any(path.is_relative_to(folder) for folder in _installed_folders())
+    # Read past a module's own `__getattr__`, which may load or raise anything.
+    facts = vars(module)
+    file = facts.get("__file__")
+    if (
+        not isinstance(file, str)
+        or not file.endswith(".py")
+        or not os.path.isabs(file)
+        or facts.get("__name__") != name
+        or sys.modules.get(name) is not module
+    ):
+        return False
+    return not any(Path(file).is_relative_to(folder) for folder in _installed_folders())
 
 
-def _installed_folders() -> set[Path]:
+def _installed_folders() -> frozenset[Path]:
+    return _folders_among(tuple(sys.path))
+
+
+@lru_cache(maxsize=1)
+def _folders_among(path: tuple[str, ...]) -> frozenset[Path]:
     paths = sysconfig.get_paths()
     folders = {Path(paths[kind]) for kind in ("purelib", "platlib", "stdlib", "platstdlib")}
-    folders |= {Path(entry) for entry in sys.path if entry.endswith(("site-packages",))}
-    return folders
+    # Debian's own packages, and those of a user, are in folders that sysconfig leaves out.
+    installed = (entry for entry in path if entry.endswith(("site-packages", "dist-packages")))
+    return frozenset(folders.union(map(Path, installed)))

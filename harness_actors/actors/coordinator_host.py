@@ -21,11 +21,17 @@ from harness_actors.actors.writer import JournalWriter
 from harness_actors.coordination.active import ExecutorNeeds, Post, Step
 from harness_actors.coordination.coordinator import Coordinator
 from harness_actors.coordination.protocol import Deliver, Envelope, Slot
-from harness_actors.errors import ActorLostError, HarnessError, RunNotFoundError, StoreError
-from harness_actors.events import RunCompleted, RunEvent
+from harness_actors.errors import (
+    ActorLostError,
+    CellError,
+    HarnessError,
+    RunNotFoundError,
+    StoreError,
+)
+from harness_actors.events import DERIVED_EVENTS, RunCompleted, RunEvent
 from harness_actors.messages import Message
 from harness_actors.ports import Clock, Journal
-from harness_actors.records import CodeStored, ProcessMark, RunHeading, RunSpec, StoredRun
+from harness_actors.records import CodeStored, ProcessMark, RunHeading, RunSpec
 from harness_actors.results import HarnessResult
 from harness_actors.state import AGENT_TURN
 
@@ -70,9 +76,10 @@ class CoordinatorHost:
     ) -> None:
         self._journal = journal
         self._store = store
-        # Whoever served this journal before must be gone before anything goes on.
-        self._await_earlier_terms()
+        # First the term, so that nothing of an earlier one can be added; then whoever
+        # served this journal before must be gone before anything goes on.
         self.term = journal.begin_term()
+        self._await_earlier_terms()
         journal.forget_processes(self.term)
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="journal")
         self._coordinator = Coordinator(
@@ -86,7 +93,9 @@ class CoordinatorHost:
         self._process = process
         self._writer = JournalWriter(journal, self.term, self._thread, self._break)
         self._bulletin = Bulletin(journal.position())
-        self._seats = Seats(starter, started=self._mark, lost=self._host_lost, failed=self._break)
+        self._seats = Seats(
+            starter, started=self._mark_on_disk, lost=self._host_lost, failed=self._break
+        )
         self._model = EmbeddedModelSeat(place_model, self._mark) if place_model else None
         self._slots = [
             *(Slot(AGENT_TURN, index=index) for index in range(agent_turns)),
@@ -95,7 +104,10 @@ class CoordinatorHost:
         self._blobs: dict[str, bytes] = {}
         self._secrets: dict[str, str] = {}
         self._broken: HarnessError | None = None
-        self._held: list[StoredRun] = []
+        self._closed = False
+        self._held: list[str] = []
+        # Between reading that a run is idle and adding it, nobody else may add it.
+        self._adding = asyncio.Lock()
 
     def _await_earlier_terms(self) -> None:
         left = end_processes(self._journal.load_processes(), timeout_s=EARLIER_TERMS_DEADLINE_S)
@@ -117,7 +129,7 @@ class CoordinatorHost:
                 self._perform(self._coordinator.adopt(stored))
             else:
                 # Their keys come when the driver attaches again.
-                self._held.append(stored)
+                self._held.append(stored.spec.run_id)
 
     # ---- from the driver ------------------------------------------------------------
 
@@ -125,8 +137,7 @@ class CoordinatorHost:
         """A driver is there, with the keys that it was given."""
         self._secrets.update(secrets)
         held, self._held = self._held, []
-        for stored in held:
-            self._perform(self._coordinator.adopt(stored))
+        await self._take_up(held)
 
     async def submit(
         self, specs: Sequence[RunSpec], code: Mapping[str, bytes], secrets: Mapping[str, str]
@@ -136,32 +147,52 @@ class CoordinatorHost:
         self._secrets.update(secrets)
         self._store_code(code)
         await self._start_model(specs)
-        for spec in specs:
-            if spec.run_id in self._coordinator.runs:
-                continue
-            if await self._read(self._journal.load_run, spec.run_id) is not None:
-                continue
-            log: list[Message] = []
-            if spec.conversation_id != spec.run_id:
-                log = await self._read(self._journal.load_conversation, spec.conversation_id)
-            self._perform(self._coordinator.submit(spec, log))
+        async with self._adding:
+            idle = await self._idle([spec.run_id for spec in specs])
+            for spec in specs:
+                if spec.run_id not in idle:
+                    continue
+                if await self._read(self._journal.load_run, spec.run_id) is not None:
+                    continue
+                log: list[Message] = []
+                if spec.conversation_id != spec.run_id:
+                    log = await self._read(self._journal.load_conversation, spec.conversation_id)
+                self._perform(self._coordinator.submit(spec, log))
+        await self._on_disk()
 
     async def resume(self, run_ids: Sequence[str], secrets: Mapping[str, str]) -> None:
         """See `Runtime.resume`."""
         self._check()
         self._secrets.update(secrets)
-        for run_id in run_ids:
-            stored = await self._read(self._journal.load_run, run_id)
-            if stored is None:
-                raise RunNotFoundError(run_id, self._store)
-            await self._start_model([stored.spec])
-            self._perform(self._coordinator.adopt(stored))
+        await self._take_up(run_ids)
+        await self._on_disk()
+
+    async def _take_up(self, run_ids: Sequence[str]) -> None:
+        async with self._adding:
+            for run_id in await self._idle(run_ids):
+                stored = await self._read(self._journal.load_run, run_id)
+                if stored is None:
+                    raise RunNotFoundError(run_id, self._store)
+                await self._start_model([stored.spec])
+                self._perform(self._coordinator.adopt(stored))
+
+    async def _idle(self, run_ids: Sequence[str]) -> list[str]:
+        """Those that are not being served, when all that is known of them is on disk."""
+        idle = [run_id for run_id in run_ids if run_id not in self._coordinator.runs]
+        await self._writer.settle()
+        return idle
+
+    async def _on_disk(self) -> None:
+        """Return when what was done is on disk: whoever called may die now, and so may we."""
+        await self._writer.settle()
+        self._check()
 
     async def stop(self, run_ids: Sequence[str], mode: StopMode) -> None:
         """See `Runtime.stop`."""
         self._check()
         for run_id in run_ids:
             self._perform(self._coordinator.stop(run_id, mode))
+        await self._on_disk()
 
     async def happened(self, cursor: int, messages: bool) -> Happened:
         """See `Runtime.happened`."""
@@ -172,11 +203,12 @@ class CoordinatorHost:
                 return await self._behind(cursor, messages)
 
     async def _behind(self, cursor: int, messages: bool) -> Happened:
+        # Of now: while the journal is read, more may come to be on disk.
+        newest = self._bulletin.position
         notices = self._bulletin.behind(cursor)
         if notices is not None:
             events = events_of(notices, messages=messages)
-            newest = notices[-1].position if notices else self._bulletin.position
-            return Happened(cursor=max(newest, cursor), events=events, results=results_of(notices))
+            return Happened(cursor=newest, events=events, results=results_of(notices))
         # Behind what is held in memory, as after a restart: ask the journal.
         events = tuple(await self._read(self._journal.load_events, cursor))
         results: dict[str, HarnessResult] = {}
@@ -185,7 +217,9 @@ class CoordinatorHost:
                 stored = await self._read(self._journal.load_run, event.run_id)
                 if stored is not None and stored.end is not None:
                     results[event.run_id] = stored.end
-        newest = events[-1].position if events else self._bulletin.position
+        newest = events[-1].position if events else newest
+        if not messages:
+            events = tuple(event for event in events if not isinstance(event.event, DERIVED_EVENTS))
         return Happened(cursor=newest, events=events, results=results)
 
     async def position(self) -> int:
@@ -212,14 +246,17 @@ class CoordinatorHost:
 
     async def close(self) -> None:
         """Kill the hosts and close the journal; what is committed stays."""
+        if self._closed:
+            return
+        self._closed = True
+        if self._broken is None:
+            self._broken = ActorLostError("the coordinator", "its command has ended")
         self._seats.close()
         if self._model is not None:
             self._model.close()
-        await self._writer.settle()
-        if self._broken is None:
-            self._broken = ActorLostError("the coordinator", "its command has ended")
         self._bulletin.wake()
-        await self._read(self._journal.close)
+        await self._writer.settle()
+        await asyncio.get_running_loop().run_in_executor(self._thread, self._journal.close)
         self._thread.shutdown(wait=False)
 
     async def watch(self) -> None:
@@ -234,7 +271,11 @@ class CoordinatorHost:
             return
         for parcel in batch:
             if isinstance(parcel, Envelope):
-                self._perform(self._coordinator.received(slot, parcel))
+                try:
+                    self._perform(self._coordinator.received(slot, parcel))
+                except Exception as error:  # noqa: BLE001 - a fault of ours: stop, do not hang
+                    logger.exception("%r of %s was not taken", parcel, slot)
+                    self._break(CellError("the coordinator", f"{type(error).__name__}: {error}"))
 
     # ---- what follows ---------------------------------------------------------------
 
@@ -244,7 +285,7 @@ class CoordinatorHost:
             for post in step.posts:
                 self._send(post)
 
-        if step.entries or step.posts:
+        if self._broken is None and (step.entries or step.posts):
             self._writer.write(step.entries, committed)
 
     def _send(self, post: Post) -> None:
@@ -260,7 +301,8 @@ class CoordinatorHost:
         """Send the run's code ahead of it, to a host that needs it and has it not."""
         if slot.executor != AGENT_TURN and not slot.code:
             return
-        if self._seats.knows(slot, spec.code):
+        keys = {name: key for name in spec.keys if (key := self._key(name)) is not None}
+        if self._seats.knows(slot, spec.code, keys):
             return
         if spec.code not in self._blobs:
             # Of a run taken up from the journal; rare, and once per code.
@@ -269,7 +311,6 @@ class CoordinatorHost:
                 logger.error("the journal has no code %s", spec.code)
                 return
             self._blobs[spec.code] = blob
-        keys = {name: key for name in spec.keys if (key := self._key(name)) is not None}
         self._seats.teach(slot, spec.code, self._blobs[spec.code], keys)
 
     async def _start_model(self, specs: Sequence[RunSpec]) -> None:
@@ -289,6 +330,10 @@ class CoordinatorHost:
     def _mark(self, mark: ProcessMark) -> None:
         self._perform(Step(entries=[mark]))
 
+    async def _mark_on_disk(self, mark: ProcessMark) -> None:
+        self._mark(mark)
+        await self._writer.settle()
+
     def _host_lost(self, slot: Slot) -> None:
         self._perform(self._coordinator.host_lost(slot))
 
@@ -307,5 +352,7 @@ class CoordinatorHost:
             raise self._broken
 
     async def _read(self, call: Callable[..., T], *arguments: object) -> T:
+        if self._closed:
+            self._check()
         # Reads share the writer's thread: they see what was committed before them.
         return await asyncio.get_running_loop().run_in_executor(self._thread, call, *arguments)

@@ -1,6 +1,7 @@
 """How messages leave an actor: one outbox per peer, with one call in flight at most."""
 
 import asyncio
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -8,6 +9,8 @@ from typing import Protocol
 from harness_actors.coordination.protocol import Envelope
 from harness_actors.errors import ActorLostError
 from harness_actors.records import ProcessMark
+
+logger = logging.getLogger(__name__)
 
 FIRST_RETRY_S = 0.02
 LONGEST_RETRY_S = 1.0
@@ -120,6 +123,12 @@ class Outbox:
                 # The same batch again: receivers drop what they have seen.
                 await asyncio.sleep(pause)
                 pause = min(2 * pause, LONGEST_RETRY_S)
+            except ActorLostError:
+                raise
+            except Exception:
+                # A fault of the receiver's; what was posted behind it must still leave.
+                logger.exception("a batch of %d was not taken", len(batch))
+                return
 
 
 class SeenEnvelopes:

@@ -2,8 +2,9 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Protocol
 
 from harness_actors.actors.mailbox import Code, Outbox, Parcel, Peer, UnreachableError
@@ -39,8 +40,8 @@ class Seat:
     outbox: Outbox = field(default_factory=Outbox)
     peer: Peer | None = None
     incarnation: int = 1
-    codes: set[str] = field(default_factory=set)
-    """Hashes of the code that this host has."""
+    codes: dict[str, Mapping[str, str]] = field(default_factory=dict)
+    """Hashes of the code that this host has, with the keys that it was given."""
 
 
 class Seats:
@@ -48,7 +49,7 @@ class Seats:
 
     Args:
         starter: Places hosts.
-        started: Called with the process of each host that serves.
+        started: Called with the process of each host; it is posted to when that returns.
         lost: Called with a slot when the process of its host is certainly gone.
         failed: Called once when a slot cannot be filled; the cell is of no use then.
     """
@@ -57,7 +58,7 @@ class Seats:
         self,
         starter: HostStarter,
         *,
-        started: Callable[[ProcessMark], None],
+        started: Callable[[ProcessMark], Awaitable[None]],
         lost: Callable[[Slot], None],
         failed: Callable[[HarnessError], None],
     ) -> None:
@@ -67,14 +68,23 @@ class Seats:
         self._failed = failed
         self._seats: dict[Slot, Seat] = {}
         self._keeping: dict[Slot, asyncio.Task[None]] = {}
+        self._closed = False
 
     def fill(self, slot: Slot) -> Seat:
         """The seat of a slot; its host is started if it has none."""
         if slot not in self._seats:
             self._seats[slot] = Seat(slot)
-            loop = asyncio.get_running_loop()
-            self._keeping[slot] = loop.create_task(self._keep(slot))
+            if not self._closed:
+                keeping = asyncio.get_running_loop().create_task(self._keep(slot))
+                keeping.add_done_callback(partial(self._kept, slot))
+                self._keeping[slot] = keeping
         return self._seats[slot]
+
+    def _kept(self, slot: Slot, keeping: asyncio.Task[None]) -> None:
+        """Nobody fills the slot any more, which must not look like a slow host."""
+        error = None if keeping.cancelled() else keeping.exception()
+        if error is not None:
+            self._failed(CellError(str(slot), f"{type(error).__name__}: {error}"))
 
     def post(self, slot: Slot, parcel: Parcel) -> None:
         self.fill(slot).outbox.post(parcel)
@@ -82,19 +92,20 @@ class Seats:
     def teach(self, slot: Slot, code: str, blob: bytes, keys: Mapping[str, str]) -> None:
         """Send a host the code of the runs that follow."""
         seat = self.fill(slot)
-        seat.codes.add(code)
+        seat.codes[code] = keys
         seat.outbox.post(Code(code, blob, keys))
 
-    def knows(self, slot: Slot, code: str) -> bool:
-        """Whether the host in a slot was sent this code."""
-        return code in self.fill(slot).codes
+    def knows(self, slot: Slot, code: str, keys: Mapping[str, str]) -> bool:
+        """Whether the host in a slot was sent this code with these keys."""
+        return self.fill(slot).codes.get(code) == keys
 
     def incarnation(self, slot: Slot) -> int:
         """How-manieth host of its slot this is, from 1; 0 where there never was one."""
         return self._seats[slot].incarnation if slot in self._seats else 0
 
     def close(self) -> None:
-        """Kill all hosts."""
+        """Kill all hosts, and start none any more."""
+        self._closed = True
         for task in self._keeping.values():
             task.cancel()
         for seat in self._seats.values():
@@ -117,8 +128,9 @@ class Seats:
                     return
                 continue
             failures = 0
-            self._started(mark)
             seat.peer = peer
+            # Known before it works: whoever comes next must find and end its process.
+            await self._started(mark)
             seat.outbox.connect(peer)
             await _watched(peer)
             if not await gone(mark, timeout_s=GONE_DEADLINE_S):
@@ -135,6 +147,10 @@ async def _greet(slot: Slot, peer: Peer) -> ProcessMark:
     try:
         async with asyncio.timeout(START_DEADLINE_S):
             return await peer.hello()
+    except asyncio.CancelledError:
+        # Nobody else knows of it yet.
+        peer.kill()
+        raise
     except TimeoutError:
         peer.kill()
         problem = (

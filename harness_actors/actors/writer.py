@@ -52,20 +52,36 @@ class JournalWriter:
             self._writing = asyncio.get_running_loop().create_task(self._drain())
 
     async def settle(self) -> None:
-        """Return when everything written so far is on disk, or the writer has failed."""
-        if self._writing is not None:
-            await self._writing
+        """Return when everything written so far is on disk, or the writer has failed.
+
+        What is written later is not waited for: under load that would never end.
+        """
+        if self._writing is None:
+            return
+        reached = asyncio.Event()
+        self._queue.append(((), lambda _: reached.set()))
+        waiting = asyncio.ensure_future(reached.wait())
+        try:
+            await asyncio.wait((waiting, self._writing), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            waiting.cancel()
 
     async def _drain(self) -> None:
         try:
             while self._queue:
                 await self._commit()
         except StoreError as error:
-            self._broken = True
-            self._queue.clear()
-            self._failed(error)
+            self._stop(error)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the steps behind it are lost
+            problem = f"a commit failed in an unknown way ({type(error).__name__}: {error})"
+            self._stop(StoreError("runs", problem))
         finally:
             self._writing = None
+
+    def _stop(self, error: StoreError) -> None:
+        self._broken = True
+        self._queue.clear()
+        self._failed(error)
 
     async def _commit(self) -> None:
         group, self._queue = self._queue, []

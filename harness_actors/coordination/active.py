@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from harness_actors.coordination.protocol import Envelope, Slot
 from harness_actors.coordination.routing import Replica
 from harness_actors.records import Entry, Hop, RunSpec
-from harness_actors.state import SharedState
+from harness_actors.state import OPEN_CALLS, SharedState, StateDelta, Write
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,3 +61,17 @@ class ActiveRun:
     tools_running: bool = False
     parking: bool = False
     replicas: dict[Slot, Replica] = field(default_factory=dict)
+
+
+def closed_elsewhere(state: SharedState) -> StateDelta:
+    """Take out of the index of open calls those that the log does not have as open.
+
+    While a run was parked, another one may have continued their conversation, and has
+    answered them then.
+    """
+    listed = state.values.get(OPEN_CALLS.name) or []
+    if not listed:
+        return StateDelta()
+    still = {call.id for call in state.log.open_calls()}
+    left = [call for call in listed if call["call_id"] in still]
+    return StateDelta() if left == listed else StateDelta((Write(OPEN_CALLS.name, "set", left),))

@@ -10,7 +10,13 @@ from itertools import count
 from typing import Any
 
 from harness_actors.conversation import UNKNOWN_OUTCOME, Conversation
-from harness_actors.coordination.active import ActiveRun, ExecutorNeeds, Post, Step
+from harness_actors.coordination.active import (
+    ActiveRun,
+    ExecutorNeeds,
+    Post,
+    Step,
+    closed_elsewhere,
+)
 from harness_actors.coordination.graph import ENTRY, successor
 from harness_actors.coordination.protocol import (
     QUARANTINE,
@@ -88,8 +94,7 @@ class Coordinator:
             log: The messages of the conversation that it continues.
 
         Raises:
-            ConversationBusyError: Another run of its conversation is not over, or was
-                stopped in the middle of a round.
+            ConversationBusyError: Another run of its conversation is not over.
         """
         step = Step()
         if spec.run_id in self.runs:
@@ -97,9 +102,6 @@ class Coordinator:
         now = self._clock.now()
         hop = Hop(to=ENTRY, signal=RepairTrigger())
         run = ActiveRun(spec, SharedState(log=Conversation(log)), hop, now)
-        if run.state.log.open_calls():
-            # Results must stand right behind their calls, so that run comes first.
-            raise ConversationBusyError(spec.conversation_id)
         self._claim(run)
         step.entries.append(RunAdded(spec=spec, command=self._command, at=now))
         self._deliver(run, step)
@@ -122,6 +124,8 @@ class Coordinator:
             step.entries.append(
                 RunAdded(spec=stored.spec, command=self._command, at=now, again=True)
             )
+        if closed := closed_elsewhere(run.state):
+            self._changed(run, closed, step)
         self._retrace(run)
         self._deliver(run, step)
         return step
@@ -144,7 +148,7 @@ class Coordinator:
         except WorkflowError as error:
             # A user's executor made a change that its entry does not allow.
             self._leave(run, step)
-            self._end(run, StateDelta(), _agent_error(str(error)), step)
+            self._end(run, StateDelta(), agent_error(str(error)), step)
         return step
 
     def _take(self, run: ActiveRun, envelope: Envelope, step: Step) -> None:
@@ -190,9 +194,7 @@ class Coordinator:
         if mode == "park_now":
             self._park(run, StateDelta(), step)
         else:
-            reason = Reason(kind="user", message="cancelled by its user")
-            self._end(run, StateDelta(), RunEnd(status="cancelled", reason=reason), step)
-        return step
+            return step
 
     def is_current(self, envelope: Envelope) -> bool:
         """Whether the step of an envelope is the one that its run is at.
@@ -309,7 +311,7 @@ class Coordinator:
             delta = StateDelta(events=(lost,))
             alone = slot.index == QUARANTINE or bool(slot.code)
             if run.losses >= LOSSES_BEFORE_FAILURE and alone:
-                self._end(run, delta, _executor_lost(slot, run.losses), step)
+                self._end(run, delta, executor_lost(slot, run.losses), step)
                 return
             self._retrace(run)
             self._changed(run, delta, step, moved=True)
@@ -385,15 +387,3 @@ def _select(values: Mapping[str, Any], names: tuple[str, ...] | None) -> dict[st
     if names is None:
         return dict(values)
     return {name: values[name] for name in names if name in values}
-
-
-def _agent_error(message: str) -> RunEnd:
-    return RunEnd(status="failed", reason=Reason(kind="agent_error", message=message))
-
-
-def _executor_lost(slot: Slot, losses: int) -> RunEnd:
-    message = (
-        f"the process of {slot} died {losses} times while a tool of this run was running; "
-        "the tool probably crashes its process or needs more memory than there is"
-    )
-    return RunEnd(status="failed", reason=Reason(kind="executor_lost", message=message))

@@ -20,7 +20,7 @@ from httpx2 import HTTPError, Limits, Response, Timeout
 from harness_actors.errors import ModelBusyError, ModelError
 from harness_actors.models.failures import AttemptFailedError, Endpoint, status_failure
 
-CONNECT_TIMEOUT_S = 5.0
+CONNECT_TIMEOUT_S = 10.0
 KEEPALIVE_S = 30.0
 PATH = "/chat/completions"
 

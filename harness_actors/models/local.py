@@ -14,6 +14,8 @@ from harness_actors.models.prices import FREE
 from harness_actors.models.wire import RequestEncoder
 from harness_actors.ports import ModelRequest, ModelResponse
 
+QUEUE_TIMEOUT_S = 3600.0
+
 MAX_RESPONSE_FORMATS = 64
 """Sets of tools whose schemas are kept; an agent has one."""
 
@@ -67,8 +69,11 @@ class LocalModel:
 
     def connect(self, base_url: str) -> None:
         """Ask a `LocalServer` of another process from now on."""
-        # A key in the environment is not for this server.
-        self._wire = OpenAIModel(self.name, base_url=base_url, api_key="local", price=FREE)
+        # A key in the environment is not for this server. Requests queue on it, so the
+        # time limit is that of a long queue.
+        self._wire = OpenAIModel(
+            self.name, base_url=base_url, api_key="local", price=FREE, timeout_s=QUEUE_TIMEOUT_S
+        )
 
     async def complete(self, request: ModelRequest) -> ModelResponse:
         """Answer one request.

@@ -44,6 +44,7 @@ class LocalServer:
         self._context_tokens = context_tokens
         self._parallel = parallel
         self._threads = threads or max(1, len(os.sched_getaffinity(0)) // 2)
+        self._port = port
         self._server: Any = None
         self._starting = Lock()
 
@@ -90,9 +91,16 @@ class LocalServer:
         params.ui = False
         params.endpoint_slots = False
         try:
-            return xllamacpp.Server(params)
+            server = xllamacpp.Server(params)
         except (RuntimeError, ValueError, OSError) as error:
-            raise ModelSetupError(MODEL_NAME, f"cannot load {weights.name}: {error}") from None
+            where = f" and listen on port {self._port}" if self._port else ""
+            raise ModelSetupError(
+                MODEL_NAME, f"cannot load {weights.name}{where}: {error}"
+            ) from None
+        # The constructor returns before the thread that answers has begun, and a server that
+        # is dropped before that waits for it for ever. One answer shows that it has.
+        server.handle_completions({"prompt": " ", "n_predict": 1})
+        return server
 
 
 def find_weights() -> Path:

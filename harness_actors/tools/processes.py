@@ -21,12 +21,14 @@ class Process:
     Attributes:
         pid: Its id.
         parent: Id of its parent now; not that of who started it, if that one is gone.
+        group: Id of its process group, which is within its session.
         session: Id of the process that began its session.
         started: Clock ticks after boot, which tells it from a later one with its pid.
     """
 
     pid: int
     parent: int
+    group: int
     session: int
     started: int
 
@@ -51,7 +53,13 @@ def read_process(pid: int) -> Process | None:
     facts = text[text.rindex(b")") + 2 :].split()
     if facts[0] in (b"Z", b"X"):
         return None
-    return Process(pid=pid, parent=int(facts[1]), session=int(facts[3]), started=int(facts[19]))
+    return Process(
+        pid=pid,
+        parent=int(facts[1]),
+        group=int(facts[2]),
+        session=int(facts[3]),
+        started=int(facts[19]),
+    )
 
 
 def carries(pid: int, variables: Mapping[str, str]) -> bool:
@@ -75,10 +83,11 @@ async def end_processes(variables: Mapping[str, str], *, root: Process | None = 
 
     Args:
         variables: What they carry; at least one.
-        root: A process that carries them, if it is known.
+        root: A process that carries them and leads a session, if it is known; the caller
+            has not waited for it, so that its id is still its own.
 
     Returns:
-        How many were killed.
+        How many were killed. After `END_WITHIN_S` it gives up on those that are left.
 
     Raises:
         ValueError: `variables` is empty, which every process would carry.
@@ -90,8 +99,9 @@ async def end_processes(variables: Mapping[str, str], *, root: Process | None = 
     known: dict[int, Process] = {} if root is None else {root.pid: root}
     killed: set[int] = set()
     if root is not None:
-        # At once, before anything is searched.
-        _kill(root)
+        # At once, before anything is searched: a group dies as one, while processes that
+        # fork faster than they are found could go on for ever.
+        _kill_group(root.pid)
     while True:
         alive = await loop.run_in_executor(_sweeper(), _sweep, variables, known)
         killed.update(alive)
@@ -110,8 +120,10 @@ def _sweep(variables: Mapping[str, str], known: dict[int, Process]) -> list[int]
         and (_is_known(process, known, processes) or carries(process.pid, variables))
     ]
     found += _descendants(processes, [process.pid for process in found])
+    known.update((process.pid, process) for process in found)
+    for group in {process.group for process in found if _leads(known.get(process.session))}:
+        _kill_group(group)
     for process in found:
-        known[process.pid] = process
         _kill(process)
     return [process.pid for process in found]
 
@@ -122,11 +134,15 @@ def _is_known(
     if _same(process, known.get(process.pid)):
         return True
     leader = known.get(process.session)
-    if leader is None or leader.session != leader.pid:
+    if leader is None or not _leads(leader):
         return False
     # A session outlives its leader; another process by its pid leads another session.
     now = processes.get(leader.pid)
     return now is None or _same(now, leader)
+
+
+def _leads(process: Process | None) -> bool:
+    return process is not None and process.session == process.pid
 
 
 def _same(process: Process, other: Process | None) -> bool:
@@ -160,6 +176,11 @@ def _kill(process: Process) -> None:
                 signal.pidfd_send_signal(handle, signal.SIGKILL)
         finally:
             os.close(handle)
+
+
+def _kill_group(group: int) -> None:
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(group, signal.SIGKILL)
 
 
 @cache

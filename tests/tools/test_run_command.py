@@ -283,6 +283,16 @@ async def test_when_the_time_is_up_all_descendants_are_gone(
     assert alive(pids) == []
 
 
+async def test_a_process_that_flees_by_forking_is_caught(call: Call, workspace: Path) -> None:
+    # Each lives for a moment and begins the next; 2,000 at most, should it get away.
+    flee = 'f() { echo >> hops; sleep 0.005; [ "$1" -gt 0 ] && f $(($1 - 1)) & }; f 2000; sleep 300'
+    with pytest.raises(ToolError, match="was killed"):
+        await call(run_command, command=f"echo $$ >> pids; {flee}", timeout_s=1)
+    session = (await wait_for_lines(workspace / "pids", 1))[0]
+    assert [found for found in list_processes().values() if found.session == session] == []
+    assert len((workspace / "hops").read_text()) > 3
+
+
 async def test_when_the_call_is_cancelled_all_descendants_are_gone(
     call: Call, workspace: Path
 ) -> None:

@@ -1,0 +1,223 @@
+"""What a turn uses, what bounds it, and which faults of a model end it."""
+
+import asyncio
+
+import pytest
+
+from harness_actors.errors import (
+    ContextOverflowError,
+    ModelBusyError,
+    ModelError,
+    ModelRefusedError,
+    ModelSetupError,
+)
+from harness_actors.events import TurnCompleted
+from harness_actors.ports import ModelRequest, ModelResponse, ToolContext
+from harness_actors.results import Usage
+from harness_actors.signals import CompactionComplete, RunEnd, TurnComplete
+from harness_actors.state import REQUEST_TOKENS, USAGE
+from harness_actors.testing.scripted import Reply, Script
+from tests.executors.driver import (
+    Driver,
+    RecordingModel,
+    SimpleAgent,
+    SimpleTool,
+    a_tool,
+    calls,
+    finishes,
+)
+
+
+def a_driver(script: Script | list[Reply], *tools: SimpleTool, **settings: object) -> Driver:
+    return Driver(SimpleAgent(RecordingModel(script), tools), **settings)  # type: ignore[arg-type]
+
+
+async def one_turn(driver: Driver) -> TurnComplete:
+    outcome = await driver.serve("agent_turn", CompactionComplete())
+    assert isinstance(outcome, TurnComplete)
+    return outcome
+
+
+async def test_usage_is_summed_with_each_round() -> None:
+    model = RecordingModel(
+        [calls(("a", "write"), ("b", "write")), finishes()],
+        usage=Usage(model_calls=1, input_tokens=100, output_tokens=10, cost_usd=0.25),
+    )
+    driver = Driver(SimpleAgent(model, [a_tool()]))
+    await driver.run()
+    assert driver.value(USAGE) == Usage(
+        model_calls=2, tool_calls=3, input_tokens=200, output_tokens=20, cost_usd=0.5
+    )
+
+
+async def test_a_model_cannot_hide_its_calls() -> None:
+    model = RecordingModel([Reply.text("hm")] * 9, usage=Usage(model_calls=0))
+    driver = Driver(SimpleAgent(model), limits={"model_calls": 2})
+    end = await driver.run()
+    assert isinstance(end, RunEnd)
+    assert end.reason.kind == "model_calls"
+    assert driver.value(USAGE).model_calls == 2
+
+
+async def test_the_next_request_is_counted_from_what_the_provider_says() -> None:
+    model = RecordingModel(
+        [calls(("a", "write")), Reply.text("hm")],
+        usage=Usage(model_calls=1, input_tokens=1000, output_tokens=50),
+    )
+    driver = Driver(SimpleAgent(model, [a_tool(answer="one two three")]))
+    await one_turn(driver)
+    assert driver.value(REQUEST_TOKENS) == 1050
+
+
+async def test_without_the_providers_word_the_next_request_is_what_was_added_up() -> None:
+    driver = a_driver([calls(("a", "write")), Reply.text("hm"), finishes()], a_tool())
+    await driver.run()
+    request = driver.model.requests[-1]
+    overhead = request.messages[0].tokens + len(request.tools.encoded.decode().split())
+    assert driver.value(REQUEST_TOKENS) == overhead + driver.state.log.tokens
+    assert driver.happened(TurnCompleted)[-1].token_estimate == driver.value(REQUEST_TOKENS)
+
+
+async def test_work_is_timed_without_the_waits_on_rate_limits() -> None:
+    async def pass_time() -> None:
+        driver.clock.advance(30)
+
+    model = RecordingModel([Reply.text("hm")], before=pass_time, waited_s=20.0)
+    driver = Driver(SimpleAgent(model))
+    await one_turn(driver)
+    assert driver.value(USAGE).working_s == pytest.approx(10)
+
+
+@pytest.mark.parametrize(
+    ("limits", "kind", "rounds"),
+    [
+        ({"model_calls": 2}, "model_calls", 2),
+        ({"tokens": 150}, "tokens", 2),
+        ({"cost_usd": 0.5}, "cost", 1),
+        ({"time_s": 25}, "time", 3),
+        ({"working_s": 15}, "working_time", 2),
+    ],
+)
+async def test_no_model_call_begins_behind_a_bound(
+    limits: dict[str, float], kind: str, rounds: int
+) -> None:
+    async def pass_time() -> None:
+        driver.clock.advance(10)
+
+    model = RecordingModel(
+        [calls((f"c{i}", "write")) for i in range(9)],
+        before=pass_time,
+        usage=Usage(model_calls=1, input_tokens=90, output_tokens=10, cost_usd=0.5),
+    )
+    driver = Driver(SimpleAgent(model, [a_tool()]), limits=limits)
+    end = await driver.run()
+    assert isinstance(end, RunEnd)
+    assert (end.status, end.reason.kind) == ("limit", kind)
+    assert len(model.requests) == rounds
+    driver.check_log()
+
+
+async def test_calls_beyond_the_bound_are_not_made_and_end_the_run() -> None:
+    write = a_tool()
+    script = [calls(("a", "write", "1"), ("b", "write", "2"), ("c", "write", "3"))]
+    driver = a_driver(script, write, limits={"tool_calls": 2})
+    end = await driver.run()
+    assert isinstance(end, RunEnd)
+    assert (end.status, end.reason.kind) == ("limit", "tool_calls")
+    assert write.calls == ["1", "2"]
+    assert [result.is_error for result in driver.results()] == [False, False, True]
+    assert driver.value(USAGE).tool_calls == 2
+    driver.check_log()
+
+
+async def test_a_run_that_used_all_its_tool_calls_may_still_finish() -> None:
+    script = [calls(("a", "write")), Reply.text("hm"), finishes()]
+    driver = a_driver(script, a_tool(), limits={"tool_calls": 1})
+    end = await driver.run()
+    assert isinstance(end, RunEnd)
+    assert end.reason.kind == "completed"
+
+
+async def test_time_ends_a_model_call_in_its_middle() -> None:
+    async def hang() -> None:
+        await asyncio.Event().wait()
+
+    model = RecordingModel([finishes()], before=hang)
+    driver = Driver(SimpleAgent(model), limits={"time_s": 0.02})
+    outcome = await one_turn(driver)
+    assert (outcome.ending, outcome.limit) == ("limit", "time")
+    assert driver.value(USAGE).model_calls == 1
+
+
+@pytest.mark.parametrize(("name", "kind"), [("time_s", "time"), ("working_s", "working_time")])
+async def test_time_ends_a_tool_in_its_middle_and_every_call_gets_a_result(
+    name: str, kind: str
+) -> None:
+    async def hang(_arguments: str, _context: ToolContext) -> str:
+        driver.clock.advance(1)
+        await asyncio.Event().wait()
+        return "never"
+
+    script = [Reply.calls([("hang", "{}"), ("hang", "{}")], said="I will wait.")]
+    driver = a_driver(script, SimpleTool("hang", hang), limits={name: 0.02})
+
+    outcome = await one_turn(driver)
+
+    assert (outcome.ending, outcome.limit, outcome.text) == ("limit", kind, "I will wait.")
+    finished, began = driver.results()
+    assert finished.text == "The run's time was up before this call finished."
+    assert began.text == "The run's time was up before this call began."
+    assert driver.value(USAGE).tool_calls == 1
+    driver.check_log()
+
+
+async def test_a_conversation_larger_than_the_window_ends_by_the_bound_context() -> None:
+    driver = a_driver([Reply.error(ContextOverflowError("m", "too long", 400))])
+    end = await driver.run()
+    assert isinstance(end, RunEnd)
+    assert (end.status, end.reason.kind) == ("limit", "context")
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ModelSetupError("m", "wrong key", 401),
+        ModelRefusedError("m", "policy"),
+        ModelBusyError("m", "overloaded", 503),
+    ],
+)
+async def test_an_error_of_the_provider_fails_the_run(error: ModelError) -> None:
+    driver = a_driver([calls(("a", "write")), Reply.error(error)], a_tool())
+    end = await driver.run()
+    assert isinstance(end, RunEnd)
+    assert (end.status, end.reason.kind) == ("failed", "model_error")
+    assert type(error).__name__ in end.reason.message
+    driver.check_log()
+
+
+class Panic(BaseException):
+    """What a library in Rust raises: no `Exception`."""
+
+
+@pytest.mark.parametrize(
+    "error", [KeyError("x"), TimeoutError("mine"), asyncio.CancelledError(), Panic("!")]
+)
+async def test_a_fault_of_the_models_own_code_fails_the_run(error: BaseException) -> None:
+    def script(messages: object) -> Reply:
+        raise error
+
+    end = await a_driver(script).run()
+    assert isinstance(end, RunEnd)
+    assert (end.status, end.reason.kind) == ("failed", "agent_error")
+    assert type(error).__name__ in end.reason.message
+
+
+async def test_a_model_that_answers_with_something_else_fails_the_run() -> None:
+    class Odd(RecordingModel):
+        async def complete(self, request: ModelRequest) -> ModelResponse:
+            return {"text": "hello"}  # type: ignore[return-value]
+
+    end = await Driver(SimpleAgent(Odd([]))).run()
+    assert isinstance(end, RunEnd)
+    assert end.reason.kind == "agent_error"
+    assert "answered dict" in end.reason.message
