@@ -1,5 +1,5 @@
 # Everything from a bare machine with Python 3.11 and pip:
-#   make setup   make test   make lint   make demo [MODEL=gpt-4.1]   make bench
+#   make setup   make test   make lint   make demo [MODEL=gpt-4.1-mini]   make bench
 
 PYTHON ?= python3
 VENV := .venv
@@ -32,8 +32,9 @@ format: setup
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+# Stopped or killed, the same command goes on; FRESH=1 begins anew. ARGS='--limit 10' and so on.
 demo: setup
-	$(BIN)/python examples/repair/demo.py $(if $(MODEL),--model '$(MODEL)')
+	$(BIN)/python -m examples.repair.demo $(if $(MODEL),--model '$(MODEL)') $(if $(FRESH),--fresh) $(ARGS)
 
 bench: setup
 	$(BIN)/python benchmarks/bench_round_cost.py

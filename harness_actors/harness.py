@@ -1,31 +1,35 @@
 """`AgentHarness`: one agent, run by run, from Python."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from contextlib import aclosing, suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
-from uuid import uuid4
 
-from harness_actors.actors import Runtime, RuntimeKind, open_runtime
+from harness_actors.actors import Runtime, RuntimeKind, StopMode
+from harness_actors.actors.open_cells import close_cell, in_place, open_cell
 from harness_actors.agents import Program, new_run_id
 from harness_actors.config import HarnessConfig
 from harness_actors.coordination.graph import Workflow
 from harness_actors.errors import (
+    ActorLostError,
+    BadInputError,
+    CellError,
     ConfigError,
     ConversationBusyError,
+    HarnessError,
     RunNotFoundError,
     RunParkedError,
+    StoreError,
 )
 from harness_actors.events import RunEvent, RunParked
 from harness_actors.messages import Message
 from harness_actors.ports import Agent
 from harness_actors.records import WorkspaceSpec
 from harness_actors.results import HarnessResult
-
-_runtimes: dict[tuple[object, ...], Runtime] = {}
-"""The runtimes that this process has open: harnesses with one store share their cell."""
 
 
 class AgentHarness:
@@ -39,7 +43,8 @@ class AgentHarness:
             override it.
         runtime: ``"ray"``, or ``"local"`` to run in this process without Ray.
         address: Which Ray: None or ``"auto"`` joins one that is up and else starts one,
-            ``"local"`` starts one, ``"HOST:PORT"`` joins that one.
+            ``"local"`` starts one, ``"HOST:PORT"`` joins that one. A process that is
+            connected to a Ray stays with that.
         store: The journal's file; by default one in ``$HARNESS_HOME``.
         workspace: The folder that the agent's tools work in, made if there is none.
         hooks: Not built yet.
@@ -65,19 +70,29 @@ class AgentHarness:
             raise ConfigError("hooks", "this part of the harness is not built yet; leave it out")
         if runtime not in ("ray", "local"):
             raise ConfigError("runtime", f"must be 'ray' or 'local', not {runtime!r}")
+        if not isinstance(agent, Workflow) and not hasattr(agent, "model"):
+            raise ConfigError("agent", f"must be a ChatAgent or a workflow, not {agent!r}")
         self.config = _settings(config, config_fields)
         self._program = Program.of(agent)
         _ = self._program.blob  # an agent that cannot travel is told now, not at the first run
         self._kind = runtime
         self._address = address
-        self._store = None if store is None else Path(store)
+        self._store = None if store is None else Path(store).resolve()
         self._workspace = None if workspace is None else Path(workspace).resolve()
         self._conversation_id: str | None = None
-        self._command = uuid4().hex
         self._active: str | None = None
+        self._serving: Runtime | None = None
+        self._stop_mode: StopMode | None = None
+
+    @property
+    def is_running(self) -> bool:
+        """A run is in progress, so another one would be refused."""
+        return self._active is not None
 
     async def run(self, message: str | Sequence[Message]) -> HarnessResult:
         """Do one run to its end.
+
+        A caller that is cancelled parks the run: nobody waits for it any more.
 
         Args:
             message: The task: the text of a user message, or messages.
@@ -86,6 +101,7 @@ class AgentHarness:
             How it ended, whatever the model and the tools did.
 
         Raises:
+            BadInputError: The message is empty, or no message.
             ConversationBusyError: A run of this harness is not over.
             RunParkedError: `park` was called before it ended.
             CellError: The actors did not come up.
@@ -95,13 +111,17 @@ class AgentHarness:
 
     async def run_stream(
         self, message: str | Sequence[Message]
-    ) -> AsyncIterator[RunEvent | HarnessResult]:
-        """The same, event by event; the result comes last."""
+    ) -> AsyncGenerator[RunEvent | HarnessResult]:
+        """The same, event by event; the result comes last.
+
+        A reader that leaves early parks the run, once the stream is closed: by
+        `contextlib.aclosing`, or else at some later time by Python itself.
+        """
+        _check_message(message)
         run_id = new_run_id()
         self._begin(run_id)
         try:
             runtime = await self._runtime()
-            cursor = await runtime.position()
             self._conversation_id = self._conversation_id or run_id
             spec = self._program.spec(
                 message,
@@ -111,11 +131,12 @@ class AgentHarness:
                 workspace=self._workspace_spec(),
             )
             code = {self._program.code: self._program.blob}
-            await runtime.submit([spec], code=code, secrets=self._program.secrets)
-            async for item in self._follow(runtime, run_id, cursor):
-                yield item
+            begin = partial(runtime.submit, [spec], code=code, secrets=self._program.secrets)
+            async with aclosing(self._follow(runtime, run_id, begin)) as stream:
+                async for item in stream:
+                    yield item
         finally:
-            self._active = None
+            self._end()
 
     async def resume(self, run_id: str) -> HarnessResult:
         """Take up a run that was interrupted, with the agent and settings it has.
@@ -125,13 +146,15 @@ class AgentHarness:
 
         Raises:
             RunNotFoundError: The store does not know the run.
+            StoreInUseError: Another process works on the store.
         """
         self._begin(run_id)
         try:
             if self._store is None:
-                from harness_actors.stores.home import journal_of
+                from harness_actors.stores.home import home, journal_of
 
-                self._store = await asyncio.to_thread(journal_of, run_id)
+                found = await asyncio.to_thread(in_place, home(), partial(journal_of, run_id))
+                self._store = found.resolve()
             runtime = await self._runtime()
             heading = next((h for h in await runtime.headings() if h.run_id == run_id), None)
             if heading is None:
@@ -139,11 +162,10 @@ class AgentHarness:
             self._conversation_id = heading.conversation_id
             if heading.end is not None:
                 return heading.end.with_transcript(await runtime.events(run_id))
-            cursor = await runtime.position()
-            await runtime.resume([run_id], secrets=self._program.secrets)
-            return await _last(self._follow(runtime, run_id, cursor))
+            begin = partial(runtime.resume, [run_id], secrets=self._program.secrets)
+            return await _last(self._follow(runtime, run_id, begin))
         finally:
-            self._active = None
+            self._end()
 
     async def park(self, *, now: bool = False) -> None:
         """Ask the run in progress to stop, so that `resume` can take it up.
@@ -151,15 +173,17 @@ class AgentHarness:
         Args:
             now: Cut the round in progress; else it is finished first.
         """
-        if self._active is not None:
-            runtime = await self._runtime()
-            await runtime.stop([self._active], "park_now" if now else "park")
+        if self._active is None:
+            return
+        # A run that is only on its way to the runtime is stopped when it is there.
+        self._stop_mode = "park_now" if now else "park"
+        if self._serving is not None:
+            await self._serving.stop([self._active], self._stop_mode)
 
     async def close(self) -> None:
         """Stop the cell that this harness used; harnesses with the same store lose it too."""
-        runtime = _runtimes.pop(self._key(), None)
-        if runtime is not None:
-            await runtime.close()
+        if self._store is not None:
+            await close_cell(self._store, self._kind)
 
     async def __aenter__(self) -> Self:
         return self
@@ -177,10 +201,18 @@ class AgentHarness:
             raise ConversationBusyError(self._conversation_id or self._active)
         self._active = run_id
 
+    def _end(self) -> None:
+        self._active = self._serving = self._stop_mode = None
+
     async def _follow(
-        self, runtime: Runtime, run_id: str, cursor: int
-    ) -> AsyncIterator[RunEvent | HarnessResult]:
+        self, runtime: Runtime, run_id: str, begin: Callable[[], Awaitable[None]]
+    ) -> AsyncGenerator[RunEvent | HarnessResult]:
         try:
+            cursor = await runtime.position()
+            await begin()
+            self._serving = runtime
+            if self._stop_mode is not None:
+                await runtime.stop([run_id], self._stop_mode)
             while True:
                 happened = await runtime.happened(cursor, messages=True)
                 cursor = happened.cursor
@@ -195,34 +227,29 @@ class AgentHarness:
                     return
         except (asyncio.CancelledError, GeneratorExit):
             # Nobody waits for the run any more, so it must not go on spending.
-            await asyncio.shield(runtime.stop([run_id], "park_now"))
+            with suppress(HarnessError):
+                await asyncio.shield(runtime.stop([run_id], "park_now"))
+            raise
+        except (ActorLostError, CellError, StoreError):
+            # This cell serves nobody any more; the next call gets another.
+            await self.close()
             raise
 
     async def _runtime(self) -> Runtime:
         if self._store is None:
-            from harness_actors.stores.home import free_journal
+            from harness_actors.stores.home import free_journal, home
 
-            self._store = await asyncio.to_thread(free_journal)
-        key = self._key()
-        if key not in _runtimes:
-            from harness_actors.stores.lock import hold
-
-            hold(self._store)
-            _runtimes[key] = await open_runtime(
-                self._kind, store=self._store, address=self._address, command=self._command
-            )
-        return _runtimes[key]
-
-    def _key(self) -> tuple[object, ...]:
-        # In one process the actors live in the event loop that they were made in.
-        loop = id(asyncio.get_running_loop()) if self._kind == "local" else None
-        return (self._kind, self._address, self._store, loop)
+            found = await asyncio.to_thread(in_place, home(), free_journal)
+            self._store = found.resolve()
+        return await open_cell(self._store, self._kind, self._address)
 
     def _workspace_spec(self) -> WorkspaceSpec | None:
         return None if self._workspace is None else WorkspaceSpec(path=str(self._workspace))
 
 
 def _settings(config: HarnessConfig | None, fields: Mapping[str, Any]) -> HarnessConfig:
+    if config is not None and not isinstance(config, HarnessConfig):
+        raise ConfigError("config", f"must be HarnessConfig(...), not {config!r}")
     if config is None:
         return HarnessConfig.from_mapping(fields)
     if not fields:
@@ -231,10 +258,27 @@ def _settings(config: HarnessConfig | None, fields: Mapping[str, Any]) -> Harnes
     return replace(config, **{name: getattr(given, name) for name in fields})
 
 
-async def _last(stream: AsyncIterator[RunEvent | HarnessResult]) -> HarnessResult:
+def _check_message(message: object) -> None:
+    if isinstance(message, str):
+        if message.strip():
+            return
+        problem = "the task is empty"
+    elif not isinstance(message, Sequence):
+        problem = f"must be a text or a list of `Message`s, not {message!r}"
+    elif strange := [part for part in message if not isinstance(part, Message)]:
+        problem = f"must be a list of `Message`s, such as Message.user(...); not {strange[0]!r}"
+    elif not message:
+        problem = "the list of messages is empty"
+    else:
+        return
+    raise BadInputError("message", (problem,))
+
+
+async def _last(stream: AsyncGenerator[RunEvent | HarnessResult]) -> HarnessResult:
     result: HarnessResult | None = None
-    async for item in stream:
-        if isinstance(item, HarnessResult):
-            result = item
+    async with aclosing(stream):
+        async for item in stream:
+            if isinstance(item, HarnessResult):
+                result = item
     assert result is not None, "a stream of a run ends with its result"
     return result

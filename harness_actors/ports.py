@@ -257,9 +257,12 @@ class Executor(Protocol):
         reads_log: Whether it needs the conversation; it is then sent what is new in it.
     """
 
-    name: str
-    reads: tuple[StateKey[Any], ...]
-    reads_log: bool
+    @property
+    def name(self) -> str: ...
+    @property
+    def reads(self) -> Sequence[StateKey[Any]]: ...
+    @property
+    def reads_log(self) -> bool: ...
 
     async def handle(self, signal: Signal, context: RunContext) -> Outcome:
         """Serve one signal of one run.

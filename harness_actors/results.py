@@ -46,7 +46,7 @@ def check_reason(status: str, kind: str) -> None:
     Raises:
         ValueError: The status is unknown, or the kind is no reason for it.
     """
-    kinds = dict[str, tuple[str, ...]](REASONS).get(status)
+    kinds = next((kinds for name, kinds in REASONS.items() if name == status), None)
     if kinds is None:
         raise ValueError(f"{status!r} is no status; there are {', '.join(REASONS)}")
     if kind not in kinds:

@@ -19,7 +19,6 @@ import cloudpickle
 from harness_actors.coordination.graph import Workflow
 from harness_actors.errors import AgentCodeError
 
-
 _registering = threading.Lock()
 """The pickler's list of modules is one per process."""
 

@@ -273,7 +273,8 @@ class CoordinatorHost:
             if isinstance(parcel, Envelope):
                 try:
                     self._perform(self._coordinator.received(slot, parcel))
-                except Exception as error:  # noqa: BLE001 - a fault of ours: stop, do not hang
+                except Exception as error:
+                    # A fault of ours, or of a user's values: better stop than hang.
                     logger.exception("%r of %s was not taken", parcel, slot)
                     self._break(CellError("the coordinator", f"{type(error).__name__}: {error}"))
 
@@ -289,12 +290,11 @@ class CoordinatorHost:
             self._writer.write(step.entries, committed)
 
     def _send(self, post: Post) -> None:
+        if not self._coordinator.is_current(post.envelope):
+            return
         body = post.envelope.body
-        if isinstance(body, Deliver):
-            if not self._coordinator.is_current(post.envelope):
-                return
-            if body.spec is not None:
-                self._teach(post.slot, body.spec)
+        if isinstance(body, Deliver) and body.spec is not None:
+            self._teach(post.slot, body.spec)
         self._seats.post(post.slot, post.envelope)
 
     def _teach(self, slot: Slot, spec: RunSpec) -> None:

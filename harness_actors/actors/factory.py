@@ -16,7 +16,7 @@ from harness_actors.turn.services import AgentTurnServices
 TOOL_THREADS = 32
 """Blocking tools that one agent turn host runs at once; the others wait their turn."""
 
-_CLASSES: Mapping[str, type[Executor]] = {
+_CLASSES: Mapping[str, type[Repair | Compaction | AgentTurn | StopDecision]] = {
     REPAIR: Repair,
     COMPACTION: Compaction,
     AGENT_TURN: AgentTurn,

@@ -33,6 +33,11 @@ class LoadedAgent:
     config: HarnessConfig = field(default_factory=HarnessConfig)
     workspace: str | None = None
 
+    @property
+    def innermost(self) -> Agent:
+        """The agent itself, without the workflow around it."""
+        return self.agent.agent if isinstance(self.agent, Workflow) else self.agent
+
 
 @dataclass(frozen=True, kw_only=True)
 class AgentOverrides:

@@ -1,7 +1,7 @@
 """`run_batch`: many tasks, so many at once, each to an outcome that is on disk."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import ExitStack, aclosing
 from dataclasses import asdict
 from pathlib import Path

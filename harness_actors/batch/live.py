@@ -5,6 +5,7 @@ from typing import Any
 
 from rich.console import Console
 from rich.live import Live
+from rich.markup import escape
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 
@@ -44,7 +45,9 @@ class LiveDisplay:
             return
         table = Table(show_header=False, box=None)
         for name, value in final_rows(summary, results):
-            table.add_row(name, value, style=None if name != "ending" else _colour(summary))
+            table.add_row(
+                escape(name), escape(value), style=None if name != "ending" else _colour(summary)
+            )
         self._console.print(table)
 
     def _draw(self) -> None:

@@ -154,11 +154,13 @@ def write_atomically(path: Path, parts: Iterable[bytes]) -> None:
 
 
 def _append(path: Path, lines: bytes) -> None:
-    with path.open("ab") as file:
+    # Unbuffered: a buffer would try again, when it is closed, what a full disk refused.
+    with path.open("ab", buffering=0) as file:
         before = file.tell()
         try:
-            file.write(lines)
-            file.flush()
+            left = memoryview(lines)
+            while left:
+                left = left[file.write(left) :]
             os.fsync(file.fileno())
         except OSError:
             # A full disk takes a part of it: what follows must not join a torn line.

@@ -25,6 +25,7 @@ class TaskFile:
     Attributes:
         path: The file.
         count: How many tasks an iteration yields.
+        needs_agent: Some of its tasks name no agent of their own.
     """
 
     def __init__(
@@ -42,6 +43,7 @@ class TaskFile:
         """
         self.path = path
         self._limit = limit
+        self.needs_agent = False
         count = self._check(load_agent)
         self.count = count if limit is None else min(count, limit)
 
@@ -63,6 +65,7 @@ class TaskFile:
                 first = lines.setdefault(parsed.id, number)
                 if first != number:
                     faults.add(number, f"the id {parsed.id!r} is that of line {first}, too")
+            self.needs_agent |= parsed.agent is None
             if parsed.agent is not None and load_agent is not None:
                 if parsed.agent not in agents:
                     agents[parsed.agent] = _agent_fault(parsed.agent, load_agent)

@@ -1,7 +1,8 @@
 """From flags to an agent."""
 
+import os
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from harness_actors.batch.agent_file import AgentOverrides, LoadedAgent
     from harness_actors.batch.agents import Agents
     from harness_actors.batch.tasks import Task
+    from harness_actors.ports import Model
 
 GENERAL_INSTRUCTIONS = (
     "You do the task that the user gives you, step by step, until it is done. "
@@ -22,7 +24,11 @@ GENERAL_INSTRUCTIONS = (
 
 @dataclass(frozen=True, kw_only=True)
 class AgentFlags:
-    """What the flags say about the agent; None where a flag was not given."""
+    """What the flags say about the agent; None where a flag was not given.
+
+    Attributes:
+        address: Which Ray; actors of one that was there before may have keys of their own.
+    """
 
     agent: Path | None = None
     model: str | None = None
@@ -34,6 +40,8 @@ class AgentFlags:
     cost_limit: float | None = None
     time_limit: float | None = None
     working_limit: float | None = None
+    budget: float | None = None
+    address: str | None = None
 
     def load(self, *, with_tools: bool) -> "LoadedAgent":
         """The agent of ``--agent``, or a general one on ``--model``.
@@ -45,30 +53,43 @@ class AgentFlags:
             BadInputError: The file or a flag is at fault, or no model is named.
             ConfigError: A setting is out of range or of a part that is not built.
         """
+        if self.agent is not None:
+            return self.load_file(self.agent)
+        loaded = self._general(with_tools)
+        self._check(loaded.innermost.model)
+        return loaded
+
+    def load_file(self, path: Path) -> "LoadedAgent":
+        """The agent of a file, under these flags.
+
+        Raises:
+            HarnessError: As `load`.
+        """
         from harness_actors.batch.agent_file import load_agent_file
 
-        if self.agent is not None:
-            return load_agent_file(self.agent, self.overrides)
-        return self._general(with_tools)
+        loaded = load_agent_file(path, self.overrides)
+        self._check(loaded.innermost.model)
+        return loaded
 
-    def agents(self) -> "Agents":
+    def agents(self, *, needed: bool) -> "Agents":
         """The agents of a batch: files that tasks name are read under the same flags.
+
+        Args:
+            needed: Some tasks name no agent of their own.
 
         Raises:
             HarnessError: As `load`, and where an agent cannot be sent to another process.
         """
-        from harness_actors.batch.agent_file import load_agent_file
         from harness_actors.batch.agents import Agents
 
-        loaded = {False: self.load(with_tools=False), True: self.load(with_tools=True)}
+        kinds = (False, True) if needed else ()
+        loaded = {with_tools: self.load(with_tools=with_tools) for with_tools in kinds}
         workspace = self.workspace_folder()
 
         def choose(task: "Task") -> "LoadedAgent":
             return loaded[workspace is not None or task.workspace is not None]
 
-        agents = Agents(
-            choose, load=partial(load_agent_file, overrides=self.overrides), workspace=workspace
-        )
+        agents = Agents(choose, load=self.load_file, workspace=workspace)
         agents.pack(*loaded.values())
         return agents
 
@@ -109,6 +130,23 @@ class AgentFlags:
             harness=harness,
         )
 
+    def _check(self, model: "Model") -> None:
+        """Refuse what would fail each run, or bound none, before anything is run."""
+        secrets = getattr(model, "secrets", {})
+        for name in getattr(model, "key_names", ()):
+            if not (os.environ.get(name) or secrets.get(name) or self._joins_a_ray()):
+                fault = f"no key for {model.name!r}: set {name} in the environment"
+                raise BadInputError("--model", (f"{fault}, or take --model local",))
+        bounded = self.budget is not None or self.cost_limit is not None
+        if bounded and not _has_price(model):
+            flag = "--cost-limit" if self.budget is None else "--budget"
+            fault = f"no price is known for {model.name!r}, so this would bound nothing"
+            raise BadInputError(flag, (f"{fault}; use --token-limit",))
+
+    def _joins_a_ray(self) -> bool:
+        named = self.address not in (None, "auto", "local")
+        return named or bool(os.environ.get("RAY_ADDRESS"))
+
     def _general(self, with_tools: bool) -> "LoadedAgent":
         from harness_actors.agents import ChatAgent
         from harness_actors.batch.agent_file import LoadedAgent, make_model, merged_config
@@ -123,6 +161,13 @@ class AgentFlags:
             tools=coding_tools() if with_tools else (),
         )
         return LoadedAgent(agent=agent, config=merged_config(self.overrides.harness))
+
+
+def _has_price(model: "Model") -> bool:
+    from harness_actors.models.prices import FREE, price_of
+
+    # The embedded one is free, and no bound on its cost is ever reached.
+    return hasattr(model, "needs_local_host") or price_of(model.name) != FREE
 
 
 def _setting(text: str) -> tuple[str, Any]:

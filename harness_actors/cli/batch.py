@@ -12,9 +12,10 @@ from harness_actors.cli import batch_options as many
 from harness_actors.cli import options
 from harness_actors.cli.agents import AgentFlags
 from harness_actors.cli.failures import ALL_DONE, INTERRUPTED, NOT_ALL_DONE, failures_told
-from harness_actors.cli.interrupts import on_interrupt
+from harness_actors.cli.interrupts import Interrupts
 
 if TYPE_CHECKING:
+    from harness_actors.actors import Runtime
     from harness_actors.batch.batch import Batch
     from harness_actors.batch.progress import Display
     from harness_actors.batch.settings import BatchSettings
@@ -65,6 +66,8 @@ def batch(
         cost_limit=cost_limit,
         time_limit=time_limit,
         working_limit=working_limit,
+        budget=budget,
+        address=address,
     )
     with failures_told(as_json=as_json):
         from harness_actors.batch.settings import BatchSettings
@@ -101,6 +104,7 @@ class _Command:
         self._address = address
         self._as_json = as_json
         self._display: Display | None = None
+        self._interrupts: Interrupts | None = None
 
     async def run(self, tasks: Path, run_dir: Path, limit: int | None) -> int:
         from harness_actors.batch.progress import make_display
@@ -109,7 +113,7 @@ class _Command:
         self._display = make_display(batch.tally, as_json=self._as_json)
         ticking = asyncio.create_task(self._tick())
         try:
-            with on_interrupt(self._parking(batch), self._parking_now(batch)):
+            with Interrupts(self._parking(batch), self._parking_now(batch)) as self._interrupts:
                 async with aclosing(batch.run()) as outcomes:
                     async for outcome in outcomes:
                         self._display.outcome(outcome)
@@ -124,22 +128,26 @@ class _Command:
 
     def _prepare(self, tasks: Path, run_dir: Path, limit: int | None) -> "Batch":
         """Check all input before anything runs."""
-        from functools import partial
-
-        from harness_actors.batch.agent_file import load_agent_file
-        from harness_actors.batch.batch import Batch, opener
+        from harness_actors.batch.batch import Batch
         from harness_actors.batch.run_directory import RunDirectory
         from harness_actors.batch.task_file import TaskFile
 
-        agents = self._flags.agents()
-        load = partial(load_agent_file, overrides=self._flags.overrides)
+        source = TaskFile(tasks, load_agent=self._flags.load_file, limit=limit)
         return Batch(
-            TaskFile(tasks, load_agent=load, limit=limit),
-            agents,
+            source,
+            self._flags.agents(needed=source.needs_agent),
             directory=RunDirectory(run_dir),
             settings=self._settings,
-            open_runtime=opener(self._runtime.value, self._address, self._note),
+            open_runtime=self._open,
         )
+
+    async def _open(self, store: Path) -> "Runtime":
+        from harness_actors.batch.batch import opener
+
+        runtime = await opener(self._runtime.value, self._address, self._note)(store)
+        if self._interrupts is not None:
+            self._interrupts.arm()
+        return runtime
 
     def _note(self, text: str) -> None:
         if self._display is not None:

@@ -41,6 +41,7 @@ def doctor(
 
 def _print_table(findings: "list[Finding]") -> None:
     from rich.console import Console
+    from rich.markup import escape
     from rich.table import Table
 
     colours = {"ok": "green", "missing": "red", "note": "yellow"}
@@ -49,5 +50,5 @@ def _print_table(findings: "list[Finding]") -> None:
         table.add_column(name, overflow="fold")
     for finding in findings:
         state = f"[{colours[finding.state]}]{finding.state}[/]"
-        table.add_row(finding.what, state, finding.found, finding.fix)
+        table.add_row(finding.what, state, escape(finding.found), escape(finding.fix))
     Console().print(table)

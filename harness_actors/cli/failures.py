@@ -36,12 +36,18 @@ _INPUT_ERRORS = (
 
 @contextmanager
 def failures_told(*, as_json: bool) -> Iterator[None]:
-    """Turn errors of the harness into a line on stderr and an exit status."""
+    """Turn errors of the harness and of the system into a line and an exit status."""
     try:
         yield
     except HarnessError as error:
         tell(error, as_json=as_json)
         raise typer.Exit(exit_status(error)) from None
+    except BrokenPipeError:
+        # Whoever read our output has gone, as `head -1` does: there is nobody to tell.
+        raise typer.Exit(NOT_ALL_DONE) from None
+    except OSError as error:
+        tell(error, as_json=as_json)
+        raise typer.Exit(NOT_ALL_DONE) from None
     except (KeyboardInterrupt, asyncio.CancelledError):
         raise typer.Exit(INTERRUPTED) from None
 
@@ -51,7 +57,7 @@ def exit_status(error: HarnessError) -> int:
     return BAD_INPUT if isinstance(error, _INPUT_ERRORS) else NOT_ALL_DONE
 
 
-def tell(error: HarnessError, *, as_json: bool) -> None:
+def tell(error: HarnessError | OSError, *, as_json: bool) -> None:
     """Say on stderr what went wrong."""
     if as_json:
         print(json.dumps({"error": error_facts(error)}), file=sys.stderr, flush=True)

@@ -2,38 +2,51 @@
 
 import asyncio
 import signal
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from types import TracebackType
+from typing import Self
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
-@contextmanager
-def on_interrupt(*steps: Callable[[], None]) -> Iterator[None]:
-    """Do the first step when the user interrupts, the next at the next time.
+class Interrupts:
+    """Does the first step when the user interrupts, the next at the next time.
 
-    Behind the last one an interrupt does what it does in any program.
+    Behind the last one an interrupt does what it does in any program. Used as a context
+    manager in a running event loop.
 
     Args:
-        steps: What to do, called in the running event loop.
+        steps: What to do, called in the event loop.
     """
-    loop = asyncio.get_running_loop()
-    left = list(steps)
 
-    def interrupted() -> None:
-        step = left.pop(0)
-        if not left:
-            _let_go(loop)
+    def __init__(self, *steps: Callable[[], None]) -> None:
+        self._steps = list(steps)
+
+    def __enter__(self) -> Self:
+        self._loop = asyncio.get_running_loop()
+        self.arm()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._disarm()
+
+    def arm(self) -> None:
+        """Take the signals; again when a library may have taken them, as Ray does SIGTERM."""
+        if self._steps:
+            for number in SIGNALS:
+                self._loop.add_signal_handler(number, self._interrupted)
+
+    def _interrupted(self) -> None:
+        step = self._steps.pop(0)
+        if not self._steps:
+            self._disarm()
         step()
 
-    for number in SIGNALS:
-        loop.add_signal_handler(number, interrupted)
-    try:
-        yield
-    finally:
-        _let_go(loop)
-
-
-def _let_go(loop: asyncio.AbstractEventLoop) -> None:
-    for number in SIGNALS:
-        loop.remove_signal_handler(number)
+    def _disarm(self) -> None:
+        for number in SIGNALS:
+            self._loop.remove_signal_handler(number)

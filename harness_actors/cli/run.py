@@ -14,7 +14,7 @@ from harness_actors.cli import options
 from harness_actors.cli.agents import AgentFlags
 from harness_actors.cli.event_lines import EventLines
 from harness_actors.cli.failures import ALL_DONE, INTERRUPTED, NOT_ALL_DONE, failures_told
-from harness_actors.cli.interrupts import on_interrupt
+from harness_actors.cli.interrupts import Interrupts
 
 if TYPE_CHECKING:
     from harness_actors.batch.agent_file import LoadedAgent
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def run(
-    task: Annotated[str, typer.Argument(help="What is to be done.")],
+    task: Annotated[str, typer.Argument(metavar="TASK", help="What is to be done.")],
     agent: options.AgentOption = None,
     model: options.ModelOption = None,
     model_base_url: options.BaseUrlOption = None,
@@ -59,6 +59,7 @@ def run(
         cost_limit=cost_limit,
         time_limit=time_limit,
         working_limit=working_limit,
+        address=address,
     )
     with failures_told(as_json=as_json):
         status = asyncio.run(_run(task, flags, runtime, address, as_json))
@@ -88,11 +89,13 @@ async def _run(
     result: HarnessResult | None = None
     async with harness:
         try:
-            with on_interrupt(_parking(harness, lines), _cancelling()):
+            with Interrupts(_parking(harness, lines), _cancelling()) as interrupts:
                 async for item in harness.run_stream(task):
                     if isinstance(item, HarnessResult):
                         result = item
                     else:
+                        if not lines.seen:
+                            interrupts.arm()
                         lines.show(item)
         except RunParkedError as parked:
             lines.note(f"interrupted; run {parked.run_id} is kept and can be resumed")
@@ -133,10 +136,7 @@ def _cancelling() -> Callable[[], None]:
 
 def _fresh_workspace(loaded: "LoadedAgent", lines: EventLines) -> str | None:
     """A folder for an agent with tools that was given none: a copy of its own, or empty."""
-    from harness_actors.coordination.graph import Workflow
-
-    agent = loaded.agent.agent if isinstance(loaded.agent, Workflow) else loaded.agent
-    if loaded.workspace is None and not agent.tools:
+    if loaded.workspace is None and not loaded.innermost.tools:
         return None
     folder = mkdtemp(prefix="harness-run-")
     if loaded.workspace is not None:

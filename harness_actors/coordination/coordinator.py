@@ -17,6 +17,7 @@ from harness_actors.coordination.active import (
     Step,
     closed_elsewhere,
 )
+from harness_actors.coordination.endings import CANCELLED, agent_error, executor_lost
 from harness_actors.coordination.graph import ENTRY, successor
 from harness_actors.coordination.protocol import (
     QUARANTINE,
@@ -39,7 +40,7 @@ from harness_actors.events import ExecutorLost, RunCompleted, RunParked
 from harness_actors.messages import Message
 from harness_actors.ports import Clock
 from harness_actors.records import Hop, RunAdded, RunChanged, RunSpec, SnapshotTaken, StoredRun
-from harness_actors.results import HarnessResult, Reason, Usage
+from harness_actors.results import HarnessResult, Usage
 from harness_actors.signals import Outcome, Parked, RepairTrigger, RunEnd
 from harness_actors.state import (
     AGENT_TURN,
@@ -194,13 +195,16 @@ class Coordinator:
         if mode == "park_now":
             self._park(run, StateDelta(), step)
         else:
-            return step
+            self._end(run, StateDelta(), CANCELLED, step)
+        return step
 
     def is_current(self, envelope: Envelope) -> bool:
-        """Whether the step of an envelope is the one that its run is at.
+        """Whether an envelope is to be posted still.
 
-        Between a step's commit and its posts, the host may have died and the run gone on.
+        While its step was being committed, the host may have died and the run gone on.
         """
+        if isinstance(envelope.body, Cut | Forget):
+            return True
         run = self.runs.get(envelope.run_id)
         return run is not None and run.step == envelope.step
 

@@ -4,6 +4,8 @@ from harness_actors.coordination.protocol import Slot
 from harness_actors.results import Reason
 from harness_actors.signals import RunEnd
 
+CANCELLED = RunEnd(status="cancelled", reason=Reason(kind="user", message="cancelled by its user"))
+
 
 def agent_error(message: str) -> RunEnd:
     """A user's executor did what its workflow does not allow."""

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from harness_actors.actors.runtime import Happened, Runtime, StopMode
-from harness_actors.batch.batch import Batch
 from harness_actors.batch.agents import Agents
+from harness_actors.batch.batch import Batch
 from harness_actors.batch.feed import TaskSource
 from harness_actors.batch.outcomes import TaskOutcome
 from harness_actors.batch.run_directory import RunDirectory
@@ -74,6 +74,7 @@ class FakeRuntime:
         self.closed = False
         self.failure: StoreError | None = None
         self._news = asyncio.Event()
+        self._started = asyncio.Event()
 
     async def submit(
         self, specs: Sequence[RunSpec], *, code: Mapping[str, bytes], secrets: Mapping[str, str]
@@ -117,7 +118,8 @@ class FakeRuntime:
 
     async def until_in_flight(self, runs: int) -> None:
         while len(self.in_flight) < runs:
-            await asyncio.sleep(0)
+            self._started.clear()
+            await self._started.wait()
 
     async def happened(self, cursor: int, *, messages: bool = False) -> Happened:
         while len(self.journal.log) <= cursor and self.failure is None:
@@ -166,14 +168,13 @@ class FakeRuntime:
     def _start(self, spec: RunSpec) -> None:
         self.in_flight.add(spec.run_id)
         self.peak = max(self.peak, len(self.in_flight))
+        self._started.set()
         result = self.script(spec)
         if result is not None:
             self.end(spec.run_id, replace(result, run_id=spec.run_id))
 
 
-def a_batch(
-    tasks: TaskSource, folder: Path, runtime: FakeRuntime, **settings: object
-) -> Batch:
+def a_batch(tasks: TaskSource, folder: Path, runtime: FakeRuntime, **settings: object) -> Batch:
     """A command on a run directory, served by a fake runtime."""
 
     async def open_it(_: Path) -> Runtime:

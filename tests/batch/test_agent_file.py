@@ -33,7 +33,9 @@ def load(
 @pytest.fixture
 def folder(tmp_path: Path) -> Iterator[Path]:
     (tmp_path / "template").mkdir()
-    (tmp_path / "billing_of_a_test.py").write_text('def refund(order: int) -> str:\n    "Refund."\n')
+    (tmp_path / "billing_of_a_test.py").write_text(
+        'def refund(order: int) -> str:\n    "Refund."\n'
+    )
     yield tmp_path
     sys.modules.pop("billing_of_a_test", None)
 
@@ -77,7 +79,11 @@ def test_the_embedded_model_has_a_name_of_its_own(folder: Path, name: str) -> No
 @pytest.mark.parametrize(
     ("text", "kind", "fault"),
     [
-        ("model: {id: m, temprature: 1}", BadInputError, "model.temprature: there is no such field"),
+        (
+            "model: {id: m, temprature: 1}",
+            BadInputError,
+            "model.temprature: there is no such field",
+        ),
         ("modle: {}", BadInputError, "modle: there is no such field"),
         ("- a list", BadInputError, "the document: "),
         ("model: {id: [", BadInputError, "fixer.yaml"),
@@ -89,7 +95,11 @@ def test_the_embedded_model_has_a_name_of_its_own(folder: Path, name: str) -> No
         ("model: {id: m}\npersona: {contract: {goal: x}}", ConfigError, "persona.contract: this"),
         ("model: {id: m}\npersona: {autonomy: high}", ConfigError, "persona.autonomy: this part"),
         ("model: {id: m}\nenvironment: {tools: [fly]}", BadInputError, "no tool 'fly'"),
-        ("model: {id: m}\nenvironment: {workspace: {from: no}}", BadInputError, "is no folder"),
+        (
+            "model: {id: m}\nenvironment: {workspace: {from: nowhere}}",
+            BadInputError,
+            "there is no folder",
+        ),
         ("model: {id: m, base_url: ftp://x}", ConfigError, "base_url"),
     ],
 )
@@ -98,7 +108,7 @@ def test_a_fault_names_the_file_or_the_setting(
 ) -> None:
     with pytest.raises(kind) as caught:
         load(folder, text)
-    assert fault.replace("is no folder", "there is no folder") in str(caught.value)
+    assert fault in str(caught.value)
 
 
 def test_a_file_that_is_not_there_is_bad_input(tmp_path: Path) -> None:

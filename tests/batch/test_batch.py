@@ -1,5 +1,6 @@
 import asyncio
 import json
+import os
 from collections.abc import Iterator
 from contextlib import aclosing
 from pathlib import Path
@@ -270,9 +271,7 @@ async def test_what_is_in_flight_when_the_budget_is_spent_is_brought_to_its_end(
 
 
 @pytest.mark.parametrize(("bound", "ends"), [(2, 2), (0.5, 5)])
-async def test_too_many_failures_start_nothing_new(
-    tmp_path: Path, bound: float, ends: int
-) -> None:
+async def test_too_many_failures_start_nothing_new(tmp_path: Path, bound: float, ends: int) -> None:
     everything = failing(*(f"t{number}" for number in range(1, 11)))
     batch = a_batch(
         tasks(10), tmp_path, FakeRuntime(Journal(), everything), concurrency=1, fail_on_error=bound
@@ -346,12 +345,13 @@ async def test_a_second_command_on_the_directory_is_refused(tmp_path: Path) -> N
 
 async def test_leaving_at_once_cuts_a_check_and_the_next_command_does_it(tmp_path: Path) -> None:
     journal = Journal()
-    command = f"touch {tmp_path}/begun; test -e {tmp_path}/quick || sleep 300"
+    begun = tmp_path / "begun"
+    os.mkfifo(begun)
+    command = f"test -e {tmp_path}/quick || {{ echo > {begun}; sleep 300; }}"
     task = {"id": "t1", "task": "x", "check": {"command": command, "timeout_s": 400}}
     batch = a_batch([task], tmp_path / "run", FakeRuntime(journal))
     work = asyncio.create_task(outcomes_of(batch))
-    while not (tmp_path / "begun").exists():
-        await asyncio.sleep(0.01)
+    await asyncio.to_thread(begun.read_text)
 
     batch.park()
     batch.park_now()

@@ -12,7 +12,7 @@ from harness_actors.batch.tasks import Check
 async def checked(
     folder: Path, command: str, *, files: Path | None = None, timeout_s: float = 30
 ) -> CheckResult:
-    check = Check(command=command, files=files and str(files), timeout_s=timeout_s)
+    check = Check(command=command, files=str(files) if files else None, timeout_s=timeout_s)
     return await Checks(folder / "copies").run(check, folder / "workspace")
 
 
@@ -55,9 +55,7 @@ async def test_hidden_files_lie_over_what_the_agent_left(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["file", "folder"])
-def test_a_link_of_the_agent_does_not_lead_hidden_files_elsewhere(
-    folder: Path, kind: str
-) -> None:
+def test_a_link_of_the_agent_does_not_lead_hidden_files_elsewhere(folder: Path, kind: str) -> None:
     precious = folder / "precious"
     precious.mkdir()
     (precious / "test.sh").write_text("mine")

@@ -21,9 +21,7 @@ FIELDS = (
 )
 
 
-def outcome(
-    name: str, *, text: str = "", status: Status = "done", attempt: int = 1
-) -> TaskOutcome:
+def outcome(name: str, *, text: str = "", status: Status = "done", attempt: int = 1) -> TaskOutcome:
     kind = {"done": "completed", "failed": "model_error"}[status]
     return TaskOutcome(
         id=name,
@@ -44,7 +42,7 @@ def test_a_line_has_the_fields_that_users_rely_on() -> None:
     line = json.loads(written(outcome("a")))
 
     assert list(line) == FIELDS.split()
-    assert list(line["usage"]) == "input_tokens output_tokens cached_tokens cost_usd".split()
+    assert list(line["usage"]) == ["input_tokens", "output_tokens", "cached_tokens", "cost_usd"]
     assert decode_outcome(line) == outcome("a")
 
 

@@ -36,9 +36,12 @@ def test_a_second_command_is_told_who_works_on_the_directory(tmp_path: Path) -> 
 
 
 def test_one_process_does_not_work_twice_on_one_directory(tmp_path: Path) -> None:
-    with RunDirectory(tmp_path):
-        with pytest.raises(StoreInUseError, match="this process works on it already"):
-            RunDirectory(tmp_path).__enter__()
+    with (
+        RunDirectory(tmp_path),
+        pytest.raises(StoreInUseError, match="this process works on it already"),
+    ):
+        RunDirectory(tmp_path).__enter__()
+
     with RunDirectory(tmp_path):
         pass
 

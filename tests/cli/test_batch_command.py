@@ -4,10 +4,14 @@ import signal
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from harness_actors.cli.app import app
 from harness_actors.testing import LoopbackServer
 from tests.cli.commands import Command, finished, started, works
 
+NOBODY = LoopbackServer(port=9)
+"""A server that is not there: nothing may be asked."""
 TASK = {"task": "write it", "check": {"command": "grep -q hello b.txt"}}
 
 
@@ -168,31 +172,31 @@ async def test_two_commands_do_not_work_on_one_directory(tmp_path: Path) -> None
         (['{"task": "x"}'], ["-M", "temperature"], "-M: must be KEY=VALUE"),
         (['{"task": "x"}'], ["--workspace", "no"], "--workspace: there is no folder 'no'"),
         (['{"task": "x"}'], ["--model", "local/other"], "no embedded model 'local/other'"),
+        (['{"task": "x"}'], ["--budget", "5"], "no price is known for 'scripted'"),
+        (['{"task": "x"}'], ["--cost-limit", "5"], "use --token-limit"),
     ],
 )
-async def test_bad_input_is_told_in_a_line_and_nothing_is_run(
+def test_bad_input_is_told_in_a_line_and_nothing_is_run(
     tmp_path: Path, lines: list[str], flags: list[str], fault: str
 ) -> None:
     tasks_file(tmp_path, *lines)
-    async with LoopbackServer(works) as server:
-        status, out, error = await finished(await started(command(tmp_path, server, *flags)))
 
-    assert status == 2
-    assert fault in error
-    assert "Traceback" not in error
-    assert out == ""
-    assert server.requests == 0
+    result = CliRunner().invoke(app, command(tmp_path, NOBODY, *flags))
+
+    assert result.exit_code == 2
+    assert fault in result.stderr
+    assert "Traceback" not in result.stderr
+    assert result.stdout == ""
     assert not (tmp_path / "run").exists()
 
 
-async def test_errors_are_json_for_scripts(tmp_path: Path) -> None:
+def test_errors_are_json_for_scripts(tmp_path: Path) -> None:
     tasks_file(tmp_path, "{")
-    async with LoopbackServer(works) as server:
-        running = await started(command(tmp_path, server, "--json"))
-        status, out, error = await finished(running)
 
-    assert (status, out) == (2, "")
-    assert json.loads(error)["error"]["type"] == "BadInputError"
+    result = CliRunner().invoke(app, command(tmp_path, NOBODY, "--json"))
+
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert json.loads(result.stderr)["error"]["type"] == "BadInputError"
 
 
 async def test_a_log_gets_plain_lines(tmp_path: Path) -> None:
@@ -202,3 +206,67 @@ async def test_a_log_gets_plain_lines(tmp_path: Path) -> None:
 
     assert "\x1b" not in out
     assert await asyncio.to_thread((tmp_path / "run" / "summary.json").exists)
+
+
+async def test_a_budget_stops_the_batch_and_a_larger_one_goes_on(tmp_path: Path) -> None:
+    tasks_file(tmp_path, *({"id": f"t{number}", **TASK} for number in range(6)))
+    priced = ("--model", "gpt-4.1", "-n", "1")
+    async with LoopbackServer(works) as server:
+        # Any run costs more than this, so each command has room for one.
+        poor = await started(command(tmp_path, server, *priced, "--budget", "0.000001"))
+        status, out, _ = await finished(poor)
+        done = len(lines_of(tmp_path))
+        rich = await started(command(tmp_path, server, *priced, "--budget", "100"))
+        status_rich, _, _ = await finished(rich)
+
+    assert (status, done) == (1, 1)
+    assert "the budget is spent" in out
+    assert (status_rich, len(lines_of(tmp_path))) == (0, 6)
+
+
+async def test_tasks_that_name_their_agents_need_none_of_the_command(tmp_path: Path) -> None:
+    async with LoopbackServer(works) as server:
+        (tmp_path / "own.yaml").write_text(
+            f"model: {{id: scripted, base_url: '{server.base_url}'}}\n"
+            "environment: {tools: [write_file]}\n"
+        )
+        path = tasks_file(tmp_path, {"id": "t1", **TASK, "agent": "own.yaml"})
+        run_dir = str(tmp_path / "run")
+        arguments = ["batch", str(path), "--run-dir", run_dir, "--runtime", "local"]
+        status, _, _ = await finished(await started(arguments))
+
+        path.write_text(json.dumps(TASK))
+        status_without, _, error = await finished(await started(arguments))
+
+    assert status == 0
+    assert status_without == 2
+    assert "no model is named" in error
+
+
+def test_a_missing_key_is_told_before_anything_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "RAY_ADDRESS"):
+        monkeypatch.delenv(name, raising=False)
+    path = tasks_file(tmp_path, TASK)
+    arguments = ["batch", str(path), "--run-dir", str(tmp_path / "run"), "--model", "gpt-4.1"]
+
+    result = CliRunner().invoke(app, arguments)
+
+    assert result.exit_code == 2
+    assert "set OPENAI_API_KEY in the environment" in result.stderr
+
+
+async def test_sigterm_parks_as_ctrl_c_does(tmp_path: Path) -> None:
+    tasks_file(tmp_path, {"id": "t1", **TASK})
+    async with LoopbackServer(works) as server:
+        server.hold()
+        running = await started(command(tmp_path, server))
+        await server.until_open(1)
+        running.process.send_signal(signal.SIGTERM)
+        await running.until_said("Ctrl-C again leaves at once")
+        server.release()
+        status, out, _ = await finished(running)
+
+    assert status == 130
+    assert "the same command goes on" in out

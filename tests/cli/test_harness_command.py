@@ -5,7 +5,8 @@ import pytest
 
 from tests.cli.commands import finished, started
 
-HEAVY = ("ray", "openai", "pydantic", "tiktoken", "aiohttp", "xllamacpp")
+# The library of the command line itself loads pydantic.
+HEAVY = ("ray", "openai", "tiktoken", "aiohttp", "xllamacpp")
 HELP_ONLY = f"""
 import sys
 from harness_actors.cli import main

@@ -26,7 +26,7 @@ class KillableBatch:
         tasks: How many.
         rounds: Notes that each run takes.
         seconds: How long each note takes.
-        options: More of the command's.
+        at_once: How many of them at once; all by default.
     """
 
     def __init__(
@@ -37,7 +37,7 @@ class KillableBatch:
         tasks: int,
         rounds: int,
         seconds: float,
-        options: tuple[str, ...] = (),
+        at_once: int | None = None,
     ) -> None:
         self.tasks, self.rounds = tasks, rounds
         self.run_dir = folder / "run"
@@ -48,7 +48,7 @@ class KillableBatch:
         lines = [json.dumps({"id": f"t{number}", "task": task}) for number in range(tasks)]
         self._file = folder / "tasks.jsonl"
         self._file.write_text("\n".join(lines) + "\n")
-        self._options = options
+        self._at_once = at_once or tasks
         self.process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
@@ -56,8 +56,7 @@ class KillableBatch:
         command = [
             *(sys.executable, "-m", "harness_actors", "batch", str(self._file)),
             *("--run-dir", str(self.run_dir), "--agent", str(HERE / "agent.yaml")),
-            *("--model-base-url", self._base_url, "--address", "local", "-n", str(self.tasks)),
-            *self._options,
+            *("--model-base-url", self._base_url, "--address", "local", "-n", str(self._at_once)),
         ]
         with self._said.open("ab") as said:
             self.process = subprocess.Popen(command, stdout=said, stderr=said)
@@ -80,6 +79,15 @@ class KillableBatch:
                 assert self.process.poll() is None, self._said.read_text()
                 await asyncio.sleep(0.02)
 
+    async def ended(self, count: int) -> None:
+        """Return when so many tasks have their line in the results."""
+        assert self.process is not None
+        path = self.run_dir / "results.jsonl"
+        async with asyncio.timeout(END_WITHIN_S):
+            while not path.exists() or path.read_bytes().count(b"\n") < count:
+                assert self.process.poll() is None, self._said.read_text()
+                await asyncio.sleep(0.02)
+
     def process_of(self, role: str) -> ProcessMark:
         """The living process of an actor, as the journal knows it."""
         journal = SqliteJournal(self.run_dir / "runs.db")
@@ -95,6 +103,11 @@ class KillableBatch:
         pid = self.process.pid if role == "driver" else self.process_of(role).pid
         os.kill(pid, signal.SIGKILL)
 
+    def interrupt(self) -> None:
+        """Press Ctrl-C once."""
+        assert self.process is not None
+        self.process.send_signal(signal.SIGINT)
+
     def results(self) -> list[dict[str, object]]:
         text = (self.run_dir / "results.jsonl").read_text()
         return [json.loads(line) for line in text.splitlines()]
@@ -109,7 +122,7 @@ class KillableBatch:
         assert {r["status"] for r in results} == {"done"}, said
         notes = self.notes()
         assert len(notes) == len(set(notes)), said
-        # A call whose start was announced may not have come to start before the kill.
+        # A call that was announced may not have come to start before the kill.
         assert self.tasks * (self.rounds - 1) <= len(notes) <= self.tasks * self.rounds, said
         self._check_every_call_answered_once()
 

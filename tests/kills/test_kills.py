@@ -33,6 +33,26 @@ async def test_a_batch_ends_complete_when_an_actor_is_killed(
     batch.check_nothing_lost_or_doubled()
 
 
+async def test_500_tasks_interrupted_twice_end_complete(
+    tmp_path: Path, server: LoopbackProcess
+) -> None:
+    batch = KillableBatch(tmp_path, server.base_url, tasks=500, rounds=3, seconds=0.05, at_once=50)
+
+    batch.start()
+    await batch.ended(100)
+    batch.interrupt()
+    assert await batch.finish() == 130
+    batch.start()
+    await batch.ended(250)
+    batch.kill("driver")
+    await batch.finish()
+    assert len(batch.results()) < 500
+    batch.start()
+
+    assert await batch.finish() == 0
+    batch.check_nothing_lost_or_doubled()
+
+
 async def test_the_same_command_ends_a_batch_whose_driver_was_killed(
     tmp_path: Path, server: LoopbackProcess
 ) -> None:

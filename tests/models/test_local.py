@@ -1,6 +1,7 @@
 """The embedded model itself: it is started once, in this process."""
 
 import asyncio
+import socket
 import sys
 from collections.abc import Iterator
 
@@ -9,8 +10,9 @@ import orjson
 import pytest
 
 from harness_actors.errors import ConfigError, ContextOverflowError, ModelSetupError
-from harness_actors.models import LocalModel, LocalServer, OpenAIModel, local_server
+from harness_actors.models import LocalModel, LocalServer, local_server
 from harness_actors.ports import ModelResponse
+from harness_actors.testing import LoopbackServer
 from tests.models.requests import a_request, a_tool
 
 TOOLS = [a_tool(), a_tool("work_complete", summary={"type": "string", "maxLength": 20})]
@@ -97,14 +99,33 @@ async def test_it_pickles_as_its_settings(model: LocalModel) -> None:
 
 
 async def test_the_key_of_another_provider_is_not_sent_to_it(
-    monkeypatch: pytest.MonkeyPatch, base_url: str
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-of-somebody-else")
     model = LocalModel()
-    model.connect(base_url)
+    async with LoopbackServer() as server:
+        model.connect(server.base_url)
+        await model.complete(a_request())
 
-    assert isinstance(model._wire, OpenAIModel)
-    assert model._wire._endpoint().key == "local"
+    assert "somebody" not in str(server.seen[0].headers)
+
+
+def test_a_server_that_is_closed_can_be_started_again_where_it_was() -> None:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    for _ in range(2):
+        server = LocalServer(context_tokens=512, port=port)
+        assert server.start() == f"http://127.0.0.1:{port}/v1"
+        assert server.start() == f"http://127.0.0.1:{port}/v1"
+        server.close()
+
+
+def test_a_port_that_is_taken_is_told(base_url: str) -> None:
+    port = int(base_url.removesuffix("/v1").rpartition(":")[2])
+
+    with pytest.raises(ModelSetupError, match=f"port {port}"):
+        LocalServer(context_tokens=512, port=port).start()
 
 
 async def test_missing_weights_are_told_with_how_to_get_them(

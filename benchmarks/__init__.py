@@ -1,0 +1,1 @@
+"""Benchmarks: one file per question, `bench_<question>.py`, each run as a command."""

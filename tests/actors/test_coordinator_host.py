@@ -1,0 +1,549 @@
+"""The coordinator with a real journal and real hosts in one process."""
+
+import asyncio
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness_actors.actors.coordinator_host import CoordinatorHost
+from harness_actors.actors.factory import executor_needs
+from harness_actors.actors.local import LocalHostStarter
+from harness_actors.actors.mailbox import Code
+from harness_actors.actors.processes import this_node
+from harness_actors.agents import Program
+from harness_actors.config import HarnessConfig
+from harness_actors.coordination.protocol import Answered, Envelope, Slot
+from harness_actors.errors import (
+    ActorLostError,
+    ConversationBusyError,
+    HarnessError,
+    RunNotFoundError,
+    StoreError,
+)
+from harness_actors.events import DERIVED_EVENTS, RunEvent
+from harness_actors.messages import Message
+from harness_actors.ports import Tool, ToolContext, ToolSpec
+from harness_actors.records import Entry, ProcessMark, RunSpec
+from harness_actors.results import HarnessResult
+from harness_actors.signals import RepairComplete
+from harness_actors.state import AGENT_TURN, REPAIR, StateDelta
+from harness_actors.stores import SqliteJournal
+from harness_actors.testing import ManualClock, Reply, ScriptedModel, an_agent
+from harness_actors.testing.agents import completes_at_once
+from tests.actors.test_processes import Child
+
+GATES: dict[str, asyncio.Event] = {}
+STARTED: dict[str, asyncio.Event] = {}
+
+
+class Waits:
+    """A tool that waits until the test lets it go on."""
+
+    spec = ToolSpec(name="wait", description="Waits.", parameters={"type": "object"})
+
+    def __init__(self, gate: str) -> None:
+        self._gate = gate
+
+    async def run(self, arguments: str, context: ToolContext) -> str:
+        STARTED[self._gate].set()
+        await GATES[self._gate].wait()
+        return "waited"
+
+
+def waits_once(messages: Sequence[Message]) -> Reply:
+    """A script that calls the tool once, and is done."""
+    if any(message.role == "tool" for message in messages):
+        return completes_at_once(messages)
+    return Reply.call("wait")
+
+
+class KeyedModel(ScriptedModel):
+    """A scripted model that asks for a key and says which one it has."""
+
+    key_names = ("TEST_KEY_OF_NOBODY",)
+
+    def __init__(self) -> None:
+        super().__init__(self._says)
+        self._key = "none"
+
+    def use_keys(self, keys: dict[str, str]) -> None:
+        self._key = keys["TEST_KEY_OF_NOBODY"]
+
+    def _says(self, messages: Sequence[Message]) -> Reply:
+        return Reply.call("work_complete", {"summary": f"with {self._key}"})
+
+
+class Journal(SqliteJournal):
+    """The shipped one; a commit or a read of events can be held up."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self.commits_may_go_on = threading.Event()
+        self.commits_may_go_on.set()
+        self.on_events: Callable[[], None] = lambda: None
+        self.fault: StoreError | None = None
+
+    def commit(self, term: int, entries: Sequence[Entry]) -> list[int]:
+        self.commits_may_go_on.wait()
+        if self.fault is not None:
+            raise self.fault
+        return super().commit(term, entries)
+
+    def load_events(
+        self, after: int, *, run_id: str | None = None, limit: int = 1000
+    ) -> list[RunEvent]:
+        found = super().load_events(after, run_id=run_id, limit=limit)
+        self.on_events()
+        return found
+
+
+class Cell:
+    """A coordinator, its journal, and what a driver does with them."""
+
+    def __init__(self, path: Path, command: str) -> None:
+        self.journal = Journal(path)
+        self.starter = LocalHostStarter(ManualClock(), copies=True)
+        self.host = CoordinatorHost(
+            journal=self.journal,
+            store=str(path),
+            command=command,
+            starter=self.starter,
+            needs=executor_needs(),
+            agent_turns=1,
+            clock=ManualClock(),
+        )
+        self.starter.coordinator = self.host
+
+    async def submit(self, program: Program, *specs: RunSpec, **secrets: str) -> None:
+        await self.host.submit(specs, {program.code: program.blob}, secrets)
+
+    async def until(self, *run_ids: str, parked: bool = False) -> dict[str, HarnessResult]:
+        """Wait until runs have ended, or were put aside."""
+        cursor, results, parks = 0, dict[str, HarnessResult](), set[str]()
+        async with asyncio.timeout(20):
+            while not set(run_ids) <= (parks if parked else results.keys()):
+                happened = await self.host.happened(cursor, True)
+                cursor = happened.cursor
+                results.update(happened.results)
+                parks |= {e.run_id for e in happened.events if e.event.type == "run_parked"}
+        return results
+
+
+Opens = Callable[..., Any]
+
+
+@pytest.fixture
+async def cell_at(tmp_path: Path) -> AsyncIterator[Opens]:
+    @asynccontextmanager
+    async def open_cell(command: str = "command") -> AsyncIterator[Cell]:
+        cell = Cell(tmp_path / "runs.db", command)
+        await cell.host.start()
+        try:
+            yield cell
+        finally:
+            cell.journal.commits_may_go_on.set()
+            await cell.host.close()
+
+    yield open_cell
+
+
+@pytest.fixture
+async def cell(cell_at: Opens) -> AsyncIterator[Cell]:
+    async with cell_at() as cell:
+        yield cell
+
+
+def a_program(*tools: Tool) -> Program:
+    return Program.of(an_agent(tools=tools))
+
+
+def a_waiting_program(gate: str) -> Program:
+    GATES[gate], STARTED[gate] = asyncio.Event(), asyncio.Event()
+    return Program.of(an_agent(ScriptedModel(waits_once), [Waits(gate)]))
+
+
+def a_spec(program: Program, run_id: str = "run", **facts: Any) -> RunSpec:
+    return program.spec("the task", HarnessConfig(), run_id=run_id, **facts)
+
+
+# ---- runs and their followers ----------------------------------------------------------------
+
+
+async def test_a_run_goes_to_its_end_and_is_forgotten(cell: Cell) -> None:
+    program = a_program()
+    runs = [a_spec(program, f"run{number}") for number in range(20)]
+    await cell.submit(program, *runs)
+    results = await cell.until(*(run.run_id for run in runs))
+    assert {result.status for result in results.values()} == {"done"}
+    async with asyncio.timeout(10):
+        while any(host.host._runs for host in cell.starter.hosts.values()):
+            await cell.host.happened(0, True)
+            await asyncio.sleep(0)
+    assert not cell.host._coordinator.runs
+    assert not cell.host._coordinator._conversations
+    for host in cell.starter.hosts.values():
+        assert len(host.host._seen) == 0
+        assert not host.host._tasks
+
+
+async def test_a_follower_that_comes_back_later_is_told_the_same(cell_at: Opens) -> None:
+    program = a_program()
+    told: dict[bool, list[RunEvent]] = {}
+    async with cell_at() as cell:
+        await cell.submit(program, a_spec(program))
+        await cell.until("run")
+        for messages in (False, True):
+            told[messages] = list((await cell.host.happened(0, messages)).events)
+    assert not any(isinstance(event.event, DERIVED_EVENTS) for event in told[False])
+    assert any(isinstance(event.event, DERIVED_EVENTS) for event in told[True])
+    async with cell_at("another") as cell:
+        for messages in (False, True):
+            happened = await cell.host.happened(0, messages)
+            assert list(happened.events) == told[messages], "now from the journal"
+            assert happened.results["run"].status == "done"
+
+
+async def test_what_is_committed_while_the_journal_is_read_is_told_next(cell_at: Opens) -> None:
+    program = a_waiting_program("read")
+    async with cell_at() as cell:
+        await cell.submit(program, a_spec(program))
+        await STARTED["read"].wait()
+        cursor = await cell.host.position()
+        await cell.host.stop(["run"], "park_now")
+    async with cell_at("another") as cell:
+        GATES["read"].set()
+        loop = asyncio.get_running_loop()
+        read, may_return = asyncio.Event(), threading.Event()
+        last = cell.journal.position()
+        # Behind everything that has events: only the mark of who took it up is left there.
+        cursor = last - 1
+
+        def hold() -> None:
+            loop.call_soon_threadsafe(read.set)
+            may_return.wait()
+
+        cell.journal.on_events = hold
+        following = asyncio.ensure_future(cell.host.happened(cursor, True))
+        await read.wait()
+        cell.journal.on_events = lambda: None
+        resuming = asyncio.ensure_future(cell.host.resume(["run"], {}))
+        bulletin = cell.host._bulletin
+        cell.host._bulletin.publish([], [])
+        may_return.set()
+        happened = await following
+        assert happened.cursor == last
+        await resuming
+        results: dict[str, HarnessResult] = {}
+        while "run" not in results:
+            happened = await cell.host.happened(happened.cursor, True)
+            results.update(happened.results)
+        assert bulletin.position > last
+
+
+async def test_all_events_of_a_run_are_read_from_the_journal(cell: Cell) -> None:
+    program = a_program()
+    await cell.submit(program, a_spec(program), a_spec(program, "other"))
+    await cell.until("run", "other")
+    events = await cell.host.events("run")
+    assert {event.run_id for event in events} == {"run"}
+    assert events[-1].event.type == "run_completed"
+    assert await cell.host.events("nobody") == ()
+
+
+# ---- what a caller may rely on -----------------------------------------------------------------
+
+
+async def test_a_submission_returns_when_it_is_on_disk(cell: Cell) -> None:
+    program = a_program()
+    cell.journal.commits_may_go_on.clear()
+    submitting = asyncio.ensure_future(cell.submit(program, a_spec(program)))
+    done, _ = await asyncio.wait([submitting], timeout=0.05)
+    assert not done
+    cell.journal.commits_may_go_on.set()
+    await submitting
+    assert cell.journal.load_run("run") is not None
+
+
+async def test_a_run_that_is_submitted_twice_runs_once(cell: Cell) -> None:
+    program = a_program()
+    await asyncio.gather(*(cell.submit(program, a_spec(program)) for _ in range(5)))
+    await cell.submit(program, a_spec(program))
+    await cell.until("run")
+    await cell.submit(program, a_spec(program))
+    ends = [e for e in await cell.host.events("run") if e.event.type == "run_completed"]
+    assert len(ends) == 1
+
+
+async def test_a_run_that_was_stopped_a_moment_ago_is_not_submitted_again(cell: Cell) -> None:
+    program = a_waiting_program("moment")
+    stopping = []
+    for _ in range(3):
+        stopping.append(asyncio.ensure_future(cell.submit(program, a_spec(program))))
+        await asyncio.sleep(0)
+        stopping.append(asyncio.ensure_future(cell.host.stop(["run"], "cancel")))
+    await asyncio.gather(*stopping)
+    await cell.host.stop(["run"], "cancel")
+    results = await cell.until("run")
+    assert results["run"].status == "cancelled"
+
+
+async def test_a_run_is_taken_up_from_where_it_was_put_aside_a_moment_ago(cell: Cell) -> None:
+    program = a_waiting_program("aside")
+    await cell.submit(program, a_spec(program))
+    await STARTED["aside"].wait()
+    # Nothing of the stop is on disk when the run is asked for again.
+    await asyncio.gather(cell.host.stop(["run"], "park_now"), cell.host.resume(["run"], {}))
+    GATES["aside"].set()
+    results = await cell.until("run")
+    assert results["run"].status == "done"
+    kinds = [event.event.type for event in await cell.host.events("run")]
+    assert kinds.count("run_parked") == 1
+    assert kinds.count("run_resumed") == 1
+    assert kinds.count("tool_called") == kinds.count("tool_returned")
+
+
+async def test_resuming_a_run_that_is_served_changes_nothing(cell: Cell) -> None:
+    program = a_waiting_program("served")
+    await cell.submit(program, a_spec(program))
+    await STARTED["served"].wait()
+    await cell.host.resume(["run"], {})
+    GATES["served"].set()
+    await cell.until("run")
+    assert "run_resumed" not in [e.event.type for e in await cell.host.events("run")]
+
+
+async def test_a_run_that_nobody_knows_cannot_be_resumed(cell: Cell) -> None:
+    with pytest.raises(RunNotFoundError, match="ghost"):
+        await cell.host.resume(["ghost"], {})
+
+
+async def test_a_busy_conversation_refuses_a_second_run_and_the_cell_goes_on(cell: Cell) -> None:
+    program = a_waiting_program("busy")
+    await cell.submit(program, a_spec(program, "first", conversation_id="talk"))
+    with pytest.raises(ConversationBusyError):
+        await cell.submit(program, a_spec(program, "second", conversation_id="talk"))
+    GATES["busy"].set()
+    await cell.until("first")
+    await cell.submit(program, a_spec(program, "second", conversation_id="talk"))
+    await cell.until("second")
+    texts = [message.text for message in await cell.host.conversation("talk")]
+    assert texts.count("the task") == 2
+
+
+# ---- who comes next -----------------------------------------------------------------------------
+
+
+async def test_unfinished_runs_go_on_in_the_next_incarnation_and_parked_ones_wait(
+    cell_at: Opens,
+) -> None:
+    program = a_waiting_program("next")
+    async with cell_at() as cell:
+        await cell.submit(program, a_spec(program, "goes"), a_spec(program, "parked"))
+        await STARTED["next"].wait()
+        await cell.host.stop(["parked"], "park_now")
+        await cell.until("parked", parked=True)
+    GATES["next"].set()
+    async with cell_at() as cell:
+        assert set(await cell.until("goes")) == {"goes"}
+        assert "parked" not in cell.host._coordinator.runs
+        await cell.host.resume(["parked"], {})
+        await cell.until("parked")
+
+
+async def test_runs_of_another_command_wait_to_be_taken_up(cell_at: Opens) -> None:
+    program = a_waiting_program("another")
+    async with cell_at("one") as cell:
+        await cell.submit(program, a_spec(program))
+        await STARTED["another"].wait()
+    GATES["another"].set()
+    async with cell_at("two") as cell:
+        assert not cell.host._coordinator.runs
+        await cell.host.resume(["run"], {})
+        await cell.until("run")
+
+
+async def test_runs_whose_keys_are_missing_wait_for_the_driver(cell_at: Opens) -> None:
+    program = Program.of(an_agent(KeyedModel()))
+    async with cell_at() as cell:
+        cell.journal.commits_may_go_on.clear()
+        submitting = asyncio.ensure_future(
+            cell.submit(program, a_spec(program), TEST_KEY_OF_NOBODY="first")
+        )
+        await asyncio.sleep(0.01)
+        cell.journal.commits_may_go_on.set()
+        await submitting
+        await cell.host.stop(["run"], "park_now")
+    async with cell_at("second") as cell:
+        await cell.host.resume(["run"], {"TEST_KEY_OF_NOBODY": "x"})
+        # The next incarnation of this command finds the run but not the key.
+        await cell.host.close()
+        stored = cell.journal
+    del stored
+    async with cell_at("second") as cell:
+        if "run" not in [h.run_id for h in await cell.host.headings() if h.end is None]:
+            return  # it was faster than the death of its cell
+        assert not cell.host._coordinator.runs
+        await cell.host.attach({"TEST_KEY_OF_NOBODY": "later"})
+        results = await cell.until("run")
+        assert results["run"].output_text == "with later"
+
+
+async def test_a_corrected_key_reaches_hosts_that_have_the_code_already(cell: Cell) -> None:
+    program = Program.of(an_agent(KeyedModel()))
+    for number, key in enumerate(("wrong", "right")):
+        run = a_spec(program, f"run{number}")
+        await cell.submit(program, run, TEST_KEY_OF_NOBODY=key)
+        results = await cell.until(run.run_id)
+        assert results[run.run_id].output_text == f"with {key}"
+
+
+async def test_a_run_whose_code_the_journal_does_not_have_fails_and_says_so(cell: Cell) -> None:
+    program = a_program()
+    await cell.host.submit([replace(a_spec(program), code="gone")], {}, {})
+    result = (await cell.until("run"))["run"]
+    assert (result.status, result.reason.kind) == ("failed", "agent_error")
+    assert "agent_turn" in result.reason.message
+
+
+async def test_processes_of_earlier_terms_are_ended_before_anything_goes_on(tmp_path: Path) -> None:
+    child = Child()
+    journal = SqliteJournal(tmp_path / "runs.db")
+    journal.commit(journal.begin_term(), [child.mark])
+    journal.close()
+    cell = Cell(tmp_path / "runs.db", "command")
+    assert child.collect() < 0
+    assert cell.journal.load_processes() == []
+    assert cell.host.term == 2
+    await cell.host.close()
+    child.close()
+
+
+async def test_an_earlier_term_can_add_nothing_while_its_processes_are_ended(
+    tmp_path: Path,
+) -> None:
+    journal = SqliteJournal(tmp_path / "runs.db")
+    term = journal.begin_term()
+
+    class Watched(Journal):
+        def load_processes(self) -> list[ProcessMark]:
+            mark = ProcessMark(role="late", node=this_node(), pid=1, started=-1)
+            with pytest.raises(StoreError):
+                journal.commit(term, [mark])
+            return super().load_processes()
+
+    watched = Watched(tmp_path / "runs.db")
+    host = CoordinatorHost(
+        journal=watched,
+        store="runs.db",
+        command="command",
+        starter=LocalHostStarter(ManualClock(), copies=True),
+        needs=executor_needs(),
+        agent_turns=1,
+        clock=ManualClock(),
+    )
+    await host.close()
+    journal.close()
+
+
+# ---- failures -------------------------------------------------------------------------------------
+
+
+async def test_a_commit_that_fails_stops_the_cell_and_is_told_to_everybody(cell: Cell) -> None:
+    program = a_waiting_program("fails")
+    await cell.submit(program, a_spec(program))
+    await STARTED["fails"].wait()
+    cursor = await cell.host.position()
+    followers = [asyncio.ensure_future(cell.host.happened(cursor + 9, m)) for m in (True, False)]
+    await asyncio.sleep(0)
+    cell.journal.fault = StoreError("runs.db", "no space is left on the disk")
+    GATES["fails"].set()
+    for follower in followers:
+        with pytest.raises(StoreError, match="no space"):
+            await follower
+    with pytest.raises(StoreError):
+        await cell.submit(program, a_spec(program, "late"))
+    with pytest.raises(StoreError):
+        await cell.host.stop(["run"], "park")
+    assert all(host._dead.is_set() for host in cell.starter.hosts.values())
+
+
+async def test_a_submission_that_cannot_be_committed_is_told(cell: Cell) -> None:
+    program = a_program()
+    cell.journal.fault = StoreError("runs.db", "no space is left on the disk")
+    with pytest.raises(StoreError, match="no space"):
+        await cell.submit(program, a_spec(program))
+
+
+async def test_what_an_earlier_host_of_a_slot_says_is_dropped(cell: Cell) -> None:
+    program = a_waiting_program("stale")
+    await cell.submit(program, a_spec(program))
+    await STARTED["stale"].wait()
+    run = cell.host._coordinator.runs["run"]
+    answer = Envelope("run", cell.host.term, run.step, 99, Answered(StateDelta(), RepairComplete()))
+    slot = Slot(AGENT_TURN)
+    await cell.host.receive(slot, 7, [answer])
+    await cell.host.receive(Slot("nobody"), 1, [answer])
+    assert run.slot == slot
+    GATES["stale"].set()
+    await cell.until("run")
+
+
+async def test_a_host_that_dies_is_replaced_and_its_runs_go_on(cell: Cell) -> None:
+    program = a_waiting_program("dies")
+    await cell.submit(program, a_spec(program))
+    await STARTED["dies"].wait()
+    GATES["dies"].set()
+    cell.starter.hosts[Slot(AGENT_TURN)].kill()
+    results = await cell.until("run")
+    assert results["run"].status == "done"
+    kinds = [event.event.type for event in await cell.host.events("run")]
+    assert kinds.count("executor_lost") == 1
+    assert kinds.count("repaired") == 1
+
+
+async def test_hosts_that_do_not_start_stop_the_cell_with_the_reason(tmp_path: Path) -> None:
+    class NoRoom(LocalHostStarter):
+        async def start(self, slot: Slot, incarnation: int) -> Any:
+            raise ActorLostError(str(slot), "there is no room for it")
+
+    cell = Cell(tmp_path / "runs.db", "command")
+    cell.host._seats._starter = NoRoom(ManualClock(), copies=True)
+    await cell.host.start()
+    with pytest.raises(HarnessError, match="no room"):
+        await cell.host.happened(10_000, True)
+    await cell.host.close()
+
+
+async def test_closing_twice_is_closing_once_and_later_calls_say_so(cell_at: Opens) -> None:
+    async with cell_at() as cell:
+        follower = asyncio.ensure_future(cell.host.happened(10_000, True))
+        await asyncio.sleep(0)
+        await cell.host.close()
+        await cell.host.close()
+        with pytest.raises(ActorLostError):
+            await follower
+        for call in (cell.host.headings(), cell.host.events("run"), cell.host.stop([], "park")):
+            with pytest.raises(ActorLostError):
+                await call
+
+
+async def test_a_fault_while_a_message_is_taken_stops_the_cell_and_does_not_hang(
+    cell: Cell,
+) -> None:
+    program = a_waiting_program("fault")
+    await cell.submit(program, a_spec(program))
+    await STARTED["fault"].wait()
+    run = cell.host._coordinator.runs["run"]
+    broken: Any = Answered(StateDelta(messages=(None,)), RepairComplete())  # type: ignore[arg-type]
+    envelope = Envelope("run", cell.host.term, run.step, 99, broken)
+    await cell.host.receive(Slot(AGENT_TURN), 1, [envelope])
+    with pytest.raises(HarnessError, match="AttributeError"):
+        await cell.host.happened(10_000, True)

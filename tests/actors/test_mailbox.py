@@ -1,0 +1,204 @@
+"""Outboxes: one call in flight, batches that grow, and what becomes of broken calls."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+import pytest
+
+from harness_actors.actors.mailbox import Code, Outbox, Parcel, SeenEnvelopes, UnreachableError
+from harness_actors.coordination.protocol import Committed, Envelope
+from harness_actors.errors import ActorLostError
+from harness_actors.records import ProcessMark
+
+
+def an_envelope(number: int, *, run_id: str = "run", step: int = 1, term: int = 1) -> Envelope:
+    return Envelope(run_id, term, step, number, Committed(number))
+
+
+class Receiver:
+    """The other end: takes batches when it is let, and fails when it is told to."""
+
+    def __init__(self) -> None:
+        self.batches: list[list[int]] = []
+        self.in_flight = 0
+        self.most_in_flight = 0
+        self.failures: list[Exception] = []
+        self.gate = asyncio.Event()
+        self.gate.set()
+        self._changed = asyncio.Condition()
+
+    async def receive(self, batch: Sequence[Parcel]) -> None:
+        self.in_flight += 1
+        self.most_in_flight = max(self.most_in_flight, self.in_flight)
+        self.batches.append([parcel.seq for parcel in batch if isinstance(parcel, Envelope)])
+        async with self._changed:
+            self._changed.notify_all()
+        try:
+            await self.gate.wait()
+            if self.failures:
+                raise self.failures.pop(0)
+        finally:
+            self.in_flight -= 1
+
+    async def until(self, met: Callable[[], bool]) -> None:
+        async with self._changed:
+            await self._changed.wait_for(met)
+
+    async def hello(self) -> ProcessMark:
+        raise NotImplementedError
+
+    async def watch(self) -> None:
+        raise NotImplementedError
+
+    def kill(self) -> None:
+        raise NotImplementedError
+
+
+def connected(receiver: Receiver) -> Outbox:
+    outbox = Outbox()
+    outbox.connect(receiver)
+    return outbox
+
+
+async def test_a_message_leaves_at_once() -> None:
+    receiver = Receiver()
+    connected(receiver).post(an_envelope(1))
+    await receiver.until(lambda: receiver.batches == [[1]])
+
+
+async def test_what_is_posted_while_a_call_is_in_flight_goes_with_the_next_one() -> None:
+    receiver = Receiver()
+    outbox = connected(receiver)
+    receiver.gate.clear()
+    outbox.post(an_envelope(1))
+    await receiver.until(lambda: receiver.in_flight == 1)
+    for number in range(2, 50):
+        outbox.post(an_envelope(number))
+    receiver.gate.set()
+    await receiver.until(lambda: len(receiver.batches) == 2)
+    assert receiver.batches == [[1], list(range(2, 50))]
+    assert receiver.most_in_flight == 1
+
+
+async def test_what_was_posted_before_the_peer_is_known_waits_for_it() -> None:
+    outbox, receiver = Outbox(), Receiver()
+    outbox.post(an_envelope(1))
+    outbox.post(an_envelope(2))
+    outbox.connect(receiver)
+    await receiver.until(lambda: receiver.batches == [[1, 2]])
+
+
+async def test_a_broken_call_is_made_again_with_the_same_batch() -> None:
+    receiver = Receiver()
+    receiver.failures = [UnreachableError("cut"), UnreachableError("cut again")]
+    outbox = connected(receiver)
+    receiver.gate.clear()
+    outbox.post(an_envelope(1))
+    await receiver.until(lambda: receiver.in_flight == 1)
+    outbox.post(an_envelope(2))
+    receiver.gate.set()
+    await receiver.until(lambda: len(receiver.batches) == 4)
+    assert receiver.batches == [[1], [1], [1], [2]], "what came later does not join the old batch"
+
+
+async def test_nothing_is_sent_to_a_dead_peer() -> None:
+    receiver = Receiver()
+    receiver.failures = [ActorLostError("host", "killed")]
+    outbox = connected(receiver)
+    outbox.post(an_envelope(1))
+    outbox.post(an_envelope(2))
+    await receiver.until(lambda: len(receiver.batches) == 1)
+    await until_idle()
+    outbox.post(an_envelope(3))
+    await until_idle()
+    assert receiver.batches == [[1, 2]]
+
+
+async def test_a_batch_that_the_receiver_refuses_does_not_hold_up_the_next_one(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    receiver = Receiver()
+    receiver.failures = [ValueError("a fault of the receiver's")]
+    outbox = connected(receiver)
+    receiver.gate.clear()
+    outbox.post(an_envelope(1))
+    await receiver.until(lambda: receiver.in_flight == 1)
+    outbox.post(an_envelope(2))
+    receiver.gate.set()
+    await receiver.until(lambda: receiver.batches == [[1], [2]])
+    assert "a batch of 1 was not taken" in caplog.text
+
+
+async def test_closing_drops_what_waits_and_the_call_in_flight() -> None:
+    receiver = Receiver()
+    outbox = connected(receiver)
+    receiver.gate.clear()
+    outbox.post(an_envelope(1))
+    await receiver.until(lambda: receiver.in_flight == 1)
+    outbox.post(an_envelope(2))
+    outbox.close()
+    outbox.post(an_envelope(3))
+    receiver.gate.set()
+    await until_idle()
+    assert receiver.batches == [[1]]
+    assert receiver.in_flight == 0
+
+
+async def test_closing_ends_a_retry() -> None:
+    receiver = Receiver()
+    receiver.failures = [UnreachableError("cut")] * 100
+    outbox = connected(receiver)
+    outbox.post(an_envelope(1))
+    await receiver.until(lambda: len(receiver.batches) == 2)
+    outbox.close()
+    await until_idle()
+    assert len(receiver.batches) == 2
+
+
+async def test_an_outbox_can_be_closed_before_it_is_connected() -> None:
+    outbox, receiver = Outbox(), Receiver()
+    outbox.post(an_envelope(1))
+    outbox.close()
+    outbox.connect(receiver)
+    await until_idle()
+    assert receiver.batches == []
+
+
+async def until_idle() -> None:
+    """Let every task that can go on do so: none of them waits for time here."""
+    for _ in range(10):
+        await asyncio.sleep(0)
+
+
+def test_an_envelope_is_new_once() -> None:
+    seen = SeenEnvelopes()
+    assert seen.is_new(an_envelope(1))
+    assert not seen.is_new(an_envelope(1))
+    assert seen.is_new(an_envelope(2))
+    assert not seen.is_new(an_envelope(1)), "it is behind what was seen"
+
+
+def test_a_later_step_or_term_begins_to_count_anew() -> None:
+    seen = SeenEnvelopes()
+    assert seen.is_new(an_envelope(5, step=1))
+    assert seen.is_new(an_envelope(1, step=2))
+    assert not seen.is_new(an_envelope(6, step=1))
+    assert seen.is_new(an_envelope(1, step=1, term=2))
+    assert not seen.is_new(an_envelope(9, step=9, term=1))
+
+
+def test_runs_are_counted_apart_and_forgotten() -> None:
+    seen = SeenEnvelopes()
+    assert seen.is_new(an_envelope(1, run_id="a"))
+    assert seen.is_new(an_envelope(1, run_id="b"))
+    assert len(seen) == 2
+    seen.forget("a")
+    seen.forget("nobody")
+    assert len(seen) == 1
+
+
+def test_whatever_prints_code_does_not_print_its_keys() -> None:
+    code = Code("abc", b"blob", {"OPENAI_API_KEY": "secret-value"})
+    assert "secret-value" not in repr(code)
+    assert "secret-value" not in repr([code])
+    assert "OPENAI_API_KEY" in repr(code)

@@ -1,0 +1,138 @@
+"""Processes are known by pid and start time, and gone means gone."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from harness_actors.actors.processes import (
+    end_processes,
+    gone,
+    is_alive,
+    mark_of_this_process,
+    this_node,
+    wait_until_gone,
+)
+from harness_actors.records import ProcessMark
+
+PRINTS_ITS_MARK = """
+import sys
+from harness_actors.actors.processes import mark_of_this_process
+mark = mark_of_this_process("child")
+print(mark.pid, mark.started, flush=True)
+sys.stdin.read()
+"""
+
+
+class Child:
+    """A real process that lives until its input closes."""
+
+    def __init__(self, source: str = PRINTS_ITS_MARK) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", source], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        assert self.process.stdout is not None
+        pid, started = map(int, self.process.stdout.readline().split())
+        self.mark = ProcessMark(role="child", node=this_node(), pid=pid, started=started)
+
+    def collect(self) -> int:
+        """Wait until it is dead, and take its exit status."""
+        return self.process.wait()
+
+    def close(self) -> None:
+        self.process.kill()
+        self.process.communicate()
+
+
+@pytest.fixture
+def child() -> Iterator[Child]:
+    child = Child()
+    yield child
+    child.close()
+
+
+def test_a_process_knows_its_own_mark() -> None:
+    mark = mark_of_this_process("me")
+    assert (mark.role, mark.pid, mark.node) == ("me", os.getpid(), this_node())
+    assert mark.started > 0
+    assert is_alive(mark)
+
+
+def test_a_running_process_is_alive(child: Child) -> None:
+    assert is_alive(child.mark)
+    assert not wait_until_gone(child.mark, timeout_s=0.05)
+
+
+def test_a_killed_process_that_nobody_collected_is_gone(child: Child) -> None:
+    os.kill(child.mark.pid, signal.SIGKILL)
+    assert wait_until_gone(child.mark, timeout_s=10)
+    assert os.waitid(os.P_PID, child.mark.pid, os.WEXITED | os.WNOWAIT) is not None, "a zombie"
+    assert not is_alive(child.mark)
+
+
+def test_a_collected_process_is_gone(child: Child) -> None:
+    child.process.kill()
+    child.collect()
+    assert not is_alive(child.mark)
+    assert wait_until_gone(child.mark, timeout_s=0)
+
+
+def test_another_process_with_the_same_pid_is_not_the_one(child: Child) -> None:
+    earlier = ProcessMark(
+        role="child", node=this_node(), pid=child.mark.pid, started=child.mark.started - 1
+    )
+    assert not is_alive(earlier)
+    assert wait_until_gone(earlier, timeout_s=0)
+    assert end_processes([earlier], timeout_s=0) == []
+    assert is_alive(child.mark), "it was not killed for its pid"
+
+
+def test_a_process_of_another_machine_or_boot_is_none_of_ours(child: Child) -> None:
+    elsewhere = ProcessMark(
+        role="child", node="another boot", pid=child.mark.pid, started=child.mark.started
+    )
+    assert not is_alive(elsewhere)
+    assert end_processes([elsewhere], timeout_s=0) == []
+    assert is_alive(child.mark)
+
+
+async def test_the_end_of_a_process_is_awaited(child: Child) -> None:
+    killer = threading.Timer(0.1, child.process.kill)
+    killer.start()
+    assert await gone(child.mark, timeout_s=10)
+    killer.join()
+
+
+async def test_a_process_that_does_not_end_is_told_after_the_deadline(child: Child) -> None:
+    assert not await gone(child.mark, timeout_s=0.05)
+
+
+def test_processes_of_earlier_terms_are_ended(child: Child) -> None:
+    other = Child()
+    assert end_processes([child.mark, other.mark], timeout_s=10) == []
+    assert [child.collect(), other.collect()] == [-signal.SIGKILL] * 2
+    other.close()
+
+
+def test_a_stopped_process_is_ended_too(child: Child) -> None:
+    os.kill(child.mark.pid, signal.SIGSTOP)
+    os.waitid(os.P_PID, child.mark.pid, os.WSTOPPED)
+    assert is_alive(child.mark), "stopped is not dead"
+    assert end_processes([child.mark], timeout_s=10) == []
+
+
+def test_the_calling_process_does_not_end_itself() -> None:
+    assert end_processes([mark_of_this_process("me")], timeout_s=0) == []
+
+
+def test_a_process_with_an_odd_name_is_known(child: Child) -> None:
+    odd = Child(
+        "import ctypes; ctypes.CDLL(None).prctl(15, b') R 1 (', 0, 0, 0)\n" + PRINTS_ITS_MARK
+    )
+    assert is_alive(odd.mark)
+    assert odd.mark.pid == odd.process.pid
+    odd.close()

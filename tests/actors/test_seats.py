@@ -1,0 +1,237 @@
+"""Slots are filled, watched and filled again; whatever cannot be filled is told."""
+
+import asyncio
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from harness_actors.actors.mailbox import Code, Parcel, UnreachableError
+from harness_actors.actors.processes import this_node
+from harness_actors.actors.seats import FAILED_STARTS, Seats
+from harness_actors.coordination.protocol import Envelope, Park, Slot
+from harness_actors.errors import ActorLostError, CellError, HarnessError
+from harness_actors.records import ProcessMark
+
+SLOT = Slot("agent_turn")
+
+
+class Peer:
+    """A host in a real process of its own, which does nothing."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.got: list[Parcel] = []
+        self.arrived = asyncio.Event()
+        self.dead = asyncio.Event()
+        self.is_greeted = asyncio.Event()
+        self.is_watched = asyncio.Event()
+        self.hiccups = 0
+        self.slow = False
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", "input()"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL
+        )
+
+    async def hello(self) -> ProcessMark:
+        self.is_greeted.set()
+        if self.slow:
+            await asyncio.Event().wait()
+        return mark_of(self._process.pid)
+
+    async def receive(self, batch: Sequence[Parcel]) -> None:
+        self.got.extend(batch)
+        self.arrived.set()
+
+    async def watch(self) -> None:
+        if self.hiccups:
+            self.hiccups -= 1
+            raise UnreachableError("the connection broke")
+        self.is_watched.set()
+        await self.dead.wait()
+        raise ActorLostError(str(SLOT), "killed")
+
+    def kill(self) -> None:
+        self._process.kill()
+        self._process.communicate()
+        self.dead.set()
+
+    @property
+    def is_killed(self) -> bool:
+        return self.dead.is_set()
+
+
+def mark_of(pid: int) -> ProcessMark:
+    started = int(Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[19])
+    return ProcessMark(role=str(SLOT), node=this_node(), pid=pid, started=started)
+
+
+class Cell:
+    """Seats, what starts their hosts, and what they told."""
+
+    def __init__(self) -> None:
+        self.peers: list[Peer] = []
+        self.asked: list[tuple[Slot, int]] = []
+        self.start_errors: list[Exception] = []
+        self.starts_slowly = False
+        self.hiccups = 0
+        self.marks: list[ProcessMark] = []
+        self.lost: list[Slot] = []
+        self.failures: list[HarnessError] = []
+        self.on_disk = asyncio.Event()
+        self.on_disk.set()
+        self.changed = asyncio.Event()
+        self.seats = Seats(self, started=self._started, lost=self._lost, failed=self._failed)
+
+    async def start(self, slot: Slot, incarnation: int) -> Peer:
+        self.asked.append((slot, incarnation))
+        self.changed.set()
+        if self.start_errors:
+            raise self.start_errors.pop(0)
+        peer = Peer(len(self.peers))
+        peer.slow, peer.hiccups = self.starts_slowly, self.hiccups
+        self.peers.append(peer)
+        self.changed.set()
+        return peer
+
+    async def _started(self, mark: ProcessMark) -> None:
+        self.marks.append(mark)
+        self.changed.set()
+        await self.on_disk.wait()
+
+    def _lost(self, slot: Slot) -> None:
+        self.lost.append(slot)
+        self.changed.set()
+
+    def _failed(self, error: HarnessError) -> None:
+        self.failures.append(error)
+        self.changed.set()
+
+    async def until(self, count: int, what: Sequence[object]) -> None:
+        async with asyncio.timeout(20):
+            while len(what) < count:
+                self.changed.clear()
+                await self.changed.wait()
+
+
+@pytest.fixture
+async def cell() -> AsyncIterator[Cell]:
+    cell = Cell()
+    yield cell
+    cell.seats.close()
+    for peer in cell.peers:
+        peer.kill()
+
+
+def an_envelope(number: int) -> Envelope:
+    return Envelope("run", 1, 1, number, Park())
+
+
+async def test_what_is_posted_before_the_host_is_up_reaches_it(cell: Cell) -> None:
+    cell.seats.post(SLOT, an_envelope(1))
+    await cell.until(1, cell.marks)
+    await cell.peers[0].arrived.wait()
+    assert cell.peers[0].got == [an_envelope(1)]
+    assert cell.seats.incarnation(SLOT) == 1
+
+
+async def test_a_slot_that_was_never_filled_has_no_incarnation(cell: Cell) -> None:
+    assert cell.seats.incarnation(SLOT) == 0
+
+
+async def test_a_host_works_only_when_its_process_is_on_record(cell: Cell) -> None:
+    cell.on_disk.clear()
+    cell.seats.post(SLOT, an_envelope(1))
+    await cell.until(1, cell.marks)
+    await asyncio.sleep(0)
+    assert cell.peers[0].got == []
+    cell.on_disk.set()
+    await cell.peers[0].arrived.wait()
+
+
+async def test_a_host_that_dies_is_told_and_replaced(cell: Cell) -> None:
+    cell.seats.fill(SLOT)
+    await cell.until(1, cell.marks)
+    cell.peers[0].kill()
+    await cell.until(1, cell.lost)
+    assert cell.seats.incarnation(SLOT) == 2, "before its runs are sent on"
+    cell.seats.post(SLOT, an_envelope(2))
+    await cell.until(2, cell.marks)
+    await cell.peers[1].arrived.wait()
+    assert cell.peers[1].got == [an_envelope(2)]
+    assert cell.asked == [(SLOT, 1), (SLOT, 2)]
+    assert cell.failures == []
+
+
+async def test_the_next_host_has_none_of_the_code_of_the_one_before(cell: Cell) -> None:
+    cell.seats.teach(SLOT, "abc", b"blob", {})
+    assert cell.seats.knows(SLOT, "abc", {})
+    await cell.until(1, cell.marks)
+    cell.peers[0].kill()
+    await cell.until(1, cell.lost)
+    assert not cell.seats.knows(SLOT, "abc", {})
+
+
+async def test_code_is_known_with_the_keys_that_came_with_it(cell: Cell) -> None:
+    cell.seats.teach(SLOT, "abc", b"blob", {"KEY": "wrong"})
+    assert cell.seats.knows(SLOT, "abc", {"KEY": "wrong"})
+    assert not cell.seats.knows(SLOT, "abc", {"KEY": "right"}), "it must be sent again"
+    await cell.until(1, cell.marks)
+    await cell.peers[0].arrived.wait()
+    assert [type(parcel) for parcel in cell.peers[0].got] == [Code]
+
+
+async def test_a_broken_watch_is_no_death(cell: Cell) -> None:
+    cell.hiccups = 2
+    cell.seats.fill(SLOT)
+    await cell.until(1, cell.marks)
+    await cell.peers[0].is_watched.wait()
+    assert cell.lost == []
+    cell.peers[0].kill()
+    await cell.until(1, cell.lost)
+
+
+async def test_a_start_that_fails_is_tried_again(cell: Cell) -> None:
+    cell.start_errors = [CellError("host", "no room")] * (FAILED_STARTS - 1)
+    cell.seats.fill(SLOT)
+    await cell.until(1, cell.marks)
+    assert cell.failures == []
+    assert cell.lost == []
+
+
+async def test_starts_that_keep_failing_are_told_once(cell: Cell) -> None:
+    cell.start_errors = [CellError("host", "no room")] * 100
+    cell.seats.fill(SLOT)
+    await cell.until(1, cell.failures)
+    assert len(cell.asked) == FAILED_STARTS
+    assert "no room" in str(cell.failures[0])
+    assert len(cell.failures) == 1
+
+
+async def test_a_start_that_fails_in_an_unknown_way_is_told_too(cell: Cell) -> None:
+    cell.start_errors = [RuntimeError("nobody thought of this")]
+    cell.seats.fill(SLOT)
+    await cell.until(1, cell.failures)
+    assert "nobody thought of this" in str(cell.failures[0])
+    assert isinstance(cell.failures[0], CellError)
+
+
+async def test_closing_kills_the_hosts_and_starts_no_more(cell: Cell) -> None:
+    cell.seats.fill(SLOT)
+    await cell.until(1, cell.marks)
+    cell.seats.close()
+    cell.seats.post(Slot("repair"), an_envelope(1))
+    await asyncio.sleep(0)
+    assert cell.peers[0].is_killed
+    assert cell.lost == []
+    assert cell.asked == [(SLOT, 1)]
+
+
+async def test_closing_kills_a_host_that_is_still_starting(cell: Cell) -> None:
+    cell.starts_slowly = True
+    cell.seats.fill(SLOT)
+    await cell.until(1, cell.peers)
+    await cell.peers[0].is_greeted.wait()
+    cell.seats.close()
+    await cell.peers[0].dead.wait()

@@ -1,0 +1,128 @@
+"""What the executors do in these tests: as ours, but with a plan in place of a model."""
+
+from collections import Counter
+from collections.abc import Generator, Mapping, Sequence
+from typing import Any, Literal
+
+from harness_actors.conversation import UNKNOWN_OUTCOME
+from harness_actors.messages import Message, ToolCall
+from harness_actors.results import Reason
+from harness_actors.signals import (
+    CompactionComplete,
+    Parked,
+    RepairComplete,
+    RepairTrigger,
+    RunEnd,
+    Signal,
+    TurnComplete,
+)
+from harness_actors.state import (
+    AGENT_TURN,
+    COMPACTION,
+    OPEN_CALLS,
+    REPAIR,
+    STOP_DECISION,
+    TURN,
+    TURN_COUNT,
+    StateDelta,
+    Write,
+)
+from tests.coordination.world import TOOLS, Handler, Served, WaitFor, Work
+
+Round = Literal["effect", "lookup", "turn"]
+"""A tool that must not run twice; one that may; the turn ends here and another begins."""
+
+Plans = Mapping[str, Sequence[Round]]
+
+DONE = RunEnd(
+    status="done", reason=Reason(kind="completed"), output_text="ok", completion_verified=True
+)
+
+
+class Team:
+    """The four executors. The next round follows from the log alone, as with a model."""
+
+    def __init__(self, plans: Plans | None = None, plan: Sequence[Round] = ("effect",)) -> None:
+        self._plans = plans or {}
+        self._plan = plan
+        self.effects: Counter[tuple[str, int]] = Counter()
+        """How often the effect of a call happened: by run and position of its message."""
+
+    @property
+    def handlers(self) -> dict[str, Handler]:
+        return {
+            REPAIR: self.repair,
+            COMPACTION: self.compaction,
+            AGENT_TURN: self.agent_turn,
+            STOP_DECISION: self.stop_decision,
+        }
+
+    def repair(self, run: Served, signal: Signal) -> Work:
+        yield from ()
+        calls = run.values.get(OPEN_CALLS.name) or []
+        lost = [call for call in calls if not call["idempotent"]]
+        results = tuple(
+            Message.tool_result(call["call_id"], UNKNOWN_OUTCOME, is_error=True) for call in lost
+        )
+        writes = (_open(call for call in calls if call["idempotent"]),) if lost else ()
+        return _answer(RepairComplete(repairs_made=len(lost)), *writes, messages=results)
+
+    def compaction(self, run: Served, signal: Signal) -> Work:
+        yield from ()
+        return _answer(CompactionComplete())
+
+    def stop_decision(self, run: Served, signal: Signal) -> Work:
+        yield from ()
+        assert isinstance(signal, TurnComplete)
+        return _answer(DONE if signal.ending == "completed" else RepairTrigger())
+
+    def agent_turn(self, run: Served, signal: Signal) -> Work:
+        assert isinstance(signal, CompactionComplete)
+        if run.values.get(TURN.name) is None:
+            begun = [Write(TURN_COUNT.name, "increment", 1), Write(TURN.name, "set", {"rounds": 0})]
+            first = run.values.get(TURN_COUNT.name, 0) == 0
+            task = run.add(*run.spec.task) if first else ()
+            yield StateDelta(tuple(begun), task)
+        if run.log.open_calls():
+            yield TOOLS
+            for call in run.values.get(OPEN_CALLS.name) or []:
+                self.effects[run.spec.run_id, len(run.log) - 1] += not call["idempotent"]
+            yield StateDelta((_open(()),), run.add(*self._results(run)))
+        plan = self._plans.get(run.spec.run_id, self._plan)
+        while not run.parking:
+            done = sum(message.role == "assistant" for message in run.log)
+            if done >= len(plan):
+                return _answer(TurnComplete(ending="completed"), Write(TURN.name, "set", None))
+            match plan[done]:
+                case "turn":
+                    ended = run.add(Message.assistant("that is it for now"))
+                    yield StateDelta(messages=ended)
+                    return _answer(TurnComplete(ending="rounds"), Write(TURN.name, "set", None))
+                case kind:
+                    yield from self._round(run, done, idempotent=kind == "lookup")
+        return _answer(Parked())
+
+    def _round(self, run: Served, number: int, *, idempotent: bool) -> Generator[Any, Any, None]:
+        # Real models use an id again later, so these do.
+        call = ToolCall(f"call_{number % 2}", "tool", "{}")
+        message = run.add(Message.assistant(None, [call]))
+        if idempotent:
+            yield TOOLS
+            yield StateDelta(messages=(*message, *run.add(*self._results(run))))
+            return
+        listed = {"call_id": call.id, "tool_name": "tool", "idempotent": False, "turn": 1}
+        change = yield StateDelta((_open([listed]),), message)
+        yield WaitFor(change)
+        self.effects[run.spec.run_id, len(run.log) - 1] += 1
+        yield StateDelta((_open(()),), run.add(*self._results(run)))
+
+    def _results(self, run: Served) -> list[Message]:
+        return [Message.tool_result(call.id, "done") for call in run.log.open_calls()]
+
+
+def _open(calls: Any) -> Write:
+    return Write(OPEN_CALLS.name, "set", list(calls))
+
+
+def _answer(outcome: Any, *writes: Write, messages: tuple[Message, ...] = ()) -> Any:
+    return StateDelta(writes, messages), outcome

@@ -1,0 +1,304 @@
+"""What becomes of runs when the process that serves them dies."""
+
+import pytest
+
+from harness_actors.conversation import UNKNOWN_OUTCOME, repaired
+from harness_actors.coordination.protocol import QUARANTINE, Deliver, Slot
+from harness_actors.coordination.routing import LOSSES_BEFORE_QUARANTINE
+from harness_actors.messages import Message
+from harness_actors.signals import RepairTrigger, Signal
+from harness_actors.state import AGENT_TURN, COMPACTION, REPAIR, STOP_DECISION, StateDelta
+from tests.coordination.agents import Team
+from tests.coordination.world import Handler, Served, Work, World, a_spec
+
+TURN = Slot(AGENT_TURN)
+ALONE = Slot(AGENT_TURN, index=QUARANTINE)
+
+
+def move_until(world: World, slot: Slot, run_id: str = "run") -> None:
+    """Go on until a run is at a host, which has taken the signal and done nothing."""
+    for _ in range(1000):
+        run = world.coordinator.runs.get(run_id)
+        served = world.hosts[slot].runs.get(run_id) if slot in world.hosts else None
+        if run is not None and run.slot == slot and served and served.step == run.step:
+            return
+        world.settle(hosts=False)
+        for host in list(world.hosts.values()):
+            if host.inbox:
+                host.take()
+            elif host.slot != slot and host.ready():
+                host.work(host.ready()[0])
+            elif host.outbox:
+                world.hear(host.slot)
+    raise AssertionError(f"{run_id} never reaches {slot}")
+
+
+def work_until_open(world: World, slot: Slot, run_id: str = "run") -> None:
+    """Let the agent turn work until a tool is about to run."""
+    while not world.log(run_id).open_calls():
+        world.hosts[slot].work(run_id)
+        while world.hosts[slot].outbox:
+            world.hear(slot)
+        world.settle(hosts=False)
+
+
+def started(*plan: str, agent_turns: int = 1, runs: int = 1) -> World:
+    world = World(Team(plan=plan).handlers, agent_turns=agent_turns)  # type: ignore[arg-type]
+    for number in range(runs):
+        world.submit(a_spec("run" if runs == 1 else f"run{number}"))
+    return world
+
+
+@pytest.mark.parametrize("executor", [REPAIR, COMPACTION, STOP_DECISION])
+def test_a_signal_on_its_way_is_sent_again_to_the_next_host(executor: str) -> None:
+    world = started("turn")
+    move_until(world, Slot(executor))
+    signal = world.coordinator.runs["run"].hop.signal
+    step = world.lose(Slot(executor))
+    assert not step.entries, "nothing happened to the run"
+    (post,) = step.posts
+    assert post.slot == Slot(executor)
+    deliver = post.envelope.body
+    assert isinstance(deliver, Deliver)
+    assert deliver.signal == signal
+    assert deliver.spec is not None, "the new host knows nothing"
+    world.settle()
+    assert world.ends()[0].status == "done"
+    assert "executor_lost" not in world.events()
+
+
+def test_a_turn_that_is_interrupted_goes_to_repair_first() -> None:
+    world = started("effect")
+    move_until(world, TURN)
+    step = world.lose(TURN)
+    assert not step.entries, "no tool ran, so the run is not suspected"
+    assert [post.slot for post in step.posts] == [Slot(REPAIR)]
+    assert world.coordinator.runs["run"].hop.signal == RepairTrigger(resumed=True)
+
+
+def test_a_death_with_a_call_in_flight_is_a_loss_and_its_outcome_unknown() -> None:
+    team = Team(plan=["effect"])
+    world = World(team.handlers)
+    world.submit(a_spec())
+    move_until(world, TURN)
+    work_until_open(world, TURN)
+    world.lose(TURN)
+    assert world.coordinator.runs["run"].losses == 1
+    world.settle()
+    assert "executor_lost" in world.events()
+    assert [m.text for m in world.log() if m.role == "tool"] == [UNKNOWN_OUTCOME]
+    assert world.ends()[0].status == "done"
+
+
+def test_a_death_while_an_idempotent_tool_runs_is_a_loss_too() -> None:
+    world = started("lookup")
+    move_until(world, TURN)
+    for _ in range(3):  # the task, the notice, and not yet the result
+        world.hosts[TURN].work("run") if world.hosts[TURN].ready() else None
+        world.settle(hosts=False)
+        while world.hosts[TURN].outbox and not world.coordinator.runs["run"].tools_running:
+            world.hear(TURN)
+    assert world.coordinator.runs["run"].tools_running
+    world.lose(TURN)
+    assert world.coordinator.runs["run"].losses == 1
+
+
+def test_a_death_between_two_rounds_is_no_loss() -> None:
+    world = started("lookup", "lookup")
+    move_until(world, TURN)
+    while len(world.log()) < 3:
+        world.hosts[TURN].work("run")
+        while world.hosts[TURN].outbox:
+            world.hear(TURN)
+        world.settle(hosts=False)
+    world.lose(TURN)
+    assert world.coordinator.runs["run"].losses == 0
+
+
+def lose_with_open_call(world: World, slot: Slot, run_id: str = "run") -> None:
+    move_until(world, slot, run_id)
+    work_until_open(world, slot, run_id)
+    world.lose(slot)
+    world.settle(hosts=False)
+
+
+def test_results_that_repair_makes_up_do_not_hide_a_loss() -> None:
+    world = started("effect", "effect", "effect")
+    lose_with_open_call(world, TURN)
+    move_until(world, TURN)
+    assert world.log()[-1].text == UNKNOWN_OUTCOME
+    assert world.coordinator.runs["run"].losses == 1
+
+
+def test_a_committed_result_of_a_tool_forgives_losses() -> None:
+    world = started("effect", "effect", "turn")
+    lose_with_open_call(world, TURN)
+    move_until(world, Slot(STOP_DECISION))
+    assert world.coordinator.runs["run"].losses == 0
+    assert world.stored().losses == 0
+
+
+def test_after_two_losses_a_run_is_served_alone() -> None:
+    world = started("effect", "effect", "effect")
+    lose_with_open_call(world, TURN)
+    lose_with_open_call(world, TURN)
+    move_until(world, ALONE)
+    world.settle()
+    assert world.ends()[0].status == "done"
+
+
+def test_the_third_loss_alone_ends_the_run() -> None:
+    world = started("effect", "effect", "effect", "effect")
+    for slot in (TURN, TURN, ALONE):
+        lose_with_open_call(world, slot)
+    (result,) = world.ends()
+    assert (result.status, result.reason.kind) == ("failed", "executor_lost")
+    assert "quarantine" in result.reason.message
+    assert repaired(world.log())[1] == 0
+    assert world.events().count("executor_lost") == 3
+    assert not world.coordinator.runs
+
+
+def test_losses_survive_the_coordinator() -> None:
+    world = started("effect", "effect", "effect")
+    lose_with_open_call(world, TURN)
+    lose_with_open_call(world, TURN)
+    world.crash()
+    move_until(world, ALONE)
+
+
+def suspected(runs: int) -> World:
+    """Runs with two losses: the first is alone at the quarantine host, the others wait."""
+    world = started("effect", runs=runs)
+    for run in world.coordinator.runs.values():
+        run.losses = LOSSES_BEFORE_QUARANTINE
+    move_until(world, ALONE, "run0")
+    while not all(run.hop.to == AGENT_TURN for run in world.coordinator.runs.values()):
+        for name in (REPAIR, COMPACTION):
+            world.settle(hosts=False)
+            if Slot(name) in world.hosts:
+                world.move(world.hosts[Slot(name)])
+    world.settle(hosts=False)
+    return world
+
+
+def test_the_quarantine_host_serves_one_run_at_a_time() -> None:
+    world = suspected(3)
+    slots = {run_id: run.slot for run_id, run in world.coordinator.runs.items()}
+    assert slots == {"run0": ALONE, "run1": None, "run2": None}
+    world.settle()
+    assert all(world.ends(run)[0].status == "done" for run in slots)
+    order = [e.run_id for e in world.posts(Deliver, ALONE)]
+    assert order == ["run0", "run1", "run2"]
+
+
+@pytest.mark.parametrize("how", ["cancel", "park_now", "loss"])
+def test_whoever_leaves_quarantine_lets_the_next_run_in(how: str) -> None:
+    world = suspected(3)
+    if how == "loss":
+        world.lose(ALONE)
+    else:
+        world.perform(world.coordinator.stop("run0", how))
+    move_until(world, ALONE, "run1")
+    world.settle()
+    assert world.ends("run1")[0].status == world.ends("run2")[0].status == "done"
+
+
+def test_a_run_that_waits_for_quarantine_can_be_stopped() -> None:
+    world = suspected(3)
+    world.perform(world.coordinator.stop("run1", "park"))
+    world.perform(world.coordinator.stop("run2", "cancel"))
+    world.settle(hosts=False)
+    assert world.events("run1")[-1] == "run_parked", "at once: there is no round to finish"
+    assert world.ends("run2")[0].status == "cancelled"
+    world.settle()
+    assert world.ends("run0")[0].status == "done"
+
+
+def test_neighbours_of_a_run_that_kills_its_host_go_on() -> None:
+    world = started("effect", "effect", runs=2)
+    move_until(world, TURN, "run0")
+    move_until(world, TURN, "run1")
+    work_until_open(world, TURN, "run0")
+    world.lose(TURN)
+    assert world.coordinator.runs["run0"].losses == 1
+    assert world.coordinator.runs["run1"].losses == 0
+    world.settle()
+    assert all(world.ends(run)[0].status == "done" for run in ("run0", "run1"))
+
+
+def test_runs_are_spread_over_the_agent_turns_and_stay_where_they_are() -> None:
+    world = started("effect", "turn", "effect", agent_turns=2, runs=4)
+    world.settle()
+    homes = {
+        run: {post.slot.index for post in world.sent if _serves(post.envelope.body, post.slot)
+              and post.envelope.run_id == run}
+        for run in world.run_ids()
+    }  # fmt: skip
+    assert all(len(indices) == 1 for indices in homes.values())
+    assert sorted(min(indices) for indices in homes.values()) == [0, 0, 1, 1]
+
+
+def _serves(body: object, slot: Slot) -> bool:
+    return isinstance(body, Deliver) and slot.executor == AGENT_TURN
+
+
+# ---- a user's own executor ---------------------------------------------------------------------
+
+
+def passes_on(run: Served, signal: Signal) -> Work:
+    yield StateDelta(messages=run.add(Message.user("from the outside")))
+    return StateDelta(), signal
+
+
+def custom_world(handler: Handler = passes_on) -> World:
+    world = World({**Team(plan=["effect"]).handlers, "mine": handler})
+    edges = (
+        (REPAIR, COMPACTION),
+        (COMPACTION, AGENT_TURN),
+        (AGENT_TURN, "mine"),
+        ("mine", STOP_DECISION),
+        (STOP_DECISION, REPAIR),
+    )
+    world.submit(a_spec(edges=edges, custom=("mine",)))
+    return world
+
+
+MINE = Slot("mine", "code")
+
+
+def test_a_users_executor_is_served_by_a_host_of_its_code() -> None:
+    world = custom_world()
+    world.settle()
+    assert MINE in world.hosts
+    assert world.ends()[0].status == "done"
+    assert world.log()[-1].text == "from the outside"
+
+
+def test_a_users_executor_is_sent_all_of_the_state_and_the_log() -> None:
+    world = custom_world()
+    move_until(world, MINE)
+    served = world.hosts[MINE].runs["run"]
+    run = world.coordinator.runs["run"]
+    assert served.values == run.state.values
+    assert served.values is not run.state.values
+    assert [message.role for message in served.log] == ["user", "assistant", "tool"]
+
+
+def test_a_users_executor_that_kills_its_host_three_times_ends_the_run() -> None:
+    world = custom_world()
+    for _ in range(3):
+        move_until(world, MINE)
+        world.lose(MINE)
+        world.settle(hosts=False)
+    assert world.ends()[0].reason.kind == "executor_lost"
+    assert "mine" in world.ends()[0].reason.message
+
+
+def test_a_users_executor_in_place_of_ours_gets_the_runs_of_its_code() -> None:
+    world = World({**Team(plan=["effect"]).handlers})
+    world.submit(a_spec(custom=(COMPACTION,)))
+    world.settle()
+    assert Slot(COMPACTION, "code") in world.hosts
+    assert Slot(COMPACTION) not in world.hosts
+    assert world.ends()[0].status == "done"
