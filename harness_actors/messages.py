@@ -1,5 +1,6 @@
 """The messages of a conversation, each encoded once for the wire and the journal."""
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -139,8 +140,8 @@ def check_plain(name: str, value: Mapping[str, Any]) -> None:
         WorkflowError: `value` holds something that is no JSON value.
     """
     try:
-        encode_json(dict(value))
-    except TypeError as error:
+        json.dumps(dict(value))
+    except (TypeError, ValueError) as error:
         raise WorkflowError(name, f"its data must be plain JSON values: {error}") from None
 
 

@@ -86,6 +86,8 @@ async def _run(
         address=address,
         workspace=flags.workspace_folder() or _fresh_workspace(loaded, lines),
     )
+    if runtime is options.RuntimeChoice.ray:
+        lines.note("starting the actors on Ray")  # for which it is silent for some seconds
     result: HarnessResult | None = None
     async with harness:
         try:

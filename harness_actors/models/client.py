@@ -40,6 +40,8 @@ class WireClient:
         raise_file_limit()
         self.endpoint = endpoint
         self._timeout_s = timeout_s
+        # Absolute: joining it to the base costs the client a tenth of the call.
+        self._url = endpoint.base_url.rstrip("/") + PATH
         # Both must be given: the transport's own default is 100, and the client's 1,000.
         limits = Limits(
             max_connections=max_connections,
@@ -67,7 +69,7 @@ class WireClient:
         async with self._failures_told():
             async with asyncio.timeout(self._timeout_s):
                 response: Response = await self._client.post(
-                    PATH, content=body, cast_to=Response, options={"headers": _MEDIA_TYPE}
+                    self._url, content=body, cast_to=Response, options={"headers": _MEDIA_TYPE}
                 )
             return response.content
 
@@ -84,7 +86,7 @@ class WireClient:
             response = cast(
                 Response,
                 await self._client.post(
-                    PATH,
+                    self._url,
                     content=body,
                     cast_to=Response,
                     options={"headers": _MEDIA_TYPE},

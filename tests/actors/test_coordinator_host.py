@@ -1,9 +1,6 @@
 """The coordinator with a real journal and real hosts in one process."""
 
 import asyncio
-import os
-import subprocess
-import sys
 import threading
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -16,7 +13,6 @@ import pytest
 from harness_actors.actors.coordinator_host import CoordinatorHost
 from harness_actors.actors.factory import executor_needs
 from harness_actors.actors.local import LocalHostStarter
-from harness_actors.actors.mailbox import Code
 from harness_actors.actors.processes import this_node
 from harness_actors.agents import Program
 from harness_actors.config import HarnessConfig
@@ -34,14 +30,12 @@ from harness_actors.ports import Tool, ToolContext, ToolSpec
 from harness_actors.records import Entry, ProcessMark, RunSpec
 from harness_actors.results import HarnessResult
 from harness_actors.signals import RepairComplete
-from harness_actors.state import AGENT_TURN, REPAIR, StateDelta
+from harness_actors.state import AGENT_TURN, StateDelta
 from harness_actors.stores import SqliteJournal
 from harness_actors.testing import ManualClock, Reply, ScriptedModel, an_agent
 from harness_actors.testing.agents import completes_at_once
+from tests.actors import gates
 from tests.actors.test_processes import Child
-
-GATES: dict[str, asyncio.Event] = {}
-STARTED: dict[str, asyncio.Event] = {}
 
 
 class Waits:
@@ -53,8 +47,9 @@ class Waits:
         self._gate = gate
 
     async def run(self, arguments: str, context: ToolContext) -> str:
-        STARTED[self._gate].set()
-        await GATES[self._gate].wait()
+        from tests.actors.gates import wait_at
+
+        await wait_at(self._gate)
         return "waited"
 
 
@@ -70,25 +65,27 @@ class KeyedModel(ScriptedModel):
 
     key_names = ("TEST_KEY_OF_NOBODY",)
 
-    def __init__(self) -> None:
+    def __init__(self, *, gated: bool = False) -> None:
         super().__init__(self._says)
+        self._gated = gated
         self._key = "none"
 
     def use_keys(self, keys: dict[str, str]) -> None:
         self._key = keys["TEST_KEY_OF_NOBODY"]
 
     def _says(self, messages: Sequence[Message]) -> Reply:
+        if self._gated and not any(message.role == "tool" for message in messages):
+            return Reply.call("wait")
         return Reply.call("work_complete", {"summary": f"with {self._key}"})
 
 
 class Journal(SqliteJournal):
-    """The shipped one; a commit or a read of events can be held up."""
+    """The shipped one; its commits can be held up and made to fail."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
         self.commits_may_go_on = threading.Event()
         self.commits_may_go_on.set()
-        self.on_events: Callable[[], None] = lambda: None
         self.fault: StoreError | None = None
 
     def commit(self, term: int, entries: Sequence[Entry]) -> list[int]:
@@ -96,13 +93,6 @@ class Journal(SqliteJournal):
         if self.fault is not None:
             raise self.fault
         return super().commit(term, entries)
-
-    def load_events(
-        self, after: int, *, run_id: str | None = None, limit: int = 1000
-    ) -> list[RunEvent]:
-        found = super().load_events(after, run_id=run_id, limit=limit)
-        self.on_events()
-        return found
 
 
 class Cell:
@@ -141,7 +131,7 @@ Opens = Callable[..., Any]
 
 
 @pytest.fixture
-async def cell_at(tmp_path: Path) -> AsyncIterator[Opens]:
+def cell_at(tmp_path: Path) -> Opens:
     @asynccontextmanager
     async def open_cell(command: str = "command") -> AsyncIterator[Cell]:
         cell = Cell(tmp_path / "runs.db", command)
@@ -152,7 +142,7 @@ async def cell_at(tmp_path: Path) -> AsyncIterator[Opens]:
             cell.journal.commits_may_go_on.set()
             await cell.host.close()
 
-    yield open_cell
+    return open_cell
 
 
 @pytest.fixture
@@ -166,7 +156,7 @@ def a_program(*tools: Tool) -> Program:
 
 
 def a_waiting_program(gate: str) -> Program:
-    GATES[gate], STARTED[gate] = asyncio.Event(), asyncio.Event()
+    gates.make(gate)
     return Program.of(an_agent(ScriptedModel(waits_once), [Waits(gate)]))
 
 
@@ -174,7 +164,7 @@ def a_spec(program: Program, run_id: str = "run", **facts: Any) -> RunSpec:
     return program.spec("the task", HarnessConfig(), run_id=run_id, **facts)
 
 
-# ---- runs and their followers ----------------------------------------------------------------
+# ---- runs and their followers ------------------------------------------------------------
 
 
 async def test_a_run_goes_to_its_end_and_is_forgotten(cell: Cell) -> None:
@@ -211,43 +201,6 @@ async def test_a_follower_that_comes_back_later_is_told_the_same(cell_at: Opens)
             assert happened.results["run"].status == "done"
 
 
-async def test_what_is_committed_while_the_journal_is_read_is_told_next(cell_at: Opens) -> None:
-    program = a_waiting_program("read")
-    async with cell_at() as cell:
-        await cell.submit(program, a_spec(program))
-        await STARTED["read"].wait()
-        cursor = await cell.host.position()
-        await cell.host.stop(["run"], "park_now")
-    async with cell_at("another") as cell:
-        GATES["read"].set()
-        loop = asyncio.get_running_loop()
-        read, may_return = asyncio.Event(), threading.Event()
-        last = cell.journal.position()
-        # Behind everything that has events: only the mark of who took it up is left there.
-        cursor = last - 1
-
-        def hold() -> None:
-            loop.call_soon_threadsafe(read.set)
-            may_return.wait()
-
-        cell.journal.on_events = hold
-        following = asyncio.ensure_future(cell.host.happened(cursor, True))
-        await read.wait()
-        cell.journal.on_events = lambda: None
-        resuming = asyncio.ensure_future(cell.host.resume(["run"], {}))
-        bulletin = cell.host._bulletin
-        cell.host._bulletin.publish([], [])
-        may_return.set()
-        happened = await following
-        assert happened.cursor == last
-        await resuming
-        results: dict[str, HarnessResult] = {}
-        while "run" not in results:
-            happened = await cell.host.happened(happened.cursor, True)
-            results.update(happened.results)
-        assert bulletin.position > last
-
-
 async def test_all_events_of_a_run_are_read_from_the_journal(cell: Cell) -> None:
     program = a_program()
     await cell.submit(program, a_spec(program), a_spec(program, "other"))
@@ -258,7 +211,7 @@ async def test_all_events_of_a_run_are_read_from_the_journal(cell: Cell) -> None
     assert await cell.host.events("nobody") == ()
 
 
-# ---- what a caller may rely on -----------------------------------------------------------------
+# ---- what a caller may rely on ------------------------------------------------------------
 
 
 async def test_a_submission_returns_when_it_is_on_disk(cell: Cell) -> None:
@@ -298,10 +251,10 @@ async def test_a_run_that_was_stopped_a_moment_ago_is_not_submitted_again(cell: 
 async def test_a_run_is_taken_up_from_where_it_was_put_aside_a_moment_ago(cell: Cell) -> None:
     program = a_waiting_program("aside")
     await cell.submit(program, a_spec(program))
-    await STARTED["aside"].wait()
+    await gates.started["aside"].wait()
     # Nothing of the stop is on disk when the run is asked for again.
     await asyncio.gather(cell.host.stop(["run"], "park_now"), cell.host.resume(["run"], {}))
-    GATES["aside"].set()
+    gates.opened["aside"].set()
     results = await cell.until("run")
     assert results["run"].status == "done"
     kinds = [event.event.type for event in await cell.host.events("run")]
@@ -313,9 +266,9 @@ async def test_a_run_is_taken_up_from_where_it_was_put_aside_a_moment_ago(cell: 
 async def test_resuming_a_run_that_is_served_changes_nothing(cell: Cell) -> None:
     program = a_waiting_program("served")
     await cell.submit(program, a_spec(program))
-    await STARTED["served"].wait()
+    await gates.started["served"].wait()
     await cell.host.resume(["run"], {})
-    GATES["served"].set()
+    gates.opened["served"].set()
     await cell.until("run")
     assert "run_resumed" not in [e.event.type for e in await cell.host.events("run")]
 
@@ -330,7 +283,7 @@ async def test_a_busy_conversation_refuses_a_second_run_and_the_cell_goes_on(cel
     await cell.submit(program, a_spec(program, "first", conversation_id="talk"))
     with pytest.raises(ConversationBusyError):
         await cell.submit(program, a_spec(program, "second", conversation_id="talk"))
-    GATES["busy"].set()
+    gates.opened["busy"].set()
     await cell.until("first")
     await cell.submit(program, a_spec(program, "second", conversation_id="talk"))
     await cell.until("second")
@@ -338,7 +291,7 @@ async def test_a_busy_conversation_refuses_a_second_run_and_the_cell_goes_on(cel
     assert texts.count("the task") == 2
 
 
-# ---- who comes next -----------------------------------------------------------------------------
+# ---- who comes next ------------------------------------------------------------
 
 
 async def test_unfinished_runs_go_on_in_the_next_incarnation_and_parked_ones_wait(
@@ -347,10 +300,10 @@ async def test_unfinished_runs_go_on_in_the_next_incarnation_and_parked_ones_wai
     program = a_waiting_program("next")
     async with cell_at() as cell:
         await cell.submit(program, a_spec(program, "goes"), a_spec(program, "parked"))
-        await STARTED["next"].wait()
+        await gates.started["next"].wait()
         await cell.host.stop(["parked"], "park_now")
         await cell.until("parked", parked=True)
-    GATES["next"].set()
+    gates.opened["next"].set()
     async with cell_at() as cell:
         assert set(await cell.until("goes")) == {"goes"}
         assert "parked" not in cell.host._coordinator.runs
@@ -362,8 +315,8 @@ async def test_runs_of_another_command_wait_to_be_taken_up(cell_at: Opens) -> No
     program = a_waiting_program("another")
     async with cell_at("one") as cell:
         await cell.submit(program, a_spec(program))
-        await STARTED["another"].wait()
-    GATES["another"].set()
+        await gates.started["another"].wait()
+    gates.opened["another"].set()
     async with cell_at("two") as cell:
         assert not cell.host._coordinator.runs
         await cell.host.resume(["run"], {})
@@ -371,29 +324,18 @@ async def test_runs_of_another_command_wait_to_be_taken_up(cell_at: Opens) -> No
 
 
 async def test_runs_whose_keys_are_missing_wait_for_the_driver(cell_at: Opens) -> None:
-    program = Program.of(an_agent(KeyedModel()))
+    gates.make("keys")
+    program = Program.of(an_agent(KeyedModel(gated=True), [Waits("keys")]))
     async with cell_at() as cell:
-        cell.journal.commits_may_go_on.clear()
-        submitting = asyncio.ensure_future(
-            cell.submit(program, a_spec(program), TEST_KEY_OF_NOBODY="first")
-        )
-        await asyncio.sleep(0.01)
-        cell.journal.commits_may_go_on.set()
-        await submitting
-        await cell.host.stop(["run"], "park_now")
-    async with cell_at("second") as cell:
-        await cell.host.resume(["run"], {"TEST_KEY_OF_NOBODY": "x"})
-        # The next incarnation of this command finds the run but not the key.
-        await cell.host.close()
-        stored = cell.journal
-    del stored
-    async with cell_at("second") as cell:
-        if "run" not in [h.run_id for h in await cell.host.headings() if h.end is None]:
-            return  # it was faster than the death of its cell
+        await cell.submit(program, a_spec(program), TEST_KEY_OF_NOBODY="first")
+        await gates.started["keys"].wait()
+    gates.opened["keys"].set()
+    async with cell_at() as cell:
         assert not cell.host._coordinator.runs
-        await cell.host.attach({"TEST_KEY_OF_NOBODY": "later"})
+        await cell.host.attach({"TEST_KEY_OF_NOBODY": "second"})
         results = await cell.until("run")
-        assert results["run"].output_text == "with later"
+        assert results["run"].output_text == "with second"
+        await cell.host.attach({})
 
 
 async def test_a_corrected_key_reaches_hosts_that_have_the_code_already(cell: Cell) -> None:
@@ -453,18 +395,18 @@ async def test_an_earlier_term_can_add_nothing_while_its_processes_are_ended(
     journal.close()
 
 
-# ---- failures -------------------------------------------------------------------------------------
+# ---- failures ------------------------------------------------------------
 
 
 async def test_a_commit_that_fails_stops_the_cell_and_is_told_to_everybody(cell: Cell) -> None:
     program = a_waiting_program("fails")
     await cell.submit(program, a_spec(program))
-    await STARTED["fails"].wait()
+    await gates.started["fails"].wait()
     cursor = await cell.host.position()
     followers = [asyncio.ensure_future(cell.host.happened(cursor + 9, m)) for m in (True, False)]
     await asyncio.sleep(0)
     cell.journal.fault = StoreError("runs.db", "no space is left on the disk")
-    GATES["fails"].set()
+    gates.opened["fails"].set()
     for follower in followers:
         with pytest.raises(StoreError, match="no space"):
             await follower
@@ -485,22 +427,22 @@ async def test_a_submission_that_cannot_be_committed_is_told(cell: Cell) -> None
 async def test_what_an_earlier_host_of_a_slot_says_is_dropped(cell: Cell) -> None:
     program = a_waiting_program("stale")
     await cell.submit(program, a_spec(program))
-    await STARTED["stale"].wait()
+    await gates.started["stale"].wait()
     run = cell.host._coordinator.runs["run"]
     answer = Envelope("run", cell.host.term, run.step, 99, Answered(StateDelta(), RepairComplete()))
     slot = Slot(AGENT_TURN)
     await cell.host.receive(slot, 7, [answer])
     await cell.host.receive(Slot("nobody"), 1, [answer])
     assert run.slot == slot
-    GATES["stale"].set()
+    gates.opened["stale"].set()
     await cell.until("run")
 
 
 async def test_a_host_that_dies_is_replaced_and_its_runs_go_on(cell: Cell) -> None:
     program = a_waiting_program("dies")
     await cell.submit(program, a_spec(program))
-    await STARTED["dies"].wait()
-    GATES["dies"].set()
+    await gates.started["dies"].wait()
+    gates.opened["dies"].set()
     cell.starter.hosts[Slot(AGENT_TURN)].kill()
     results = await cell.until("run")
     assert results["run"].status == "done"
@@ -540,7 +482,7 @@ async def test_a_fault_while_a_message_is_taken_stops_the_cell_and_does_not_hang
 ) -> None:
     program = a_waiting_program("fault")
     await cell.submit(program, a_spec(program))
-    await STARTED["fault"].wait()
+    await gates.started["fault"].wait()
     run = cell.host._coordinator.runs["run"]
     broken: Any = Answered(StateDelta(messages=(None,)), RepairComplete())  # type: ignore[arg-type]
     envelope = Envelope("run", cell.host.term, run.step, 99, broken)

@@ -302,3 +302,19 @@ def test_a_users_executor_in_place_of_ours_gets_the_runs_of_its_code() -> None:
     assert Slot(COMPACTION, "code") in world.hosts
     assert Slot(COMPACTION) not in world.hosts
     assert world.ends()[0].status == "done"
+
+
+def test_a_signal_that_was_being_committed_when_its_host_died_does_not_reach_the_next() -> None:
+    team = Team(plan=["lookup"])
+    world = World(team.handlers)
+    world.submit(a_spec())
+    move_until(world, Slot(COMPACTION))
+    world.hosts[Slot(COMPACTION)].work("run")
+    step = world.hear(Slot(COMPACTION))
+    assert [post.slot for post in step.posts] == [TURN]
+    assert world.unwritten, "the turn is not on disk, so its signal has not left"
+    world.lose(TURN)
+    world.settle(hosts=False)
+    assert not world.posts(Deliver, TURN), "the run is at repair by now"
+    world.settle()
+    assert world.ends()[0].status == "done"
