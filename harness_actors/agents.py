@@ -11,7 +11,7 @@ from harness_actors.actors.embedded import EMBEDDED_MODEL_URL
 from harness_actors.config import HarnessConfig
 from harness_actors.coordination.graph import DEFAULT_EDGES, Workflow
 from harness_actors.errors import ConfigError
-from harness_actors.messages import Message
+from harness_actors.messages import Message, check_plain
 from harness_actors.ports import Agent, Model, Tool
 from harness_actors.records import RunSpec, WorkspaceSpec
 
@@ -96,7 +96,11 @@ class Program:
             conversation_id: A conversation to continue; a new one if None.
             workspace: Where its tools work.
             metadata: Plain JSON values to find again with the run.
+
+        Raises:
+            WorkflowError: `metadata` holds something else.
         """
+        check_plain("metadata", metadata or {})
         run_id = run_id or new_run_id()
         return RunSpec(
             run_id=run_id,

@@ -7,6 +7,7 @@ provider fault is in `tests/models/test_openai.py`, each kind of tool fault in `
 
 import asyncio
 import json
+import os
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -376,3 +377,14 @@ async def test_files_that_are_none_of_ours_are_told_and_left_alone(
     assert told in ended.error
     assert server.requests == 0
     assert (run / name).read_bytes() == content
+
+
+async def test_tasks_from_a_pipe_are_refused_for_they_are_read_twice(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "tasks.jsonl")
+    flags = ("--run-dir", str(tmp_path / "run"), "--runtime", "local", "--model", "m")
+    endpoint = ("--model-base-url", "http://127.0.0.1:9/v1")
+    tasks = str(tmp_path / "tasks.jsonl")
+    ended = await harness("batch", tasks, *flags, *endpoint, home=tmp_path)
+
+    assert ended.status == 2
+    assert "save them to a file first" in ended.error

@@ -127,6 +127,7 @@ async def _watched(peer: EmbeddedModelPeer) -> None:
     while True:
         try:
             await peer.watch()
+            return
         except ActorLostError:
             return
         except UnreachableError:

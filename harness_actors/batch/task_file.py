@@ -44,6 +44,10 @@ class TaskFile:
         self.path = path
         self._limit = limit
         self.needs_agent = False
+        if path.is_fifo():
+            # The second reading would wait for a writer for ever, deaf to Ctrl-C.
+            problem = "is a pipe, and the tasks are read twice; save them to a file first"
+            raise BadInputError(str(path), (problem,))
         count = self._check(load_agent)
         self.count = count if limit is None else min(count, limit)
 
