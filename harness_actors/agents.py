@@ -28,7 +28,7 @@ class ChatAgent:
         name: Shown to people.
 
     Raises:
-        ConfigError: Two tools have one name.
+        ConfigError: The model is none, a tool is none, or two tools have one name.
     """
 
     model: Model
@@ -37,6 +37,12 @@ class ChatAgent:
     name: str = "agent"
 
     def __post_init__(self) -> None:
+        if not hasattr(self.model, "complete"):
+            problem = f'must be a model such as OpenAIModel("gpt-4.1"), not {self.model!r}'
+            raise ConfigError("model", problem)
+        for tool in self.tools:
+            if not hasattr(tool, "spec"):
+                raise ConfigError("tools", f"{tool!r} is no tool; decorate the function with @tool")
         names = [tool.spec.name for tool in self.tools]
         for name in names:
             if names.count(name) > 1:

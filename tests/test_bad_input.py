@@ -388,3 +388,13 @@ async def test_tasks_from_a_pipe_are_refused_for_they_are_read_twice(tmp_path: P
 
     assert ended.status == 2
     assert "save them to a file first" in ended.error
+
+
+@pytest.mark.ray
+async def test_a_ray_that_is_not_there_is_told_within_seconds(tmp_path: Path) -> None:
+    flags = ("--model", "m", "--model-base-url", "http://127.0.0.1:9/v1")
+    ended = await harness("run", "go", "--address", "127.0.0.1:9", *flags, home=tmp_path)
+
+    assert ended.status == 1
+    assert "127.0.0.1:9" in ended.error
+    assert "ray start --head" in ended.error

@@ -5,6 +5,7 @@ import logging
 from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from threading import current_thread, main_thread
 from typing import assert_never, cast
 
 from harness_actors.actors.code import unpack
@@ -211,7 +212,11 @@ class ExecutorHost:
         except asyncio.CancelledError:
             # Cut by the coordinator, which has gone on without this step.
             raise
-        except Exception as error:
+        except (Exception, SystemExit, KeyboardInterrupt) as error:
+            if isinstance(error, KeyboardInterrupt) and current_thread() is main_thread():
+                # The user's Ctrl-C. An actor's loop has a thread of its own, in which it
+                # can only be what a model or tool raised.
+                raise
             logger.info("%s failed run %s", self._slot, run.spec.run_id, exc_info=True)
             outcome, last = _failure(self._slot, error), self._left_by(context)
         self._post(run, Answered(last, outcome))
@@ -272,7 +277,7 @@ class ExecutorHost:
         self._outbox.post(envelope)
 
 
-def _failure(slot: Slot, error: Exception) -> RunEnd:
+def _failure(slot: Slot, error: BaseException) -> RunEnd:
     facts = error_facts(error)
     message = f"{slot}: {facts['type']}: {facts['message']}"
     return RunEnd(

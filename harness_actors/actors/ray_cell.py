@@ -36,6 +36,9 @@ def connect(address: str | None) -> None:
     _keep_quiet()
     target = _target(address)
     own = target == "local"
+    if _is_host_and_port(target) and not _answers(target):
+        # Ray itself would try for two minutes, and talk about it on the terminal.
+        raise CellError(f"Ray at {target!r}", f"nobody answers there; {_hint(address)}")
     try:
         ray.init(
             address=target,
@@ -46,15 +49,21 @@ def connect(address: str | None) -> None:
             object_store_memory=OBJECT_STORE_BYTES if own else None,
         )
     except Exception as error:  # Ray raises whatever its layers raise, RuntimeError for one
-        hint = (
-            "look at the free memory and disk of this machine"
-            if own
-            else f"is a Ray up there, and is its token in this environment "
-            f"(RAY_AUTH_TOKEN or RAY_AUTH_TOKEN_PATH)? Start one with `ray start --head`, "
-            f"or use --address local; asked for {address or 'auto'}"
-        )
+        hint = "look at the free memory and disk of this machine" if own else _hint(address)
         first = str(error).strip().splitlines()[0] if str(error).strip() else repr(error)
         raise CellError(f"Ray at {target!r}", f"{first}; {hint}") from error
+
+
+def _hint(address: str | None) -> str:
+    return (
+        "is a Ray up there, and is its token in this environment (RAY_AUTH_TOKEN or "
+        "RAY_AUTH_TOKEN_PATH)? Start one with `ray start --head`, or use --address local; "
+        f"asked for {address or 'auto'}"
+    )
+
+
+def _is_host_and_port(target: str) -> bool:
+    return "://" not in target and target.rpartition(":")[2].isdigit()
 
 
 def _target(address: str | None) -> str:

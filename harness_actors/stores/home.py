@@ -8,7 +8,7 @@ from pathlib import Path
 from platformdirs import user_data_path
 
 from harness_actors.errors import RunNotFoundError, StoreInUseError
-from harness_actors.stores.lock import hold, release
+from harness_actors.stores.lock import hold, is_held, release
 from harness_actors.stores.sqlite import SqliteJournal
 
 
@@ -51,6 +51,7 @@ def journal_of(run_id: str) -> Path:
     for path in _journals():
         if not path.exists():
             break
+        held_before = is_held(path)
         try:
             hold(path)
         except StoreInUseError as error:
@@ -63,5 +64,6 @@ def journal_of(run_id: str) -> Path:
             journal.close()
         if found:
             return path
-        release(path)
+        if not held_before:
+            release(path)
     raise busy or RunNotFoundError(run_id, str(home()))

@@ -3,6 +3,7 @@
 import fcntl
 import os
 from pathlib import Path
+from threading import Lock
 from typing import IO
 
 from harness_actors.errors import StoreInUseError
@@ -10,6 +11,8 @@ from harness_actors.errors import StoreInUseError
 _held: dict[Path, IO[bytes]] = {}
 """The locks of this process. A lock belongs to the process, so taking one twice is no
 conflict, and it is kept until it is released or the process ends."""
+
+_changing = Lock()
 
 
 def hold(path: Path) -> None:
@@ -25,8 +28,12 @@ def hold(path: Path) -> None:
         OSError: The lock file cannot be made.
     """
     path = path.resolve()
-    if path in _held:
-        return
+    with _changing:
+        if path not in _held:
+            _held[path] = _locked(path)
+
+
+def _locked(path: Path) -> IO[bytes]:
     path.parent.mkdir(parents=True, exist_ok=True)
     file = path.with_name(path.name + ".lock").open("a+b")
     try:
@@ -40,11 +47,17 @@ def hold(path: Path) -> None:
     file.truncate(0)
     file.write(str(os.getpid()).encode())
     file.flush()
-    _held[path] = file
+    return file
+
+
+def is_held(path: Path) -> bool:
+    """Whether this process holds the lock."""
+    return path.resolve() in _held
 
 
 def release(path: Path) -> None:
     """Give a lock back; nothing happens where this process does not hold it."""
-    file = _held.pop(path.resolve(), None)
+    with _changing:
+        file = _held.pop(path.resolve(), None)
     if file is not None:
         file.close()

@@ -215,9 +215,10 @@ def _by_name(module: str, qualname: str) -> Any:
 def _in_thread(call: Callable[[], Any]) -> Any:
     try:
         return call()
-    except StopIteration as error:
-        # A future cannot hold one, and whoever waits for it would wait for ever.
-        raise RuntimeError(f"StopIteration: {error}") from error
+    except (StopIteration, KeyboardInterrupt) as error:
+        # A future cannot hold the one, and whoever waits for it would wait for ever; the
+        # other, in a thread of the pool, is the tool's own and no Ctrl-C.
+        raise RuntimeError(f"{type(error).__name__}: {error}") from error
 
 
 def _rebuild(
