@@ -9,6 +9,9 @@ from typing import Any
 
 import ray
 import ray._private.worker
+from ray._private.authentication.authentication_token_setup import (
+    maybe_enable_token_auth_if_token_available,
+)
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from harness_actors.errors import CellError
@@ -39,6 +42,9 @@ def connect(address: str | None) -> None:
     if _is_host_and_port(target) and not _answers(target):
         # Ray itself would try for two minutes, and talk about it on the terminal.
         raise CellError(f"Ray at {target!r}", f"nobody answers there; {_hint(address)}")
+    if target not in ("local", "auto"):
+        # What Ray does by itself for the other two: use the token that this user has.
+        maybe_enable_token_auth_if_token_available(warn_if_disabled=False)
     try:
         ray.init(
             address=target,
@@ -78,7 +84,8 @@ def _target(address: str | None) -> str:
         found = note.read_text().strip()
     except OSError:
         return "local"
-    return found if _answers(found) else "local"
+    # By this word Ray finds it again by itself, and its token with it.
+    return "auto" if _answers(found) else "local"
 
 
 def _answers(address: str) -> bool:

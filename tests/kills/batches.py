@@ -7,6 +7,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 from harness_actors.actors.processes import is_alive
@@ -27,6 +28,8 @@ class KillableBatch:
         rounds: Notes that each run takes.
         seconds: How long each note takes.
         at_once: How many of them at once; all by default.
+        variables: More environment variables of the command.
+        address: Which Ray.
     """
 
     def __init__(
@@ -38,6 +41,8 @@ class KillableBatch:
         rounds: int,
         seconds: float,
         at_once: int | None = None,
+        variables: Mapping[str, str] | None = None,
+        address: str = "local",
     ) -> None:
         self.tasks, self.rounds = tasks, rounds
         self.run_dir = folder / "run"
@@ -49,6 +54,8 @@ class KillableBatch:
         self._file = folder / "tasks.jsonl"
         self._file.write_text("\n".join(lines) + "\n")
         self._at_once = at_once or tasks
+        self._variables = {**os.environ, **(variables or {})}
+        self._address = address
         self.process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
@@ -56,10 +63,11 @@ class KillableBatch:
         command = [
             *(sys.executable, "-m", "harness_actors", "batch", str(self._file)),
             *("--run-dir", str(self.run_dir), "--agent", str(HERE / "agent.yaml")),
-            *("--model-base-url", self._base_url, "--address", "local", "-n", str(self._at_once)),
+            *("--model-base-url", self._base_url, "-n", str(self._at_once)),
+            *("--address", self._address),
         ]
         with self._said.open("ab") as said:
-            self.process = subprocess.Popen(command, stdout=said, stderr=said)
+            self.process = subprocess.Popen(command, stdout=said, stderr=said, env=self._variables)
 
     async def finish(self) -> int:
         """Wait for the command to end; returns its exit status."""
@@ -96,6 +104,10 @@ class KillableBatch:
         finally:
             journal.close()
         return next(mark for mark in reversed(marks) if is_alive(mark))
+
+    @staticmethod
+    def is_alive(mark: ProcessMark) -> bool:
+        return is_alive(mark)
 
     def kill(self, role: str) -> None:
         """SIGKILL an actor's process, or the driver's."""
