@@ -2,12 +2,11 @@
 
 import asyncio
 import logging
-import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
-from harness_actors.actors.bulletin import Bulletin, events_of, results_of
+from harness_actors.actors.bulletin import Bulletin
 from harness_actors.actors.embedded import (
     EMBEDDED_MODEL_URL,
     EmbeddedModelPeer,
@@ -15,6 +14,8 @@ from harness_actors.actors.embedded import (
 )
 from harness_actors.actors.mailbox import Parcel
 from harness_actors.actors.processes import end_processes
+from harness_actors.actors.programs import Programs
+from harness_actors.actors.readings import Readings
 from harness_actors.actors.runtime import Happened, StopMode
 from harness_actors.actors.seats import HostStarter, Seats
 from harness_actors.actors.writer import JournalWriter
@@ -28,11 +29,10 @@ from harness_actors.errors import (
     RunNotFoundError,
     StoreError,
 )
-from harness_actors.events import DERIVED_EVENTS, RunCompleted, RunEvent
+from harness_actors.events import RunEvent
 from harness_actors.messages import Message
 from harness_actors.ports import Clock, Journal
-from harness_actors.records import CodeStored, ProcessMark, RunHeading, RunSpec
-from harness_actors.results import HarnessResult
+from harness_actors.records import ProcessMark, RunHeading, RunSpec
 from harness_actors.state import AGENT_TURN
 
 T = TypeVar("T")
@@ -40,7 +40,6 @@ T = TypeVar("T")
 logger = logging.getLogger(__name__)
 
 EARLIER_TERMS_DEADLINE_S = 20.0
-EVENTS_PER_PAGE = 5_000
 
 
 class CoordinatorHost:
@@ -93,6 +92,7 @@ class CoordinatorHost:
         self._process = process
         self._writer = JournalWriter(journal, self.term, self._thread, self._break)
         self._bulletin = Bulletin(journal.position())
+        self._readings = Readings(journal, self._bulletin, self._thread)
         self._seats = Seats(
             starter, started=self._mark_on_disk, lost=self._host_lost, failed=self._break
         )
@@ -101,8 +101,7 @@ class CoordinatorHost:
             *(Slot(AGENT_TURN, index=index) for index in range(agent_turns)),
             *(Slot(name) for name in needs if name != AGENT_TURN),
         ]
-        self._blobs: dict[str, bytes] = {}
-        self._secrets: dict[str, str] = {}
+        self._programs = Programs(journal, self._thread)
         self._broken: HarnessError | None = None
         self._closed = False
         self._held: list[str] = []
@@ -125,7 +124,7 @@ class CoordinatorHost:
         unfinished = self._journal.load_unfinished(self._command)
         await self._start_model([stored.spec for stored in unfinished])
         for stored in unfinished:
-            if all(self._key(name) is not None for name in stored.spec.keys):
+            if self._programs.has_keys(stored.spec.keys):
                 self._perform(self._coordinator.adopt(stored))
             else:
                 # Their keys come when the driver attaches again.
@@ -135,7 +134,7 @@ class CoordinatorHost:
 
     async def attach(self, secrets: Mapping[str, str]) -> None:
         """A driver is there, with the keys that it was given."""
-        self._secrets.update(secrets)
+        self._programs.add_secrets(secrets)
         held, self._held = self._held, []
         await self._take_up(held)
 
@@ -144,8 +143,8 @@ class CoordinatorHost:
     ) -> None:
         """See `Runtime.submit`."""
         self._check()
-        self._secrets.update(secrets)
-        self._store_code(code)
+        self._programs.add_secrets(secrets)
+        self._perform(Step(entries=[*self._programs.add(code)]))
         await self._start_model(specs)
         async with self._adding:
             idle = await self._idle([spec.run_id for spec in specs])
@@ -163,7 +162,7 @@ class CoordinatorHost:
     async def resume(self, run_ids: Sequence[str], secrets: Mapping[str, str]) -> None:
         """See `Runtime.resume`."""
         self._check()
-        self._secrets.update(secrets)
+        self._programs.add_secrets(secrets)
         await self._take_up(run_ids)
         await self._on_disk()
 
@@ -200,27 +199,7 @@ class CoordinatorHost:
             self._check()
             await self._bulletin.news(cursor, at_once=messages)
             if self._broken is None and self._bulletin.position > cursor:
-                return await self._behind(cursor, messages)
-
-    async def _behind(self, cursor: int, messages: bool) -> Happened:
-        # Of now: while the journal is read, more may come to be on disk.
-        newest = self._bulletin.position
-        notices = self._bulletin.behind(cursor)
-        if notices is not None:
-            events = events_of(notices, messages=messages)
-            return Happened(cursor=newest, events=events, results=results_of(notices))
-        # Behind what is held in memory, as after a restart: ask the journal.
-        events = tuple(await self._read(self._journal.load_events, cursor))
-        results: dict[str, HarnessResult] = {}
-        for event in events:
-            if isinstance(event.event, RunCompleted):
-                stored = await self._read(self._journal.load_run, event.run_id)
-                if stored is not None and stored.end is not None:
-                    results[event.run_id] = stored.end
-        newest = events[-1].position if events else newest
-        if not messages:
-            events = tuple(event for event in events if not isinstance(event.event, DERIVED_EVENTS))
-        return Happened(cursor=newest, events=events, results=results)
+                return await self._readings.behind(cursor, messages=messages)
 
     async def position(self) -> int:
         return self._bulletin.position
@@ -229,17 +208,8 @@ class CoordinatorHost:
         return await self._read(self._journal.headings)
 
     async def events(self, run_id: str) -> tuple[RunEvent, ...]:
-        """All events of a run, oldest first."""
-        found: list[RunEvent] = []
-        while True:
-            after = found[-1].position if found else 0
-            page = await self._read(self._load_page, run_id, after)
-            if not page:
-                return tuple(found)
-            found.extend(page)
-
-    def _load_page(self, run_id: str, after: int) -> list[RunEvent]:
-        return self._journal.load_events(after, run_id=run_id, limit=EVENTS_PER_PAGE)
+        self._check_open()
+        return await self._readings.events(run_id)
 
     async def conversation(self, conversation_id: str) -> list[Message]:
         return await self._read(self._journal.load_conversation, conversation_id)
@@ -294,38 +264,13 @@ class CoordinatorHost:
             return
         body = post.envelope.body
         if isinstance(body, Deliver) and body.spec is not None:
-            self._teach(post.slot, body.spec)
+            self._programs.teach(self._seats, post.slot, body.spec)
         self._seats.post(post.slot, post.envelope)
-
-    def _teach(self, slot: Slot, spec: RunSpec) -> None:
-        """Send the run's code ahead of it, to a host that needs it and has it not."""
-        if slot.executor != AGENT_TURN and not slot.code:
-            return
-        keys = {name: key for name in spec.keys if (key := self._key(name)) is not None}
-        if self._seats.knows(slot, spec.code, keys):
-            return
-        if spec.code not in self._blobs:
-            # Of a run taken up from the journal; rare, and once per code.
-            blob = self._thread.submit(self._journal.load_code, spec.code).result()
-            if blob is None:
-                logger.error("the journal has no code %s", spec.code)
-                return
-            self._blobs[spec.code] = blob
-        self._seats.teach(slot, spec.code, self._blobs[spec.code], keys)
 
     async def _start_model(self, specs: Sequence[RunSpec]) -> None:
         """Start the embedded model of the cell, if a run is the first to need it."""
         if any(EMBEDDED_MODEL_URL in spec.keys for spec in specs) and self._model is not None:
-            self._secrets[EMBEDDED_MODEL_URL] = await self._model.url()
-
-    def _key(self, name: str) -> str | None:
-        return self._secrets.get(name) or os.environ.get(name)
-
-    def _store_code(self, code: Mapping[str, bytes]) -> None:
-        fresh = {name: blob for name, blob in code.items() if name not in self._blobs}
-        self._blobs.update(fresh)
-        entries = [CodeStored(code=name, blob=blob) for name, blob in fresh.items()]
-        self._perform(Step(entries=list(entries)))
+            self._programs.add_secrets({EMBEDDED_MODEL_URL: await self._model.url()})
 
     def _mark(self, mark: ProcessMark) -> None:
         self._perform(Step(entries=[mark]))
@@ -351,8 +296,11 @@ class CoordinatorHost:
         if self._broken is not None:
             raise self._broken
 
-    async def _read(self, call: Callable[..., T], *arguments: object) -> T:
+    def _check_open(self) -> None:
+        """After `close` there is no journal to read; after a failure there still is."""
         if self._closed:
             self._check()
-        # Reads share the writer's thread: they see what was committed before them.
-        return await asyncio.get_running_loop().run_in_executor(self._thread, call, *arguments)
+
+    async def _read(self, call: Callable[..., T], *arguments: object) -> T:
+        self._check_open()
+        return await self._readings.read(call, *arguments)

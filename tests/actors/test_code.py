@@ -19,7 +19,7 @@ import harness_actors.testing.scripted
 from harness_actors.actors.code import is_own_module, pack, unpack
 from harness_actors.coordination.graph import HarnessWorkflowBuilder, Workflow
 from harness_actors.errors import AgentCodeError
-from harness_actors.testing import an_agent
+from harness_actors.testing import ScriptedModel, an_agent
 from harness_actors.tools import tool
 from tests.coordination.test_graph import PassesOn
 
@@ -191,15 +191,6 @@ def test_packing_in_several_threads_at_once_sends_the_users_code(user_module: Wr
 # ---- what cannot travel is named ----------------------------------------------------------------
 
 
-class Holds:
-    """A model, tool or executor that holds something which cannot be pickled."""
-
-    name = "holder"
-
-    def __init__(self) -> None:
-        self.lock = threading.Lock()
-
-
 def test_a_tool_that_cannot_be_pickled_is_named() -> None:
     lock = threading.Lock()
 
@@ -217,8 +208,10 @@ def test_a_tool_that_cannot_be_pickled_is_named() -> None:
 
 
 def test_a_model_that_cannot_be_pickled_is_named() -> None:
+    model: Any = ScriptedModel([])
+    model.lock = threading.Lock()
     with pytest.raises(AgentCodeError) as caught:
-        pack(Workflow(an_agent(Holds())))  # type: ignore[arg-type]
+        pack(Workflow(an_agent(model)))
     assert caught.value.part == "the model"
 
 

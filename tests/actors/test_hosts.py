@@ -40,7 +40,7 @@ from harness_actors.signals import (
     TurnComplete,
 )
 from harness_actors.state import AGENT_TURN, REPAIR, StateKey
-from harness_actors.testing import an_agent
+from harness_actors.testing import ScriptedModel, an_agent
 
 MINE: StateKey[Any] = StateKey("mine", Any, REPAIR)
 
@@ -601,13 +601,13 @@ async def test_code_that_cannot_be_read_is_told_to_each_run(a_host: Makes) -> No
     assert "AgentCodeError" in reason.message
 
 
-class TakesKeys:
+class TakesKeys(ScriptedModel):
     """A model that keeps its keys, or refuses them."""
 
-    name = "keys"
     key_names = ("KEY",)
 
     def __init__(self, refuses: bool = False) -> None:
+        super().__init__([])
         self.refuses = refuses
         self.keys: dict[str, str] = {}
 
@@ -624,7 +624,7 @@ async def test_keys_come_beside_the_code_and_new_ones_replace_them(a_host: Makes
         seen.append(context.agent.model)
         return TurnComplete(ending="text")
 
-    _, blob = pack(Workflow(an_agent(TakesKeys())))  # type: ignore[arg-type]
+    _, blob = pack(Workflow(an_agent(TakesKeys())))
     desk = a_host(act, slot=Slot(AGENT_TURN))
     for step, key in enumerate(("one", "two"), start=1):
         await desk.host.receive([Code("code", blob, {"KEY": key})])
@@ -635,7 +635,7 @@ async def test_keys_come_beside_the_code_and_new_ones_replace_them(a_host: Makes
 
 
 async def test_a_model_that_refuses_its_keys_does_not_disturb_the_batch(a_host: Makes) -> None:
-    _, blob = pack(Workflow(an_agent(TakesKeys(refuses=True))))  # type: ignore[arg-type]
+    _, blob = pack(Workflow(an_agent(TakesKeys(refuses=True))))
     desk = a_host(answers, slot=Slot(AGENT_TURN))
     await desk.host.receive([Code("code", blob, {}), Envelope("run", 1, 1, 1, deliver())])
     outcome = (await desk.answer()).outcome
