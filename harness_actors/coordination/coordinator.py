@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from itertools import count
 from typing import Any
 
-from harness_actors.conversation import UNKNOWN_OUTCOME, Conversation
+from harness_actors.conversation import Conversation
 from harness_actors.coordination.active import (
     ActiveRun,
     ExecutorNeeds,
@@ -17,7 +17,13 @@ from harness_actors.coordination.active import (
     Step,
     closed_elsewhere,
 )
-from harness_actors.coordination.endings import CANCELLED, agent_error, executor_lost
+from harness_actors.coordination.endings import (
+    CANCELLED,
+    agent_error,
+    executor_lost,
+    last_words,
+    result_of,
+)
 from harness_actors.coordination.graph import ENTRY, successor
 from harness_actors.coordination.protocol import (
     QUARANTINE,
@@ -36,17 +42,16 @@ from harness_actors.coordination.protocol import (
 )
 from harness_actors.coordination.routing import LOSSES_BEFORE_FAILURE, Replica, Router
 from harness_actors.errors import ConversationBusyError, WorkflowError
-from harness_actors.events import ExecutorLost, RunCompleted, RunParked
+from harness_actors.events import ExecutorLost, RunParked
 from harness_actors.messages import Message
 from harness_actors.ports import Clock
 from harness_actors.records import Hop, RunAdded, RunChanged, RunSpec, SnapshotTaken, StoredRun
-from harness_actors.results import HarnessResult, Usage
+from harness_actors.results import HarnessResult
 from harness_actors.signals import Outcome, Parked, RepairTrigger, RunEnd
 from harness_actors.state import (
     AGENT_TURN,
     OPEN_CALLS,
     TURN_COUNT,
-    USAGE,
     SharedState,
     StateDelta,
 )
@@ -339,29 +344,9 @@ class Coordinator:
     def _end(self, run: ActiveRun, delta: StateDelta, end: RunEnd, step: Step) -> None:
         if delta:
             self._changed(run, delta, step)
-        unanswered = tuple(
-            Message.tool_result(call.id, UNKNOWN_OUTCOME, is_error=True)
-            for call in run.state.log.open_calls()
-        )
-        completed = RunCompleted(
-            status=end.status, reason=end.reason.kind, message=end.reason.message
-        )
-        last = StateDelta(messages=unanswered, events=(completed,))
-        self._changed(run, last, step, end=self._result(run, end))
+        result = result_of(run, end, now=self._clock.now())
+        self._changed(run, last_words(run.state, end), step, end=result)
         self._forget(run, step)
-
-    def _result(self, run: ActiveRun, end: RunEnd) -> HarnessResult:
-        values = run.state.values
-        return HarnessResult(
-            run_id=run.spec.run_id,
-            status=end.status,
-            reason=end.reason,
-            turn_count=values.get(TURN_COUNT.name, 0),
-            output_text=end.output_text,
-            completion_verified=end.completion_verified,
-            usage=Usage(**values.get(USAGE.name, {})),
-            wall_s=max(0.0, self._clock.now() - run.started_at),
-        )
 
     def _cut(self, run: ActiveRun, step: Step) -> None:
         self._post(run, Cut(), step)
