@@ -229,10 +229,6 @@ class CoordinatorHost:
         await asyncio.get_running_loop().run_in_executor(self._thread, self._journal.close)
         self._thread.shutdown(wait=False)
 
-    async def watch(self) -> None:
-        """Never returns: the call fails when the process of this actor dies."""
-        await asyncio.Event().wait()
-
     # ---- from the hosts -------------------------------------------------------------
 
     async def receive(self, slot: Slot, incarnation: int, batch: Sequence[Parcel]) -> None:

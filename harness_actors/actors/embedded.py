@@ -6,9 +6,9 @@ import socket
 from collections.abc import Awaitable, Callable
 from typing import Protocol
 
-from harness_actors.actors.mailbox import UnreachableError
+from harness_actors.actors.mailbox import UnreachableError, until_dead
 from harness_actors.actors.processes import gone, mark_of_this_process
-from harness_actors.errors import ActorLostError, HarnessError
+from harness_actors.errors import HarnessError
 from harness_actors.records import ProcessMark
 
 logger = logging.getLogger(__name__)
@@ -118,20 +118,9 @@ class EmbeddedModelSeat:
                 continue
             if not first.done():
                 first.set_result(url)
-            await _watched(peer)
+            await until_dead(peer)
             await gone(mark, timeout_s=GONE_DEADLINE_S)
             logger.warning("the embedded model in process %d was lost", mark.pid)
-
-
-async def _watched(peer: EmbeddedModelPeer) -> None:
-    while True:
-        try:
-            await peer.watch()
-            return
-        except ActorLostError:
-            return
-        except UnreachableError:
-            await asyncio.sleep(0.1)
 
 
 def _free_port() -> int:

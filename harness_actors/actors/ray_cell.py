@@ -102,6 +102,7 @@ def _answers(address: str) -> bool:
 def _keep_quiet() -> None:
     """Keep Ray's talk off the terminal; what matters comes as errors of our own."""
     logging.getLogger("ray").setLevel(logging.ERROR)
+    # Unset, it makes each process warn of a default that has to do with GPUs.
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
     # The one way in which raylet messages ("a worker died") reach a terminal; Ray has no
     # option for it. Deaths are told by our own events.

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Protocol
 
-from harness_actors.actors.mailbox import Code, Outbox, Parcel, Peer, UnreachableError
+from harness_actors.actors.mailbox import Code, Outbox, Parcel, Peer, UnreachableError, until_dead
 from harness_actors.actors.processes import gone
 from harness_actors.coordination.protocol import Slot
 from harness_actors.errors import ActorLostError, CellError, HarnessError
@@ -132,7 +132,7 @@ class Seats:
             # Known before it works: whoever comes next must find and end its process.
             await self._started(mark)
             seat.outbox.connect(peer)
-            await _watched(peer)
+            await until_dead(peer)
             if not await gone(mark, timeout_s=GONE_DEADLINE_S):
                 problem = f"its process {mark.pid} does not end; kill it by hand"
                 self._failed(ActorLostError(str(slot), problem))
@@ -160,15 +160,3 @@ async def _greet(slot: Slot, peer: Peer) -> ProcessMark:
         raise CellError(str(slot), problem) from None
     except (UnreachableError, ActorLostError) as error:
         raise CellError(str(slot), f"its process died while it started ({error})") from None
-
-
-async def _watched(peer: Peer) -> None:
-    while True:
-        try:
-            await peer.watch()
-            return
-        except ActorLostError:
-            return
-        except UnreachableError:
-            # A broken connection is no death; ask again.
-            await asyncio.sleep(0.1)
