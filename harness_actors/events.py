@@ -138,6 +138,8 @@ class ExecutorLost(Event):
 
     executor: str
     losses: int
+    cause: str = ""
+    """Why the process was killed; empty where it died by itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

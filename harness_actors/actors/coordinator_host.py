@@ -13,7 +13,7 @@ from harness_actors.actors.embedded import (
     EmbeddedModelSeat,
 )
 from harness_actors.actors.mailbox import Parcel
-from harness_actors.actors.processes import end_processes
+from harness_actors.actors.processes import MachineProcesses, Processes
 from harness_actors.actors.programs import Programs
 from harness_actors.actors.readings import Readings
 from harness_actors.actors.runtime import Happened, StopMode
@@ -58,6 +58,7 @@ class CoordinatorHost:
             where agents that need it start one in their own process.
         process: The process that this is, if it may be killed as a leftover of an
             earlier term; None in a process that belongs to the user.
+        processes: Those of this machine.
     """
 
     def __init__(
@@ -72,13 +73,15 @@ class CoordinatorHost:
         clock: Clock,
         place_model: Callable[[int], Awaitable[EmbeddedModelPeer]] | None = None,
         process: ProcessMark | None = None,
+        processes: Processes | None = None,
     ) -> None:
+        processes = processes or MachineProcesses()
         self._journal = journal
         self._store = store
         # First the term, so that nothing of an earlier one can be added; then whoever
         # served this journal before must be gone before anything goes on.
         self.term = journal.begin_term()
-        self._await_earlier_terms()
+        self._await_earlier_terms(processes)
         journal.forget_processes(self.term)
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="journal")
         self._coordinator = Coordinator(
@@ -94,9 +97,13 @@ class CoordinatorHost:
         self._bulletin = Bulletin(journal.position())
         self._readings = Readings(journal, self._bulletin, self._thread)
         self._seats = Seats(
-            starter, started=self._mark_on_disk, lost=self._host_lost, failed=self._break
+            starter,
+            started=self._mark_on_disk,
+            lost=self._host_lost,
+            failed=self._break,
+            processes=processes,
         )
-        self._model = EmbeddedModelSeat(place_model, self._mark) if place_model else None
+        self._model = EmbeddedModelSeat(place_model, self._mark, processes) if place_model else None
         self._slots = [
             *(Slot(AGENT_TURN, index=index) for index in range(agent_turns)),
             *(Slot(name) for name in needs if name != AGENT_TURN),
@@ -108,8 +115,9 @@ class CoordinatorHost:
         # Between reading that a run is idle and adding it, nobody else may add it.
         self._adding = asyncio.Lock()
 
-    def _await_earlier_terms(self) -> None:
-        left = end_processes(self._journal.load_processes(), timeout_s=EARLIER_TERMS_DEADLINE_S)
+    def _await_earlier_terms(self, processes: Processes) -> None:
+        marks = self._journal.load_processes()
+        left = processes.end(marks, timeout_s=EARLIER_TERMS_DEADLINE_S)
         if left:
             pids = ", ".join(str(mark.pid) for mark in left)
             problem = f"processes of an earlier command do not end: {pids}; kill them by hand"
@@ -121,7 +129,7 @@ class CoordinatorHost:
             self._mark(self._process)
         for slot in self._slots:
             self._seats.fill(slot)
-        unfinished = self._journal.load_unfinished(self._command)
+        unfinished = await self._read(self._journal.load_unfinished, self._command)
         await self._start_model([stored.spec for stored in unfinished])
         for stored in unfinished:
             if self._programs.has_keys(stored.spec.keys):
@@ -235,6 +243,7 @@ class CoordinatorHost:
         """Take what the host in a slot posted."""
         if self._broken is not None or incarnation != self._seats.incarnation(slot):
             return
+        self._seats.heard(slot)
         for parcel in batch:
             if isinstance(parcel, Envelope):
                 try:
@@ -275,8 +284,8 @@ class CoordinatorHost:
         self._mark(mark)
         await self._writer.settle()
 
-    def _host_lost(self, slot: Slot) -> None:
-        self._perform(self._coordinator.host_lost(slot))
+    def _host_lost(self, slot: Slot, cause: str) -> None:
+        self._perform(self._coordinator.host_lost(slot, cause))
 
     def _break(self, error: HarnessError) -> None:
         """Nothing can go on: the cell stops, and says so to whoever asks."""
@@ -287,6 +296,11 @@ class CoordinatorHost:
             if self._model is not None:
                 self._model.close()
             self._bulletin.wake()
+
+    @property
+    def is_broken(self) -> bool:
+        """Nothing can go on here; `happened` says why."""
+        return self._broken is not None
 
     def _check(self) -> None:
         if self._broken is not None:

@@ -6,8 +6,9 @@ import socket
 from collections.abc import Awaitable, Callable
 from typing import Protocol
 
-from harness_actors.actors.mailbox import UnreachableError, until_dead
-from harness_actors.actors.processes import gone, mark_of_this_process
+from harness_actors.actors.doubt import SignsOfLife, until_gone
+from harness_actors.actors.mailbox import UnreachableError
+from harness_actors.actors.processes import Processes, mark_of_this_process
 from harness_actors.errors import HarnessError
 from harness_actors.records import ProcessMark
 
@@ -16,8 +17,6 @@ logger = logging.getLogger(__name__)
 EMBEDDED_MODEL_URL = "HARNESS_EMBEDDED_MODEL_URL"
 """The key by which a run says that its model is the embedded one. Its value is where the
 cell's server is."""
-
-GONE_DEADLINE_S = 30.0
 
 
 class EmbeddedModelHost:
@@ -33,8 +32,8 @@ class EmbeddedModelHost:
 
         self._server = LocalServer(port=port)
 
-    async def hello(self) -> ProcessMark:
-        return mark_of_this_process("embedded_model")
+    async def hello(self) -> tuple[ProcessMark, ...]:
+        return (mark_of_this_process("embedded_model"),)
 
     async def start(self) -> str:
         """Load the model.
@@ -55,7 +54,7 @@ class EmbeddedModelHost:
 class EmbeddedModelPeer(Protocol):
     """How the coordinator reaches the host; raises as a `Peer` does."""
 
-    async def hello(self) -> ProcessMark: ...
+    async def hello(self) -> tuple[ProcessMark, ...]: ...
     async def start(self) -> str: ...
     async def watch(self) -> None: ...
     def kill(self) -> None: ...
@@ -67,15 +66,18 @@ class EmbeddedModelSeat:
     Args:
         place: Begins to start a host that listens on a port.
         started: Called with the process of each host that serves.
+        processes: Those of this machine.
     """
 
     def __init__(
         self,
         place: Callable[[int], Awaitable[EmbeddedModelPeer]],
         started: Callable[[ProcessMark], None],
+        processes: Processes,
     ) -> None:
         self._place = place
         self._started = started
+        self._processes = processes
         self._port = 0
         self._peer: EmbeddedModelPeer | None = None
         self._keeping: asyncio.Task[None] | None = None
@@ -105,8 +107,9 @@ class EmbeddedModelSeat:
         while True:
             try:
                 self._peer = peer = await self._place(self._port)
-                mark = await peer.hello()
-                self._started(mark)
+                marks = await peer.hello()
+                for mark in marks:
+                    self._started(mark)
                 url = await peer.start()
             except (HarnessError, UnreachableError) as error:
                 if not first.done():
@@ -118,9 +121,8 @@ class EmbeddedModelSeat:
                 continue
             if not first.done():
                 first.set_result(url)
-            await until_dead(peer)
-            await gone(mark, timeout_s=GONE_DEADLINE_S)
-            logger.warning("the embedded model in process %d was lost", mark.pid)
+            await until_gone(peer, marks, SignsOfLife(), self._processes)
+            logger.warning("the embedded model in process %d was lost", marks[0].pid)
 
 
 def _free_port() -> int:

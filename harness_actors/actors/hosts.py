@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from threading import current_thread, main_thread
@@ -68,12 +68,21 @@ class ExecutorHost:
         executor: What it hosts; None where the executor comes in the run's own code.
         coordinator: Where answers go.
         term: Term of that coordinator.
+        companions: The other processes that must be gone before the runs of this host
+            go on elsewhere.
     """
 
     def __init__(
-        self, slot: Slot, executor: Executor | None, coordinator: Peer, *, term: int
+        self,
+        slot: Slot,
+        executor: Executor | None,
+        coordinator: Peer,
+        *,
+        term: int,
+        companions: Callable[[], Sequence[ProcessMark]] = tuple,
     ) -> None:
         self._slot = slot
+        self._companions = companions
         self._executor = executor
         self._term = term
         self._outbox = Outbox()
@@ -82,10 +91,10 @@ class ExecutorHost:
         self._runs: dict[str, ServedRun] = {}
         self._tasks: dict[str, set[asyncio.Task[None]]] = {}
         """By run: its steps that have not ended, also those that were cut."""
-        self._workflows: dict[str, Workflow | AgentCodeError] = {}
+        self._workflows: dict[str, asyncio.Future[Workflow | AgentCodeError]] = {}
 
-    async def hello(self) -> ProcessMark:
-        return mark_of_this_process(str(self._slot))
+    async def hello(self) -> tuple[ProcessMark, ...]:
+        return (mark_of_this_process(str(self._slot)), *self._companions())
 
     async def watch(self) -> None:
         """Never returns: the call fails when the process of this actor dies."""
@@ -107,24 +116,10 @@ class ExecutorHost:
             self._cut(run_id)
 
     def _learn(self, code: Code) -> None:
-        try:
-            workflow = unpack(code.blob)
-        except AgentCodeError as error:
-            # Told to each run that needs it, as its result.
-            self._workflows[code.code] = error
-            return
-        try:
-            model = workflow.agent.model
-            if EMBEDDED_MODEL_URL in code.keys:
-                model.connect(code.keys[EMBEDDED_MODEL_URL])  # type: ignore[attr-defined]
-            elif hasattr(model, "use_keys"):
-                model.use_keys(code.keys)
-        except Exception as error:  # noqa: BLE001 - whatever a user's model does with its keys
-            facts = error_facts(error)
-            reason = f"it does not take its keys: {facts['type']}: {facts['message']}"
-            self._workflows[code.code] = AgentCodeError("the model", reason)
-            return
-        self._workflows[code.code] = workflow
+        # In a thread: what a user's modules import may take longer than a process may be
+        # silent. Runs that need it wait for it.
+        loop = asyncio.get_running_loop()
+        self._workflows[code.code] = loop.run_in_executor(None, _load, code)
 
     def _take(self, envelope: Envelope) -> None:
         run = self._runs.get(envelope.run_id)
@@ -192,7 +187,7 @@ class ExecutorHost:
             await asyncio.wait(before)
         context: DeltaContext | None = None
         try:
-            executor, agent = self._program(run.spec.code)
+            executor, agent = await self._program(run.spec.code)
             run.context = context = DeltaContext(
                 spec=run.spec,
                 agent=agent,
@@ -253,12 +248,14 @@ class ExecutorHost:
             check_plain("state", {write.key: write.value for write in delta.writes})
         return delta
 
-    def _program(self, code: str) -> tuple[Executor, Agent]:
+    async def _program(self, code: str) -> tuple[Executor, Agent]:
         """Who serves a run of this code, and its agent."""
-        workflow = self._workflows.get(code)
-        if isinstance(workflow, AgentCodeError):
-            raise workflow
-        if workflow is None:
+        if code in self._workflows:
+            # Shielded: the others that wait for it are not cut with this run.
+            workflow = await asyncio.shield(self._workflows[code])
+            if isinstance(workflow, AgentCodeError):
+                raise workflow
+        else:
             # Only hosts that run a user's code are sent it; the others do not look at the agent.
             if self._executor is None or self._slot.executor == AGENT_TURN:
                 raise AgentCodeError(f"the agent of {self._slot}", "the journal does not have it")
@@ -275,6 +272,28 @@ class ExecutorHost:
         run.sent += 1
         envelope = Envelope(run.spec.run_id, self._term, run.step, run.sent, body)
         self._outbox.post(envelope)
+
+
+def _load(code: Code) -> Workflow | AgentCodeError:
+    """The program of a blob, its model with its keys; or why there is none.
+
+    The reason is told to each run that needs it, as its result.
+    """
+    try:
+        workflow = unpack(code.blob)
+    except AgentCodeError as error:
+        return error
+    try:
+        model = workflow.agent.model
+        if EMBEDDED_MODEL_URL in code.keys:
+            model.connect(code.keys[EMBEDDED_MODEL_URL])  # type: ignore[attr-defined]
+        elif hasattr(model, "use_keys"):
+            model.use_keys(code.keys)
+    except Exception as error:  # noqa: BLE001 - whatever a user's model does with its keys
+        facts = error_facts(error)
+        reason = f"it does not take its keys: {facts['type']}: {facts['message']}"
+        return AgentCodeError("the model", reason)
+    return workflow
 
 
 def _failure(slot: Slot, error: BaseException) -> RunEnd:

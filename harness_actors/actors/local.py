@@ -3,6 +3,7 @@
 import asyncio
 import pickle
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from harness_actors.actors.clock import SystemClock
@@ -35,8 +36,8 @@ class LocalCoordinatorPeer:
             batch = pickle.loads(pickle.dumps(batch))
         await self._coordinator.receive(self._slot, self._incarnation, batch)
 
-    async def hello(self) -> ProcessMark:
-        return mark_of_this_process("coordinator")
+    async def hello(self) -> tuple[ProcessMark, ...]:
+        return (mark_of_this_process("coordinator"),)
 
     async def watch(self) -> None:
         await asyncio.Event().wait()
@@ -61,10 +62,10 @@ class LocalHostPeer:
             batch = pickle.loads(pickle.dumps(batch))
         await self.host.receive(batch)
 
-    async def hello(self) -> ProcessMark:
+    async def hello(self) -> tuple[ProcessMark, ...]:
         # Not this process's mark: what ends with the host is the host alone.
-        mark = mark_of_this_process(str(self._slot))
-        return ProcessMark(role=mark.role, node=mark.node, pid=mark.pid, started=-1)
+        own, *others = await self.host.hello()
+        return (replace(own, started=-1), *others)
 
     async def watch(self) -> None:
         await self._dead.wait()

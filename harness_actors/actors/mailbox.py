@@ -14,7 +14,6 @@ logger = logging.getLogger(__name__)
 
 FIRST_RETRY_S = 0.02
 LONGEST_RETRY_S = 1.0
-WATCH_AGAIN_S = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +54,11 @@ class Peer(Protocol):
         """Hand over a batch; it is only enqueued there."""
         ...
 
-    async def hello(self) -> ProcessMark:
-        """Wait until the actor serves; says in which process."""
+    async def hello(self) -> tuple[ProcessMark, ...]:
+        """Wait until the actor serves; says in which processes, its own first.
+
+        All of them must be gone before anything that it did goes on elsewhere.
+        """
         ...
 
     async def watch(self) -> None:
@@ -66,25 +68,6 @@ class Peer(Protocol):
     def kill(self) -> None:
         """End the actor at once."""
         ...
-
-
-class Watched(Protocol):
-    """An actor whose death can be awaited; raises as a `Peer` does."""
-
-    async def watch(self) -> None: ...
-
-
-async def until_dead(peer: Watched) -> None:
-    """Return when an actor is dead."""
-    while True:
-        try:
-            await peer.watch()
-            return
-        except ActorLostError:
-            return
-        except UnreachableError:
-            # A broken connection is no death; ask again.
-            await asyncio.sleep(WATCH_AGAIN_S)
 
 
 class Outbox:

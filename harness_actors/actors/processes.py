@@ -9,8 +9,38 @@ from collections.abc import Iterable
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
+from typing import Protocol
 
 from harness_actors.records import ProcessMark
+
+
+class Processes(Protocol):
+    """The processes of this machine, as far as a cell must know that they are gone."""
+
+    async def gone(self, mark: ProcessMark, *, timeout_s: float) -> bool:
+        """Return when a process is gone: True; or False when the time is up."""
+        ...
+
+    def kill(self, mark: ProcessMark) -> None:
+        """Kill a process, unless it is gone or another has its pid by now."""
+        ...
+
+    def end(self, marks: Iterable[ProcessMark], *, timeout_s: float) -> list[ProcessMark]:
+        """Kill processes and block until they are gone; returns those that are left."""
+        ...
+
+
+class MachineProcesses:
+    """The processes of this machine."""
+
+    async def gone(self, mark: ProcessMark, *, timeout_s: float) -> bool:
+        return await asyncio.to_thread(wait_until_gone, mark, timeout_s=timeout_s)
+
+    def kill(self, mark: ProcessMark) -> None:
+        kill_process(mark)
+
+    def end(self, marks: Iterable[ProcessMark], *, timeout_s: float) -> list[ProcessMark]:
+        return end_processes(marks, timeout_s=timeout_s)
 
 
 @cache
@@ -65,9 +95,18 @@ def wait_until_gone(mark: ProcessMark, *, timeout_s: float) -> bool:
     return not is_alive(mark)
 
 
-async def gone(mark: ProcessMark, *, timeout_s: float) -> bool:
-    """`wait_until_gone` off the event loop."""
-    return await asyncio.to_thread(wait_until_gone, mark, timeout_s=timeout_s)
+def kill_process(mark: ProcessMark) -> None:
+    """Kill a process of this machine, unless it is gone or another has its pid by now.
+
+    One that is stopped is killed as well.
+    """
+    with suppress(ProcessLookupError):
+        handle = os.pidfd_open(mark.pid)
+        try:
+            if is_alive(mark):
+                signal.pidfd_send_signal(handle, signal.SIGKILL)
+        finally:
+            os.close(handle)
 
 
 def end_processes(marks: Iterable[ProcessMark], *, timeout_s: float) -> list[ProcessMark]:
@@ -78,8 +117,7 @@ def end_processes(marks: Iterable[ProcessMark], *, timeout_s: float) -> list[Pro
     """
     alive = [mark for mark in marks if is_alive(mark) and mark.pid != os.getpid()]
     for mark in alive:
-        with suppress(ProcessLookupError):
-            os.kill(mark.pid, signal.SIGKILL)
+        kill_process(mark)
     deadline = time.monotonic() + timeout_s
     return [
         mark

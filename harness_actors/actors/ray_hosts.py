@@ -22,6 +22,9 @@ from harness_actors.errors import ActorLostError, HarnessError
 from harness_actors.records import ProcessMark
 from harness_actors.stores import SqliteJournal
 
+LEAVE_S = 30.0
+"""How long a coordinator stays that can do nothing any more, when its driver knows of it."""
+
 
 class RayPeer:
     """Reaches an actor over Ray, and says in our words what became of a call."""
@@ -33,9 +36,9 @@ class RayPeer:
     async def receive(self, batch: Sequence[Parcel]) -> None:
         await self._call(self._handle.receive, batch)
 
-    async def hello(self) -> ProcessMark:
-        mark: ProcessMark = await self._call(self._handle.hello)
-        return mark
+    async def hello(self) -> tuple[ProcessMark, ...]:
+        marks: tuple[ProcessMark, ...] = await self._call(self._handle.hello)
+        return marks
 
     async def watch(self) -> None:
         await self._call(self._handle.watch)
@@ -125,7 +128,8 @@ class RayCoordinator:
 
     def __init__(self, store: str, command: str, node: str, agent_turns: int) -> None:
         self._host: CoordinatorHost | HarnessError
-        starter = RayHostStarter(ray.get_runtime_context().current_actor, node)
+        self._self: Any = ray.get_runtime_context().current_actor
+        starter = RayHostStarter(self._self, node)
         try:
             self._host = CoordinatorHost(
                 journal=SqliteJournal(Path(store)),
@@ -153,15 +157,25 @@ class RayCoordinator:
         if isinstance(self._host, HarnessError):
             raise self._host
         await self._starting
-        return await getattr(self._host, method)(*arguments)
+        try:
+            return await getattr(self._host, method)(*arguments)
+        finally:
+            if self._host.is_broken and method == "happened":
+                # Whoever follows the runs knows; the journal may be read for a while.
+                self._self.leave.remote()
+
+    async def leave(self) -> None:
+        """End this actor in a while, for good: Ray does not restart one that exits."""
+        await asyncio.sleep(LEAVE_S)
+        ray.actor.exit_actor()  # type: ignore[no-untyped-call]
 
     async def receive(self, slot: Slot, incarnation: int, batch: Sequence[Parcel]) -> None:
         """Take what the host in a slot posted."""
         if isinstance(self._host, CoordinatorHost):
             await self._host.receive(slot, incarnation, batch)
 
-    async def hello(self) -> ProcessMark:
-        return mark_of_this_process("coordinator")
+    async def hello(self) -> tuple[ProcessMark, ...]:
+        return (mark_of_this_process("coordinator"),)
 
 
 RayExecutorHostActor = ray.remote(RayExecutorHost)

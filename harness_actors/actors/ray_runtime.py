@@ -12,8 +12,8 @@ from typing import Any
 
 import ray
 from ray.actor import ActorHandle
-from ray.exceptions import ActorUnavailableError, RayActorError, RayError, RayTaskError
 
+from harness_actors.actors.ray_calls import CoordinatorCalls
 from harness_actors.actors.ray_cell import (
     NAMESPACE,
     clear_name,
@@ -24,13 +24,12 @@ from harness_actors.actors.ray_cell import (
 )
 from harness_actors.actors.ray_hosts import RayCoordinatorActor
 from harness_actors.actors.runtime import Happened, StopMode
-from harness_actors.errors import ActorLostError, CellError, HarnessError
+from harness_actors.errors import CellError, HarnessError
 from harness_actors.events import RunEvent
 from harness_actors.messages import Message
 from harness_actors.records import RunHeading, RunSpec
 
 START_DEADLINE_S = 90.0
-RETURN_DEADLINE_S = 90.0
 
 _STARTER_THREAD = ThreadPoolExecutor(1, thread_name_prefix="ray-starter")
 """Starts Ray, and lives as long as this process: the kernel ends Ray's processes with the
@@ -40,12 +39,12 @@ thread that started them, so one of an event loop would take them along when tha
 class RayRuntime:
     """Answers the `Runtime` port from the actors of a cell.
 
-    When the coordinator dies, Ray starts its next incarnation; calls wait for it.
+    Its calls survive the coordinator; see `CoordinatorCalls`.
     """
 
     def __init__(self, coordinator: "ActorHandle[Any]") -> None:
         self._coordinator = coordinator
-        self._secrets: dict[str, str] = {}
+        self._calls = CoordinatorCalls(coordinator)
 
     @classmethod
     async def open(cls, store: Path, command: str, address: str | None = None) -> "RayRuntime":
@@ -68,7 +67,7 @@ class RayRuntime:
         runtime = cls(coordinator)
         try:
             async with asyncio.timeout(START_DEADLINE_S):
-                await runtime._call("attach", {})
+                await runtime._calls.attach()
         except TimeoutError:
             await asyncio.to_thread(ray.kill, coordinator, no_restart=True)
             raise CellError(
@@ -85,81 +84,42 @@ class RayRuntime:
         code: Mapping[str, bytes],
         secrets: Mapping[str, str],
     ) -> None:
-        self._secrets.update(secrets)
-        await self._call("submit", specs, code, secrets)
+        self._calls.secrets.update(secrets)
+        await self._calls.call("submit", specs, code, secrets)
 
     async def resume(self, run_ids: Sequence[str], *, secrets: Mapping[str, str]) -> None:
-        self._secrets.update(secrets)
-        await self._call("resume", run_ids, secrets)
+        self._calls.secrets.update(secrets)
+        await self._calls.call("resume", run_ids, secrets)
 
     async def happened(self, cursor: int, *, messages: bool = False) -> Happened:
-        happened: Happened = await self._call("happened", cursor, messages)
+        happened: Happened = await self._calls.call("happened", cursor, messages)
         return happened
 
     async def stop(self, run_ids: Sequence[str], mode: StopMode) -> None:
-        await self._call("stop", run_ids, mode)
+        await self._calls.call("stop", run_ids, mode)
 
     async def position(self) -> int:
-        return int(await self._call("position"))
+        return int(await self._calls.call("position"))
 
     async def headings(self) -> list[RunHeading]:
-        headings: list[RunHeading] = await self._call("headings")
+        headings: list[RunHeading] = await self._calls.call("headings")
         return headings
 
     async def events(self, run_id: str) -> tuple[RunEvent, ...]:
-        events: tuple[RunEvent, ...] = await self._call("events", run_id)
+        events: tuple[RunEvent, ...] = await self._calls.call("events", run_id)
         return events
 
     async def conversation(self, conversation_id: str) -> list[Message]:
-        messages: list[Message] = await self._call("conversation", conversation_id)
+        messages: list[Message] = await self._calls.call("conversation", conversation_id)
         return messages
 
     async def close(self) -> None:
         try:
             async with asyncio.timeout(10):
-                await self._once("close")
+                await self._calls.once("close")
         except (HarnessError, TimeoutError):
             pass  # it is killed below in any case, and the journal holds what is committed
         await asyncio.to_thread(ray.kill, self._coordinator, no_restart=True)
-
-    async def _call(self, method: str, *arguments: Any) -> Any:
-        """One call of the coordinator; waits for its next incarnation if it dies."""
-        deadline = time.monotonic() + RETURN_DEADLINE_S
-        while True:
-            try:
-                return await self._once(method, *arguments)
-            except _AwayError:
-                if time.monotonic() > deadline:
-                    problem = f"it has not come back for {RETURN_DEADLINE_S:.0f} s"
-                    raise ActorLostError("the coordinator", problem) from None
-                await asyncio.sleep(0.1)
-                await self._attach_again()
-
-    async def _attach_again(self) -> None:
-        """Give the keys to the next incarnation, which does not have them."""
-        try:
-            await self._once("attach", self._secrets)
-        except _AwayError:
-            return
-
-    async def _once(self, method: str, *arguments: Any) -> Any:
-        try:
-            return await self._coordinator.call.remote(method, *arguments)
-        except RayTaskError as error:
-            cause = error.cause
-            if isinstance(cause, HarnessError):
-                raise cause from None
-            raise
-        except ActorUnavailableError:
-            raise _AwayError from None
-        except RayActorError as error:
-            raise ActorLostError("the coordinator", str(error).splitlines()[0]) from None
-        except RayError as error:
-            raise ActorLostError("Ray", str(error).splitlines()[0]) from None
-
-
-class _AwayError(Exception):
-    """The coordinator is between two incarnations, or the connection to it broke."""
 
 
 def _start_cell(store: Path, command: str, address: str | None) -> "ActorHandle[Any]":

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Protocol
 
-from harness_actors.actors.mailbox import Code, Outbox, Parcel, Peer, UnreachableError, until_dead
-from harness_actors.actors.processes import gone
+from harness_actors.actors.doubt import SUSPECT_S, Death, SignsOfLife, until_gone
+from harness_actors.actors.mailbox import Code, Outbox, Parcel, Peer, UnreachableError
+from harness_actors.actors.processes import Processes
 from harness_actors.coordination.protocol import Slot
 from harness_actors.errors import ActorLostError, CellError, HarnessError
 from harness_actors.records import ProcessMark
@@ -16,7 +17,6 @@ from harness_actors.records import ProcessMark
 logger = logging.getLogger(__name__)
 
 START_DEADLINE_S = 60.0
-GONE_DEADLINE_S = 30.0
 FAILED_STARTS = 3
 
 
@@ -40,6 +40,7 @@ class Seat:
     outbox: Outbox = field(default_factory=Outbox)
     peer: Peer | None = None
     incarnation: int = 1
+    signs: SignsOfLife = field(default_factory=SignsOfLife)
     codes: dict[str, Mapping[str, str]] = field(default_factory=dict)
     """Hashes of the code that this host has, with the keys that it was given."""
 
@@ -50,8 +51,11 @@ class Seats:
     Args:
         starter: Places hosts.
         started: Called with the process of each host; it is posted to when that returns.
-        lost: Called with a slot when the process of its host is certainly gone.
+        lost: Called with a slot, and with the reason why its host had to be killed (empty
+            where it died), when the processes of its host are certainly gone.
         failed: Called once when a slot cannot be filled; the cell is of no use then.
+        processes: Those of this machine.
+        suspect_s: How long a host may be silent before it is killed, in seconds.
     """
 
     def __init__(
@@ -59,10 +63,14 @@ class Seats:
         starter: HostStarter,
         *,
         started: Callable[[ProcessMark], Awaitable[None]],
-        lost: Callable[[Slot], None],
+        lost: Callable[[Slot, str], None],
         failed: Callable[[HarnessError], None],
+        processes: Processes,
+        suspect_s: float = SUSPECT_S,
     ) -> None:
         self._starter = starter
+        self._processes = processes
+        self._suspect_s = suspect_s
         self._started = started
         self._lost = lost
         self._failed = failed
@@ -99,6 +107,10 @@ class Seats:
         """Whether the host in a slot was sent this code with these keys."""
         return self.fill(slot).codes.get(code) == keys
 
+    def heard(self, slot: Slot) -> None:
+        """The host in a slot said something."""
+        self._seats[slot].signs.heard()
+
     def incarnation(self, slot: Slot) -> int:
         """How-manieth host of its slot this is, from 1; 0 where there never was one."""
         return self._seats[slot].incarnation if slot in self._seats else 0
@@ -119,7 +131,7 @@ class Seats:
             seat = self._seats[slot]
             try:
                 peer = await self._starter.start(slot, seat.incarnation)
-                mark = await _greet(slot, peer)
+                marks = await _greet(slot, peer)
             except HarnessError as error:
                 failures += 1
                 logger.warning("%s did not start: %s", slot, error)
@@ -130,20 +142,28 @@ class Seats:
             failures = 0
             seat.peer = peer
             # Known before it works: whoever comes next must find and end its process.
-            await self._started(mark)
+            for mark in marks:
+                await self._started(mark)
             seat.outbox.connect(peer)
-            await until_dead(peer)
-            if not await gone(mark, timeout_s=GONE_DEADLINE_S):
-                problem = f"its process {mark.pid} does not end; kill it by hand"
+            death = await until_gone(
+                peer, marks, seat.signs, self._processes, suspect_s=self._suspect_s
+            )
+            if death.left is not None:
+                problem = f"its process {death.left.pid} does not end; kill it by hand"
                 self._failed(ActorLostError(str(slot), problem))
                 return
-            logger.warning("%s in process %d was lost", slot, mark.pid)
+            logger.warning("%s in process %d was lost", slot, marks[0].pid)
             seat.outbox.close()
             self._seats[slot] = Seat(slot, incarnation=seat.incarnation + 1)
-            self._lost(slot)
+            self._lost(slot, self._cause(death))
+
+    def _cause(self, death: Death) -> str:
+        if not death.silent:
+            return ""
+        return f"it did not answer for {self._suspect_s:g} s and was killed"
 
 
-async def _greet(slot: Slot, peer: Peer) -> ProcessMark:
+async def _greet(slot: Slot, peer: Peer) -> tuple[ProcessMark, ...]:
     try:
         async with asyncio.timeout(START_DEADLINE_S):
             return await peer.hello()

@@ -172,14 +172,19 @@ class Coordinator:
                     run.replicas.pop(run.slot, None)
                 self._deliver(run, step)
 
-    def host_lost(self, slot: Slot) -> Step:
-        """The process in a slot is gone. Its runs go on in the next one."""
+    def host_lost(self, slot: Slot, cause: str = "") -> Step:
+        """The process in a slot is gone. Its runs go on in the next one.
+
+        Args:
+            slot: Where it was.
+            cause: Why it had to be killed; empty where it died by itself.
+        """
         step = Step()
         for run in self.runs.values():
             run.replicas.pop(slot, None)
         # Listed first: one that leaves the quarantine host lets the next one in.
         for run in [run for run in self.runs.values() if run.slot == slot]:
-            self._lost(run, slot, step)
+            self._lost(run, slot, cause, step)
         return step
 
     def stop(self, run_id: str, mode: str) -> Step:
@@ -308,7 +313,7 @@ class Coordinator:
             envelope = Envelope(run.spec.run_id, self.term, run.step, run.sent, body)
             step.posts.append(Post(run.slot, envelope))
 
-    def _lost(self, run: ActiveRun, slot: Slot, step: Step) -> None:
+    def _lost(self, run: ActiveRun, slot: Slot, cause: str, step: Step) -> None:
         self._leave(run, step)
         theirs = bool(slot.code) or (
             slot.executor == AGENT_TURN
@@ -316,11 +321,11 @@ class Coordinator:
         )
         if theirs:
             run.losses += 1
-            lost = ExecutorLost(executor=str(slot), losses=run.losses)
+            lost = ExecutorLost(executor=str(slot), losses=run.losses, cause=cause)
             delta = StateDelta(events=(lost,))
             alone = slot.index == QUARANTINE or bool(slot.code)
             if run.losses >= LOSSES_BEFORE_FAILURE and alone:
-                self._end(run, delta, executor_lost(slot, run.losses), step)
+                self._end(run, delta, executor_lost(slot, run.losses, cause), step)
                 return
             self._retrace(run)
             self._changed(run, delta, step, moved=True)

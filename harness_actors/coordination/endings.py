@@ -17,20 +17,54 @@ def agent_error(message: str) -> RunEnd:
     return RunEnd(status="failed", reason=Reason(kind="agent_error", message=message))
 
 
-def executor_lost(slot: Slot, losses: int) -> RunEnd:
-    """The run, and nothing else, keeps killing the process that serves it."""
+def executor_lost(slot: Slot, losses: int, cause: str = "") -> RunEnd:
+    """The run, and nothing else, keeps killing the process that serves it.
+
+    Args:
+        slot: Where it was served last.
+        losses: How often.
+        cause: Why the process was killed the last time; empty where it died by itself.
+    """
+    fault = (
+        f"the last time {cause}; a tool probably blocks the event loop: declare it with `def`, "
+        "not `async def`, and it runs in a thread"
+        if cause
+        else "the tool probably crashes its process or needs more memory than there is"
+    )
     message = (
-        f"the process of {slot} died {losses} times while a tool of this run was running; "
-        "the tool probably crashes its process or needs more memory than there is"
+        f"the process of {slot} died {losses} times while a tool of this run was running; {fault}"
     )
     return RunEnd(status="failed", reason=Reason(kind="executor_lost", message=message))
 
 
-def last_words(state: SharedState, end: RunEnd) -> StateDelta:
-    """The last change of a run: calls that are open get a result, and the end is told."""
+def out_of_time(run: ActiveRun) -> RunEnd:
+    """The run's time was over, and nobody has ended it."""
+    message = f"the run's {run.spec.config.limits.time_s:g} s of wall time were over"
+    return _limit("time", message, run)
+
+
+def out_of_budget(run: ActiveRun, budget_usd: float) -> RunEnd:
+    """The runs of its command have spent what they may cost together."""
+    message = f"the {budget_usd:g} USD that all runs together may cost were spent"
+    return _limit("budget", message, run)
+
+
+def _limit(kind: str, message: str, run: ActiveRun) -> RunEnd:
+    details = {"turn": run.state.values.get(TURN_COUNT.name, 0)}
+    return RunEnd(status="limit", reason=Reason(kind=kind, message=message, details=details))
+
+
+def last_words(state: SharedState, end: RunEnd, *, shared: bool = False) -> StateDelta:
+    """The last change of a run: calls that are open get a result, and the end is told.
+
+    Args:
+        state: That of the run.
+        end: How it ended.
+        shared: Another run is continuing its conversation, and has answered them.
+    """
     unanswered = tuple(
         Message.tool_result(call.id, UNKNOWN_OUTCOME, is_error=True)
-        for call in state.log.open_calls()
+        for call in (() if shared else state.log.open_calls())
     )
     completed = RunCompleted(status=end.status, reason=end.reason.kind, message=end.reason.message)
     return StateDelta(messages=unanswered, events=(completed,))

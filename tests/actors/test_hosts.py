@@ -25,7 +25,7 @@ from harness_actors.coordination.protocol import (
     SnapshotWanted,
     ToolsStarted,
 )
-from harness_actors.errors import WorkflowError
+from harness_actors.errors import AgentCodeError, WorkflowError
 from harness_actors.events import CustomEvent, Event
 from harness_actors.messages import Message
 from harness_actors.ports import RunContext
@@ -85,7 +85,7 @@ class Coordinator:
     def of(self, kind: type) -> list[Envelope]:
         return [envelope for envelope in self.heard if isinstance(envelope.body, kind)]
 
-    async def hello(self) -> ProcessMark:
+    async def hello(self) -> tuple[ProcessMark, ...]:
         raise NotImplementedError
 
     async def watch(self) -> None:
@@ -546,7 +546,9 @@ def custom_host(a_host: Makes, act: Acts) -> Desk:
     """A host of a user's own executor; its code came with the run."""
     desk = a_host(act, slot=Slot(REPAIR, "code"))
     agent = an_agent()
-    desk.host._workflows["code"] = Workflow(agent)
+    loaded: asyncio.Future[Workflow | AgentCodeError] = asyncio.get_running_loop().create_future()
+    loaded.set_result(Workflow(agent))
+    desk.host._workflows["code"] = loaded
     return desk
 
 

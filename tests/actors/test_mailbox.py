@@ -44,7 +44,7 @@ class Receiver:
         async with self._changed:
             await self._changed.wait_for(met)
 
-    async def hello(self) -> ProcessMark:
+    async def hello(self) -> tuple[ProcessMark, ...]:
         raise NotImplementedError
 
     async def watch(self) -> None:

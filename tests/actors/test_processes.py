@@ -6,12 +6,13 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
 from harness_actors.actors.processes import (
+    MachineProcesses,
     end_processes,
-    gone,
     is_alive,
     mark_of_this_process,
     this_node,
@@ -103,12 +104,12 @@ def test_a_process_of_another_machine_or_boot_is_none_of_ours(child: Child) -> N
 async def test_the_end_of_a_process_is_awaited(child: Child) -> None:
     killer = threading.Timer(0.1, child.process.kill)
     killer.start()
-    assert await gone(child.mark, timeout_s=10)
+    assert await MachineProcesses().gone(child.mark, timeout_s=10)
     killer.join()
 
 
 async def test_a_process_that_does_not_end_is_told_after_the_deadline(child: Child) -> None:
-    assert not await gone(child.mark, timeout_s=0.05)
+    assert not await MachineProcesses().gone(child.mark, timeout_s=0.05)
 
 
 def test_processes_of_earlier_terms_are_ended(child: Child) -> None:
@@ -136,3 +137,14 @@ def test_a_process_with_an_odd_name_is_known(child: Child) -> None:
     assert is_alive(odd.mark)
     assert odd.mark.pid == odd.process.pid
     odd.close()
+
+
+def test_a_stopped_process_is_killed_like_any_other(child: Child) -> None:
+    os.kill(child.mark.pid, signal.SIGSTOP)
+    MachineProcesses().kill(child.mark)
+    assert wait_until_gone(child.mark, timeout_s=10)
+
+
+def test_whoever_has_the_pid_by_now_is_not_killed(child: Child) -> None:
+    MachineProcesses().kill(replace(child.mark, started=child.mark.started - 1))
+    assert is_alive(child.mark)

@@ -1,6 +1,7 @@
 """Slots are filled, watched and filled again; whatever cannot be filled is told."""
 
 import asyncio
+import signal
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Sequence
@@ -9,13 +10,14 @@ from pathlib import Path
 import pytest
 
 from harness_actors.actors.mailbox import Code, Parcel, UnreachableError
-from harness_actors.actors.processes import this_node
+from harness_actors.actors.processes import MachineProcesses, this_node
 from harness_actors.actors.seats import FAILED_STARTS, Seats
 from harness_actors.coordination.protocol import Envelope, Park, Slot
 from harness_actors.errors import ActorLostError, CellError, HarnessError
 from harness_actors.records import ProcessMark
 
 SLOT = Slot("agent_turn")
+SUSPECT_S = 1.0
 
 
 class Peer:
@@ -28,17 +30,23 @@ class Peer:
         self.dead = asyncio.Event()
         self.is_greeted = asyncio.Event()
         self.is_watched = asyncio.Event()
+        self.stopped = False
+        self.asked = 0
+        self.asked_often = asyncio.Event()
         self.hiccups = 0
         self.slow = False
         self._process = subprocess.Popen(
             [sys.executable, "-c", "input()"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL
         )
 
-    async def hello(self) -> ProcessMark:
+    async def hello(self) -> tuple[ProcessMark, ...]:
         self.is_greeted.set()
-        if self.slow:
+        self.asked += 1
+        if self.asked == 5:
+            self.asked_often.set()
+        if self.slow or self.stopped:
             await asyncio.Event().wait()
-        return mark_of(self._process.pid)
+        return (mark_of(self._process.pid),)
 
     async def receive(self, batch: Sequence[Parcel]) -> None:
         self.got.extend(batch)
@@ -56,6 +64,11 @@ class Peer:
         self._process.kill()
         self._process.communicate()
         self.dead.set()
+
+    def stop(self) -> None:
+        """As a debugger or a frozen machine does: it neither answers nor dies."""
+        self.stopped = True
+        self._process.send_signal(signal.SIGSTOP)
 
     @property
     def is_killed(self) -> bool:
@@ -82,7 +95,15 @@ class Cell:
         self.on_disk = asyncio.Event()
         self.on_disk.set()
         self.changed = asyncio.Event()
-        self.seats = Seats(self, started=self._started, lost=self._lost, failed=self._failed)
+        self.causes: list[str] = []
+        self.seats = Seats(
+            self,
+            started=self._started,
+            lost=self._lost,
+            failed=self._failed,
+            processes=MachineProcesses(),
+            suspect_s=SUSPECT_S,
+        )
 
     async def start(self, slot: Slot, incarnation: int) -> Peer:
         self.asked.append((slot, incarnation))
@@ -100,8 +121,9 @@ class Cell:
         self.changed.set()
         await self.on_disk.wait()
 
-    def _lost(self, slot: Slot) -> None:
+    def _lost(self, slot: Slot, cause: str) -> None:
         self.lost.append(slot)
+        self.causes.append(cause)
         self.changed.set()
 
     def _failed(self, error: HarnessError) -> None:
@@ -235,3 +257,40 @@ async def test_closing_kills_a_host_that_is_still_starting(cell: Cell) -> None:
     await cell.peers[0].is_greeted.wait()
     cell.seats.close()
     await cell.peers[0].dead.wait()
+
+
+async def test_a_host_that_is_stopped_is_killed_and_replaced(cell: Cell) -> None:
+    cell.seats.fill(SLOT)
+    await cell.until(1, cell.marks)
+    cell.peers[0].stop()
+    await cell.until(1, cell.lost)
+    assert cell.peers[0].is_killed
+    assert cell.causes == ["it did not answer for 1 s and was killed"]
+    await cell.until(2, cell.marks)
+    assert cell.failures == []
+
+
+async def test_a_host_that_answers_is_left_alone_however_little_it_says(cell: Cell) -> None:
+    cell.seats.fill(SLOT)
+    await cell.until(1, cell.marks)
+    await cell.peers[0].asked_often.wait()
+    assert cell.lost == []
+
+
+async def test_a_host_that_speaks_is_not_asked(cell: Cell) -> None:
+    cell.seats.fill(SLOT)
+    await cell.until(1, cell.marks)
+    greeted = cell.peers[0].asked
+    for _ in range(30):
+        cell.seats.heard(SLOT)
+        await asyncio.sleep(SUSPECT_S / 20)
+    assert cell.peers[0].asked == greeted
+
+
+async def test_a_broken_connection_is_settled_by_asking_at_once(cell: Cell) -> None:
+    cell.hiccups = 1
+    cell.seats.fill(SLOT)
+    await cell.until(1, cell.marks)
+    cell.peers[0].stop()
+    await cell.until(1, cell.lost)
+    assert cell.causes != [""]
