@@ -12,7 +12,7 @@ from harness_actors.conversation import Conversation
 from harness_actors.events import Event, RunEvent
 from harness_actors.messages import Message, ToolCall, encode_json
 from harness_actors.records import Entry, ProcessMark, RunHeading, RunSpec, StoredRun
-from harness_actors.results import Usage
+from harness_actors.results import HarnessResult, Usage
 from harness_actors.signals import Outcome, Signal
 from harness_actors.state import StateKey
 
@@ -296,7 +296,14 @@ class Journal(Protocol):
         ...
 
     def load_run(self, run_id: str) -> StoredRun | None: ...
-    def load_unfinished(self, command: str) -> list[StoredRun]: ...
+    def load_result(self, run_id: str) -> HarnessResult | None:
+        """How a run ended; None while it is unfinished, or where nobody knows it."""
+        ...
+
+    def load_unfinished(self, command: str) -> list[StoredRun]:
+        """The runs of a command that are not over, oldest first; costs by these alone."""
+        ...
+
     def load_conversation(self, conversation_id: str) -> list[Message]: ...
     def load_code(self, code: str) -> bytes | None: ...
     def load_processes(self) -> list[ProcessMark]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from harness_actors.config import HarnessConfig
 from harness_actors.messages import Message
@@ -157,11 +157,60 @@ class StoredRun:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StoredChange:
+    """One committed change of a run, with its place in the journal.
+
+    Attributes:
+        position: Journal position, unique among all changes of the journal.
+        at: When it was committed, in seconds since the epoch.
+        version: Version of the run's state after it; they count up from 1.
+        delta: What changed, with its messages and events.
+        hop: Where the run went on; None where that did not change.
+        losses: Deaths of executors since the run's last progress.
+    """
+
+    position: int
+    at: float
+    version: int
+    delta: StateDelta
+    hop: Hop | None
+    losses: int
+
+
+RunPhase = Literal["running", "parked", "ended"]
+"""Whether a command works on a run, or would on its resume; nobody does; or it is over."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunHeading:
-    """What a list of runs shows of one: read without its state."""
+    """What a list of runs shows of one: read without its state.
+
+    Attributes:
+        run_id: The run.
+        conversation_id: The conversation that it belongs to.
+        added_at: When it was first submitted, in seconds since the epoch.
+        metadata: Plain values of whoever submitted it.
+        end: How it ended; None while it is unfinished.
+        command: The command that works on it, or worked on it last; empty where it is
+            parked and no command has taken it up again.
+        changed_at: When its newest change was committed, or it was submitted last.
+        turns: Turns that were started.
+        rounds: Model calls that were answered.
+    """
 
     run_id: str
     conversation_id: str
     added_at: float
     metadata: Mapping[str, Any]
     end: HarnessResult | None
+    command: str = ""
+    changed_at: float = 0.0
+    turns: int = 0
+    rounds: int = 0
+
+    @property
+    def phase(self) -> RunPhase:
+        """Where it stands. A journal cannot know whether its processes still live."""
+        if self.end is not None:
+            return "ended"
+        return "running" if self.command else "parked"

@@ -2,7 +2,9 @@
 
 Only plain JSON is written, never code: whoever reads a journal unpickles nothing.
 A packed value is deflated JSON (BLOB) or, where the value has what the fast encoder
-refuses (integers beyond 64 bits, lone surrogates), JSON as it is (TEXT).
+refuses (integers beyond 64 bits, lone surrogates), JSON as it is (TEXT). A message is a
+BLOB: its bytes as they are or, since version 2, deflated behind one byte that no JSON
+begins with.
 """
 
 import json
@@ -20,7 +22,7 @@ from harness_actors.records import Hop, RunSpec, WorkspaceSpec
 from harness_actors.results import HarnessResult, decode_result, encode_result
 from harness_actors.signals import decode_signal, encode_signal
 from harness_actors.state import StateDelta, Write
-from harness_actors.stores.vocabulary import VOCABULARY
+from harness_actors.stores.vocabulary import MESSAGE_VOCABULARY, VOCABULARY
 
 Packed: TypeAlias = bytes | str
 
@@ -28,6 +30,14 @@ Packed: TypeAlias = bytes | str
 # leaves a fifth of it. The small window and memory level make a copy of the prepared
 # compressor cheap: 6 µs a change, against 93 µs with zlib's defaults.
 _COMPRESSOR = zlib.compressobj(6, zlib.DEFLATED, -12, 5, zlib.Z_DEFAULT_STRATEGY, VOCABULARY)
+_MESSAGE_COMPRESSOR = zlib.compressobj(
+    6, zlib.DEFLATED, -12, 5, zlib.Z_DEFAULT_STRATEGY, MESSAGE_VOCABULARY
+)
+
+_DEFLATED = b"\x01"
+_LONG_BYTES = 8 * 1024
+"""Longer messages repeat themselves over more than the small window: they get the large
+one, whose preparation they are worth."""
 
 
 def pack(value: Any) -> Packed:
@@ -58,6 +68,34 @@ def unpack(packed: Packed) -> Any:
     if not inflated.eof:
         raise ValueError("a packed value is cut short")
     return orjson.loads(text)
+
+
+def pack_message(encoded: bytes) -> bytes:
+    """The bytes of a message, deflated where that makes them fewer."""
+    if len(encoded) > _LONG_BYTES:
+        # Four times as fast as the usual level, for an eighth more bytes.
+        compressor = zlib.compressobj(3, zlib.DEFLATED, -15)
+    else:
+        compressor = _MESSAGE_COMPRESSOR.copy()
+    deflated = _DEFLATED + compressor.compress(encoded) + compressor.flush()
+    # What begins like a deflated message, which no JSON does, must be deflated too.
+    return deflated if len(deflated) < len(encoded) or encoded[:1] == _DEFLATED else encoded
+
+
+def unpack_message(packed: bytes) -> bytes:
+    """What `pack_message` wrote, or version 1 of the journal.
+
+    Raises:
+        ValueError, zlib.error: The column is damaged.
+    """
+    if packed[:1] != _DEFLATED:
+        return packed
+    # A vocabulary that a message was not deflated with does not disturb.
+    inflating = zlib.decompressobj(-15, zdict=MESSAGE_VOCABULARY)
+    encoded = inflating.decompress(packed[1:])
+    if not inflating.eof:
+        raise ValueError("a message is cut short")
+    return encoded
 
 
 def pack_delta(delta: StateDelta) -> Packed | None:

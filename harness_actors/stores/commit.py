@@ -20,14 +20,18 @@ from harness_actors.stores.codec import (
     pack,
     pack_delta,
     pack_hop,
+    pack_message,
     pack_result,
     pack_spec,
 )
-from harness_actors.stores.connection import transaction
 from harness_actors.stores.schema import PLACES
+from harness_actors.stores.transactions import transaction
 
 T = TypeVar("T")
 P = TypeVar("P")
+
+ROWS_REMEMBERED = 10_000
+"""Runs whose place in the file is held in memory; any other is looked up in 10 µs."""
 
 
 @dataclass(slots=True)
@@ -130,7 +134,8 @@ class Committer:
         if entry.end is not None:
             result = self._packed(entry.run_id, pack_result, entry.end)
             self._connection.execute("INSERT INTO results VALUES (?,?)", (run, result))
-            # A batch brings ever new runs; those that are over need no place in memory.
+            # A run that is over is not loaded to go on with, so that it needs no shortcut.
+            self._connection.execute("DELETE FROM snapshots WHERE run = ?", (run,))
             self._rows_of_runs.pop(entry.run_id, None)
 
     def _add_run(self, entry: RunAdded, position: int, rows: Rows) -> None:
@@ -163,7 +168,7 @@ class Committer:
             columns,
         )
         assert cursor.lastrowid is not None
-        self._rows_of_runs[spec.run_id] = cursor.lastrowid
+        self._remember(spec.run_id, cursor.lastrowid)
         return cursor.lastrowid
 
     def _add_messages(self, messages: Sequence[Message], position: int, rows: Rows) -> None:
@@ -171,7 +176,7 @@ class Committer:
             problem = f"one change may hold {PLACES} messages, not {len(messages)}"
             raise StoreError(str(self._path), problem)
         rows.messages.extend(
-            (position * PLACES + place, m.role, m.tokens, m.is_error, m.encoded)
+            (position * PLACES + place, m.role, m.tokens, m.is_error, pack_message(m.encoded))
             for place, m in enumerate(messages)
         )
 
@@ -188,8 +193,14 @@ class Committer:
             row = self._find(run_id)
             if row is None:
                 raise StoreError(str(self._path), f"run {run_id!r} was never added to it")
-            self._rows_of_runs[run_id] = row
+            self._remember(run_id, row)
         return row
+
+    def _remember(self, run_id: str, row: int) -> None:
+        # Those that end leave by themselves; a cell may park ever new ones.
+        if len(self._rows_of_runs) >= ROWS_REMEMBERED:
+            self._rows_of_runs.clear()
+        self._rows_of_runs[run_id] = row
 
     def _find(self, run_id: str) -> int | None:
         found = self._connection.execute("SELECT id FROM runs WHERE run_id = ?", (run_id,))

@@ -8,8 +8,11 @@ from pathlib import Path
 from platformdirs import user_data_path
 
 from harness_actors.errors import RunNotFoundError, StoreInUseError
+from harness_actors.stores.expiry import DAYS_KEPT, Cleared, expire
 from harness_actors.stores.lock import hold, is_held, release
 from harness_actors.stores.sqlite import SqliteJournal
+
+SECONDS_PER_DAY = 86_400
 
 
 def home() -> Path:
@@ -36,6 +39,31 @@ def free_journal() -> Path:
         except StoreInUseError:
             continue
         return path
+    raise AssertionError("there is no end to the journals")
+
+
+def expire_home(*, now: float) -> Cleared:
+    """Remove what is older than `DAYS_KEPT` days from the journals that nobody else works on.
+
+    Args:
+        now: Seconds since the epoch.
+
+    Raises:
+        StoreError: A journal is damaged, or cannot be written.
+    """
+    removed = Cleared()
+    for path in _journals():
+        if not path.exists():
+            return removed
+        try:
+            cleared = expire(path, ended_before=now - DAYS_KEPT * SECONDS_PER_DAY)
+        except StoreInUseError:
+            continue
+        removed = Cleared(
+            runs=removed.runs + cleared.runs,
+            code=removed.code + cleared.code,
+            freed_bytes=removed.freed_bytes + cleared.freed_bytes,
+        )
     raise AssertionError("there is no end to the journals")
 
 

@@ -4,16 +4,19 @@ Every function expects a transaction around it, so that its statements see one s
 """
 
 import sqlite3
+from typing import Any
 
 from harness_actors.conversation import Conversation
 from harness_actors.events import Event, RunEvent, message_events
 from harness_actors.messages import Message
-from harness_actors.records import ProcessMark, RunHeading, StoredRun
-from harness_actors.state import SharedState, StateDelta
+from harness_actors.records import ProcessMark, RunHeading, StoredChange, StoredRun
+from harness_actors.results import HarnessResult
+from harness_actors.state import TURN_COUNT, USAGE, SharedState, StateDelta
 from harness_actors.stores.codec import (
     unpack,
     unpack_events,
     unpack_hop,
+    unpack_message,
     unpack_result,
     unpack_spec,
     unpack_writes,
@@ -39,6 +42,8 @@ def load_run(connection: sqlite3.Connection, run_id: str) -> StoredRun | None:
         "ORDER BY position DESC LIMIT 1",
         (run,),
     ).fetchone()
+    state = _entries(connection, run)
+    state.log = Conversation(load_conversation(connection, conversation_id))
     return StoredRun(
         spec=unpack_spec(
             spec,
@@ -49,11 +54,19 @@ def load_run(connection: sqlite3.Connection, run_id: str) -> StoredRun | None:
         ),
         command=command,
         added_at=added_at,
-        state=_state(connection, run, conversation_id),
+        state=state,
         hop=None if hop is None else unpack_hop(hop[0]),
         losses=0 if losses is None else losses[0],
         end=unpack_result(result),
     )
+
+
+def load_result(connection: sqlite3.Connection, run_id: str) -> HarnessResult | None:
+    found = connection.execute(
+        "SELECT result FROM runs JOIN results ON results.run = runs.id WHERE run_id = ?",
+        (run_id,),
+    ).fetchone()
+    return None if found is None else unpack_result(found[0])
 
 
 def load_unfinished(connection: sqlite3.Connection, command: str) -> list[StoredRun]:
@@ -73,7 +86,8 @@ def _task(connection: sqlite3.Connection, run: int) -> list[Message]:
     return load_messages(connection, position)
 
 
-def _state(connection: sqlite3.Connection, run: int, conversation_id: str) -> SharedState:
+def _entries(connection: sqlite3.Connection, run: int) -> SharedState:
+    """The state of a run without its log."""
     snapshot = connection.execute(
         "SELECT version, state FROM snapshots WHERE run = ?", (run,)
     ).fetchone()
@@ -88,7 +102,6 @@ def _state(connection: sqlite3.Connection, run: int, conversation_id: str) -> Sh
     for version, delta in changes:
         state.apply(StateDelta(writes=unpack_writes(delta)))
         state.version = version
-    state.log = Conversation(load_conversation(connection, conversation_id))
     return state
 
 
@@ -140,6 +153,32 @@ def load_events(
     return found
 
 
+def load_changes(
+    connection: sqlite3.Connection, run_id: str, after: int, limit: int
+) -> list[StoredChange]:
+    changes = connection.execute(
+        "SELECT position, at, version, delta, hop, losses FROM records "
+        "WHERE run = (SELECT id FROM runs WHERE run_id = ?) "
+        "AND position > ? AND version IS NOT NULL ORDER BY position LIMIT ?",
+        (run_id, after, limit),
+    ).fetchall()
+    return [
+        StoredChange(
+            position=position,
+            at=at,
+            version=version,
+            delta=StateDelta(
+                unpack_writes(delta),
+                tuple(load_messages(connection, position)),
+                tuple(unpack_events(delta)),
+            ),
+            hop=None if hop is None else unpack_hop(hop),
+            losses=losses,
+        )
+        for position, at, version, delta, hop, losses in changes
+    ]
+
+
 def load_code(connection: sqlite3.Connection, code: str) -> bytes | None:
     found = connection.execute("SELECT blob FROM code WHERE code = ?", (code,)).fetchone()
     return None if found is None else bytes(found[0])
@@ -154,20 +193,35 @@ def load_processes(connection: sqlite3.Connection) -> list[ProcessMark]:
 
 
 def load_headings(connection: sqlite3.Connection) -> list[RunHeading]:
+    """All runs; of those that are over, all is in their result."""
     found = connection.execute(
-        "SELECT run_id, conversation_id, added_at, metadata, result "
-        "FROM runs LEFT JOIN results ON results.run = runs.id ORDER BY runs.id"
+        "SELECT runs.id, run_id, conversation_id, added_at, metadata, command, result, at "
+        "FROM runs LEFT JOIN results ON results.run = runs.id LEFT JOIN records ON position = "
+        "(SELECT max(position) FROM records AS newest WHERE newest.run = runs.id) ORDER BY runs.id"
+    ).fetchall()
+    return [_heading(connection, row) for row in found]
+
+
+def _heading(connection: sqlite3.Connection, row: tuple[Any, ...]) -> RunHeading:
+    run, run_id, conversation_id, added_at, metadata, command, result, at = row
+    end = unpack_result(result)
+    if end is not None:
+        turns, rounds = end.turn_count, end.usage.model_calls
+    else:
+        values = _entries(connection, run).values
+        turns = values.get(TURN_COUNT.name) or 0
+        rounds = (values.get(USAGE.name) or {}).get("model_calls", 0)
+    return RunHeading(
+        run_id=run_id,
+        conversation_id=conversation_id,
+        added_at=added_at,
+        metadata=unpack(metadata),
+        end=end,
+        command=command,
+        changed_at=added_at if at is None else at,
+        turns=turns,
+        rounds=rounds,
     )
-    return [
-        RunHeading(
-            run_id=run_id,
-            conversation_id=conversation_id,
-            added_at=added_at,
-            metadata=unpack(metadata),
-            end=unpack_result(result),
-        )
-        for run_id, conversation_id, added_at, metadata, result in found
-    ]
 
 
 def load_position(connection: sqlite3.Connection) -> int:
@@ -177,4 +231,4 @@ def load_position(connection: sqlite3.Connection) -> int:
 
 def _message(row: tuple[str, bytes, int, int]) -> Message:
     role, encoded, tokens, is_error = row
-    return Message(role, encoded, tokens, bool(is_error))  # type: ignore[arg-type]
+    return Message(role, unpack_message(encoded), tokens, bool(is_error))  # type: ignore[arg-type]

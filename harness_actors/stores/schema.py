@@ -6,7 +6,14 @@ from pathlib import Path
 from harness_actors.errors import StoreError
 from harness_actors.stores.faults import damaged, foreign
 
-VERSION = 1
+VERSION = 2
+"""The version that is written. Each was shipped:
+
+1. The first.
+2. Messages may be deflated. Rows of version 1 stay as they are and are read as before.
+"""
+OLDEST = 1
+"""The oldest version that can be read, and brought up to the newest."""
 APPLICATION_ID = 0x4861416A
 """Marks the file as ours, for `file` and for us; ASCII ``HaAj``."""
 
@@ -90,30 +97,31 @@ def create_if_empty(connection: sqlite3.Connection) -> None:
 
 
 def check_schema(path: Path, connection: sqlite3.Connection) -> None:
-    """Refuse what is no journal of this version.
+    """Refuse what is no journal of a version that is known.
 
     Raises:
-        StoreError: The file is of something else, of another version, or lacks a table.
+        StoreError: The file is of something else, of an unknown version, or lacks a table.
     """
-    application = connection.execute("PRAGMA application_id").fetchone()[0]
-    check_version(path, application, connection.execute("PRAGMA user_version").fetchone()[0])
+    check_header(path, connection)
     missing = {*TABLES, *INDEXES} - _names(connection)
     if missing:
         raise damaged(path, f"it has no {', '.join(sorted(missing))}")
 
 
-def check_version(path: Path, application: int, version: int) -> None:
-    """The same from the two numbers that a file carries in its header.
+def check_header(path: Path, connection: sqlite3.Connection) -> None:
+    """The same from the two numbers alone that a file carries in its header.
 
     Raises:
-        StoreError: The file is of something else, or of another version.
+        StoreError: The file is of something else, or of an unknown version.
     """
+    application = connection.execute("PRAGMA application_id").fetchone()[0]
+    version = connection.execute("PRAGMA user_version").fetchone()[0]
     if application != APPLICATION_ID:
         raise foreign(path)
-    if version != VERSION:
+    if not OLDEST <= version <= VERSION:
         problem = (
-            f"its format is version {version}, and this program knows version {VERSION} only; "
-            "use the harness_actors that wrote it, or name another file"
+            f"its format is version {version}, and this program knows {OLDEST} to {VERSION}; "
+            "use the harness_actors that wrote it or a newer one, or name another file"
         )
         raise StoreError(str(path), problem)
 

@@ -2,25 +2,25 @@
 
 import sqlite3
 import threading
-import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import TypeVar
 
-from harness_actors.errors import HarnessError, StoreError
-from harness_actors.events import RunEvent
-from harness_actors.messages import Message
-from harness_actors.records import Entry, ProcessMark, RunHeading, StoredRun
-from harness_actors.stores import load
+from harness_actors.errors import StoreError
+from harness_actors.records import Entry
 from harness_actors.stores.commit import Committer
-from harness_actors.stores.connection import open_for_reading, open_journal, transaction
-from harness_actors.stores.faults import damaged, store_error
+from harness_actors.stores.connection import open_for_reading, open_journal
+from harness_actors.stores.faults import VALUE_ERRORS, damage, store_error
+from harness_actors.stores.loads import Loads
+from harness_actors.stores.transactions import transaction
+
+T = TypeVar("T")
 
 BUSY_S = 10.0
-_VALUE_ERRORS = (LookupError, OverflowError, TypeError, ValueError)
 
 
-class SqliteJournal:
+class SqliteJournal(Loads):
     """A journal in one file, with its write-ahead log beside it while it is open.
 
     What `commit` returned for is on the disk: it survives the death of the process and
@@ -85,48 +85,6 @@ class SqliteJournal:
         with self._writing():
             self._committer.forget_processes(term)
 
-    def load_run(self, run_id: str) -> StoredRun | None:
-        with self._reading() as connection:
-            return load.load_run(connection, run_id)
-
-    def load_unfinished(self, command: str) -> list[StoredRun]:
-        with self._reading() as connection:
-            return load.load_unfinished(connection, command)
-
-    def load_conversation(self, conversation_id: str) -> list[Message]:
-        with self._reading() as connection:
-            return load.load_conversation(connection, conversation_id)
-
-    def load_code(self, code: str) -> bytes | None:
-        with self._reading() as connection:
-            return load.load_code(connection, code)
-
-    def load_processes(self) -> list[ProcessMark]:
-        """The processes of all terms that were marked and not forgotten, oldest first."""
-        with self._reading() as connection:
-            return load.load_processes(connection)
-
-    def load_events(
-        self, after: int, *, run_id: str | None = None, limit: int = 1000
-    ) -> list[RunEvent]:
-        """Events behind a position, oldest first; those of one change are never split.
-
-        Args:
-            after: A journal position; 0 begins at the first event.
-            run_id: Only those of this run.
-            limit: Events after which the list ends with the change that it is in.
-        """
-        with self._reading() as connection:
-            return load.load_events(connection, after, run_id, limit)
-
-    def headings(self) -> list[RunHeading]:
-        with self._reading() as connection:
-            return load.load_headings(connection)
-
-    def position(self) -> int:
-        with self._reading() as connection:
-            return load.load_position(connection)
-
     def close(self) -> None:
         """Move the write-ahead log into the file, unless another process reads it."""
         with self._write_lock, self._read_lock:
@@ -143,20 +101,14 @@ class SqliteJournal:
         with self._write_lock, self._faults():
             try:
                 yield
-            except _VALUE_ERRORS as error:
+            except VALUE_ERRORS as error:
                 problem = f"an entry cannot be stored ({type(error).__name__}: {error})"
                 raise StoreError(str(self._path), problem) from error
 
-    @contextmanager
-    def _reading(self) -> Iterator[sqlite3.Connection]:
-        with self._read_lock, self._faults():
-            try:
-                with transaction(self._reader, "DEFERRED"):
-                    yield self._reader
-            except StoreError:
-                raise
-            except (*_VALUE_ERRORS, zlib.error, HarnessError) as error:
-                raise damaged(self._path, f"{type(error).__name__}: {error}") from error
+    def _read(self, read: Callable[[sqlite3.Connection], T]) -> T:
+        reading = transaction(self._reader, "DEFERRED")
+        with self._read_lock, self._faults(), damage(self._path), reading:
+            return read(self._reader)
 
     @contextmanager
     def _faults(self) -> Iterator[None]:

@@ -61,3 +61,21 @@ _ROUND = (
 )
 
 VOCABULARY = _CONFIG + _RESULT + _RARE + _RUN + _HOPS + _TURN + _ROUND
+
+
+# The same for messages, since version 2: what stands around their texts.
+MESSAGE_VOCABULARY = (
+    b'{"role":"system","content":"You are {"role":"user","content":"'
+    b"Call work_complete with a summary when the task is done."
+    b'Traceback (most recent call last):\\n  File \\"", line , in \\n    Error: '
+    b"No such file or directory\\nThe outcome of this call is unknown."
+    b"the that and with for this from have will are not you can should which \\n\\n"
+    b"    return self. import from class def __init__(self) -> None:\\n        if "
+    b'{\\"command\\":\\"{\\"query\\":\\"{\\"path\\":\\"\\",\\"content\\":\\"\\"}"}}]}'
+    b'{"id":"toolu_{"id":"chatcmpl-tool-"},"type":"function","function":{"name":"work_complete",'
+    b'"arguments":"{\\"summary\\":\\"'
+    b'{"role":"assistant","content":null,"tool_calls":[{"id":"call_","type":"function",'
+    b'"function":{"name":"run_command","arguments":"{\\"'
+    b'{"role":"assistant","content":"","tool_calls":[{"id":"call_'
+    b'{"role":"tool","tool_call_id":"call_","content":"'
+)

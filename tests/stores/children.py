@@ -1,8 +1,12 @@
 """What other processes do to a journal: ``python -m tests.stores.children WHAT PATH``."""
 
 import json
+import os
 import resource
+import signal
+import sqlite3
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 
@@ -69,6 +73,84 @@ def write_beyond_the_limit(path: Path) -> None:
             (position,) = journal.commit(term, [a_round(version)])
     except StoreError as error:
         print(json.dumps({"position": position, "error": str(error)}), flush=True)
+
+
+def _die() -> int:
+    os.kill(os.getpid(), signal.SIGKILL)
+    return 0
+
+
+def die_while_removing(path: Path) -> None:
+    """Expire all of a journal; be killed behind the second step's last statement."""
+    from harness_actors.stores import expiry
+
+    remove, steps = expiry._remove, iter([False, True])
+
+    def remove_and_die(connection: sqlite3.Connection, conversations: Sequence[str]) -> int:
+        removed = remove(connection, conversations)
+        return _die() if next(steps) else removed
+
+    expiry._remove = remove_and_die
+    expiry.expire(path, ended_before=1e12)
+
+
+def die_while_giving_back(path: Path) -> None:
+    """Compact a journal; be killed when SQLite is some way into it."""
+    from harness_actors.stores import expiry
+
+    give_back = expiry._give_back
+
+    def give_back_and_die(connection: sqlite3.Connection) -> None:
+        connection.set_progress_handler(_die, 1_000)
+        give_back(connection)
+
+    expiry._give_back = give_back_and_die
+    expiry.compact(path)
+
+
+def hold_the_store(path: Path) -> None:
+    """Work on the store until the input ends."""
+    from harness_actors.stores.lock import hold
+
+    hold(path)
+    print("held", flush=True)
+    sys.stdin.read()
+
+
+def fill_a_small_disk(path: Path) -> None:
+    """Commit until the disk is full, make room, and go on; print what happened."""
+    from harness_actors.errors import StoreError
+    from harness_actors.stores import SqliteJournal
+    from tests.stores.entries import a_round, added
+
+    ballast = path.with_name("ballast")
+    ballast.write_bytes(bytes(100_000))
+    journal = SqliteJournal(path)
+    term = journal.begin_term()
+    journal.commit(term, [added()])
+    version, error = 0, ""
+    while not error:
+        try:
+            journal.commit(term, [a_round(version + at) for at in range(1, 11)])
+            version += 10
+        except StoreError as full:
+            error = str(full)
+    still = journal.load_run("run-1")
+    journal.close()
+    ballast.unlink()
+    journal = SqliteJournal(path)
+    reopened = journal.load_run("run-1")
+    assert still is not None
+    assert reopened is not None
+    (position,) = journal.commit(journal.begin_term(), [a_round(version + 1)])
+    seen = {
+        "error": error,
+        "acknowledged": version,
+        "read_while_full": still.state.version,
+        "reopened": reopened.state.version,
+        "next_position": position,
+    }
+    print(json.dumps(seen), flush=True)
 
 
 if __name__ == "__main__":

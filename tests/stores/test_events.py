@@ -1,9 +1,5 @@
 """Events are read from the journal in pages, those of the messages included."""
 
-import time
-
-import pytest
-
 from harness_actors.events import (
     AgentResponse,
     CustomEvent,
@@ -88,19 +84,3 @@ def test_the_events_of_one_run_are_read_apart(journal: SqliteJournal) -> None:
     assert journal.load_events(whole[3].position, run_id="b", limit=1) == whole[9:12]
     assert journal.load_events(0, run_id="stranger") == []
     assert journal.load_events(journal.position()) == []
-
-
-@pytest.mark.parametrize("runs", [10_000])
-def test_ten_thousand_headings_are_read_at_once(journal: SqliteJournal, runs: int) -> None:
-    term = journal.begin_term()
-    names = [f"run-{number}" for number in range(runs)]
-    journal.commit(term, [added(name) for name in names])
-    journal.commit(term, [changed(1, name, end=an_end(name)) for name in names])
-
-    before = time.process_time()
-    headings = journal.headings()
-    spent_s = time.process_time() - before
-
-    assert [heading.run_id for heading in headings] == names
-    # 0.2 s where it was written; the bound leaves room for slow machines.
-    assert spent_s < 2.0

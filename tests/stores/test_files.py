@@ -3,16 +3,23 @@
 import hashlib
 import os
 import sqlite3
+import tempfile
 from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from harness_actors.errors import StoreError
-from harness_actors.stores import SqliteJournal
+from harness_actors.records import Entry
+from harness_actors.stores import JournalReader, SqliteJournal
+from harness_actors.stores.expiry import compact
 from harness_actors.stores.schema import APPLICATION_ID, VERSION
-from harness_actors.stores.vocabulary import VOCABULARY
-from tests.stores.entries import a_round, added
+from harness_actors.stores.vocabulary import MESSAGE_VOCABULARY, VOCABULARY
+from tests.stores.entries import COMMAND, a_round, added, an_end, changed
 
 
 def a_journal(path: Path) -> None:
@@ -83,33 +90,74 @@ def a_table_short(path: Path) -> None:
     other.close()
 
 
+def zeroed_page(path: Path) -> None:
+    a_journal(path)
+    patch(path, 12 * 4096, bytes(4096))
+
+
+def flipped_bytes(path: Path) -> None:
+    a_journal(path)
+    # Where the pages of tables say how many cells they have.
+    for page in range(5, 15):
+        patch(path, page * 4096 + 3, b"\xff\xff")
+
+
+def foreign_with_our_tables(path: Path) -> None:
+    a_journal(path)
+    patch(path, 68, b"Else")
+
+
 REFUSED = [
     (text, "not a journal of this program; move it away or name another"),
     (short_text, "not a journal of this program"),
     (foreign_database, "not a journal of this program"),
-    (newer_version, r"version 2, and this program knows version 1 only; use the harness_actors"),
+    (newer_version, r"version 3, and this program knows 1 to 2; use the harness_actors"),
     (version_zero, "version 0"),
     (cut_in_its_header, "not a journal of this program"),
     (truncated, "damaged; restore it from a copy, or move it away"),
     (torn_pages, "damaged; restore it from a copy, or move it away"),
     (torn_first_page, "damaged; restore it from a copy, or move it away"),
+    (zeroed_page, "damaged; restore it from a copy, or move it away"),
+    (flipped_bytes, "damaged; restore it from a copy, or move it away"),
+    (foreign_with_our_tables, "not a journal of this program"),
     (a_table_short, "damaged; .*it has no snapshots"),
 ]
 
 
+@pytest.mark.parametrize("opened", [SqliteJournal, JournalReader, compact])
 @pytest.mark.parametrize(("make", "problem"), REFUSED, ids=[make.__name__ for make, _ in REFUSED])
 def test_a_file_that_is_refused_stays_as_it_was(
-    path: Path, make: Callable[[Path], None], problem: str
+    path: Path,
+    make: Callable[[Path], None],
+    problem: str,
+    opened: Callable[[Path], object],
 ) -> None:
     make(path)
     before = path.read_bytes()
 
     with pytest.raises(StoreError, match=problem) as refused:
-        SqliteJournal(path)
+        opened(path)
 
     assert str(path) in str(refused.value)
     assert path.read_bytes() == before
-    assert [file.name for file in path.parent.iterdir()] == [path.name]
+    # The lock of the store is not the journal's, and stays.
+    assert {file.name for file in path.parent.iterdir()} <= {path.name, f"{path.name}.lock"}
+
+
+@pytest.mark.parametrize("opened", [SqliteJournal, JournalReader])
+@pytest.mark.parametrize("suffix", ["-journal", "-wal"])
+def test_what_stands_beside_a_foreign_file_stays_too(
+    path: Path, suffix: str, opened: Callable[[Path], object]
+) -> None:
+    foreign_database(path)
+    beside = path.with_name(path.name + suffix)
+    beside.write_bytes(b"not of SQLite, but who knows whose" * 100)
+    before = {file.name: file.read_bytes() for file in path.parent.iterdir()}
+
+    with pytest.raises(StoreError, match="not a journal of this program"):
+        opened(path)
+
+    assert {file.name: file.read_bytes() for file in path.parent.iterdir()} == before
 
 
 def test_a_damaged_file_with_a_log_beside_it_stays_as_it_was(path: Path) -> None:
@@ -151,6 +199,73 @@ def test_damage_that_shows_only_on_reading_is_reported_too(path: Path) -> None:
 
     assert journal.position() == 1
     journal.close()
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A small journal."""
+    path = tmp_path_factory.mktemp("sound") / "runs.db"
+    journal = SqliteJournal(path)
+    entries: list[Entry] = [
+        added(),
+        *(a_round(v) for v in range(1, 20)),
+        changed(20, end=an_end()),
+        added("b"),
+    ]
+    journal.commit(journal.begin_term(), entries)
+    journal.close()
+    return path
+
+
+faults = st.one_of(
+    st.tuples(st.just("flip"), st.integers(0, 2**31), st.binary(min_size=1, max_size=64)),
+    st.tuples(st.just("cut"), st.integers(0, 2**31), st.just(b"")),
+    st.tuples(st.just("zero"), st.integers(0, 2**31), st.just(b"")),
+    # The header and the schema are where most of the rules are.
+    st.tuples(st.just("flip"), st.integers(0, 600), st.binary(min_size=1, max_size=4)),
+)
+
+
+def with_fault(sound: bytes, fault: tuple[str, int, bytes]) -> bytes:
+    kind, at, data = fault
+    torn = bytearray(sound)
+    at %= len(torn)
+    match kind:
+        case "cut":
+            return bytes(torn[:at])
+        case "zero":
+            page = at // 4096 * 4096
+            torn[page : page + 4096] = bytes(4096)
+        case _:
+            torn[at : at + len(data)] = data[: len(torn) - at]
+    return bytes(torn)
+
+
+@settings(max_examples=60, deadline=None)
+@given(fault=faults, opened=st.sampled_from([SqliteJournal, JournalReader]))
+def test_whatever_is_damaged_is_refused_untouched_or_reported_on_reading(
+    sound: Path, fault: tuple[str, int, bytes], opened: type[SqliteJournal] | type[JournalReader]
+) -> None:
+    torn = with_fault(sound.read_bytes(), fault)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "runs.db"
+        path.write_bytes(torn)
+        try:
+            journal = opened(path)
+        except StoreError:
+            assert path.read_bytes() == torn
+            assert [file.name for file in path.parent.iterdir()] == [path.name]
+            return
+        for read in (
+            journal.headings,
+            partial(journal.load_run, "run-1"),
+            partial(journal.load_events, 0),
+            partial(journal.load_changes, "run-1"),
+            partial(journal.load_unfinished, COMMAND),
+        ):
+            with suppress(StoreError):
+                read()
+        journal.close()
 
 
 def test_a_missing_folder_is_made(tmp_path: Path) -> None:
@@ -198,12 +313,16 @@ def test_the_file_says_what_it_is(path: Path) -> None:
     header = path.read_bytes()[:100]
 
     assert int.from_bytes(header[68:72], "big") == APPLICATION_ID
-    assert int.from_bytes(header[60:64], "big") == VERSION == 1
+    assert int.from_bytes(header[60:64], "big") == VERSION == 2
 
 
-def test_the_vocabulary_of_version_1_never_changes() -> None:
-    # Journals that exist are read with it: another text needs another schema version.
-    digest = hashlib.sha256(VOCABULARY).hexdigest()
+def test_the_vocabularies_never_change() -> None:
+    # Journals that exist are read with them: another text needs another schema version.
+    digests = [hashlib.sha256(words).hexdigest() for words in (VOCABULARY, MESSAGE_VOCABULARY)]
 
-    assert digest == "df733fbf57e4aeae5a31fb571caa55433eede6038e7b07a7bc06752e80027b96"
-    assert len(VOCABULARY) < 4096 - 262, "words beyond the window would never be found"
+    assert digests == [
+        "df733fbf57e4aeae5a31fb571caa55433eede6038e7b07a7bc06752e80027b96",
+        "ade7d719402619d809c25a8f541ebb536a8144db3d0d81c31637fc690a93df51",
+    ]
+    for words in (VOCABULARY, MESSAGE_VOCABULARY):
+        assert len(words) < 4096 - 262, "words beyond the window would never be found"

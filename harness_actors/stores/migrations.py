@@ -1,0 +1,51 @@
+"""How a journal of an earlier version becomes one of the newest.
+
+The rule: a command that writes to a journal brings it up to the newest version when it
+opens it, one step per version, each in a transaction of its own; a process that is killed
+meanwhile leaves the version before, whole. Whoever only reads (`JournalReader`) reads every
+version back to `OLDEST` as it is. A program that is older than a file refuses it and leaves
+it as it is, so going back to an earlier release needs a copy made before.
+"""
+
+import sqlite3
+from collections.abc import Callable, Mapping
+
+from harness_actors.stores.schema import VERSION
+from harness_actors.stores.transactions import transaction
+
+Step = Callable[[sqlite3.Connection], None]
+
+
+def _deflated_messages(connection: sqlite3.Connection) -> None:
+    """1 to 2: nothing moves, for rows say themselves whether they are deflated.
+
+    The number alone tells programs that know version 1 only to leave the file alone.
+    """
+
+
+STEPS: Mapping[int, Step] = {1: _deflated_messages}
+"""By the version that a step begins with; it ends with the next one."""
+
+
+def migrate(
+    connection: sqlite3.Connection, *, steps: Mapping[int, Step] = STEPS, newest: int = VERSION
+) -> None:
+    """Bring a journal up to the newest version.
+
+    Args:
+        connection: One that writes; the file was checked.
+        steps: By the version that each begins with.
+        newest: Where to stop.
+    """
+    while _version(connection) < newest:
+        with transaction(connection, "IMMEDIATE"):
+            # Read again: another process may have done the step before we had the lock.
+            version = _version(connection)
+            if version < newest:
+                steps[version](connection)
+                connection.execute(f"PRAGMA user_version = {version + 1}")
+
+
+def _version(connection: sqlite3.Connection) -> int:
+    version: int = connection.execute("PRAGMA user_version").fetchone()[0]
+    return version

@@ -1,0 +1,250 @@
+"""What a journal forgets, by the rule of `harness_actors.stores.expiry`."""
+
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from harness_actors.errors import StoreError, StoreInUseError
+from harness_actors.records import CodeStored, Entry, RunAdded, SnapshotTaken
+from harness_actors.stores import JournalReader, SqliteJournal
+from harness_actors.stores.expiry import DAYS_KEPT, Cleared, compact, expire
+from harness_actors.stores.home import SECONDS_PER_DAY, expire_home
+from harness_actors.stores.lock import hold, is_held, release
+from tests.stores.contents import contents_of
+from tests.stores.entries import a_round, added, an_end, changed
+
+ROOT = Path(__file__).parents[2]
+NOW = 1_000_000.0
+
+
+def a_run(
+    run_id: str,
+    *,
+    rounds: int = 2,
+    ended_at: float | None = 100.0,
+    conversation_id: str | None = None,
+    code: str = "c0de",
+) -> list[Entry]:
+    """A run with its code; unfinished where it has no time of its end."""
+    new = added(run_id, conversation_id=conversation_id)
+    entries: list[Entry] = [
+        CodeStored(code=code, blob=code.encode()),
+        RunAdded(spec=replace(new.spec, code=code), command=new.command, at=new.at),
+        *(a_round(version, run_id) for version in range(1, rounds + 1)),
+    ]
+    if ended_at is not None:
+        last = changed(rounds + 1, run_id, end=an_end(run_id))
+        entries.append(replace(last, at=ended_at))
+    return entries
+
+
+def stored(path: Path, *runs: Sequence[Entry]) -> None:
+    """A closed journal of these runs, and of a last one that has just ended."""
+    journal = SqliteJournal(path)
+    term = journal.begin_term()
+    journal.commit(term, [entry for run in (*runs, a_run("newest", ended_at=NOW)) for entry in run])
+    journal.close()
+
+
+def runs_of(path: Path) -> list[str]:
+    return [heading.run_id for heading in JournalReader(path).headings()]
+
+
+def test_runs_that_ended_long_enough_ago_go_with_all_that_is_theirs(path: Path) -> None:
+    stored(path, a_run("old", ended_at=100.0, code="old"), a_run("young", ended_at=900.0))
+    before = contents_of(JournalReader(path))
+
+    cleared = expire(path, ended_before=500.0)
+
+    assert (cleared.runs, cleared.code) == (1, 1)
+    assert runs_of(path) == ["young", "newest"]
+    reader = JournalReader(path)
+    assert reader.load_run("old") is None
+    assert reader.load_conversation("talk-of-old") == []
+    assert reader.load_code("old") is None
+    assert reader.load_code("c0de") == b"c0de"
+    # What is left is as it was, to the byte and to the position.
+    after = contents_of(reader)
+    assert after["runs"] == before["runs"][1:]
+    assert after["events"] == [event for event in before["events"] if event[1] != "old"]
+    journal = SqliteJournal(path)
+    left = {
+        table: journal._writer.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
+        for table in ("runs", "records", "messages", "results", "snapshots", "code")
+    }
+    journal.close()
+    # Two runs: their submissions and changes, their tasks and rounds, their ends.
+    assert left == {
+        "runs": 2, "records": 8, "messages": 10, "results": 2, "snapshots": 0, "code": 1,
+    }  # fmt: skip
+
+
+def test_unfinished_and_parked_runs_stay_however_old_they_are(path: Path) -> None:
+    parked = [*a_run("parked", ended_at=None), added("parked", command="", again=True)]
+    stored(path, a_run("unfinished", ended_at=None), parked)
+    before = contents_of(JournalReader(path))
+
+    assert expire(path, ended_before=1e12).runs == 0
+
+    assert contents_of(JournalReader(path)) == before
+
+
+@pytest.mark.parametrize("younger", [None, 900.0], ids=["unfinished", "younger"])
+def test_a_conversation_that_goes_on_stays_whole(path: Path, younger: float | None) -> None:
+    stored(
+        path,
+        a_run("first", conversation_id="talk"),
+        a_run("second", conversation_id="talk", ended_at=younger),
+    )
+    log = JournalReader(path).load_conversation("talk")
+
+    assert expire(path, ended_before=500.0).runs == 0
+
+    assert JournalReader(path).load_conversation("talk") == log
+    assert len(log) == 8
+
+
+def test_positions_are_never_used_twice(path: Path) -> None:
+    stored(path, a_run("old"))
+    newest = JournalReader(path).position()
+
+    cleared = expire(path, ended_before=1e12)
+
+    assert cleared.runs == 1
+    assert runs_of(path) == ["newest"], "the newest stays, for positions go on from it"
+    journal = SqliteJournal(path)
+    assert journal.position() == newest
+    assert journal.commit(journal.begin_term(), [added("next")]) == [newest + 1]
+    journal.close()
+
+
+def test_freed_pages_are_given_back_where_they_are_many(path: Path) -> None:
+    stored(path, a_run("large", rounds=1000), a_run("small", ended_at=900.0))
+    before = path.stat().st_size
+
+    cleared = expire(path, ended_before=500.0)
+
+    after = path.stat().st_size
+    assert after < before / 4
+    assert cleared.freed_bytes == before - after
+    assert [file.name for file in sorted(path.parent.iterdir())] == ["runs.db", "runs.db.lock"]
+
+
+def test_few_freed_pages_are_left_for_what_comes_and_given_back_by_compact(path: Path) -> None:
+    stored(path, a_run("large", rounds=1000, ended_at=900.0), a_run("small", rounds=50))
+    before = path.stat().st_size
+
+    assert expire(path, ended_before=500.0) == Cleared(runs=1, code=0, freed_bytes=0)
+    kept = contents_of(JournalReader(path))
+    cleared = compact(path)
+
+    assert 0 < cleared.freed_bytes == before - path.stat().st_size
+    assert contents_of(JournalReader(path)) == kept
+
+
+def test_compacting_drops_code_that_no_run_names(path: Path) -> None:
+    journal = SqliteJournal(path)
+    term = journal.begin_term()
+    journal.commit(term, [*a_run("run", code="used"), CodeStored(code="unused", blob=b"x")])
+    journal.close()
+
+    assert compact(path).code == 1
+
+    reader = JournalReader(path)
+    assert (reader.load_code("used"), reader.load_code("unused")) == (b"used", None)
+
+
+def test_a_run_loses_its_snapshot_when_it_ends(journal: SqliteJournal) -> None:
+    term = journal.begin_term()
+    snapshot = SnapshotTaken(run_id="run-1", version=1, values={"harness.usage": {}})
+    journal.commit(term, [added(), a_round(1), snapshot])
+
+    journal.commit(term, [changed(2, end=an_end())])
+
+    assert journal._writer.execute("SELECT count(*) FROM snapshots").fetchone() == (0,)
+    run = journal.load_run("run-1")
+    assert run is not None
+    # Added up from the changes again.
+    assert run.state.values == {"harness.usage": {"model_calls": 1, "tool_calls": 1}}
+
+
+@pytest.mark.parametrize("clear", [compact, lambda path: expire(path, ended_before=1e12)])
+def test_a_store_that_a_command_works_on_is_refused(path: Path, clear: object) -> None:
+    assert callable(clear)
+    stored(path, a_run("old"))
+    before = path.read_bytes()
+    command = [sys.executable, "-m", "tests.stores.children", "hold_the_store", str(path)]
+    with subprocess.Popen(
+        command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as child:
+        assert child.stdout is not None
+        assert child.stdout.readline() == "held\n"
+
+        with pytest.raises(StoreInUseError, match=f"process {child.pid} works on it"):
+            clear(path)
+
+        assert path.read_bytes() == before
+        child.communicate(input="")
+    clear(path)
+
+
+def test_the_lock_is_kept_where_the_caller_held_it(path: Path) -> None:
+    stored(path)
+    expire(path, ended_before=1.0)
+    assert not is_held(path)
+    hold(path)
+
+    expire(path, ended_before=1.0)
+
+    assert is_held(path)
+    release(path)
+
+
+@pytest.mark.parametrize("death", ["die_while_removing", "die_while_giving_back"])
+def test_a_process_killed_while_it_clears_leaves_a_good_journal(path: Path, death: str) -> None:
+    stored(path, *(a_run(f"old-{n}", rounds=3) for n in range(120)))
+    before = contents_of(JournalReader(path))
+    command = [sys.executable, "-m", "tests.stores.children", death, str(path)]
+
+    killed = subprocess.run(command, cwd=ROOT, timeout=60, check=False)
+
+    assert killed.returncode == -signal.SIGKILL
+    after = contents_of(JournalReader(path))
+    # The first hundred conversations, as one step takes them, and none of the second.
+    gone = 100 if death == "die_while_removing" else 0
+    assert len(after["runs"]) == 121 - gone
+    left = {run["run_id"] for run in after["runs"]}
+    assert after["runs"] == [run for run in before["runs"] if run["run_id"] in left]
+    assert after["events"] == [event for event in before["events"] if event[1] in left]
+    assert expire(path, ended_before=1e12).runs == 120 - gone
+    assert runs_of(path) == ["newest"]
+
+
+def test_nothing_is_made_where_there_is_no_journal(tmp_path: Path) -> None:
+    assert expire(tmp_path / "a" / "runs.db", ended_before=NOW) == Cleared()
+    with pytest.raises(StoreError, match="there is no such file"):
+        compact(tmp_path / "runs.db")
+
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_journals_of_the_home_keep_runs_for_so_many_days(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HARNESS_HOME", str(tmp_path))
+    now = 200.0 * SECONDS_PER_DAY
+    cut = now - DAYS_KEPT * SECONDS_PER_DAY
+    for name in ("runs.db", "runs-2.db"):
+        stored(tmp_path / name, a_run("old", ended_at=cut - 1), a_run("kept", ended_at=cut + 1))
+
+    cleared = expire_home(now=now)
+
+    assert cleared.runs == 2
+    for name in ("runs.db", "runs-2.db"):
+        assert "kept" in runs_of(tmp_path / name)
+        assert "old" not in runs_of(tmp_path / name)
