@@ -56,6 +56,63 @@ class ToolSpec:
         }
 
 
+class ToolProcess(Protocol):
+    """A process that was started for a tool, with everything that it starts in turn."""
+
+    @property
+    def stopped(self) -> str:
+        """Why it was killed though nobody here asked for it; empty where it was not."""
+        ...
+
+    async def wait(self) -> int:
+        """Wait until it has ended; what it started may go on.
+
+        Returns:
+            Its exit code, or minus the signal that ended it.
+
+        Raises:
+            OSError: It could not be started.
+        """
+        ...
+
+    async def end(self) -> int:
+        """Kill what is left of it, and return when that is gone: how many there were."""
+        ...
+
+
+class ToolProcesses(Protocol):
+    """Starts the processes of tools."""
+
+    def start(
+        self,
+        program: Sequence[str],
+        *,
+        environment: Mapping[str, str],
+        output: int,
+        run_id: str,
+    ) -> ToolProcess:
+        """Start a program in a session of its own, without input.
+
+        Args:
+            program: Its path and its arguments.
+            environment: All its variables, beside a mark of its own.
+            output: Descriptor that it prints to; the caller's to close.
+            run_id: The run that it is for.
+
+        Raises:
+            OSError: It could not be started; or `wait` of what this returns raises it.
+        """
+        ...
+
+    def end_run(self, run_id: str) -> None:
+        """Begin to end what was started for a run up to now."""
+        ...
+
+    def close(self) -> None:
+        """Begin to end everything; nothing more can be started."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolContext:
     """What a tool is told of the call that it serves.
@@ -66,6 +123,8 @@ class ToolContext:
         workspace: The folder that the run works in; None where it has none.
         in_thread: Runs a blocking function in the pool for such tools.
         environment: Variables that processes of this call must carry.
+        processes: Starts processes that do not outlive their run, nor this process; None
+            where there is nothing but to start them as children.
     """
 
     run_id: str
@@ -73,6 +132,7 @@ class ToolContext:
     workspace: Path | None
     in_thread: Callable[..., Awaitable[Any]]
     environment: Mapping[str, str] = field(default_factory=dict)
+    processes: ToolProcesses | None = None
 
 
 class Tool(Protocol):

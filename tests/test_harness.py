@@ -157,7 +157,7 @@ async def test_two_runs_of_one_harness_share_the_log_and_nothing_else(tmp_path: 
     for result in (first, second):
         assert result.status == "done"
         assert result.turn_count == 1
-        assert (result.usage.model_calls, result.usage.tool_calls) == (2, 2)
+        assert (result.usage.model_calls, result.usage.tool_calls) == (2, 1)
         assert {event.run_id for event in result.transcript} == {result.run_id}
 
 

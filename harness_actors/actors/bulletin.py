@@ -10,6 +10,8 @@ from harness_actors.records import Entry, RunChanged
 from harness_actors.results import HarnessResult
 
 KEPT_CHANGES = 2_000
+KEPT_BYTES = 32 << 20
+"""Of the messages of the changes; who is further behind reads the journal."""
 GATHER_S = 0.1
 
 
@@ -32,6 +34,7 @@ class Bulletin:
         self.position = position
         self._since = position
         self._notices: deque[Notice] = deque()
+        self._bytes = 0
         self._news = asyncio.Event()
         self._urgent = asyncio.Event()
 
@@ -41,10 +44,13 @@ class Bulletin:
             self.position = max(self.position, position)
             if isinstance(entry, RunChanged):
                 self._notices.append(Notice(position, entry))
+                self._bytes += _size(entry)
                 if entry.end is not None or _parked(entry):
                     self._urgent.set()
-        while len(self._notices) > KEPT_CHANGES:
-            self._since = self._notices.popleft().position
+        while len(self._notices) > KEPT_CHANGES or self._bytes > KEPT_BYTES:
+            oldest = self._notices.popleft()
+            self._since = oldest.position
+            self._bytes -= _size(oldest.change)
         self._news.set()
 
     def wake(self) -> None:
@@ -109,6 +115,10 @@ def results_of(notices: Sequence[Notice]) -> Mapping[str, HarnessResult]:
         for notice in notices
         if notice.change.end is not None
     }
+
+
+def _size(change: RunChanged) -> int:
+    return sum(len(message.encoded) for message in change.delta.messages)
 
 
 def _parked(change: RunChanged) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
+from harness_actors.actors.alarm import Alarm
 from harness_actors.actors.bulletin import Bulletin
 from harness_actors.actors.embedded import (
     EMBEDDED_MODEL_URL,
@@ -32,8 +33,9 @@ from harness_actors.errors import (
 from harness_actors.events import RunEvent
 from harness_actors.messages import Message
 from harness_actors.ports import Clock, Journal
-from harness_actors.records import ProcessMark, RunHeading, RunSpec
+from harness_actors.records import ProcessMark, RunHeading, RunSpec, StoredRun
 from harness_actors.state import AGENT_TURN
+from harness_actors.turn.bounds import BUDGET
 
 T = TypeVar("T")
 
@@ -91,6 +93,7 @@ class CoordinatorHost:
             agent_turns=agent_turns,
             clock=clock,
         )
+        self._alarm = Alarm(clock, self._time_passed)
         self._command = command
         self._process = process
         self._writer = JournalWriter(journal, self.term, self._thread, self._break)
@@ -108,7 +111,7 @@ class CoordinatorHost:
             *(Slot(AGENT_TURN, index=index) for index in range(agent_turns)),
             *(Slot(name) for name in needs if name != AGENT_TURN),
         ]
-        self._programs = Programs(journal, self._thread)
+        self._programs = Programs(journal, self._is_code_in_use)
         self._broken: HarnessError | None = None
         self._closed = False
         self._held: list[str] = []
@@ -131,6 +134,9 @@ class CoordinatorHost:
             self._seats.fill(slot)
         unfinished = await self._read(self._journal.load_unfinished, self._command)
         await self._start_model([stored.spec for stored in unfinished])
+        if any(BUDGET.name in stored.state.values for stored in unfinished):
+            # How much it is, each of them says itself.
+            self._perform(self._coordinator.allow(None, spent_usd=await self._spent_usd()))
         for stored in unfinished:
             if self._programs.has_keys(stored.spec.keys):
                 self._perform(self._coordinator.adopt(stored))
@@ -140,11 +146,13 @@ class CoordinatorHost:
 
     # ---- from the driver ------------------------------------------------------------
 
-    async def attach(self, secrets: Mapping[str, str]) -> None:
-        """A driver is there, with the keys that it was given."""
+    async def attach(self, secrets: Mapping[str, str], budget_usd: float | None = None) -> None:
+        """A driver is there, with the keys that it was given, and its budget if it has one."""
         self._programs.add_secrets(secrets)
+        if budget_usd is not None:
+            await self.allow(budget_usd)
         held, self._held = self._held, []
-        await self._take_up(held)
+        await self._take_up(held, asked=False)
 
     async def submit(
         self, specs: Sequence[RunSpec], code: Mapping[str, bytes], secrets: Mapping[str, str]
@@ -171,17 +179,28 @@ class CoordinatorHost:
         """See `Runtime.resume`."""
         self._check()
         self._programs.add_secrets(secrets)
-        await self._take_up(run_ids)
+        await self._take_up(run_ids, asked=True)
         await self._on_disk()
 
-    async def _take_up(self, run_ids: Sequence[str]) -> None:
+    async def _take_up(self, run_ids: Sequence[str], *, asked: bool) -> None:
         async with self._adding:
-            for run_id in await self._idle(run_ids):
-                stored = await self._read(self._journal.load_run, run_id)
-                if stored is None:
-                    raise RunNotFoundError(run_id, self._store)
-                await self._start_model([stored.spec])
-                self._perform(self._coordinator.adopt(stored))
+            for run_id in run_ids:
+                if run_id in self._coordinator.runs:
+                    if asked:
+                        self._perform(self._coordinator.resume(run_id))
+                    continue
+                stored = await self._stored(run_id)
+                if asked or stored.command == self._command:
+                    await self._start_model([stored.spec])
+                    self._perform(self._coordinator.adopt(stored, asked=asked))
+
+    async def _stored(self, run_id: str) -> StoredRun:
+        """A run that nobody serves, with all that is known of it."""
+        await self._writer.settle()
+        stored = await self._read(self._journal.load_run, run_id)
+        if stored is None:
+            raise RunNotFoundError(run_id, self._store)
+        return stored
 
     async def _idle(self, run_ids: Sequence[str]) -> list[str]:
         """Those that are not being served, when all that is known of them is on disk."""
@@ -197,9 +216,43 @@ class CoordinatorHost:
     async def stop(self, run_ids: Sequence[str], mode: StopMode) -> None:
         """See `Runtime.stop`."""
         self._check()
+        idle: list[str] = []
         for run_id in run_ids:
-            self._perform(self._coordinator.stop(run_id, mode))
+            if run_id in self._coordinator.runs:
+                self._perform(self._coordinator.stop(run_id, mode))
+            elif mode == "cancel" or run_id in self._held:
+                idle.append(run_id)
+        if idle:
+            # Behind the others: it may take a while until nobody is being added.
+            await self._stop_idle(idle, mode)
         await self._on_disk()
+
+    async def _stop_idle(self, run_ids: Sequence[str], mode: StopMode) -> None:
+        unknown: RunNotFoundError | None = None
+        async with self._adding:
+            for run_id in run_ids:
+                try:
+                    stored = await self._stored(run_id)
+                except RunNotFoundError as error:
+                    unknown = unknown or error
+                    continue
+                self._perform(self._coordinator.stop_idle(stored, mode))
+                if run_id in self._held:
+                    self._held.remove(run_id)
+        if unknown is not None:
+            raise unknown
+
+    async def allow(self, budget_usd: float) -> None:
+        """See `Runtime.allow`."""
+        self._check()
+        spent_usd = await self._spent_usd()
+        self._perform(self._coordinator.allow(budget_usd, spent_usd=spent_usd))
+        await self._on_disk()
+
+    async def _spent_usd(self) -> float:
+        """What the runs of the journal cost that are over."""
+        ends = [heading.end for heading in await self.headings()]
+        return sum(end.usage.cost_usd for end in ends if end is not None)
 
     async def happened(self, cursor: int, messages: bool) -> Happened:
         """See `Runtime.happened`."""
@@ -229,6 +282,7 @@ class CoordinatorHost:
         self._closed = True
         if self._broken is None:
             self._broken = ActorLostError("the coordinator", "its command has ended")
+        self._alarm.set(None)
         self._seats.close()
         if self._model is not None:
             self._model.close()
@@ -263,6 +317,12 @@ class CoordinatorHost:
 
         if self._broken is None and (step.entries or step.posts):
             self._writer.write(step.entries, committed)
+            self._alarm.set(self._coordinator.next_overdue_at)
+
+    def _time_passed(self) -> None:
+        self._perform(self._coordinator.overdue())
+        if self._broken is None:
+            self._alarm.set(self._coordinator.next_overdue_at)
 
     def _send(self, post: Post) -> None:
         if not self._coordinator.is_current(post.envelope):
@@ -271,6 +331,9 @@ class CoordinatorHost:
         if isinstance(body, Deliver) and body.spec is not None:
             self._programs.teach(self._seats, post.slot, body.spec)
         self._seats.post(post.slot, post.envelope)
+
+    def _is_code_in_use(self, code: str) -> bool:
+        return any(run.spec.code == code for run in self._coordinator.runs.values())
 
     async def _start_model(self, specs: Sequence[RunSpec]) -> None:
         """Start the embedded model of the cell, if a run is the first to need it."""
@@ -292,6 +355,7 @@ class CoordinatorHost:
         if self._broken is None:
             logger.error("the cell stops: %s", error)
             self._broken = error
+            self._alarm.set(None)
             self._seats.close()
             if self._model is not None:
                 self._model.close()

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from harness_actors.actors.mailbox import UnreachableError
-from harness_actors.actors.processes import Processes
+from harness_actors.actors.processes import COMPANION_S, Processes
 from harness_actors.errors import ActorLostError
 from harness_actors.records import ProcessMark
 
@@ -22,8 +22,6 @@ TICKS = 10
 """Looks at an actor within `SUSPECT_S`."""
 WATCH_AGAIN_S = 0.1
 GONE_DEADLINE_S = 30.0
-COMPANION_S = 5.0
-"""How long the other processes of an actor may take to end by themselves when it is gone."""
 
 
 class Suspect(Protocol):

@@ -1,17 +1,22 @@
 """Our executors, put together for the process that hosts them."""
 
-import asyncio
-from collections.abc import Awaitable, Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
-from functools import partial
-from typing import Any
+import os
+from collections.abc import Callable, Mapping
+from secrets import token_hex
+from typing import TYPE_CHECKING
 
+from harness_actors.actors.processes import COMPANION_ROLE, this_node
 from harness_actors.coordination.active import ExecutorNeeds
 from harness_actors.coordination.protocol import Slot
 from harness_actors.executors import AgentTurn, Compaction, Repair, StopDecision
-from harness_actors.ports import Clock, Executor
+from harness_actors.ports import Clock, Executor, ToolProcesses
+from harness_actors.records import ProcessMark
 from harness_actors.state import AGENT_TURN, COMPACTION, REPAIR, STOP_DECISION
-from harness_actors.turn.services import AgentTurnServices
+from harness_actors.turn.services import RUN_VARIABLE, AgentTurnServices
+from harness_actors.turn.threads import ToolThreads
+
+if TYPE_CHECKING:
+    from harness_actors.tools.supervision.client import SupervisedProcesses
 
 TOOL_THREADS = 32
 """Blocking tools that one agent turn host runs at once; the others wait their turn."""
@@ -32,13 +37,23 @@ def executor_needs() -> Mapping[str, ExecutorNeeds]:
     }
 
 
-def executor_for(slot: Slot, clock: Clock) -> Executor | None:
-    """The executor of a slot; None where it comes in the run's own code."""
+def executor_for(
+    slot: Slot, clock: Clock, processes: ToolProcesses | None = None
+) -> Executor | None:
+    """The executor of a slot; None where it comes in the run's own code.
+
+    Args:
+        slot: The slot.
+        clock: Its time.
+        processes: What starts the processes of its tools, if it is an agent turn.
+    """
     if slot.code:
         return None
     match slot.executor:
         case "repair":
-            return Repair()
+            from harness_actors.tools.reaping import RunReaper
+
+            return Repair(RunReaper(RUN_VARIABLE).end_run)
         case "compaction":
             return Compaction()
         case "agent_turn":
@@ -50,8 +65,9 @@ def executor_for(slot: Slot, clock: Clock) -> Executor | None:
                 AgentTurnServices(
                     counter_for=counter_for,
                     clock=clock,
-                    in_thread=_in_pool(ThreadPoolExecutor(TOOL_THREADS, "tool")),
+                    in_thread=ToolThreads(TOOL_THREADS).run,
                     prepare_workspace=prepare_workspace,
+                    processes=processes,
                 )
             )
         case "stop_decision":
@@ -60,9 +76,43 @@ def executor_for(slot: Slot, clock: Clock) -> Executor | None:
             raise ValueError(f"no executor {other!r}")
 
 
-def _in_pool(pool: ThreadPoolExecutor) -> Callable[..., Awaitable[Any]]:
-    def in_thread(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Awaitable[Any]:
-        call = partial(function, *args, **kwargs)
-        return asyncio.get_running_loop().run_in_executor(pool, call)
+def processes_for(slot: Slot, *, own_process: bool) -> "SupervisedProcesses | None":
+    """What starts the processes of a slot's tools; None where it serves none of ours.
 
-    return in_thread
+    Args:
+        slot: The slot.
+        own_process: Its host has this process to itself. Then the supervisor is started at
+            once, and what the host starts past it, as a tool does with `subprocess`, ends
+            with this process, too.
+    """
+    if slot.executor != AGENT_TURN or slot.code:
+        return None
+    from harness_actors.tools.supervision.client import SupervisedProcesses
+    from harness_actors.tools.supervision.launch import ACTOR_VARIABLE
+
+    if not own_process:
+        return SupervisedProcesses()
+    os.environ[ACTOR_VARIABLE] = mark = token_hex(8)
+    processes = SupervisedProcesses(mark=mark, detached=True)
+    processes.supervisor()
+    return processes
+
+
+def companions_of(
+    slot: Slot, processes: "SupervisedProcesses | None"
+) -> Callable[[], tuple[ProcessMark, ...]]:
+    """The other processes that must be gone before the runs of a slot's host go on elsewhere."""
+
+    def companions() -> tuple[ProcessMark, ...]:
+        supervisor = None if processes is None else processes.supervisor()
+        if supervisor is None:
+            return ()
+        mark = ProcessMark(
+            role=COMPANION_ROLE + str(slot),
+            node=this_node(),
+            pid=supervisor.pid,
+            started=supervisor.started,
+        )
+        return (mark,)
+
+    return companions

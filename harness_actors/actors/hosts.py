@@ -10,7 +10,7 @@ from typing import assert_never, cast
 
 from harness_actors.actors.code import unpack
 from harness_actors.actors.embedded import EMBEDDED_MODEL_URL
-from harness_actors.actors.mailbox import Code, Outbox, Parcel, Peer, SeenEnvelopes
+from harness_actors.actors.mailbox import Code, DropCode, Outbox, Parcel, Peer, SeenEnvelopes
 from harness_actors.actors.processes import mark_of_this_process
 from harness_actors.conversation import Conversation
 from harness_actors.coordination.graph import Workflow
@@ -23,6 +23,7 @@ from harness_actors.coordination.protocol import (
     Envelope,
     Forget,
     FromHost,
+    GoOn,
     Park,
     Slot,
     SnapshotWanted,
@@ -32,13 +33,17 @@ from harness_actors.errors import AgentCodeError, WorkflowError, error_facts
 from harness_actors.events import EVENT_TYPES, encode_event
 from harness_actors.executors.context import DeltaContext
 from harness_actors.messages import check_plain
-from harness_actors.ports import Agent, Executor
+from harness_actors.ports import Agent, Executor, ToolProcesses
 from harness_actors.records import ProcessMark, RunSpec
 from harness_actors.results import Reason
 from harness_actors.signals import Outcome, RunEnd
 from harness_actors.state import AGENT_TURN, StateDelta
 
 logger = logging.getLogger(__name__)
+
+CUT_GRACE_S = 1.0
+"""How long a run that comes again waits for a step of it that was cut and has not ended.
+Tools and models take less: the turn leaves alone what does not end."""
 
 
 @dataclass(slots=True)
@@ -70,6 +75,8 @@ class ExecutorHost:
         term: Term of that coordinator.
         companions: The other processes that must be gone before the runs of this host
             go on elsewhere.
+        tool_processes: What starts the processes of its runs; those of a run end when it is
+            forgotten, and all with the host.
     """
 
     def __init__(
@@ -80,9 +87,11 @@ class ExecutorHost:
         *,
         term: int,
         companions: Callable[[], Sequence[ProcessMark]] = tuple,
+        tool_processes: ToolProcesses | None = None,
     ) -> None:
         self._slot = slot
         self._companions = companions
+        self._tool_processes = tool_processes
         self._executor = executor
         self._term = term
         self._outbox = Outbox()
@@ -106,6 +115,8 @@ class ExecutorHost:
         for parcel in batch:
             if isinstance(parcel, Code):
                 self._learn(parcel)
+            elif isinstance(parcel, DropCode):
+                self._workflows.pop(parcel.code, None)
             elif parcel.term == self._term and self._seen.is_new(parcel):
                 self._take(parcel)
 
@@ -114,6 +125,8 @@ class ExecutorHost:
         self._outbox.close()
         for run_id in list(self._tasks):
             self._cut(run_id)
+        if self._tool_processes is not None:
+            self._tool_processes.close()
 
     def _learn(self, code: Code) -> None:
         # In a thread: what a user's modules import may take longer than a process may be
@@ -131,16 +144,18 @@ class ExecutorHost:
                 # Whoever waited may have been cancelled, and the future with it.
                 if waiting is not None and not waiting.done():
                     waiting.set_result(None)
-            case Park():
+            case Park() | GoOn():
                 if run is not None:
-                    run.parking = True
+                    run.parking = isinstance(envelope.body, Park)
                     if run.context is not None:
-                        run.context.parking = True
+                        run.context.parking = run.parking
             case Cut():
                 self._cut(envelope.run_id)
             case Forget():
                 self._runs.pop(envelope.run_id, None)
                 self._seen.forget(envelope.run_id)
+                if self._tool_processes is not None:
+                    self._tool_processes.end_run(envelope.run_id)
             case Changed() | Answered() | ToolsStarted() | SnapshotWanted():
                 logger.warning("%s got %r, which only a coordinator gets", self._slot, envelope)
             case other:
@@ -153,7 +168,8 @@ class ExecutorHost:
         if deliver.spec is not None:
             run = ServedRun(deliver.spec)
         elif known is not None and len(known.log) == deliver.log_from:
-            run = ServedRun(known.spec, known.log)
+            # A copy, where a step that was cut may not have ended: what it adds is its own.
+            run = ServedRun(known.spec, Conversation(known.log) if before else known.log)
         else:
             # Known to the coordinator by another length: begin again with all of it.
             self._runs.pop(run_id, None)
@@ -183,8 +199,11 @@ class ExecutorHost:
         self, run: ServedRun, deliver: Deliver, before: set[asyncio.Task[None]]
     ) -> None:
         if before:
-            # A cut step may still be ending its processes.
-            await asyncio.wait(before)
+            # A cut step may still be ending its processes. One that does not end is left
+            # alone: whatever it says carries its own step, which is over.
+            _, left = await asyncio.wait(before, timeout=CUT_GRACE_S)
+            if left:
+                logger.warning("%s goes on beside a step that does not end", run.spec.run_id)
         context: DeltaContext | None = None
         try:
             executor, agent = await self._program(run.spec.code)

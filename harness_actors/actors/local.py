@@ -8,7 +8,7 @@ from pathlib import Path
 
 from harness_actors.actors.clock import SystemClock
 from harness_actors.actors.coordinator_host import CoordinatorHost
-from harness_actors.actors.factory import executor_for, executor_needs
+from harness_actors.actors.factory import executor_for, executor_needs, processes_for
 from harness_actors.actors.hosts import ExecutorHost
 from harness_actors.actors.mailbox import Parcel
 from harness_actors.actors.processes import mark_of_this_process
@@ -94,8 +94,11 @@ class LocalHostStarter:
         if self.coordinator is None:
             raise ActorLostError(str(slot), "its coordinator is not there yet")
         upward = LocalCoordinatorPeer(self.coordinator, slot, incarnation, self._copies)
-        executor = executor_for(slot, self._clock)
-        host = ExecutorHost(slot, executor, upward, term=self.coordinator.term)
+        processes = processes_for(slot, own_process=False)
+        executor = executor_for(slot, self._clock, processes)
+        host = ExecutorHost(
+            slot, executor, upward, term=self.coordinator.term, tool_processes=processes
+        )
         self.hosts[slot] = LocalHostPeer(host, slot, self._copies)
         return self.hosts[slot]
 
@@ -150,6 +153,9 @@ class LocalRuntime:
 
     async def happened(self, cursor: int, *, messages: bool = False) -> Happened:
         return await self._coordinator.happened(cursor, messages)
+
+    async def allow(self, budget_usd: float) -> None:
+        await self._coordinator.allow(budget_usd)
 
     async def stop(self, run_ids: Sequence[str], mode: StopMode) -> None:
         await self._coordinator.stop(run_ids, mode)

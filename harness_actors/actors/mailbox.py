@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -12,6 +13,8 @@ from harness_actors.records import ProcessMark
 
 logger = logging.getLogger(__name__)
 
+REMEMBERED_RUNS = 1_000
+"""Runs that are over of which a receiver still knows what it got."""
 FIRST_RETRY_S = 0.02
 LONGEST_RETRY_S = 1.0
 
@@ -35,7 +38,14 @@ class Code:
         return f"Code({self.code!r}, {len(self.blob)} bytes, keys={sorted(self.keys)})"
 
 
-Parcel = Envelope | Code
+@dataclass(frozen=True, slots=True)
+class DropCode:
+    """This program is not needed now; it comes again if it is."""
+
+    code: str
+
+
+Parcel = Envelope | Code | DropCode
 
 
 class UnreachableError(Exception):
@@ -139,17 +149,28 @@ class SeenEnvelopes:
 
     def __init__(self) -> None:
         self._newest: dict[str, tuple[int, int, int]] = {}
+        # A copy may come late, behind the word that its run is over: it must not begin
+        # the run anew.
+        self._over: OrderedDict[str, tuple[int, int, int]] = OrderedDict()
 
     def is_new(self, envelope: Envelope) -> bool:
         """Whether the envelope was not seen before; it is from here on."""
-        newest = self._newest.get(envelope.run_id)
+        run_id = envelope.run_id
+        newest = self._newest.get(run_id) or self._over.get(run_id)
         if newest is not None and envelope.order <= newest:
             return False
-        self._newest[envelope.run_id] = envelope.order
+        self._over.pop(run_id, None)
+        self._newest[run_id] = envelope.order
         return True
 
     def __len__(self) -> int:
+        """Runs that it knows and that are not over."""
         return len(self._newest)
 
     def forget(self, run_id: str) -> None:
-        self._newest.pop(run_id, None)
+        """A run is over. Of so many it is still known what was got."""
+        newest = self._newest.pop(run_id, None)
+        if newest is not None:
+            self._over[run_id] = newest
+            if len(self._over) > REMEMBERED_RUNS:
+                self._over.popitem(last=False)

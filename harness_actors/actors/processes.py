@@ -13,6 +13,11 @@ from typing import Protocol
 
 from harness_actors.records import ProcessMark
 
+COMPANION_ROLE = "supervisor of "
+"""Begins the role of a process that ends by itself with the actor which is named behind it."""
+COMPANION_S = 5.0
+"""How long such processes may take."""
+
 
 class Processes(Protocol):
     """The processes of this machine, as far as a cell must know that they are gone."""
@@ -112,15 +117,27 @@ def kill_process(mark: ProcessMark) -> None:
 def end_processes(marks: Iterable[ProcessMark], *, timeout_s: float) -> list[ProcessMark]:
     """Kill processes of earlier terms on this machine, and wait until they are gone.
 
+    Companions of an actor end by themselves with it, when they have ended what is below
+    them; only one that does not is killed.
+
     Returns:
         Those that are still there after `timeout_s` seconds.
     """
     alive = [mark for mark in marks if is_alive(mark) and mark.pid != os.getpid()]
-    for mark in alive:
-        kill_process(mark)
+    companions = [mark for mark in alive if mark.role.startswith(COMPANION_ROLE)]
+    actors = [mark for mark in alive if mark not in companions]
     deadline = time.monotonic() + timeout_s
+    for mark in actors:
+        kill_process(mark)
+    for mark in _left(companions, min(deadline, time.monotonic() + COMPANION_S)):
+        kill_process(mark)
+    return _left(alive, deadline)
+
+
+def _left(marks: Iterable[ProcessMark], deadline: float) -> list[ProcessMark]:
+    """Those that are still there at a moment of the monotonic clock."""
     return [
         mark
-        for mark in alive
+        for mark in marks
         if not wait_until_gone(mark, timeout_s=max(0.0, deadline - time.monotonic()))
     ]

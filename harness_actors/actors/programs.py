@@ -2,8 +2,8 @@
 
 import logging
 import os
-from collections.abc import Iterable, Mapping
-from concurrent.futures import Executor
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Mapping
 
 from harness_actors.actors.seats import Seats
 from harness_actors.coordination.protocol import Slot
@@ -14,24 +14,29 @@ from harness_actors.state import AGENT_TURN
 logger = logging.getLogger(__name__)
 
 
+KEPT_BLOBS = 16
+"""Blobs that are held in memory; the journal has all."""
+
+
 class Programs:
     """Blobs by hash, and secrets by name. Secrets are in memory only.
 
     Args:
         journal: Has the blobs of earlier commands.
-        thread: Where the journal's calls block.
+        in_use: Whether a run that is being served has this code.
     """
 
-    def __init__(self, journal: Journal, thread: Executor) -> None:
+    def __init__(self, journal: Journal, in_use: Callable[[str], bool]) -> None:
         self._journal = journal
-        self._thread = thread
-        self._blobs: dict[str, bytes] = {}
+        self._in_use = in_use
+        self._blobs: OrderedDict[str, bytes] = OrderedDict()
         self._secrets: dict[str, str] = {}
 
     def add(self, code: Mapping[str, bytes]) -> list[CodeStored]:
         """Take blobs in; returns those that the journal is to keep."""
         fresh = {name: blob for name, blob in code.items() if name not in self._blobs}
-        self._blobs.update(fresh)
+        for name, blob in fresh.items():
+            self._hold(name, blob)
         return [CodeStored(code=name, blob=blob) for name, blob in fresh.items()]
 
     def add_secrets(self, secrets: Mapping[str, str]) -> None:
@@ -53,11 +58,23 @@ class Programs:
         keys = {name: key for name in spec.keys if (key := self.key(name)) is not None}
         if seats.knows(slot, spec.code, keys):
             return
-        if spec.code not in self._blobs:
-            # Of a run taken up from the journal; rare, and once per code.
-            blob = self._thread.submit(self._journal.load_code, spec.code).result()
-            if blob is None:
-                logger.error("the journal has no code %s", spec.code)
-                return
-            self._blobs[spec.code] = blob
-        seats.teach(slot, spec.code, self._blobs[spec.code], keys)
+        blob = self._blob(spec.code)
+        if blob is None:
+            logger.error("the journal has no code %s", spec.code)
+            return
+        seats.teach(slot, spec.code, blob, keys)
+        seats.tidy(slot, self._in_use)
+
+    def _blob(self, code: str) -> bytes | None:
+        blob = self._blobs.get(code)
+        if blob is None:
+            # Of a run taken up from the journal; rare, and once per code, so it may block.
+            blob = self._journal.load_code(code)
+            if blob is not None:
+                self._hold(code, blob)
+        return blob
+
+    def _hold(self, code: str, blob: bytes) -> None:
+        self._blobs[code] = blob
+        while len(self._blobs) > KEPT_BLOBS:
+            self._blobs.popitem(last=False)

@@ -32,6 +32,8 @@ class CoordinatorCalls:
         self._coordinator: Any = coordinator
         self.secrets: dict[str, str] = {}
         """The keys of its runs, which each incarnation must be given anew."""
+        self.budget_usd: float | None = None
+        """The same of what its runs may cost together; None for no bound."""
         self._process: ProcessMark | None = None
         """Of the incarnation that has answered; None while it is away or starting."""
 
@@ -56,8 +58,8 @@ class CoordinatorCalls:
                         await self.attach()
 
     async def attach(self) -> None:
-        """Give the keys to an incarnation, which does not have them, and learn where it is."""
-        await self._answer(self._coordinator.call.remote("attach", self.secrets))
+        """Give its keys and budget to an incarnation, and learn where it is."""
+        await self._answer(self._coordinator.call.remote("attach", self.secrets, self.budget_usd))
         marks: tuple[ProcessMark, ...] = await self._answer(self._coordinator.hello.remote())
         self._process = marks[0]
 

@@ -12,7 +12,12 @@ from ray.exceptions import ActorUnavailableError, RayActorError, RayTaskError
 from harness_actors.actors.clock import SystemClock
 from harness_actors.actors.coordinator_host import CoordinatorHost
 from harness_actors.actors.embedded import EmbeddedModelHost
-from harness_actors.actors.factory import executor_for, executor_needs
+from harness_actors.actors.factory import (
+    companions_of,
+    executor_for,
+    executor_needs,
+    processes_for,
+)
 from harness_actors.actors.hosts import ExecutorHost
 from harness_actors.actors.mailbox import Parcel, UnreachableError
 from harness_actors.actors.processes import mark_of_this_process
@@ -77,8 +82,15 @@ class RayExecutorHost(ExecutorHost):
     def __init__(
         self, slot: Slot, incarnation: int, coordinator: "ActorHandle[Any]", term: int
     ) -> None:
-        executor = executor_for(slot, SystemClock())
-        super().__init__(slot, executor, CoordinatorPeer(coordinator, slot, incarnation), term=term)
+        processes = processes_for(slot, own_process=True)
+        super().__init__(
+            slot,
+            executor_for(slot, SystemClock(), processes),
+            CoordinatorPeer(coordinator, slot, incarnation),
+            term=term,
+            companions=companions_of(slot, processes),
+            tool_processes=processes,
+        )
 
 
 class RayModelPeer(RayPeer):
@@ -124,9 +136,13 @@ class RayCoordinator:
         command: The command that submits runs.
         node: Ray's id of the node that the cell lives on.
         agent_turns: Number of agent turn hosts.
+        leave_s: See `LEAVE_S`.
     """
 
-    def __init__(self, store: str, command: str, node: str, agent_turns: int) -> None:
+    def __init__(
+        self, store: str, command: str, node: str, agent_turns: int, leave_s: float = LEAVE_S
+    ) -> None:
+        self._leave_s = leave_s
         self._host: CoordinatorHost | HarnessError
         self._self: Any = ray.get_runtime_context().current_actor
         starter = RayHostStarter(self._self, node)
@@ -166,7 +182,7 @@ class RayCoordinator:
 
     async def leave(self) -> None:
         """End this actor in a while, for good: Ray does not restart one that exits."""
-        await asyncio.sleep(LEAVE_S)
+        await asyncio.sleep(self._leave_s)
         ray.actor.exit_actor()  # type: ignore[no-untyped-call]
 
     async def receive(self, slot: Slot, incarnation: int, batch: Sequence[Parcel]) -> None:

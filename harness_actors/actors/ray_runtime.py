@@ -95,6 +95,10 @@ class RayRuntime:
         happened: Happened = await self._calls.call("happened", cursor, messages)
         return happened
 
+    async def allow(self, budget_usd: float) -> None:
+        self._calls.budget_usd = budget_usd
+        await self._calls.call("allow", budget_usd)
+
     async def stop(self, run_ids: Sequence[str], mode: StopMode) -> None:
         await self._calls.call("stop", run_ids, mode)
 

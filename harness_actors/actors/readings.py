@@ -54,9 +54,9 @@ class Readings:
         results: dict[str, HarnessResult] = {}
         for event in events:
             if isinstance(event.event, RunCompleted):
-                run = await self.read(self._journal.load_run, event.run_id)
-                if run is not None and run.end is not None:
-                    results[event.run_id] = run.end
+                result = await self.read(self._journal.load_result, event.run_id)
+                if result is not None:
+                    results[event.run_id] = result
         return results
 
     async def events(self, run_id: str) -> tuple[RunEvent, ...]:

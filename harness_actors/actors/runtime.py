@@ -73,8 +73,24 @@ class Runtime(Protocol):
         """
         ...
 
+    async def allow(self, budget_usd: float) -> None:
+        """Say what all runs of the store may cost together, those of earlier commands included.
+
+        Where it is spent, each run ends `limit(budget)` behind the round that it is in,
+        whether the caller is still there or not.
+        """
+        ...
+
     async def stop(self, run_ids: Sequence[str], mode: StopMode) -> None:
-        """Ask runs to stop; `RunParked` or `RunCompleted` tell when they did."""
+        """Ask runs to stop; `RunParked` or `RunCompleted` tell when they did.
+
+        A run that is not over can be cancelled whether it is served or not. To park one
+        that nobody serves does nothing.
+
+        Raises:
+            RunNotFoundError: The store does not know one that is to be cancelled; all
+                others were asked.
+        """
         ...
 
     async def position(self) -> int:

@@ -5,10 +5,11 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import count
 from typing import Protocol
 
 from harness_actors.actors.doubt import SUSPECT_S, Death, SignsOfLife, until_gone
-from harness_actors.actors.mailbox import Code, Outbox, Parcel, Peer, UnreachableError
+from harness_actors.actors.mailbox import Code, DropCode, Outbox, Parcel, Peer, UnreachableError
 from harness_actors.actors.processes import Processes
 from harness_actors.coordination.protocol import Slot
 from harness_actors.errors import ActorLostError, CellError, HarnessError
@@ -18,13 +19,17 @@ logger = logging.getLogger(__name__)
 
 START_DEADLINE_S = 60.0
 FAILED_STARTS = 3
+KEPT_CUSTOM_HOSTS = 8
+"""Hosts of users' executors that are kept, if no more are in use; each is a process."""
+KEPT_PROGRAMS = 64
+"""Programs that a host keeps loaded, if no more are in use; those of a batch share one."""
 
 
 class HostStarter(Protocol):
     """Places executor hosts; one answer per runtime."""
 
     async def start(self, slot: Slot, incarnation: int) -> Peer:
-        """Begin to start the how-manieth host of a slot; its `hello` awaits it.
+        """Begin to start a host for a slot, the cell's how-manieth; its `hello` awaits it.
 
         Raises:
             CellError: It cannot be placed; says why.
@@ -37,9 +42,9 @@ class Seat:
     """A slot with the host that fills it now."""
 
     slot: Slot
+    incarnation: int
     outbox: Outbox = field(default_factory=Outbox)
     peer: Peer | None = None
-    incarnation: int = 1
     signs: SignsOfLife = field(default_factory=SignsOfLife)
     codes: dict[str, Mapping[str, str]] = field(default_factory=dict)
     """Hashes of the code that this host has, with the keys that it was given."""
@@ -77,11 +82,12 @@ class Seats:
         self._seats: dict[Slot, Seat] = {}
         self._keeping: dict[Slot, asyncio.Task[None]] = {}
         self._closed = False
+        self._incarnations = count(1)
 
     def fill(self, slot: Slot) -> Seat:
         """The seat of a slot; its host is started if it has none."""
         if slot not in self._seats:
-            self._seats[slot] = Seat(slot)
+            self._seats[slot] = Seat(slot, next(self._incarnations))
             if not self._closed:
                 keeping = asyncio.get_running_loop().create_task(self._keep(slot))
                 keeping.add_done_callback(partial(self._kept, slot))
@@ -103,6 +109,30 @@ class Seats:
         seat.codes[code] = keys
         seat.outbox.post(Code(code, blob, keys))
 
+    def tidy(self, slot: Slot, in_use: Callable[[str], bool]) -> None:
+        """Make room for what comes: in a host and, of hosts of users' executors, in the cell.
+
+        Args:
+            slot: Where a program was added.
+            in_use: Whether a run that is being served has a code.
+        """
+        if self._closed:
+            return
+        self._drop_a_program(slot, in_use)
+        custom = [known for known in self._seats if known.code]
+        if len(custom) > KEPT_CUSTOM_HOSTS:
+            idle = next((known for known in custom if not in_use(known.code)), None)
+            if idle is not None:
+                self._retire(idle)
+
+    def _drop_a_program(self, slot: Slot, in_use: Callable[[str], bool]) -> None:
+        codes = self._seats[slot].codes
+        if len(codes) > KEPT_PROGRAMS:
+            oldest = next((code for code in codes if not in_use(code)), None)
+            if oldest is not None:
+                del codes[oldest]
+                self.post(slot, DropCode(oldest))
+
     def knows(self, slot: Slot, code: str, keys: Mapping[str, str]) -> bool:
         """Whether the host in a slot was sent this code with these keys."""
         return self.fill(slot).codes.get(code) == keys
@@ -112,8 +142,16 @@ class Seats:
         self._seats[slot].signs.heard()
 
     def incarnation(self, slot: Slot) -> int:
-        """How-manieth host of its slot this is, from 1; 0 where there never was one."""
+        """Number of the host in a slot, never given twice; 0 where there is none."""
         return self._seats[slot].incarnation if slot in self._seats else 0
+
+    def _retire(self, slot: Slot) -> None:
+        """End a host that nobody needs; its slot can be filled again."""
+        seat = self._seats.pop(slot)
+        self._keeping.pop(slot).cancel()
+        seat.outbox.close()
+        if seat.peer is not None:
+            seat.peer.kill()
 
     def close(self) -> None:
         """Kill all hosts, and start none any more."""
@@ -154,7 +192,7 @@ class Seats:
                 return
             logger.warning("%s in process %d was lost", slot, marks[0].pid)
             seat.outbox.close()
-            self._seats[slot] = Seat(slot, incarnation=seat.incarnation + 1)
+            self._seats[slot] = Seat(slot, next(self._incarnations))
             self._lost(slot, self._cause(death))
 
     def _cause(self, death: Death) -> str:

@@ -88,6 +88,9 @@ class Engine:
         cursor = await self._runtime.position()
         self._history = History(self._directory.results.lines, await self._runtime.headings())
         self.brakes.spend(self._history.cost_usd)
+        if self._settings.budget_usd is not None:
+            # The runtime holds it: it may outlive this command, with runs that go on.
+            await self._runtime.allow(self._settings.budget_usd)
         try:
             async with asyncio.TaskGroup() as group:
                 follower = group.create_task(self._follow(cursor, group))

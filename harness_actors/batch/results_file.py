@@ -53,7 +53,7 @@ class ResultsFile:
                 self._remember(outcome)
             self.compact()
         except OSError as error:
-            raise self._store_error(error) from error
+            raise store_error(path, error) from error
 
     async def append(self, outcome: TaskOutcome) -> None:
         """Write a line and wait until it is on disk, together with others that wait.
@@ -71,13 +71,23 @@ class ResultsFile:
                 except OSError as error:
                     self._failure = error
         if self._failure is not None:
-            raise self._store_error(self._failure) from self._failure
+            raise store_error(self.path, self._failure) from self._failure
         self._remember(outcome)
 
     def compact(self) -> None:
-        """Leave only the newest line of each task; does nothing where that is so already."""
+        """Leave only the newest line of each task; does nothing where that is so already.
+
+        Raises:
+            StoreError: It could not be written; the file is as it was before.
+        """
         if not self._superseded:
             return
+        try:
+            self._compact()
+        except OSError as error:
+            raise store_error(self.path, error) from error
+
+    def _compact(self) -> None:
         newest: dict[str, int] = {}
         for number, (name, _) in enumerate(_raw_lines(self.path)):
             newest[name] = number
@@ -98,9 +108,11 @@ class ResultsFile:
             cost_usd=outcome.usage.cost_usd,
         )
 
-    def _store_error(self, error: OSError) -> StoreError:
-        problem = f"{error.strerror or error}; make room or fix its rights, then run it again"
-        return StoreError(str(self.path), problem)
+
+def store_error(path: Path, error: OSError) -> StoreError:
+    """What the file system said of a file of the run directory, and what to do about it."""
+    problem = f"{error.strerror or error}; make room or fix its rights, then run it again"
+    return StoreError(str(path), problem)
 
 
 def read_outcomes(path: Path) -> Iterator[TaskOutcome]:
@@ -139,13 +151,22 @@ def heal(path: Path) -> None:
 
 
 def write_atomically(path: Path, parts: Iterable[bytes]) -> None:
-    """Replace a file so that at any time it is the old one or the new one."""
+    """Replace a file so that at any time it is the old one or the new one.
+
+    Raises:
+        OSError: The disk is full or does not let us; the old one stands.
+    """
     beside = path.with_name(path.name + ".new")
-    with beside.open("wb") as file:
-        file.writelines(parts)
-        file.flush()
-        os.fsync(file.fileno())
-    beside.replace(path)
+    try:
+        with beside.open("wb") as file:
+            file.writelines(parts)
+            file.flush()
+            os.fsync(file.fileno())
+        beside.replace(path)
+    except OSError:
+        # On a full disk, half of a file takes what little room there is.
+        beside.unlink(missing_ok=True)
+        raise
     folder = os.open(path.parent, os.O_RDONLY)
     try:
         os.fsync(folder)

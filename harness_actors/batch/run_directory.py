@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import orjson
 
-from harness_actors.batch.results_file import ResultsFile, write_atomically
+from harness_actors.batch.results_file import ResultsFile, store_error, write_atomically
 from harness_actors.errors import BadInputError, StoreInUseError
 from harness_actors.stores.lock import hold, release
 
@@ -92,9 +92,16 @@ class RunDirectory:
             self._unlock()
 
     def write_summary(self, summary: Mapping[str, Any]) -> None:
-        """Replace `summary.json`."""
+        """Replace `summary.json`.
+
+        Raises:
+            StoreError: It could not be written; the one of an earlier command stands.
+        """
         text = orjson.dumps(summary, option=orjson.OPT_INDENT_2) + b"\n"
-        write_atomically(self.summary_path, [text])
+        try:
+            write_atomically(self.summary_path, [text])
+        except OSError as error:
+            raise store_error(self.summary_path, error) from error
 
     def _unlock(self) -> None:
         _in_use.discard(self.path)

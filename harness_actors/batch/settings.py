@@ -20,7 +20,8 @@ class BatchSettings:
         fail_on_error: Failed tasks after which nothing new starts: below 1 a share of
             all tasks, from 1 a number; None never stops.
         budget_usd: Cost of the whole batch, earlier commands included, at which nothing
-            new starts; None for no bound.
+            new starts, and each run in flight ends `limit(budget)` behind its round; None
+            for no bound.
         epochs: How often each task is run; the further runs are named ``id@2``, ….
         workspace: A folder to begin with for tasks that name none; None for an empty one.
 

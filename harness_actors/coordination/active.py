@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from harness_actors.coordination.protocol import Envelope, Slot
 from harness_actors.coordination.routing import Replica
 from harness_actors.records import Entry, Hop, RunSpec
+from harness_actors.signals import RunEnd
 from harness_actors.state import OPEN_CALLS, SharedState, StateDelta, Write
 
 
@@ -60,7 +61,18 @@ class ActiveRun:
     """Number of the newest envelope that came from its host in this step."""
     tools_running: bool = False
     parking: bool = False
+    """It was asked to stop at the next round, to be taken up later."""
+    unparked_in: int = 0
+    """The step in which it was asked to go on after all; its host may have parked by then."""
+    closing: RunEnd | None = None
+    """How it ends where it would make its next model call; None while it may make some."""
     replicas: dict[Slot, Replica] = field(default_factory=dict)
+
+    @property
+    def due_at(self) -> float | None:
+        """When its time is over, in seconds since the epoch; None for never."""
+        time_s = self.spec.config.limits.time_s
+        return None if time_s is None else self.started_at + time_s
 
 
 def closed_elsewhere(state: SharedState) -> StateDelta:

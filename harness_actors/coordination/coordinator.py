@@ -6,57 +6,49 @@ wants posted leaves only after the entries of the same step are on disk.
 """
 
 from collections.abc import Iterable, Mapping
-from itertools import count
-from typing import Any
 
 from harness_actors.conversation import Conversation
-from harness_actors.coordination.active import (
-    ActiveRun,
-    ExecutorNeeds,
-    Post,
-    Step,
-    closed_elsewhere,
-)
+from harness_actors.coordination.active import ActiveRun, ExecutorNeeds, Step, closed_elsewhere
+from harness_actors.coordination.budget import Budget
+from harness_actors.coordination.deadlines import Deadlines
+from harness_actors.coordination.dispatch import Dispatch
 from harness_actors.coordination.endings import (
     CANCELLED,
     agent_error,
     executor_lost,
-    last_words,
-    result_of,
+    out_of_budget,
+    out_of_time,
 )
 from harness_actors.coordination.graph import ENTRY, successor
+from harness_actors.coordination.ledger import PARKING, Ledger, entry
 from harness_actors.coordination.protocol import (
     QUARANTINE,
     Answered,
     Changed,
     Committed,
     Cut,
-    Deliver,
     Envelope,
     Forget,
+    GoOn,
     Park,
     Slot,
     SnapshotWanted,
-    ToHost,
     ToolsStarted,
 )
-from harness_actors.coordination.routing import LOSSES_BEFORE_FAILURE, Replica, Router
-from harness_actors.errors import ConversationBusyError, WorkflowError
-from harness_actors.events import ExecutorLost, RunParked
+from harness_actors.coordination.routing import LOSSES_BEFORE_FAILURE
+from harness_actors.errors import WorkflowError
+from harness_actors.events import ExecutorLost
 from harness_actors.messages import Message
 from harness_actors.ports import Clock
-from harness_actors.records import Hop, RunAdded, RunChanged, RunSpec, SnapshotTaken, StoredRun
-from harness_actors.results import HarnessResult
+from harness_actors.records import Hop, RunAdded, RunSpec, StoredRun
 from harness_actors.signals import Outcome, Parked, RepairTrigger, RunEnd
 from harness_actors.state import (
     AGENT_TURN,
     OPEN_CALLS,
-    TURN_COUNT,
     SharedState,
     StateDelta,
 )
-
-CHANGES_PER_SNAPSHOT = 64
+from harness_actors.turn.bounds import BUDGET
 
 
 class Coordinator:
@@ -81,14 +73,15 @@ class Coordinator:
     ) -> None:
         self.term = term
         self._command = command
-        self._needs = needs
-        self._router = Router(agent_turns)
         self._clock = clock
         self.runs: dict[str, ActiveRun] = {}
+        self._dispatch = Dispatch(term=term, needs=needs, agent_turns=agent_turns, runs=self.runs)
+        self._deadlines = Deadlines(self.runs)
+        self._budget = Budget()
         self._conversations: dict[str, str] = {}
-        # Of all runs together: a run that is taken up again in this term must not get a
-        # step number that an envelope of its life before may still carry.
-        self._steps = count(1)
+        self._ledger = Ledger(
+            self.runs, self._conversations, self._dispatch, self._deadlines, self._budget, clock
+        )
 
     # ---- what may happen ------------------------------------------------------------
 
@@ -108,32 +101,58 @@ class Coordinator:
         now = self._clock.now()
         hop = Hop(to=ENTRY, signal=RepairTrigger())
         run = ActiveRun(spec, SharedState(log=Conversation(log)), hop, now)
-        self._claim(run)
+        self._ledger.begin(run)
         step.entries.append(RunAdded(spec=spec, command=self._command, at=now))
-        self._deliver(run, step)
+        self._note_budget(run, step)
+        self._dispatch.deliver(run, step)
         return step
 
-    def adopt(self, stored: StoredRun) -> Step:
+    def adopt(self, stored: StoredRun, *, asked: bool = False) -> Step:
         """A run of the journal is to go on: its process died, or a command takes it up.
 
         A hop that was on its way is sent again. A turn was perhaps in progress, so that
-        one goes to repair first.
+        one goes to repair first. A run that was asked to park when its process died
+        parks, unless a command takes it up.
+
+        Args:
+            stored: The run; one that is over or being served is left as it is.
+            asked: The command asks for just this run.
+
+        Raises:
+            ConversationBusyError: Another run of its conversation is not over.
         """
         step = Step()
         if stored.spec.run_id in self.runs or stored.end is not None:
             return step
-        hop = stored.hop or Hop(to=ENTRY, signal=RepairTrigger())
-        run = ActiveRun(stored.spec, stored.state, hop, stored.added_at, stored.losses)
-        self._claim(run)
-        if stored.command != self._command:
+        run = _taken_from(stored)
+        ours = stored.command == self._command
+        if ours and not asked and run.state.values.get(PARKING.name):
+            self._ledger.put_aside(run, StateDelta(), step)
+            return step
+        self._ledger.begin(run)
+        if not ours:
             now = self._clock.now()
             step.entries.append(
                 RunAdded(spec=stored.spec, command=self._command, at=now, again=True)
             )
+        if run.state.values.get(PARKING.name):
+            self._ledger.change(run, entry(PARKING, False), step)
         if closed := closed_elsewhere(run.state):
-            self._changed(run, closed, step)
+            self._ledger.change(run, closed, step)
+        self._note_budget(run, step, restored=ours)
         self._retrace(run)
-        self._deliver(run, step)
+        self._dispatch.deliver(run, step)
+        return step
+
+    def resume(self, run_id: str) -> Step:
+        """A run that is served is to go on: one that was to park does not, after all."""
+        step = Step()
+        run = self.runs.get(run_id)
+        if run is not None and run.parking:
+            run.parking, run.unparked_in = False, run.step
+            self._ledger.change(run, entry(PARKING, False), step)
+            if run.closing is None and _makes_rounds(run):
+                self._dispatch.post(run, GoOn(), step)
         return step
 
     def received(self, slot: Slot, envelope: Envelope) -> Step:
@@ -153,24 +172,26 @@ class Coordinator:
             self._take(run, envelope, step)
         except WorkflowError as error:
             # A user's executor made a change that its entry does not allow.
-            self._leave(run, step)
-            self._end(run, StateDelta(), agent_error(str(error)), step)
+            self._dispatch.leave(run, step)
+            self._ledger.end(run, StateDelta(), agent_error(str(error)), step)
+        if self._budget.is_spent:
+            self._close_all(step)
         return step
 
     def _take(self, run: ActiveRun, envelope: Envelope, step: Step) -> None:
         match envelope.body:
             case Changed(delta):
-                self._changed(run, delta, step)
-                self._post(run, Committed(envelope.seq), step)
+                self._ledger.change(run, delta, step)
+                self._dispatch.post(run, Committed(envelope.seq), step)
             case Answered(delta, outcome):
-                self._leave(run, step)
+                self._dispatch.leave(run, step)
                 self._answered(run, delta, outcome, step)
             case ToolsStarted():
                 run.tools_running = True
             case SnapshotWanted():
                 if run.slot is not None:
                     run.replicas.pop(run.slot, None)
-                self._deliver(run, step)
+                self._dispatch.deliver(run, step)
 
     def host_lost(self, slot: Slot, cause: str = "") -> Step:
         """The process in a slot is gone. Its runs go on in the next one.
@@ -194,19 +215,62 @@ class Coordinator:
         if run is None:
             return step
         if mode == "park":
-            run.parking = True
-            if run.slot is None:
-                # It waits for the quarantine host, so there is no round to finish.
-                self._park(run, StateDelta(), step)
-            elif run.slot.executor == AGENT_TURN or run.slot.code:
-                self._post(run, Park(), step)
+            self._ask_to_park(run, step)
             return step
         self._cut(run, step)
         if mode == "park_now":
-            self._park(run, StateDelta(), step)
+            self._ledger.put_aside(run, StateDelta(), step)
         else:
-            self._end(run, StateDelta(), CANCELLED, step)
+            self._ledger.end(run, StateDelta(), CANCELLED, step)
         return step
+
+    def stop_idle(self, stored: StoredRun, mode: str) -> Step:
+        """A user asked a run of the journal to stop that nobody serves.
+
+        Cancelled, it ends. Put aside is only one that this command had begun and could
+        not go on with; the others are.
+        """
+        step = Step()
+        if stored.end is not None:
+            return step
+        if stored.spec.run_id in self.runs:
+            return self.stop(stored.spec.run_id, mode)
+        if mode == "cancel":
+            self._ledger.end(_taken_from(stored), StateDelta(), CANCELLED, step)
+        elif stored.command == self._command:
+            self._ledger.put_aside(_taken_from(stored), StateDelta(), step)
+        return step
+
+    def allow(self, limit_usd: float | None, *, spent_usd: float) -> Step:
+        """Say what all runs of this command may cost together.
+
+        Where that is spent, no run makes a further model call: each ends `limit(budget)`
+        behind the round that it is in. What is allowed survives the coordinator with the
+        runs that are begun under it; what is spent must be said again.
+
+        Args:
+            limit_usd: In US dollars, what earlier commands spent of it included; None for
+                no bound.
+            spent_usd: What those runs of the journal cost that are over.
+        """
+        step = Step()
+        self._budget.allow(limit_usd, spent_usd=spent_usd)
+        for run in list(self.runs.values()):
+            self._note_budget(run, step)
+        return step
+
+    def overdue(self) -> Step:
+        """Time passed: runs whose time is over, and that did not end by themselves, end."""
+        step = Step()
+        for run in self._deadlines.passed(self._clock.now()):
+            self._cut(run, step)
+            self._ledger.end(run, StateDelta(), out_of_time(run), step)
+        return step
+
+    @property
+    def next_overdue_at(self) -> float | None:
+        """When `overdue` has something to do, in seconds since the epoch; None for never."""
+        return self._deadlines.next()
 
     def is_current(self, envelope: Envelope) -> bool:
         """Whether an envelope is to be posted still.
@@ -220,101 +284,34 @@ class Coordinator:
 
     # ---- what follows from it -------------------------------------------------------
 
-    def _claim(self, run: ActiveRun) -> None:
-        conversation = run.spec.conversation_id
-        if conversation in self._conversations:
-            raise ConversationBusyError(conversation)
-        self._conversations[conversation] = run.spec.run_id
-        self.runs[run.spec.run_id] = run
-
     def _answered(self, run: ActiveRun, delta: StateDelta, outcome: Outcome, step: Step) -> None:
         match outcome:
             case RunEnd():
-                self._end(run, delta, outcome, step)
+                self._ledger.end(run, delta, outcome, step)
+            case Parked() if run.closing is not None:
+                self._ledger.end(run, delta, run.closing, step)
+            case Parked() if run.unparked_in == run.step and not run.parking:
+                # It had parked before it heard that it is to go on.
+                self._ledger.change(run, delta, step)
+                self._dispatch.deliver(run, step)
             case Parked():
-                self._park(run, delta, step)
+                self._ledger.put_aside(run, delta, step)
             case signal:
                 run.hop = Hop(to=successor(run.spec.edges, run.hop.to), signal=signal)
-                if run.parking:
-                    self._park(run, delta, step, moved=True)
-                else:
-                    self._changed(run, delta, step, moved=True)
-                    self._deliver(run, step)
+                self._go_on(run, delta, step)
 
-    def _changed(
-        self,
-        run: ActiveRun,
-        delta: StateDelta,
-        step: Step,
-        *,
-        moved: bool = False,
-        end: HarnessResult | None = None,
-    ) -> None:
-        run.state.apply(delta)
-        # Only results of tools: those that repair makes up for lost calls are no progress.
-        at_turn = run.slot is not None and run.slot.executor == AGENT_TURN
-        if at_turn and any(message.role == "tool" for message in delta.messages):
-            run.losses = 0
-            run.tools_running = False
-        if run.slot in run.replicas:
-            run.replicas[run.slot].messages = len(run.state.log)
-        step.entries.append(
-            RunChanged(
-                run_id=run.spec.run_id,
-                version=run.state.version,
-                delta=delta,
-                hop=run.hop if moved else None,
-                losses=run.losses,
-                end=end,
-                at=self._clock.now(),
-            )
-        )
-        if run.state.version % CHANGES_PER_SNAPSHOT == 0 and end is None:
-            step.entries.append(
-                SnapshotTaken(
-                    run_id=run.spec.run_id,
-                    version=run.state.version,
-                    values=dict(run.state.values),
-                )
-            )
-
-    def _deliver(self, run: ActiveRun, step: Step) -> None:
-        """Post the run's hop to the host that is to serve it."""
-        run_id, executor = run.spec.run_id, run.hop.to
-        code = run.spec.code if executor in run.spec.custom else ""
-        slot = self._router.slot_for(run_id, executor, code, run.losses)
-        run.step = next(self._steps)
-        run.sent = run.received = 0
-        run.tools_running = False
-        if slot.index == QUARANTINE and not self._router.isolate(run_id):
-            run.slot = None
-            return
-        run.slot = slot
-        replica = run.replicas.get(slot)
-        needs = None if code else self._needs[executor]
-        reads_log = needs is None or needs.log
-        known = replica.messages if replica and reads_log else 0
-        deliver = Deliver(
-            signal=run.hop.signal,
-            # A copy: it leaves later, and the state may have changed by then.
-            values=_select(run.state.values, None if needs is None else needs.keys),
-            log_from=known,
-            log=tuple(run.state.log[known:]) if reads_log else (),
-            started_at=run.started_at,
-            parking=run.parking,
-            spec=None if replica else run.spec,
-        )
-        run.replicas[slot] = Replica(len(run.state.log))
-        self._post(run, deliver, step)
-
-    def _post(self, run: ActiveRun, body: ToHost, step: Step) -> None:
-        if run.slot is not None:
-            run.sent += 1
-            envelope = Envelope(run.spec.run_id, self.term, run.step, run.sent, body)
-            step.posts.append(Post(run.slot, envelope))
+    def _go_on(self, run: ActiveRun, delta: StateDelta, step: Step) -> None:
+        # Only where it would ask the model again: what is done is to end as done.
+        if run.closing is not None and run.hop.to == AGENT_TURN:
+            self._ledger.end(run, delta, run.closing, step)
+        elif run.parking:
+            self._ledger.put_aside(run, delta, step, moved=True)
+        else:
+            self._ledger.change(run, delta, step, moved=True)
+            self._dispatch.deliver(run, step)
 
     def _lost(self, run: ActiveRun, slot: Slot, cause: str, step: Step) -> None:
-        self._leave(run, step)
+        self._dispatch.leave(run, step)
         theirs = bool(slot.code) or (
             slot.executor == AGENT_TURN
             and (run.tools_running or bool(run.state.values.get(OPEN_CALLS.name)))
@@ -325,59 +322,67 @@ class Coordinator:
             delta = StateDelta(events=(lost,))
             alone = slot.index == QUARANTINE or bool(slot.code)
             if run.losses >= LOSSES_BEFORE_FAILURE and alone:
-                self._end(run, delta, executor_lost(slot, run.losses, cause), step)
+                self._ledger.end(run, delta, executor_lost(slot, run.losses, cause), step)
                 return
             self._retrace(run)
-            self._changed(run, delta, step, moved=True)
+            self._ledger.change(run, delta, step, moved=True)
         else:
             self._retrace(run)
-        self._deliver(run, step)
+        self._dispatch.deliver(run, step)
 
     def _retrace(self, run: ActiveRun) -> None:
         """A turn may have been under way, with calls whose outcome nobody knows."""
         if run.hop.to == AGENT_TURN:
             run.hop = Hop(to=ENTRY, signal=RepairTrigger(resumed=True))
 
-    def _park(self, run: ActiveRun, delta: StateDelta, step: Step, *, moved: bool = False) -> None:
-        turn = run.state.values.get(TURN_COUNT.name, 0)
-        parked = StateDelta(delta.writes, delta.messages, (*delta.events, RunParked(turn=turn)))
-        self._changed(run, parked, step, moved=moved)
-        # No command's any more: the next incarnation must not go on with it unasked.
-        step.entries.append(RunAdded(spec=run.spec, command="", at=self._clock.now(), again=True))
-        self._forget(run, step)
+    def _ask_to_park(self, run: ActiveRun, step: Step) -> None:
+        if run.slot is None:
+            # It waits for the quarantine host, so there is no round to finish.
+            self._ledger.put_aside(run, StateDelta(), step)
+            return
+        if not run.parking:
+            run.parking = True
+            self._ledger.change(run, entry(PARKING, True), step)
+        self._stop_at_round(run, step)
 
-    def _end(self, run: ActiveRun, delta: StateDelta, end: RunEnd, step: Step) -> None:
-        if delta:
-            self._changed(run, delta, step)
-        result = result_of(run, end, now=self._clock.now())
-        self._changed(run, last_words(run.state, end), step, end=result)
-        self._forget(run, step)
+    def _stop_at_round(self, run: ActiveRun, step: Step) -> None:
+        """Tell the host; where none makes rounds, the run stops when it is answered."""
+        if _makes_rounds(run):
+            self._dispatch.post(run, Park(), step)
+
+    def _note_budget(self, run: ActiveRun, step: Step, *, restored: bool = False) -> None:
+        """Keep the budget with a run, or take it from one of an earlier incarnation."""
+        noted = run.state.values.get(BUDGET.name)
+        if restored and self._budget.limit_usd is None:
+            self._budget.limit_usd = noted
+        if noted != self._budget.limit_usd:
+            self._ledger.change(run, entry(BUDGET, self._budget.limit_usd), step)
+        if self._budget.is_spent and run.closing is None:
+            self._close(run, step)
+
+    def _close_all(self, step: Step) -> None:
+        for run in [run for run in self.runs.values() if run.closing is None]:
+            self._close(run, step)
+
+    def _close(self, run: ActiveRun, step: Step) -> None:
+        """No model call more for a run: the budget is spent."""
+        run.closing = out_of_budget(run, self._budget.limit_usd or 0.0)
+        if run.slot is None and run.step:
+            # It waits for the quarantine host, and would ask the model there.
+            self._ledger.end(run, StateDelta(), run.closing, step)
+        else:
+            self._stop_at_round(run, step)
 
     def _cut(self, run: ActiveRun, step: Step) -> None:
-        self._post(run, Cut(), step)
-        self._leave(run, step)
-
-    def _leave(self, run: ActiveRun, step: Step) -> None:
-        """The run is at its host no longer; another may have the quarantine host."""
-        if run.slot is not None and run.slot.index == QUARANTINE:
-            successor_id = self._router.released(run.spec.run_id)
-            if successor_id is not None and successor_id in self.runs:
-                self._deliver(self.runs[successor_id], step)
-
-    def _forget(self, run: ActiveRun, step: Step) -> None:
-        run_id = run.spec.run_id
-        run.step = next(self._steps)
-        for slot in run.replicas:
-            envelope = Envelope(run_id, self.term, run.step, 1, Forget())
-            step.posts.append(Post(slot, envelope))
-        self._router.released(run_id)
-        self._router.forget(run_id)
-        del self.runs[run_id]
-        del self._conversations[run.spec.conversation_id]
+        self._dispatch.post(run, Cut(), step)
+        self._dispatch.leave(run, step)
 
 
-def _select(values: Mapping[str, Any], names: tuple[str, ...] | None) -> dict[str, Any]:
-    """The entries of these names; None is all of them."""
-    if names is None:
-        return dict(values)
-    return {name: values[name] for name in names if name in values}
+def _taken_from(stored: StoredRun) -> ActiveRun:
+    hop = stored.hop or Hop(to=ENTRY, signal=RepairTrigger())
+    return ActiveRun(stored.spec, stored.state, hop, stored.added_at, stored.losses)
+
+
+def _makes_rounds(run: ActiveRun) -> bool:
+    """Whether its host may stop it between two; a user's own executor may, too."""
+    return run.slot is not None and (run.slot.executor == AGENT_TURN or bool(run.slot.code))

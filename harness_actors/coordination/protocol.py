@@ -69,6 +69,11 @@ class Park:
 
 
 @dataclass(frozen=True, slots=True)
+class GoOn:
+    """To a host: do not stop the run at the next round after all."""
+
+
+@dataclass(frozen=True, slots=True)
 class Cut:
     """To a host: cancel what it does for the run; nobody waits for an answer."""
 
@@ -103,7 +108,7 @@ class SnapshotWanted:
     """From a host: its copy of the log does not fit; send all of it."""
 
 
-ToHost = Deliver | Committed | Park | Cut | Forget
+ToHost = Deliver | Committed | Park | GoOn | Cut | Forget
 FromHost = Changed | Answered | ToolsStarted | SnapshotWanted
 
 

@@ -24,6 +24,7 @@ from harness_actors.turn import (
     begin_task,
     prepare,
 )
+from harness_actors.turn.bounds import BUDGET
 
 PREPARED_AGENTS = 64
 """Agents kept ready; runs of one batch share one."""
@@ -37,7 +38,14 @@ class AgentTurn:
     """
 
     name = AGENT_TURN
-    reads: tuple[StateKey[Any], ...] = (TURN_COUNT, TURN, OPEN_CALLS, USAGE, REQUEST_TOKENS)
+    reads: tuple[StateKey[Any], ...] = (
+        TURN_COUNT,
+        TURN,
+        OPEN_CALLS,
+        USAGE,
+        REQUEST_TOKENS,
+        BUDGET,
+    )
     reads_log = True
 
     def __init__(self, services: AgentTurnServices) -> None:

@@ -1,5 +1,6 @@
 """The first executor of a cycle: begins a run, and closes what a crash left open."""
 
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from harness_actors.conversation import UNKNOWN_OUTCOME
@@ -27,16 +28,26 @@ class Repair:
     It is sent the index of open calls and not the log. A call that is not idempotent
     gets the result that its outcome is unknown; idempotent ones stay open, and the agent
     turn runs them again before it asks the model for more.
+
+    Args:
+        end_processes: Called with a run that was interrupted; returns when no process of its
+            tools is left on this machine. None where there can be none.
     """
 
     name = REPAIR
     reads: tuple[StateKey[Any], ...] = (STARTED, OPEN_CALLS, TURN_COUNT)
     reads_log = False
 
+    def __init__(self, end_processes: Callable[[str], Awaitable[None]] | None = None) -> None:
+        self._end_processes = end_processes
+
     async def handle(self, signal: Signal, context: RunContext) -> RepairComplete:
+        resumed = isinstance(signal, RepairTrigger) and signal.resumed
+        if resumed and self._end_processes is not None:
+            await self._end_processes(context.spec.run_id)
         if not context.get(STARTED):
             _start(context)
-        elif isinstance(signal, RepairTrigger) and signal.resumed:
+        elif resumed:
             context.emit(RunResumed(turn=context.get(TURN_COUNT)))
         return RepairComplete(repairs_made=_close_calls(context))
 

@@ -20,6 +20,7 @@ from harness_actors.models.failures import (
 from harness_actors.models.keys import ProviderKey
 from harness_actors.models.prices import Price, price_of
 from harness_actors.models.streaming import StreamedAnswer, read_events
+from harness_actors.models.waits import waiting
 from harness_actors.models.wire import (
     RequestEncoder,
     UnusableAnswerError,
@@ -232,7 +233,8 @@ class OpenAIModel:
             problem = f"{error.problem} (attempt {retries + 1}, the last)"
             raise ModelBusyError(error.model, problem, error.status, error.retry_after_s) from None
         delay_s = self._backoff.delay_s(retries, error.retry_after_s)
-        await asyncio.sleep(delay_s)
+        with waiting():
+            await asyncio.sleep(delay_s)
         return delay_s
 
     def _endpoint(self) -> Endpoint:

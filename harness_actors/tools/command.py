@@ -40,7 +40,7 @@ class CommandRunner:
         """Run a shell command in the top folder of the workspace.
 
         It has no input. When the time is up, it is killed with all that it started. What
-        it leaves in the background goes on; send its output to a file.
+        it leaves in the background goes on until the run ends; send its output to a file.
 
         Args:
             command: For bash (sh where there is none).
@@ -65,11 +65,15 @@ class CommandRunner:
                 environment=environment,
                 timeout_s=limit_s,
                 leave_background=True,
+                processes=context.processes,
+                run_id=context.run_id,
             )
         except OSError as error:
             raise ToolError(f"the command could not be started: {error}") from None
         if result.timed_out:
             raise ToolError(_late_text(result, limit_s))
+        if result.stopped:
+            raise ToolError(_stopped_text(result))
         return _text(result)
 
 
@@ -88,6 +92,13 @@ def _text(result: CommandResult) -> str:
 def _late_text(result: CommandResult, limit_s: float) -> str:
     return (
         f"the command ran past {limit_s:g} s and was killed with all that it started; "
+        f"what it printed:\n{_printed(result)}"
+    )
+
+
+def _stopped_text(result: CommandResult) -> str:
+    return (
+        f"the command was killed with all that it started: {result.stopped}; "
         f"what it printed:\n{_printed(result)}"
     )
 

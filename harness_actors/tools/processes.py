@@ -3,7 +3,7 @@
 import asyncio
 import os
 import signal
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
@@ -64,13 +64,17 @@ def read_process(pid: int) -> Process | None:
 
 def carries(pid: int, variables: Mapping[str, str]) -> bool:
     """Whether a process was started with all of these environment variables."""
+    entries = _environment(pid)
+    return all(f"{name}={value}".encode() in entries for name, value in variables.items())
+
+
+def _environment(pid: int) -> frozenset[bytes]:
     try:
         with open(f"/proc/{pid}/environ", "rb") as file:
-            entries = set(file.read().split(b"\0"))
+            return frozenset(file.read().split(b"\0"))
     except OSError:
         # Gone, or not ours to look at; then it is not ours to end, either.
-        return False
-    return all(f"{name}={value}".encode() in entries for name, value in variables.items())
+        return frozenset()
 
 
 async def end_processes(variables: Mapping[str, str], *, root: Process | None = None) -> int:
@@ -94,6 +98,22 @@ async def end_processes(variables: Mapping[str, str], *, root: Process | None = 
     """
     if not variables:
         raise ValueError("name at least one variable that the processes carry")
+    return await _end_all(lambda pid: carries(pid, variables), root)
+
+
+async def end_carriers(name: str, values: Collection[str]) -> int:
+    """Kill the processes with one of some values in an environment variable.
+
+    Their descendants are killed as well. One look at all processes serves all values.
+
+    Returns:
+        How many were killed. After `END_WITHIN_S` it gives up on those that are left.
+    """
+    entries = frozenset(f"{name}={value}".encode() for value in values)
+    return await _end_all(lambda pid: not entries.isdisjoint(_environment(pid)), None)
+
+
+async def _end_all(belongs: Callable[[int], bool], root: Process | None) -> int:
     loop = asyncio.get_running_loop()
     until = loop.time() + END_WITHIN_S
     known: dict[int, Process] = {} if root is None else {root.pid: root}
@@ -103,21 +123,21 @@ async def end_processes(variables: Mapping[str, str], *, root: Process | None = 
         # fork faster than they are found could go on for ever.
         _kill_group(root.pid)
     while True:
-        alive = await loop.run_in_executor(_sweeper(), _sweep, variables, known)
+        alive = await loop.run_in_executor(_sweeper(), _sweep, belongs, known)
         killed.update(alive)
         if not alive or loop.time() > until:
             return len(killed)
         await asyncio.sleep(SWEEP_PAUSE_S)
 
 
-def _sweep(variables: Mapping[str, str], known: dict[int, Process]) -> list[int]:
+def _sweep(belongs: Callable[[int], bool], known: dict[int, Process]) -> list[int]:
     """Kill what is there now; `known` gains what was found."""
     processes = list_processes()
     found = [
         process
         for process in processes.values()
         if process.pid != os.getpid()
-        and (_is_known(process, known, processes) or carries(process.pid, variables))
+        and (_is_known(process, known, processes) or belongs(process.pid))
     ]
     found += _descendants(processes, [process.pid for process in found])
     known.update((process.pid, process) for process in found)

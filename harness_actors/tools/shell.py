@@ -7,15 +7,12 @@ from collections.abc import Coroutine, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from secrets import token_hex
 from typing import Any
 
+from harness_actors.ports import ToolProcess, ToolProcesses
 from harness_actors.tools.output import OUTPUT_BYTES, BoundedOutput
-from harness_actors.tools.processes import end_processes, read_process
-from harness_actors.tools.spawn import spawn_watched
+from harness_actors.tools.spawn import DirectProcesses, shell_program
 
-MARK = "HARNESS_COMMAND"
-"""Variable that tells the processes of one command from all others."""
 GRACE_S = 0.5
 """How long output is awaited after the shell ended, from what it left in the background."""
 READ_BYTES = 1 << 18
@@ -34,12 +31,15 @@ class CommandResult:
             middle was left out.
         output_open: Something that it left in the background still held the output.
         killed: Processes that were killed at the end.
+        stopped: Why it was killed before its end, if not for the time; empty where it
+            was not.
     """
 
     exit_code: int | None
     output: str
     output_open: bool
     killed: int
+    stopped: str = ""
 
     @property
     def timed_out(self) -> bool:
@@ -54,6 +54,8 @@ async def run_shell(
     timeout_s: float,
     output_bytes: int = OUTPUT_BYTES,
     leave_background: bool = False,
+    processes: ToolProcesses | None = None,
+    run_id: str = "",
 ) -> CommandResult:
     """Run a command in a session of its own.
 
@@ -67,31 +69,51 @@ async def run_shell(
         timeout_s: When it is killed, in seconds.
         output_bytes: How much of its output is kept.
         leave_background: Let what it left in the background go on after it ended.
+        processes: Starts it; None to have it as a child of this process.
+        run_id: The run that it is for.
 
     Raises:
         OSError: It could not be started; `folder` may be gone.
     """
-    mark = {MARK: token_hex(8)}
-    output = BoundedOutput(output_bytes)
-    shell = _Shell(command, folder, {**environment, **mark}, output)
+    output = _Output(output_bytes)
+    try:
+        process = (processes or DirectProcesses()).start(
+            shell_program(command, folder),
+            environment=environment,
+            output=output.write_end,
+            run_id=run_id,
+        )
+    except BaseException:
+        output.close()
+        raise
+    finally:
+        output.close_write_end()
+    code: int | None = None
     keep = False
     try:
         async with asyncio.timeout(timeout_s):
-            await shell.exited.wait()
-            await shell.drained(GRACE_S)
+            code = await process.wait()
+            await output.drained(GRACE_S)
         keep = leave_background
     except TimeoutError:
-        keep = leave_background and shell.exited.is_set()
+        keep = leave_background and code is not None
     finally:
-        timed_out = not shell.exited.is_set()
-        killed = 0 if keep else await _to_the_end(shell.end(mark))
-        shell.close()
+        killed = 0 if keep else await _to_the_end(_end(process, output))
+        output.close()
     return CommandResult(
-        exit_code=None if timed_out else shell.exit_code,
+        exit_code=128 - code if code is not None and code < 0 else code,
         output=output.text(),
-        output_open=not shell.ended.is_set(),
+        output_open=not output.ended.is_set(),
         killed=killed,
+        stopped=process.stopped,
     )
+
+
+async def _end(process: ToolProcess, output: "_Output") -> int:
+    """Kill what is left of a command; returns when it is gone."""
+    killed = await process.end()
+    await output.drained(GRACE_S)
+    return killed
 
 
 async def _to_the_end(work: Coroutine[Any, Any, int]) -> int:
@@ -108,35 +130,23 @@ async def _to_the_end(work: Coroutine[Any, Any, int]) -> int:
     return task.result()
 
 
-class _Shell:
-    """One running shell, watched by the event loop."""
+class _Output:
+    """The pipe that a command prints to, read by the event loop."""
 
-    def __init__(
-        self, command: str, folder: Path, environment: Mapping[str, str], output: BoundedOutput
-    ) -> None:
+    def __init__(self, most_bytes: int) -> None:
         self._loop = asyncio.get_running_loop()
-        self._output = output
+        self._kept = BoundedOutput(most_bytes)
         self._resume: asyncio.TimerHandle | None = None
-        self.exited = asyncio.Event()
-        self.exit_code = 0
-        """Once it exited; 128 and the signal where a signal ended it."""
         self.ended = asyncio.Event()
-        """The output did; nobody holds it any more."""
-        self._pipe, write_end = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
-        try:
-            os.set_blocking(write_end, True)
-            with suppress(OSError):
-                fcntl.fcntl(self._pipe, fcntl.F_SETPIPE_SZ, READ_BYTES)
-            self._pid, self._handle = spawn_watched(command, folder, environment, write_end)
-        except BaseException:
-            os.close(self._pipe)
-            raise
-        finally:
-            os.close(write_end)
-        # It stays in the table until it is waited for.
-        self._process = read_process(self._pid)
-        self._loop.add_reader(self._handle, self._on_exit)
+        """Nobody holds it any more."""
+        self._pipe, self.write_end = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        os.set_blocking(self.write_end, True)
+        with suppress(OSError):
+            fcntl.fcntl(self._pipe, fcntl.F_SETPIPE_SZ, READ_BYTES)
         self._loop.add_reader(self._pipe, self._on_output)
+
+    def text(self) -> str:
+        return self._kept.text()
 
     async def drained(self, grace_s: float) -> None:
         """Wait for the end of the output, for a while."""
@@ -144,39 +154,21 @@ class _Shell:
             async with asyncio.timeout(grace_s):
                 await self.ended.wait()
 
-    async def end(self, mark: Mapping[str, str]) -> int:
-        """Kill what is left of the command; returns when it is gone."""
-        root = None if self.exited.is_set() else self._process
-        killed = await end_processes(mark, root=root)
-        await self.exited.wait()
-        await self.drained(GRACE_S)
-        return killed
+    def close_write_end(self) -> None:
+        os.close(self.write_end)
 
     def close(self) -> None:
         if self._resume is not None:
             self._resume.cancel()
         self._loop.remove_reader(self._pipe)
-        self._loop.remove_reader(self._handle)
         os.close(self._pipe)
-        os.close(self._handle)
-
-    def _on_exit(self) -> None:
-        self._loop.remove_reader(self._handle)
-        try:
-            _, status = os.waitpid(self._pid, 0)
-            code = os.waitstatus_to_exitcode(status)
-        except ChildProcessError:
-            # Something else in this process waits for all children; the code is lost.
-            code = 255
-        self.exit_code = 128 - code if code < 0 else code
-        self.exited.set()
 
     def _on_output(self) -> None:
         try:
             data = os.read(self._pipe, READ_BYTES)
         except BlockingIOError:
             return
-        self._output.add(data)
+        self._kept.add(data)
         if not data:
             self._loop.remove_reader(self._pipe)
             self.ended.set()

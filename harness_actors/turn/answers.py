@@ -1,57 +1,91 @@
 """Asking the model: one request, and its answer as a message of the log."""
 
-import asyncio
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from harness_actors.conversation import unique_ids
 from harness_actors.errors import ContextOverflowError, ModelError, error_facts
 from harness_actors.messages import Message, ToolCall
-from harness_actors.ports import Model, ModelRequest, ModelResponse
+from harness_actors.models.waits import metered
+from harness_actors.ports import ModelRequest, ModelResponse
+from harness_actors.results import Usage
 from harness_actors.signals import TurnComplete
-from harness_actors.turn.bounds import Due, is_cancelled_from_outside
+from harness_actors.turn.bounds import Bounds, Due
+from harness_actors.turn.patience import Allowance, Late, Raised, within
 from harness_actors.turn.preparation import PreparedAgent
 from harness_actors.turn.texts import counted, well_formed
 
 NAME_CHARS = 64
 
 
-async def ask(
-    prepared: PreparedAgent, log: Sequence[Message], due: Due
-) -> ModelResponse | TurnComplete:
-    """Make one model call.
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What came of a model call.
 
-    Returns:
-        The answer; or how the turn ends where there is none, its text left empty.
+    Attributes:
+        response: The answer; or how the turn ends where there is none, its text left empty.
+        waited_s: Seconds that were spent waiting for the provider to accept a retry.
     """
+
+    response: ModelResponse | TurnComplete
+    waited_s: float
+
+
+async def ask(
+    prepared: PreparedAgent, log: Sequence[Message], bounds: Bounds, usage: Usage
+) -> Answer:
+    """Make one model call, within the time that is left of the run.
+
+    Args:
+        prepared: The agent.
+        log: The conversation.
+        bounds: Those of the run.
+        usage: What the run used until now.
+    """
+    model = prepared.agent.model
     # A copy: a model may keep its request, and the log goes on growing.
     request = ModelRequest(messages=(*prepared.head, *log), tools=prepared.tools)
-    scope = asyncio.timeout(due.seconds)
-    try:
-        async with scope:
-            response = await _answer_of(prepared.agent.model, request)
-    except ContextOverflowError:
-        return TurnComplete(ending="limit", limit="context")
-    except ModelError as error:
-        return _failed("model_error", error)
-    except (KeyboardInterrupt, SystemExit, GeneratorExit):
-        raise
+    with metered() as meter:
+        allowance = Allowance(bounds.wall_due(), bounds.working_left(usage), meter)
+        outcome = await within(
+            allowance, f"a call of model {model.name!r}", lambda: model.complete(request)
+        )
+    match outcome:
+        case Late(due):
+            response: ModelResponse | TurnComplete = _out_of_time(due, outcome.last)
+        case Raised(error):
+            response = _ended_by(error)
+        case returned:
+            response = _checked(returned.value)
+    told_s = response.waited_s if isinstance(response, ModelResponse) else 0.0
+    return Answer(response, max(told_s, meter.waited_s))
+
+
+def _out_of_time(due: Due, last: BaseException | None) -> TurnComplete:
+    if isinstance(last, KeyboardInterrupt | SystemExit):
+        raise last
+    return TurnComplete(ending="limit", limit=due.kind)
+
+
+def _ended_by(error: BaseException) -> TurnComplete:
+    match error:
+        case KeyboardInterrupt() | SystemExit():
+            raise error
+        case ContextOverflowError():
+            return TurnComplete(ending="limit", limit="context")
+        case ModelError():
+            return _failed("model_error", error)
     # A model may be the user's own code, and its faults end the run like any other answer.
-    except BaseException as error:
-        if isinstance(error, asyncio.CancelledError) and is_cancelled_from_outside():
-            raise
-        if isinstance(error, TimeoutError) and scope.expired():
-            return TurnComplete(ending="limit", limit=due.kind)
-        return _failed("agent_error", error)
-    if not isinstance(response, ModelResponse):
-        wrong = TypeError(f"the model answered {type(response).__name__}, not a ModelResponse")
-        return _failed("agent_error", wrong)
-    return response
+    return _failed("agent_error", error)
 
 
-async def _answer_of(model: Model, request: ModelRequest) -> object:
+def _checked(value: object) -> ModelResponse | TurnComplete:
     # Any object: a model may be the user's own class, whose types nobody has checked.
-    return await model.complete(request)
+    if isinstance(value, ModelResponse):
+        return value
+    wrong = TypeError(f"the model answered {type(value).__name__}, not a ModelResponse")
+    return _failed("agent_error", wrong)
 
 
 async def as_message(response: ModelResponse, prepared: PreparedAgent) -> Message:

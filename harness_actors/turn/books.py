@@ -32,17 +32,18 @@ class TurnBooks:
         working = Usage(working_s=self._unwritten_s())
         return self._context.get(USAGE) + self._pending + working
 
-    def answered(self, response: ModelResponse, *, answer_tokens: int) -> None:
+    def answered(self, response: ModelResponse, *, answer_tokens: int, waited_s: float) -> None:
         """A model call was answered.
 
         Args:
             response: The answer.
             answer_tokens: Tokens of its message, for models that do not report usage.
+            waited_s: Seconds of it that were no work.
         """
         # Whatever a model says of itself: this was one call, and the rest is counted here.
         usage = replace(response.usage, model_calls=1, tool_calls=0, working_s=0.0)
         self.rounds += 1
-        self._waited_s += response.waited_s
+        self._waited_s += waited_s
         self._pending += usage
         if usage.input_tokens:
             # The provider has counted the whole request, which corrects what was added up.
@@ -50,19 +51,20 @@ class TurnBooks:
         else:
             self._pending_tokens += answer_tokens
 
-    def failed(self) -> None:
+    def failed(self, *, waited_s: float) -> None:
         """A model call was made and brought no answer."""
+        self._waited_s += waited_s
         self._pending += Usage(model_calls=1)
 
-    def called(self, *, ran: bool, progress: bool, tokens: int) -> None:
+    def called(self, *, counts: bool, progress: bool, tokens: int) -> None:
         """A call of the log got its result.
 
         Args:
-            ran: The tool was called.
-            progress: It succeeded, and is not `work_complete`.
+            counts: It called one of the agent's own tools: `work_complete` is no work.
+            progress: The same, and it succeeded.
             tokens: Tokens of the result.
         """
-        self._pending += Usage(tool_calls=int(ran))
+        self._pending += Usage(tool_calls=int(counts))
         self.progressed = self.progressed or progress
         self._pending_tokens += tokens
 

@@ -1,11 +1,15 @@
 """The bounds of a run: what is left of them, and which is reached."""
 
-import asyncio
 from dataclasses import dataclass
 
 from harness_actors.config import Limits
 from harness_actors.ports import Clock
 from harness_actors.results import LimitKind, Usage
+from harness_actors.state import StateKey
+
+BUDGET: StateKey[float | None] = StateKey("harness.budget", float | None, "coordinator")
+"""What all runs of the command may cost together, in US dollars; None for no bound. The
+coordinator holds them to it, and keeps it with each run so that it outlives itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,32 +61,21 @@ class Bounds:
             return None
         return max(0, self.limits.tool_calls - usage.tool_calls)
 
-    def model_due(self) -> Due:
-        """When a model call must end.
-
-        By wall time only: waits on rate limits happen inside it and are not work, but
-        how long they were is known only when it ends.
-        """
+    def wall_due(self) -> Due:
+        """When the run's wall time is over."""
         if self.limits.time_s is None:
             return Due(None)
         return Due(self.started_at + self.limits.time_s - self.clock.now())
 
-    def work_due(self, usage: Usage) -> Due:
-        """When a tool must end, by wall time or working time, whichever is first."""
-        wall = self.model_due()
+    def working_left(self, usage: Usage) -> float | None:
+        """Seconds of work that are left; None where they are not bounded."""
         if self.limits.working_s is None:
-            return wall
-        left = self.limits.working_s - usage.working_s
-        if wall.seconds is not None and wall.seconds <= left:
+            return None
+        return self.limits.working_s - usage.working_s
+
+    def work_due(self, usage: Usage) -> Due:
+        """When work must end that waits on nothing, by whichever bound is first."""
+        wall, left = self.wall_due(), self.working_left(usage)
+        if left is None or (wall.seconds is not None and wall.seconds <= left):
             return wall
         return Due(left, "working_time")
-
-
-def is_cancelled_from_outside() -> bool:
-    """Whether a `CancelledError` at hand is meant for the task that runs.
-
-    A tool or model may also raise one by itself, from a task or scope of its own; that
-    one is its failure and must not look as if the run was cut.
-    """
-    task = asyncio.current_task()
-    return task is not None and task.cancelling() > 0

@@ -1,6 +1,5 @@
 """The calls of one message: which may run, and what comes of each."""
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -10,7 +9,8 @@ from harness_actors.errors import ToolError
 from harness_actors.messages import ToolCall
 from harness_actors.ports import Tool, ToolContext
 from harness_actors.results import LimitKind
-from harness_actors.turn.bounds import Due, is_cancelled_from_outside
+from harness_actors.turn.bounds import Due
+from harness_actors.turn.patience import Allowance, Late, Raised, within
 from harness_actors.turn.preparation import PreparedAgent
 from harness_actors.turn.texts import ERROR_CHARS, shortened, well_formed
 
@@ -113,35 +113,48 @@ async def run_call(planned: PlannedCall, context: ToolContext, due: Due) -> Call
         return CallResult.refused(planned.refusal, planned.limit)
     if due.over:
         return CallResult.refused(_time_is_up("began"), due.kind)
-    own = planned.tool.spec.timeout_s
+    tool, arguments, own = planned.tool, planned.call.arguments, planned.tool.spec.timeout_s
     by_run = due.seconds is not None and (own is None or due.seconds <= own)
-    scope = asyncio.timeout(due.seconds if by_run else own)
-    try:
-        async with scope:
-            text = await _answer_of(planned.tool, planned.call.arguments, context)
-    except (KeyboardInterrupt, GeneratorExit):
-        raise
-    # Everything else is an answer to the model, also what is no `Exception`: `sys.exit` in
-    # a tool, or the panic of a library in Rust, would end the process of all its neighbours.
-    except BaseException as error:
-        if isinstance(error, asyncio.CancelledError) and is_cancelled_from_outside():
-            raise
-        if isinstance(error, TimeoutError) and scope.expired():
-            if by_run:
-                return CallResult(text=_time_is_up("finished"), is_error=True, limit=due.kind)
-            error = ToolError(
-                f"{planned.call.name!r} was stopped: it ran past its limit of {own:g} s"
-            )
-        return CallResult(text=_error_text(error), is_error=True)
-    if not isinstance(text, str):
-        wrong = f"{planned.call.name!r} returned {type(text).__name__}, not text"
-        return CallResult(text=wrong, is_error=True)
-    return CallResult(text=shortened(well_formed(text)))
+    outcome = await within(
+        Allowance(due if by_run else Due(own)),
+        f"a call of tool {planned.call.name!r}",
+        lambda: tool.run(arguments, context),
+    )
+    match outcome:
+        case Late():
+            return _late(planned, outcome, by_run=by_run)
+        case Raised(error):
+            # Everything else is an answer to the model, also what is no `Exception`: `sys.exit`
+            # in a tool, or the panic of a library in Rust, would end the process of all its
+            # neighbours.
+            if isinstance(error, KeyboardInterrupt):
+                raise error
+            return CallResult(text=_error_text(error), is_error=True)
+        case returned:
+            # Any object: a tool may be the user's own class, whose types nobody has checked.
+            return _returned(planned, returned.value)
 
 
-async def _answer_of(tool: Tool, arguments: str, context: ToolContext) -> object:
-    # Any object: a tool may be the user's own class, whose types nobody has checked.
-    return await tool.run(arguments, context)
+def _returned(planned: PlannedCall, value: object) -> CallResult:
+    if isinstance(value, str):
+        return CallResult(text=shortened(well_formed(value)))
+    wrong = f"{planned.call.name!r} returned {type(value).__name__}, not text"
+    return CallResult(text=wrong, is_error=True)
+
+
+def _late(planned: PlannedCall, late: Late, *, by_run: bool) -> CallResult:
+    if isinstance(late.last, KeyboardInterrupt):
+        raise late.last
+    limit = late.due.kind if by_run else None
+    sentences = [_time_is_up("finished")]
+    if planned.tool is not None and limit is None:
+        own = planned.tool.spec.timeout_s
+        sentences = [f"{planned.call.name!r} was stopped: it ran past its limit of {own:g} s."]
+    sentences += getattr(late.last, "__notes__", ())
+    if late.left:
+        sentences.append("It does not end and was left alone: what it began may still happen.")
+    text = shortened(well_formed(" ".join(sentences)), ERROR_CHARS)
+    return CallResult(text=text, is_error=True, limit=limit)
 
 
 def _time_is_up(verb: str) -> str:

@@ -10,7 +10,7 @@ from harness_actors.signals import Parked, TurnComplete
 from harness_actors.state import TURN_COUNT
 from harness_actors.turn.answers import as_message, ask
 from harness_actors.turn.books import TurnBooks
-from harness_actors.turn.bounds import Bounds
+from harness_actors.turn.bounds import BUDGET, Bounds
 from harness_actors.turn.preparation import PreparedAgent
 from harness_actors.turn.services import AgentTurnServices
 from harness_actors.turn.tool_calls import ToolCalls
@@ -27,7 +27,8 @@ class TurnLoop:
     - A round of idempotent calls is written once, at its end: after a crash it never was.
     - The round that ends the turn is written with the answer, so no turn can be found
       that is over but was not judged.
-    - No model call begins before the round before the last one is on disk.
+    - No model call begins before the round before the last one is on disk; where runs share
+      a budget, not before the last one is: what it cost must be known.
     """
 
     def __init__(
@@ -45,13 +46,17 @@ class TurnLoop:
         self._calls = ToolCalls(context, prepared, services, self._books, self._bounds, workspace)
         self._text = ""
         self._last: Awaitable[None] | None = None
-        self._before_last: Awaitable[None] | None = None
+        self._awaited: Awaitable[None] | None = None
+        """To be on disk before the next model call begins."""
 
     async def run(self) -> TurnComplete | Parked:
         """Do rounds until the turn ends, or the run is asked to park between two."""
         self._last = self._context.flush()
         ended = await self._finish_open_calls()
         while ended is None:
+            if self._awaited is not None:
+                await self._awaited
+            # Looked at behind that: what is told meanwhile holds for this round, too.
             if self._context.parking:
                 await self._context.flush()
                 return Parked()
@@ -75,15 +80,15 @@ class TurnLoop:
 
     async def _round(self) -> TurnComplete | None:
         """One model call and its tools; how the turn ends, or None where it goes on."""
-        if self._before_last is not None:
-            await self._before_last
-        response = await ask(self._prepared, self._context.log, self._bounds.model_due())
+        log, usage = self._context.log, self._books.usage
+        answer = await ask(self._prepared, log, self._bounds, usage)
+        response = answer.response
         if isinstance(response, TurnComplete):
-            self._books.failed()
+            self._books.failed(waited_s=answer.waited_s)
             return response
         message = await as_message(response, self._prepared)
         self._text = message.text or self._text
-        self._books.answered(response, answer_tokens=message.tokens)
+        self._books.answered(response, answer_tokens=message.tokens, waited_s=answer.waited_s)
         self._context.add_message(message)
         calls = message.tool_calls
         if calls:
@@ -97,7 +102,9 @@ class TurnLoop:
 
     def _end_round(self) -> None:
         self._books.write()
-        self._before_last, self._last = self._last, self._context.flush()
+        before_last, self._last = self._last, self._context.flush()
+        shares = self._context.get(BUDGET) is not None
+        self._awaited = self._last if shares else before_last
 
     def _completed(self, response: ModelResponse, calls: int) -> RoundCompleted:
         usage = response.usage

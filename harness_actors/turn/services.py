@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from harness_actors.ports import Clock, TokenCounter
+from harness_actors.ports import Clock, TokenCounter, ToolProcesses
 from harness_actors.records import WorkspaceSpec
 
 RUN_VARIABLE = "HARNESS_RUN_ID"
@@ -23,9 +23,11 @@ class AgentTurnServices:
         prepare_workspace: Makes a run's folder and returns it. Blocks, and is called in
             that pool before a run's first turn; after a crash perhaps again, so it must
             leave a folder that is complete as it is.
+        processes: Starts the processes of tools; None where tools start them as children.
     """
 
     counter_for: Callable[[str], TokenCounter]
     clock: Clock
     in_thread: Callable[..., Awaitable[Any]]
     prepare_workspace: Callable[[WorkspaceSpec], Path]
+    processes: ToolProcesses | None = None

@@ -12,7 +12,7 @@ from harness_actors.results import LimitKind
 from harness_actors.signals import TurnComplete
 from harness_actors.state import OPEN_CALLS, TURN_COUNT, OpenCall
 from harness_actors.turn.books import TurnBooks
-from harness_actors.turn.bounds import Bounds
+from harness_actors.turn.bounds import Bounds, Due
 from harness_actors.turn.calls import CallResult, PlannedCall, plan_calls, run_call
 from harness_actors.turn.preparation import PreparedAgent
 from harness_actors.turn.services import RUN_VARIABLE, AgentTurnServices
@@ -21,6 +21,7 @@ from harness_actors.turn.texts import counted
 OTHER_CALL_FAILED = (
     "Not accepted: another call of this message failed; look at it and call work_complete again."
 )
+NOT_MADE = "The call was not made: it had been refused before the process that served it died."
 NOT_LAST = (
     "Not accepted: work_complete must be the last call of its message. "
     "Look at the results of the others and call it again."
@@ -83,7 +84,7 @@ class ToolCalls:
         if again:
             self._context.tools_started()
         return await self._run_in_order(
-            self._plan(again, ""),
+            [_still_refused(plan) for plan in self._plan(again, "")],
             last_id=calls[-1].id,
             failed=any(result.is_error for result in results),
             listed=True,
@@ -104,11 +105,9 @@ class ToolCalls:
         for position, plan in enumerate(plans, start=1):
             result = self._refused(plan, last_id=last_id, failed=failed)
             if result is None:
-                due = self._bounds.work_due(self._books.usage)
-                result = await run_call(plan, self._tool_context(plan), due)
+                result = await run_call(plan, self._tool_context(plan), self._due(plan))
             failed, limit = failed or result.is_error, limit or result.limit
-            progress = self._is_own_tool(plan) and not result.is_error
-            await self._add_result(plan.call.id, result, progress=progress)
+            await self._add_result(plan.call.id, result, own=self._is_own_tool(plan))
             if listed:
                 self._context.set(OPEN_CALLS, self._index(plans[position:]))
             if self._is_completion(plan) and not result.is_error:
@@ -123,6 +122,12 @@ class ToolCalls:
         left = self._bounds.tool_calls_left(self._books.usage)
         return plan_calls(calls, self._prepared, finish_reason=finish_reason, calls_left=left)
 
+    def _due(self, plan: PlannedCall) -> Due:
+        """When a call must end. A run that is done may say so when its time is up, too."""
+        if self._is_completion(plan):
+            return Due(None)
+        return self._bounds.work_due(self._books.usage)
+
     def _refused(self, plan: PlannedCall, *, last_id: str, failed: bool) -> CallResult | None:
         """The answer to a `work_complete` that does not count; None for all other calls."""
         if not self._is_completion(plan):
@@ -131,13 +136,15 @@ class ToolCalls:
             return CallResult.refused(NOT_LAST)
         return CallResult.refused(OTHER_CALL_FAILED) if failed else None
 
-    async def _add_result(
-        self, call_id: str, result: CallResult, *, progress: bool = False
-    ) -> None:
+    async def _add_result(self, call_id: str, result: CallResult, *, own: bool = False) -> None:
         bare = Message.tool_result(call_id, result.text, is_error=result.is_error)
         message = await counted(bare, self._prepared.counter)
         self._context.add_message(message)
-        self._books.called(ran=result.ran, progress=progress, tokens=message.tokens)
+        self._books.called(
+            counts=own and result.ran,
+            progress=own and not result.is_error,
+            tokens=message.tokens,
+        )
 
     def _tool_context(self, plan: PlannedCall) -> ToolContext:
         run_id = self._context.spec.run_id
@@ -147,6 +154,7 @@ class ToolCalls:
             workspace=self._workspace,
             in_thread=self._services.in_thread,
             environment={RUN_VARIABLE: run_id},
+            processes=self._services.processes,
         )
 
     def _index(self, plans: Sequence[PlannedCall]) -> tuple[OpenCall, ...]:
@@ -167,6 +175,18 @@ class ToolCalls:
     def _is_own_tool(self, plan: PlannedCall) -> bool:
         """Whether it runs one of the agent's own tools."""
         return plan.tool is not None and plan.tool is not self._prepared.completion
+
+
+def _still_refused(plan: PlannedCall) -> PlannedCall:
+    """The plan of a call that is open, if it may run.
+
+    One that is not idempotent and yet was listed as such was not to run: there were no
+    calls left for it, say. What a crash took from the books must not let it run now, for
+    no record of its own says that it began.
+    """
+    if plan.idempotent:
+        return plan
+    return PlannedCall(call=plan.call, refusal=NOT_MADE)
 
 
 def _newest_round(log: Sequence[Message]) -> tuple[tuple[ToolCall, ...], list[Message]]:

@@ -3,7 +3,7 @@
 import asyncio
 
 from harness_actors.actors import bulletin as rooms
-from harness_actors.actors.bulletin import KEPT_CHANGES, Bulletin, events_of, results_of
+from harness_actors.actors.bulletin import KEPT_BYTES, KEPT_CHANGES, Bulletin, events_of, results_of
 from harness_actors.events import CustomEvent, Event, RunParked
 from harness_actors.messages import Message, ToolCall
 from harness_actors.records import CodeStored, RunChanged
@@ -203,3 +203,14 @@ def test_results_are_those_of_the_changes_that_end_a_run() -> None:
     assert notices is not None
     assert list(results_of(notices)) == ["run"]
     assert not results_of(notices[:1])
+
+
+def test_large_messages_are_held_up_to_a_number_of_bytes() -> None:
+    bulletin = Bulletin(0)
+    large = Message.tool_result("call", "x" * (KEPT_BYTES // 4))
+    for number in range(10):
+        publish(bulletin, a_change(number, messages=(large,)))
+    held = bulletin.behind(7)
+    assert held is not None
+    assert [notice.position for notice in held] == [8, 9, 10]
+    assert bulletin.behind(5) is None, "those are in the journal only"

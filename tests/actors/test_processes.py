@@ -10,7 +10,9 @@ from dataclasses import replace
 
 import pytest
 
+from harness_actors.actors import processes
 from harness_actors.actors.processes import (
+    COMPANION_ROLE,
     MachineProcesses,
     end_processes,
     is_alive,
@@ -148,3 +150,22 @@ def test_a_stopped_process_is_killed_like_any_other(child: Child) -> None:
 def test_whoever_has_the_pid_by_now_is_not_killed(child: Child) -> None:
     MachineProcesses().kill(replace(child.mark, started=child.mark.started - 1))
     assert is_alive(child.mark)
+
+
+def test_a_companion_is_given_time_to_end_what_is_below_it(child: Child) -> None:
+    mark = replace(child.mark, role=COMPANION_ROLE + "agent_turn")
+    assert child.process.stdin is not None
+    ends_by_itself = threading.Timer(0.3, child.process.stdin.close)
+    ends_by_itself.start()
+    assert end_processes([mark], timeout_s=20) == []
+    assert child.collect() == 0, "it was killed"
+    ends_by_itself.join()
+    child.process.stdin = None  # closed already
+
+
+def test_a_companion_that_does_not_end_is_killed(
+    child: Child, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(processes, "COMPANION_S", 0.1)
+    mark = replace(child.mark, role=COMPANION_ROLE + "agent_turn")
+    assert end_processes([mark], timeout_s=20) == []

@@ -1,7 +1,7 @@
 """One promise, every runtime: the same tests on Ray and in one process."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -19,6 +19,7 @@ from harness_actors.signals import CompactionComplete, Outcome, Signal
 from harness_actors.state import StateKey
 from harness_actors.testing import Reply, ScriptedModel
 from tests.actors.followers import opened, results, specs, submit, until
+from tests.actors.stubborn import begin, command_is_gone, stuck_runs
 from tests.actors.tasks import (
     lines,
     look_then_complete,
@@ -42,6 +43,14 @@ async def runtime(
     store = tmp_path_factory.mktemp(request.param) / "runs.db"
     async with opened(request.param, store) as runtime:
         yield runtime
+
+
+@pytest.fixture
+def release(tmp_path: Path) -> Iterator[Path]:
+    """Lets all that is stuck go, at the end of the test."""
+    path = tmp_path / "release"
+    yield path
+    path.touch()
 
 
 async def test_runs_end_done_and_their_tools_ran_once(runtime: Runtime, tmp_path: Path) -> None:
@@ -168,6 +177,39 @@ async def test_a_cancelled_run_ends_at_once_with_every_call_answered(
     assert (ended.status, ended.reason.kind) == ("cancelled", "user")
     log = await runtime.conversation(spec.conversation_id)
     assert [message.role for message in log] == ["user", "assistant", "tool"]
+
+
+async def test_a_cancelled_run_has_its_result_within_a_second_whatever_it_is_stuck_in(
+    runtime: Runtime, release: Path
+) -> None:
+    runs = stuck_runs(release)
+    await begin(runtime, runs)
+    ids = [spec.run_id for _, spec in runs.values()]
+
+    cursor = await runtime.position()
+    async with asyncio.timeout(1):
+        await runtime.stop(ids, "cancel")
+        ended = await results(runtime, ids, cursor=cursor)
+
+    endings = {(ended[run_id].status, ended[run_id].reason.kind) for run_id in ids}
+    assert endings == {("cancelled", "user")}
+    await command_is_gone(runs["run_command"][1].run_id)
+
+
+async def test_a_run_has_its_result_within_a_second_of_its_time_whatever_it_is_stuck_in(
+    runtime: Runtime, release: Path
+) -> None:
+    runs = stuck_runs(release, Limits(time_s=2))
+    await begin(runtime, runs)
+
+    ids = [spec.run_id for _, spec in runs.values()]
+
+    ended = await results(runtime, ids)
+
+    endings = {(ended[run_id].status, ended[run_id].reason.kind) for run_id in ids}
+    assert endings == {("limit", "time")}
+    assert max(ended[run_id].wall_s for run_id in ids) < 3
+    await command_is_gone(runs["run_command"][1].run_id)
 
 
 @pytest.mark.parametrize("mode", ["park", "park_now"])

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from harness_actors.actors.mailbox import Code, Parcel, UnreachableError
+from harness_actors.actors.mailbox import Code, DropCode, Parcel, UnreachableError
 from harness_actors.actors.processes import MachineProcesses, this_node
-from harness_actors.actors.seats import FAILED_STARTS, Seats
+from harness_actors.actors.seats import FAILED_STARTS, KEPT_CUSTOM_HOSTS, KEPT_PROGRAMS, Seats
 from harness_actors.coordination.protocol import Envelope, Park, Slot
 from harness_actors.errors import ActorLostError, CellError, HarnessError
 from harness_actors.records import ProcessMark
@@ -294,3 +294,30 @@ async def test_a_broken_connection_is_settled_by_asking_at_once(cell: Cell) -> N
     cell.peers[0].stop()
     await cell.until(1, cell.lost)
     assert cell.causes != [""]
+
+
+async def test_hosts_of_users_executors_are_ended_when_many_are_idle(cell: Cell) -> None:
+    slots = [Slot("mine", f"code{number}") for number in range(KEPT_CUSTOM_HOSTS + 1)]
+    for number, slot in enumerate(slots):
+        cell.seats.teach(slot, slot.code, b"blob", {})
+        await cell.until(number + 1, cell.marks)
+        cell.seats.tidy(slot, {"code0", slots[-1].code}.__contains__)
+    await cell.peers[1].dead.wait()
+    assert [peer.is_killed for peer in cell.peers].count(True) == 1, "code0 is in use"
+    assert cell.lost == []
+    cell.seats.post(slots[1], an_envelope(1))
+    await cell.until(len(slots) + 1, cell.marks)
+    await cell.peers[-1].arrived.wait()
+    assert cell.seats.incarnation(slots[1]) > len(slots), "not to be taken for the one before"
+
+
+async def test_a_host_forgets_programs_that_no_run_needs(cell: Cell) -> None:
+    for number in range(KEPT_PROGRAMS + 1):
+        cell.seats.teach(SLOT, f"code{number}", b"blob", {})
+        cell.seats.tidy(SLOT, {"code0"}.__contains__)
+    assert cell.seats.knows(SLOT, "code0", {}), "it is in use"
+    assert not cell.seats.knows(SLOT, "code1", {})
+    assert cell.seats.knows(SLOT, "code2", {})
+    await cell.until(1, cell.marks)
+    await cell.peers[0].arrived.wait()
+    assert cell.peers[0].got[-1] == DropCode("code1")

@@ -72,6 +72,7 @@ class FakeRuntime:
         self.in_flight: set[str] = set()
         self.peak = 0
         self.closed = False
+        self.allowed_usd: float | None = None
         self.failure: StoreError | None = None
         self._news = asyncio.Event()
         self._started = asyncio.Event()
@@ -134,6 +135,9 @@ class FakeRuntime:
             if isinstance(event.event, RunCompleted)
         }
         return Happened(cursor=cursor + len(events), events=events, results=results)
+
+    async def allow(self, budget_usd: float) -> None:
+        self.allowed_usd = budget_usd
 
     async def stop(self, run_ids: Sequence[str], mode: StopMode) -> None:
         for run_id in self.in_flight.intersection(run_ids):

@@ -1,4 +1,6 @@
 import json
+import resource
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -6,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from harness_actors.batch.run_directory import RunDirectory
-from harness_actors.errors import BadInputError, StoreInUseError
+from harness_actors.errors import BadInputError, StoreError, StoreInUseError
 
 HOLD = """
 import sys
@@ -74,4 +76,22 @@ def test_the_summary_replaces_an_earlier_one(tmp_path: Path) -> None:
         directory.write_summary({"tasks": 2})
 
     assert json.loads((tmp_path / "summary.json").read_text()) == {"tasks": 2}
+    assert not list(tmp_path.glob("*.new"))
+
+
+def test_a_summary_that_finds_no_room_is_told_and_the_earlier_one_stands(tmp_path: Path) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    # A bound on the size of files fails a write half-way, as a full disk does.
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    with RunDirectory(tmp_path) as directory:
+        directory.write_summary({"tasks": 1})
+        resource.setrlimit(resource.RLIMIT_FSIZE, (100, hard))
+        try:
+            with pytest.raises(StoreError, match=r"summary\.json': File too large; make room"):
+                directory.write_summary({"tasks": "2" * 200})
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+            signal.signal(signal.SIGXFSZ, handler)
+
+    assert json.loads((tmp_path / "summary.json").read_text()) == {"tasks": 1}
     assert not list(tmp_path.glob("*.new"))

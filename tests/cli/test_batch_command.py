@@ -216,7 +216,9 @@ async def test_a_budget_stops_the_batch_and_a_larger_one_goes_on(tmp_path: Path)
         poor = await started(command(tmp_path, server, *priced, "--budget", "0.000001"))
         status, out, _ = await finished(poor)
         done = len(lines_of(tmp_path))
-        rich = await started(command(tmp_path, server, *priced, "--budget", "100"))
+        # The run that was stopped has a line; another attempt must be asked for.
+        more = ("--budget", "100", "--retry-failed")
+        rich = await started(command(tmp_path, server, *priced, *more))
         status_rich, _, _ = await finished(rich)
 
     assert (status, done) == (1, 1)

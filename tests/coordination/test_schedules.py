@@ -17,7 +17,14 @@ Action = tuple[str, Callable[[], object]]
 ROUNDS: st.SearchStrategy[Round] = st.sampled_from(["effect", "lookup", "turn"])
 PLANS = st.lists(st.lists(ROUNDS, min_size=1, max_size=8), min_size=1, max_size=3)
 
-WEIGHTS = {"hear twice": 0.1, "lose": 0.01, "crash": 0.005, "park": 0.004, "park_now": 0.004}
+WEIGHTS = {
+    "hear twice": 0.1,
+    "lose": 0.01,
+    "crash": 0.005,
+    "park": 0.004,
+    "park_now": 0.004,
+    "go on": 0.02,
+}
 """How likely a disturbance is on a road of roughness 1, against 1 for what is ordinary."""
 
 
@@ -46,6 +53,7 @@ class Scheduler:
         for run_id in world.coordinator.runs:
             for mode in ("park", "park_now"):
                 actions.append((mode, partial(self._stop, run_id, mode)))
+            actions.append(("go on", partial(self._go_on, run_id)))
         actions.append(("crash", world.crash))
         actions += [("resume", partial(self._resume, run_id)) for run_id in self._idle()]
         return actions
@@ -64,6 +72,9 @@ class Scheduler:
 
     def _stop(self, run_id: str, mode: str) -> None:
         self.world.perform(self.world.coordinator.stop(run_id, mode))
+
+    def _go_on(self, run_id: str) -> None:
+        self.world.perform(self.world.coordinator.resume(run_id))
 
     def _idle(self) -> list[str]:
         """Runs of which everything is on disk and that nobody serves, unfinished."""

@@ -25,6 +25,7 @@ from harness_actors.coordination.protocol import (
     Deliver,
     Envelope,
     Forget,
+    GoOn,
     Park,
     Slot,
     SnapshotWanted,
@@ -119,6 +120,8 @@ class Host:
                     run.committed.add(change)
             case Park() if run is not None:
                 run.parking = True
+            case GoOn() if run is not None:
+                run.parking = False
             case Cut() if run is not None:
                 run.work = None
             case Forget():

@@ -183,6 +183,7 @@ class Driver:
         workspace: WorkspaceSpec | None = None,
         log: Sequence[Message] = (),
         lag: int = 0,
+        end_processes: Callable[[str], Awaitable[None]] | None = None,
         **settings: Any,
     ) -> None:
         self.agent = agent
@@ -210,6 +211,7 @@ class Driver:
         self.crash = CrashPlan()
         self._dead: asyncio.Event | None = None
         self._posted: deque[tuple[StateDelta, asyncio.Future[None]]] = deque()
+        self._end_processes = end_processes
         self.executors = self._start()
 
     async def step(self) -> None:
@@ -314,7 +316,7 @@ class Driver:
             prepare_workspace=self._prepare,
         )
         return {
-            "repair": Repair(),
+            "repair": Repair(self._end_processes),
             "compaction": Compaction(),
             "agent_turn": AgentTurn(services),
             "stop_decision": StopDecision(),

@@ -1,3 +1,5 @@
+import asyncio
+
 import pytest
 
 from harness_actors.conversation import UNKNOWN_OUTCOME
@@ -99,6 +101,37 @@ async def test_open_calls_are_closed_whoever_asks(driver: Driver) -> None:
     answer = await driver.serve("repair", CustomSignal(name="critic"))
     assert answer == RepairComplete(repairs_made=1)
     assert driver.happened(RunResumed) == []
+
+
+async def test_what_an_interrupted_run_left_running_is_ended_before_it_goes_on() -> None:
+    asked, ended = asyncio.Event(), asyncio.Event()
+    runs: list[str] = []
+
+    async def end_processes(run_id: str) -> None:
+        runs.append(run_id)
+        asked.set()
+        await ended.wait()
+
+    driver = Driver(SimpleAgent(RecordingModel([])), "task", end_processes=end_processes)
+    left_open(driver, ("a", False))
+    answer = asyncio.ensure_future(driver.serve("repair", RepairTrigger(resumed=True)))
+    await asked.wait()
+    assert (runs, driver.results(), answer.done()) == (["run"], [], False)
+
+    ended.set()
+    assert await answer == RepairComplete(repairs_made=1)
+
+
+async def test_nothing_is_looked_for_where_nothing_was_interrupted() -> None:
+    ended: list[str] = []
+
+    async def end_processes(run_id: str) -> None:
+        ended.append(run_id)
+
+    driver = Driver(SimpleAgent(RecordingModel([])), "task", end_processes=end_processes)
+    for signal in (RepairTrigger(), RepairTrigger(), CustomSignal(name="critic")):
+        await driver.serve("repair", signal)
+    assert ended == []
 
 
 async def test_a_second_repair_finds_nothing_to_do(driver: Driver) -> None:

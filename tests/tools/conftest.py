@@ -2,13 +2,15 @@
 
 import asyncio
 import json
-from collections.abc import Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from harness_actors.ports import Tool, ToolContext
+from harness_actors.ports import Tool, ToolContext, ToolProcesses
+from harness_actors.tools.spawn import DirectProcesses
+from harness_actors.tools.supervision.client import SupervisedProcesses
 
 Call = Callable[..., Coroutine[Any, Any, str]]
 
@@ -18,6 +20,19 @@ def workspace(tmp_path: Path) -> Path:
     folder = tmp_path / "workspace"
     folder.mkdir()
     return folder
+
+
+@pytest.fixture
+async def processes(request: pytest.FixtureRequest) -> AsyncIterator[ToolProcesses]:
+    """What starts the processes of tools; see `both`."""
+    direct = getattr(request, "param", "supervised") == "direct"
+    processes: ToolProcesses = DirectProcesses() if direct else SupervisedProcesses()
+    yield processes
+    processes.close()
+
+
+both = pytest.mark.parametrize("processes", ["supervised", "direct"], indirect=True)
+"""The same promises must hold however processes are started."""
 
 
 @pytest.fixture

@@ -16,12 +16,12 @@ from pathlib import Path
 import pytest
 
 from harness_actors.errors import ToolError
-from harness_actors.ports import ToolContext
+from harness_actors.ports import ToolContext, ToolProcesses
 from harness_actors.tools.command import CommandRunner, run_command
 from harness_actors.tools.output import OUTPUT_BYTES, BoundedOutput
 from harness_actors.tools.processes import carries, end_processes, list_processes, read_process
 from harness_actors.tools.shell import run_shell
-from tests.tools.conftest import Call
+from tests.tools.conftest import Call, both
 
 # What a daemon does: a new session, and a parent that is gone.
 DAEMON = "(setsid sh -c 'echo $$ >> pids; exec sleep 300' >/dev/null 2>&1 &);"
@@ -29,6 +29,11 @@ CHILD = "sh -c 'echo $$ >> pids; exec sleep 300' &"
 ALONE = "setsid sh -c 'echo $$ >> pids; exec sleep 300' &"
 BARE = "env -i sh -c 'echo $$ >> pids; exec sleep 300' &"
 STUBBORN = "sh -c 'trap \"\" TERM HUP INT; echo $$ >> pids; while :; do sleep 1; done' &"
+
+
+@pytest.fixture
+def context(context: ToolContext, processes: ToolProcesses) -> ToolContext:
+    return replace(context, processes=processes)
 
 
 @pytest.fixture(autouse=True)
@@ -55,6 +60,7 @@ def alive(pids: list[int]) -> list[int]:
     return [pid for pid in pids if read_process(pid) is not None]
 
 
+@both
 @pytest.mark.parametrize(
     ("command", "text"),
     [
@@ -79,6 +85,7 @@ async def test_a_command_runs_in_the_workspace(call: Call, workspace: Path) -> N
     assert (workspace / "made").read_text() == "x\n"
 
 
+@both
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -105,6 +112,7 @@ async def test_without_a_workspace_nothing_runs(context: ToolContext) -> None:
 # --- what it sees
 
 
+@both
 async def test_commands_see_no_keys_and_only_the_variables_that_are_listed(
     call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -178,6 +186,7 @@ def blocked_interrupt() -> Iterator[None]:
     signal.pthread_sigmask(signal.SIG_SETMASK, old)
 
 
+@both
 @pytest.mark.usefixtures("blocked_interrupt")
 async def test_commands_can_be_interrupted_though_the_harness_cannot(call: Call) -> None:
     shown = await call(
@@ -191,6 +200,7 @@ async def test_commands_can_be_interrupted_though_the_harness_cannot(call: Call)
     assert signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, ())
 
 
+@both
 async def test_open_files_of_the_harness_are_not_passed_on(call: Call, workspace: Path) -> None:
     handle = os.open(workspace, os.O_RDONLY)
     try:
@@ -205,6 +215,7 @@ async def test_open_files_of_the_harness_are_not_passed_on(call: Call, workspace
 # --- its bounds
 
 
+@both
 async def test_endless_output_is_bounded_in_text_and_memory(call: Call) -> None:
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     with pytest.raises(ToolError, match="ran past 1 s") as raised:
@@ -283,6 +294,7 @@ async def test_when_the_time_is_up_all_descendants_are_gone(
     assert alive(pids) == []
 
 
+@both
 async def test_a_process_that_flees_by_forking_is_caught(call: Call, workspace: Path) -> None:
     # Each lives for a moment and begins the next; 2,000 at most, should it get away.
     flee = 'f() { echo >> hops; sleep 0.005; [ "$1" -gt 0 ] && f $(($1 - 1)) & }; f 2000; sleep 300'
@@ -293,6 +305,7 @@ async def test_a_process_that_flees_by_forking_is_caught(call: Call, workspace: 
     assert len((workspace / "hops").read_text()) > 3
 
 
+@both
 async def test_when_the_call_is_cancelled_all_descendants_are_gone(
     call: Call, workspace: Path
 ) -> None:
@@ -308,6 +321,7 @@ async def test_when_the_call_is_cancelled_all_descendants_are_gone(
     assert alive(pids) == []
 
 
+@both
 async def test_killing_one_command_leaves_those_beside_it_alone(
     call: Call, workspace: Path
 ) -> None:
@@ -321,6 +335,7 @@ async def test_killing_one_command_leaves_those_beside_it_alone(
     assert await other == "exit code: 0\nok"
 
 
+@both
 async def test_a_background_process_does_not_hold_the_call_and_goes_on(
     call: Call, workspace: Path, context: ToolContext
 ) -> None:

@@ -46,7 +46,7 @@ async def test_usage_is_summed_with_each_round() -> None:
     driver = Driver(SimpleAgent(model, [a_tool()]))
     await driver.run()
     assert driver.value(USAGE) == Usage(
-        model_calls=2, tool_calls=3, input_tokens=200, output_tokens=20, cost_usd=0.5
+        model_calls=2, tool_calls=2, input_tokens=200, output_tokens=20, cost_usd=0.5
     )
 
 

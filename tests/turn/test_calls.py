@@ -121,7 +121,7 @@ async def test_a_tool_past_its_own_time_is_stopped_and_the_turn_goes_on() -> Non
 
     slow = SimpleTool("slow", hang, timeout_s=0.01)
     assert await results_of(slow, a_tool("b")) == [
-        ("'slow' was stopped: it ran past its limit of 0.01 s", True),
+        ("'slow' was stopped: it ran past its limit of 0.01 s.", True),
         ("done", False),
     ]
     assert stopped.is_set()

@@ -12,6 +12,7 @@ from harness_actors.signals import CompactionComplete, TurnComplete
 from harness_actors.state import OPEN_CALLS, TURN, TURN_COUNT, OpenCall, StateDelta, Write
 from harness_actors.testing.clock import ManualClock
 from harness_actors.testing.scripted import Reply
+from harness_actors.turn.tool_calls import NOT_MADE
 from tests.executors.driver import (
     Driver,
     RecordingModel,
@@ -204,19 +205,33 @@ async def test_idempotent_calls_left_open_are_run_again_and_told_of() -> None:
 
 
 async def test_what_is_not_idempotent_is_not_run_again_whoever_forgot_to_close_it() -> None:
-    write = a_tool()
-    driver = Driver(SimpleAgent(RecordingModel([Reply.text("-"), Reply.text("x")]), [write]))
-    left_open(driver, ("write", False), ("write", True))
+    write, look = a_tool(), a_tool("look", idempotent=True)
+    driver = Driver(SimpleAgent(RecordingModel([Reply.text("-"), Reply.text("x")]), [write, look]))
+    left_open(driver, ("write", False), ("look", True))
 
     await driver.serve("agent_turn", CompactionComplete())
 
-    assert len(write.calls) == 1
+    assert (len(write.calls), len(look.calls)) == (0, 1)
     assert [(r.text, r.is_error) for r in driver.results()] == [
         (UNKNOWN_OUTCOME, True),
         ("done", False),
     ]
     assert driver.value(OPEN_CALLS) == ()
     driver.check_log()
+
+
+async def test_a_call_that_was_refused_before_a_crash_does_not_run_after_it() -> None:
+    # There were no calls left for the second, which lists it as harmless; what the first
+    # used was lost with the process, so that there seems to be one left.
+    write = a_tool()
+    model = RecordingModel([Reply.text("-"), Reply.text("x")])
+    driver = Driver(SimpleAgent(model, [write]), limits={"tool_calls": 1})
+    left_open(driver, ("write", False), ("write", True))
+
+    await driver.serve("agent_turn", CompactionComplete())
+
+    assert write.calls == []
+    assert [r.text for r in driver.results()] == [UNKNOWN_OUTCOME, NOT_MADE]
 
 
 async def test_a_completion_left_open_counts_when_its_message_went_well() -> None:

@@ -1,0 +1,96 @@
+"""Brings runs to the hosts that serve them, with what each of these needs to know."""
+
+from collections.abc import Mapping
+from itertools import count
+from typing import Any
+
+from harness_actors.coordination.active import ActiveRun, ExecutorNeeds, Post, Step
+from harness_actors.coordination.protocol import QUARANTINE, Deliver, Envelope, Forget, ToHost
+from harness_actors.coordination.routing import Replica, Router
+
+
+class Dispatch:
+    """Posts the signals of runs, and whatever else their hosts are told.
+
+    Args:
+        term: Term of the coordinator.
+        needs: What each of our executors is sent, by name.
+        agent_turns: Number of agent turn hosts, at least 1.
+        runs: The runs in service, by id; the coordinator's own mapping.
+    """
+
+    def __init__(
+        self,
+        *,
+        term: int,
+        needs: Mapping[str, ExecutorNeeds],
+        agent_turns: int,
+        runs: Mapping[str, ActiveRun],
+    ) -> None:
+        self._term = term
+        self._needs = needs
+        self._router = Router(agent_turns)
+        self._runs = runs
+        # Of all runs together: a run that is taken up again in this term must not get a
+        # step number that an envelope of its life before may still carry.
+        self._steps = count(1)
+
+    def deliver(self, run: ActiveRun, step: Step) -> None:
+        """Post the run's hop to the host that is to serve it."""
+        run_id, executor = run.spec.run_id, run.hop.to
+        code = run.spec.code if executor in run.spec.custom else ""
+        slot = self._router.slot_for(run_id, executor, code, run.losses)
+        run.step = next(self._steps)
+        run.sent = run.received = 0
+        run.tools_running = False
+        if slot.index == QUARANTINE and not self._router.isolate(run_id):
+            run.slot = None
+            return
+        run.slot = slot
+        replica = run.replicas.get(slot)
+        needs = None if code else self._needs[executor]
+        reads_log = needs is None or needs.log
+        known = replica.messages if replica and reads_log else 0
+        deliver = Deliver(
+            signal=run.hop.signal,
+            # A copy: it leaves later, and the state may have changed by then.
+            values=_select(run.state.values, None if needs is None else needs.keys),
+            log_from=known,
+            log=tuple(run.state.log[known:]) if reads_log else (),
+            started_at=run.started_at,
+            parking=run.parking or run.closing is not None,
+            spec=None if replica else run.spec,
+        )
+        run.replicas[slot] = Replica(len(run.state.log))
+        self.post(run, deliver, step)
+
+    def post(self, run: ActiveRun, body: ToHost, step: Step) -> None:
+        """Tell the host of a run something; nothing where it is at none."""
+        if run.slot is not None:
+            run.sent += 1
+            envelope = Envelope(run.spec.run_id, self._term, run.step, run.sent, body)
+            step.posts.append(Post(run.slot, envelope))
+
+    def leave(self, run: ActiveRun, step: Step) -> None:
+        """The run is at its host no longer; another may have the quarantine host."""
+        if run.slot is not None and run.slot.index == QUARANTINE:
+            successor_id = self._router.released(run.spec.run_id)
+            if successor_id is not None and successor_id in self._runs:
+                self.deliver(self._runs[successor_id], step)
+
+    def forget(self, run: ActiveRun, step: Step) -> None:
+        """The run is over, or put aside: no host needs to know of it."""
+        run_id = run.spec.run_id
+        run.step = next(self._steps)
+        for slot in run.replicas:
+            envelope = Envelope(run_id, self._term, run.step, 1, Forget())
+            step.posts.append(Post(slot, envelope))
+        self._router.released(run_id)
+        self._router.forget(run_id)
+
+
+def _select(values: Mapping[str, Any], names: tuple[str, ...] | None) -> dict[str, Any]:
+    """The entries of these names; None is all of them."""
+    if names is None:
+        return dict(values)
+    return {name: values[name] for name in names if name in values}

@@ -1,0 +1,108 @@
+"""A host and the steps that were cut: it waits for them a little, and never for ever."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from harness_actors.actors.hosts import CUT_GRACE_S, ExecutorHost
+from harness_actors.coordination.protocol import (
+    Answered,
+    Changed,
+    Cut,
+    GoOn,
+    Park,
+    Slot,
+    SnapshotWanted,
+)
+from harness_actors.messages import Message
+from harness_actors.ports import RunContext
+from harness_actors.signals import Parked, RepairComplete, Signal
+from harness_actors.state import REPAIR
+from tests.actors.test_hosts import Acting, Coordinator, Desk, deliver, settled
+
+
+class Steps:
+    """An executor whose first step ends when it is released and not before; the others at once."""
+
+    def __init__(self) -> None:
+        self.released = asyncio.Event()
+        self.ended = asyncio.Event()
+        self.logs: list[list[str]] = []
+
+    async def __call__(self, signal: Signal, context: RunContext) -> RepairComplete:
+        self.logs.append([message.text for message in context.log])
+        if len(self.logs) == 1:
+            while not self.released.is_set():
+                try:
+                    await self.released.wait()
+                except asyncio.CancelledError:
+                    continue
+            context.add_message(Message.user("from a step that is over"))
+            context.flush()
+            self.ended.set()
+        return RepairComplete()
+
+
+@pytest.fixture
+async def steps() -> AsyncIterator[Steps]:
+    steps = Steps()
+    yield steps
+    steps.released.set()
+    await asyncio.sleep(0)
+
+
+def a_desk(act: Any) -> Desk:
+    coordinator = Coordinator()
+    return Desk(ExecutorHost(Slot(REPAIR), Acting(act), coordinator, term=1), coordinator)
+
+
+async def test_a_run_goes_on_beside_a_step_that_does_not_end(steps: Steps) -> None:
+    desk = a_desk(steps)
+    await desk.say(deliver(Message.user("task")), step=1)
+    await settled()
+    await desk.say(Cut(), step=1, seq=2)
+    began = asyncio.get_running_loop().time()
+    await desk.say(deliver(Message.user("task")), step=2)
+    answer = await desk.coordinator.next(Answered)
+    assert answer.step == 2
+    assert asyncio.get_running_loop().time() - began < CUT_GRACE_S + 0.5
+    desk.host.close()
+
+
+async def test_what_a_cut_step_adds_later_is_in_no_other_steps_log(steps: Steps) -> None:
+    desk = a_desk(steps)
+    await desk.say(deliver(Message.user("task")), step=1)
+    await settled()
+    # The coordinator has gone on without a word, so the host's own log is to be used.
+    await desk.say(deliver(Message.user("more"), log_from=1, again=True), step=2)
+    await desk.coordinator.next(Answered)
+    steps.released.set()
+    await steps.ended.wait()
+    await desk.coordinator.next(Changed)
+    await desk.say(deliver(Message.user("most"), log_from=2, again=True), step=3)
+    await desk.coordinator.next(Answered, 3)
+
+    assert steps.logs == [["task"], ["task", "more"], ["task", "more", "most"]]
+    assert not desk.coordinator.of(SnapshotWanted)
+    assert {envelope.step for envelope in desk.coordinator.of(Changed)} == {1}, "it is dropped"
+    desk.host.close()
+
+
+async def test_a_host_that_is_told_to_go_on_does_not_park() -> None:
+    begun, go_on = asyncio.Event(), asyncio.Event()
+
+    async def act(signal: Signal, context: RunContext) -> Parked | RepairComplete:
+        begun.set()
+        await go_on.wait()
+        return Parked() if context.parking else RepairComplete()
+
+    desk = a_desk(act)
+    await desk.say(deliver())
+    await begun.wait()
+    await desk.say(Park(), seq=2)
+    await desk.say(GoOn(), seq=3)
+    go_on.set()
+    assert (await desk.answer()).outcome == RepairComplete()
+    desk.host.close()

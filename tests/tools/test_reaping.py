@@ -1,0 +1,64 @@
+"""Processes of earlier hosts are ended by run, in one look for many runs."""
+
+import asyncio
+import os
+from collections.abc import AsyncIterator
+from secrets import token_hex
+
+import pytest
+
+from harness_actors.tools.processes import end_carriers
+from harness_actors.tools.reaping import RunReaper
+
+VARIABLE = "HARNESS_TEST_RUN"
+
+
+@pytest.fixture
+async def runs() -> AsyncIterator[list[str]]:
+    names = [f"{token_hex(6)}-{number}" for number in range(4)]
+    yield names
+    await end_carriers(VARIABLE, names)
+
+
+async def left_by(run_id: str) -> asyncio.subprocess.Process:
+    return await asyncio.create_subprocess_exec(
+        "sleep", "300", env={"PATH": os.environ["PATH"], VARIABLE: run_id}, start_new_session=True
+    )
+
+
+async def test_only_the_processes_of_the_runs_that_are_asked_for_are_ended(
+    runs: list[str],
+) -> None:
+    left = [await left_by(run_id) for run_id in runs]
+    reaper = RunReaper(VARIABLE)
+
+    await asyncio.gather(*(reaper.end_run(run_id) for run_id in runs[:3]))
+
+    assert [await process.wait() for process in left[:3]] == [-9] * 3
+    assert left[3].returncode is None
+    left[3].kill()
+    await left[3].wait()
+
+
+async def test_a_run_that_is_asked_for_during_a_look_gets_one_of_its_own(
+    runs: list[str],
+) -> None:
+    reaper = RunReaper(VARIABLE)
+    first = asyncio.ensure_future(reaper.end_run(runs[0]))
+    await asyncio.sleep(0)
+    # The first look has begun, and need not see this one.
+    process = await left_by(runs[1])
+    await reaper.end_run(runs[1])
+    await first
+    assert await process.wait() == -9
+
+
+async def test_a_run_that_is_cut_does_not_stop_the_look_for_the_others(runs: list[str]) -> None:
+    process = await left_by(runs[1])
+    reaper = RunReaper(VARIABLE)
+    cut = asyncio.ensure_future(reaper.end_run(runs[0]))
+    other = asyncio.ensure_future(reaper.end_run(runs[1]))
+    await asyncio.sleep(0)
+    cut.cancel()
+    await other
+    assert await process.wait() == -9

@@ -1,0 +1,322 @@
+"""Supervised tool processes: none outlives its actor, its run, its call or its bound."""
+
+import asyncio
+import os
+import select
+import signal
+import sys
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from harness_actors.errors import ToolError
+from harness_actors.ports import ToolContext
+from harness_actors.tools.command import run_command
+from harness_actors.tools.processes import read_process
+from harness_actors.tools.supervision import client
+from harness_actors.tools.supervision.client import SupervisedProcesses
+from harness_actors.tools.supervision.descendants import below, children
+from tests.tools.conftest import Call
+
+REPOSITORY = Path(__file__).parents[2]
+
+SLEEP = "echo $$ >> pids; exec sleep 300"
+CHILD = f"sh -c '{SLEEP}' &"
+ALONE = f"setsid sh -c '{SLEEP}' &"
+DAEMON = f"(setsid sh -c '{SLEEP}' >/dev/null 2>&1 &);"
+# Its own session, a parent that is gone, and nothing of us in its environment.
+ESCAPED = f"(setsid env -i sh -c '{SLEEP}' >/dev/null 2>&1 &);"
+ALL = f"{CHILD} {ALONE} {DAEMON} {ESCAPED} {SLEEP}"
+
+
+@pytest.fixture
+def context(context: ToolContext, processes: SupervisedProcesses) -> ToolContext:
+    return replace(context, processes=processes)
+
+
+async def pids_in(file: Path, count: int) -> list[int]:
+    """The pids in a file, once there are so many."""
+    await until(lambda: len(numbers(file)) >= count)
+    return numbers(file)
+
+
+def numbers(file: Path) -> list[int]:
+    return list(map(int, file.read_text().split())) if file.exists() else []
+
+
+def alive(pids: list[int]) -> list[int]:
+    return [pid for pid in pids if read_process(pid) is not None]
+
+
+def gone_within(pids: list[int], seconds: float) -> bool:
+    """Whether all of these processes end in time."""
+    poll = select.poll()
+    until = time.monotonic() + seconds
+    for pid in pids:
+        with suppress(ProcessLookupError):
+            handle = os.pidfd_open(pid)
+            try:
+                poll.register(handle, select.POLLIN)
+                poll.poll(1000 * max(0.0, until - time.monotonic()))
+                poll.unregister(handle)
+            finally:
+                os.close(handle)
+    return alive(pids) == []
+
+
+def supervisor_of(processes: SupervisedProcesses) -> int:
+    supervisor = processes.supervisor()
+    assert supervisor is not None
+    return supervisor.pid
+
+
+async def until(true: Callable[[], bool]) -> None:
+    """Wait for what another process does."""
+    async with asyncio.timeout(30):
+        while not true():  # noqa: ASYNC110 - another process does it
+            await asyncio.sleep(0.005)
+
+
+class Host:
+    """A process that hosts a supervisor; see `supervised_host`."""
+
+    def __init__(self, process: asyncio.subprocess.Process, supervisor: int) -> None:
+        self.process = process
+        self.supervisor = supervisor
+
+    @classmethod
+    async def start(cls, folder: Path, *arguments: str) -> "Host":
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "tests.tools.supervised_host", *arguments),
+            cwd=folder,
+            env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+        )
+        assert process.stdout is not None
+        return cls(process, int(await process.stdout.readline()))
+
+    async def ask(self, *commands: str) -> None:
+        """Have it ask for commands; returns when it has written its requests."""
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.process.stdin.writelines(f"{command}\n".encode() for command in commands)
+        self.process.stdin.close()
+        assert await self.process.stdout.readline() == b"asked\n"
+
+
+# --- its actor dies
+
+
+@pytest.mark.parametrize(
+    "signals",
+    [[signal.SIGKILL], [signal.SIGSTOP, signal.SIGKILL], [signal.SIGTERM]],
+    ids=["killed", "stopped and killed", "terminated"],
+)
+async def test_nothing_outlives_its_actor_by_a_second(
+    signals: list[signal.Signals], tmp_path: Path
+) -> None:
+    host = await Host.start(tmp_path, ALL, CHILD + "sleep 300")
+    pids = await pids_in(tmp_path / "pids", 6)
+    for number in signals:
+        host.process.send_signal(number)
+    assert gone_within([*pids, host.supervisor], 1)
+    await host.process.wait()
+
+
+async def test_what_an_actor_starts_past_its_supervisor_dies_with_it(tmp_path: Path) -> None:
+    host = await Host.start(tmp_path, "--own", ESCAPED + SLEEP)
+    pids = await pids_in(tmp_path / "pids", 4)
+    host.process.kill()
+    # The pipe of its output is still held by its fork until then.
+    assert gone_within([*pids, host.supervisor], 1)
+    await host.process.wait()
+
+
+async def test_a_detached_supervisor_is_nobody_s_child(tmp_path: Path) -> None:
+    host = await Host.start(tmp_path, "--own", SLEEP)
+    await pids_in(tmp_path / "pids", 3)
+    assert host.supervisor not in children(host.process.pid)
+    host.process.kill()
+    assert gone_within([host.supervisor], 1)
+    await host.process.wait()
+
+
+async def test_what_is_not_started_when_the_actor_dies_never_is(tmp_path: Path) -> None:
+    host = await Host.start(tmp_path)
+    # So that the requests stay where they are.
+    os.kill(host.supervisor, signal.SIGSTOP)
+    await host.ask(*(f"touch started-{number}" for number in range(5)))
+    host.process.kill()
+    await host.process.wait()
+    os.kill(host.supervisor, signal.SIGCONT)
+    assert gone_within([host.supervisor], 5)
+    assert os.listdir(tmp_path) == []
+
+
+async def test_a_host_that_is_closed_ends_what_it_started(
+    call: Call, workspace: Path, processes: SupervisedProcesses
+) -> None:
+    await call(run_command, command=f"{ALONE} {ESCAPED}")
+    pids = await pids_in(workspace / "pids", 2)
+    supervisor = supervisor_of(processes)
+    processes.close()
+    assert gone_within([*pids, supervisor], 1)
+    with pytest.raises(ToolError, match="host of this agent was closed"):
+        await call(run_command, command="true")
+
+
+# --- the supervisor dies
+
+
+async def test_a_killed_supervisor_fails_its_calls_and_is_replaced(
+    call: Call, workspace: Path, processes: SupervisedProcesses
+) -> None:
+    await call(run_command, command=DAEMON)
+    running = asyncio.ensure_future(call(run_command, command=f"echo so far; {ALL}"))
+    pids = await pids_in(workspace / "pids", 6)
+    os.kill(supervisor_of(processes), signal.SIGKILL)
+    with pytest.raises(ToolError, match=r"(?s)supervises the commands.*was killed.*so far"):
+        await running
+    assert gone_within(pids, 1)
+    assert await call(run_command, command="echo again") == "exit code: 0\nagain"
+
+
+async def test_a_supervisor_that_is_stopped_is_killed_and_replaced(
+    call: Call, workspace: Path, processes: SupervisedProcesses, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(client, "ANSWER_WITHIN_S", 0.3)
+    running = asyncio.ensure_future(call(run_command, command=ALL, timeout_s=60))
+    pids = await pids_in(workspace / "pids", 5)
+    os.kill(supervisor_of(processes), signal.SIGSTOP)
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert gone_within(pids, 1)
+    assert await call(run_command, command="echo again") == "exit code: 0\nagain"
+
+
+async def test_a_command_that_kills_its_keeper_fails_alone(
+    call: Call, workspace: Path, processes: SupervisedProcesses
+) -> None:
+    neighbour = asyncio.ensure_future(
+        call(run_command, command="until [ -e go ]; do sleep 0.01; done; echo ok")
+    )
+    wait = "until [ $(cat pids 2>/dev/null | wc -l) = 1 ]; do sleep 0.01; done;"
+    with pytest.raises(ToolError, match="the process that watched it was killed"):
+        await call(run_command, command=f"{ESCAPED} {wait} kill -KILL $PPID; sleep 300")
+    assert gone_within(await pids_in(workspace / "pids", 1), 1)
+    (workspace / "go").touch()
+    assert await neighbour == "exit code: 0\nok"
+
+
+async def test_a_command_that_stops_its_keeper_ends_in_time(call: Call, workspace: Path) -> None:
+    with pytest.raises(ToolError, match=r"ran past 0\.5 s"):
+        await call(run_command, command=f"{ESCAPED} kill -STOP $PPID; sleep 300", timeout_s=0.5)
+    assert gone_within(await pids_in(workspace / "pids", 1), 1)
+
+
+# --- its run and its call end
+
+
+async def test_what_is_in_the_background_outlives_its_call_but_not_its_run(
+    call: Call, context: ToolContext, workspace: Path, processes: SupervisedProcesses
+) -> None:
+    await call(run_command, command=f"{ALONE} {ESCAPED}")
+    mine = await pids_in(workspace / "pids", 2)
+    other = replace(context, run_id="run-2")
+    await run_command.run('{"command": "sleep 300 >/dev/null 2>&1 & echo $! > other"}', other)
+    (theirs,) = await pids_in(workspace / "other", 1)
+    await call(run_command, command="true")
+    assert alive(mine) == mine
+
+    processes.end_run("run-1")
+    assert gone_within(mine, 1)
+    assert alive([theirs]) == [theirs]
+    # As after a run that was parked and goes on.
+    assert await call(run_command, command="echo again") == "exit code: 0\nagain"
+
+
+async def test_nothing_escapes_from_a_call_that_ran_past_its_time(
+    call: Call, workspace: Path
+) -> None:
+    with pytest.raises(ToolError, match="ran past 1 s"):
+        await call(run_command, command=ALL, timeout_s=1)
+    assert alive(await pids_in(workspace / "pids", 5)) == []
+
+
+async def test_a_call_that_is_cancelled_as_it_starts_leaves_nothing(
+    call: Call, processes: SupervisedProcesses, workspace: Path
+) -> None:
+    supervisor = supervisor_of(processes)
+    await call(run_command, command="true")
+    running = asyncio.ensure_future(call(run_command, command=ALL))
+    await asyncio.sleep(0)
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    await until(lambda: [*map(children, children(supervisor))] == [[]])
+
+
+# --- its bounds
+
+
+@pytest.fixture
+async def narrow() -> AsyncIterator[SupervisedProcesses]:
+    processes = SupervisedProcesses(most=20)
+    yield processes
+    processes.close()
+
+
+@pytest.mark.parametrize("start", ["sleep 300 &", "(setsid env -i sleep 300 &)"])
+async def test_a_command_that_starts_too_many_processes_fails_alone(
+    start: str, context: ToolContext, narrow: SupervisedProcesses, workspace: Path
+) -> None:
+    here = replace(context, processes=narrow)
+    waits = "until [ -e go ]; do sleep 0.01; done; echo ok"
+    neighbour = asyncio.ensure_future(run_command.run(f'{{"command": "{waits}"}}', here))
+    bomb = f"echo first; for i in $(seq 30); do {start} done; sleep 300"
+    with pytest.raises(ToolError, match=r"(?s)it had \d\d processes at once.*first"):
+        await run_command.run(f'{{"command": "{bomb}"}}', here)
+    # What is left is the neighbour's.
+    await until(lambda: sum(1 for _ in below(supervisor_of(narrow))) <= 5)
+    (workspace / "go").touch()
+    assert await neighbour == "exit code: 0\nok"
+
+
+async def test_processes_up_to_the_bound_are_left_alone(
+    context: ToolContext, narrow: SupervisedProcesses
+) -> None:
+    command = '{"command": "for i in $(seq 15); do sleep 0.4 & done; wait; echo ok"}'
+    shown = await run_command.run(command, replace(context, processes=narrow))
+    assert shown == "exit code: 0\nok"
+
+
+async def test_many_commands_at_once_leave_no_process_and_no_open_file(
+    call: Call, processes: SupervisedProcesses
+) -> None:
+    await call(run_command, command="true")
+    supervisor = supervisor_of(processes)
+    await until(lambda: len(children(supervisor)) == 1)
+    places = [f"/proc/{supervisor}/fd", "/proc/self/fd"]
+    before = [len(os.listdir(place)) for place in places]
+
+    commands = (call(run_command, command=f"echo {number}") for number in range(60))
+    shown = await asyncio.gather(*commands)
+
+    assert shown == [f"exit code: 0\n{number}" for number in range(60)]
+    # The one that is ready for the next command.
+    await until(lambda: len(children(supervisor)) == 1)
+    assert [len(os.listdir(place)) for place in places] == before
+
+
+async def test_requests_larger_than_the_channel_arrive_whole(call: Call) -> None:
+    # Together some megabytes, of which the channel holds a part.
+    texts = [chr(ord("a") + number) * 100_000 for number in range(20)]
+    calls = (call(run_command, command=f": {text}; echo {text[0]}") for text in texts)
+    shown = await asyncio.gather(*calls)
+    assert shown == [f"exit code: 0\n{text[0]}" for text in texts]
