@@ -31,7 +31,7 @@ from harness_actors.records import RunHeading, RunSpec
 
 START_DEADLINE_S = 90.0
 
-_STARTER_THREAD = ThreadPoolExecutor(1, thread_name_prefix="ray-starter")
+STARTER_THREAD = ThreadPoolExecutor(1, thread_name_prefix="ray-starter")
 """Starts Ray, and lives as long as this process: the kernel ends Ray's processes with the
 thread that started them, so one of an event loop would take them along when that closes."""
 
@@ -62,7 +62,7 @@ class RayRuntime:
         # ray.init and its like block for seconds; a loop with other work must not.
         loop = asyncio.get_running_loop()
         coordinator = await loop.run_in_executor(
-            _STARTER_THREAD, _start_cell, store, command, address
+            STARTER_THREAD, _start_cell, store, command, address
         )
         runtime = cls(coordinator)
         try:
@@ -129,7 +129,7 @@ class RayRuntime:
 def _start_cell(store: Path, command: str, address: str | None) -> "ActorHandle[Any]":
     connect(address)
     node = node_of_driver()
-    name = f"coordinator:{_cell_key(store)}"
+    name = cell_name(store)
     clear_name(name, time.sleep)
     options = {
         "name": name,
@@ -146,6 +146,7 @@ def _start_cell(store: Path, command: str, address: str | None) -> "ActorHandle[
     return handle
 
 
-def _cell_key(store: Path) -> str:
+def cell_name(store: Path) -> str:
+    """Under which name the coordinator of a journal's cell is known to Ray."""
     parts = (version("harness_actors"), sys.version, sys.prefix, str(store.resolve()))
-    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
+    return "coordinator:" + hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]

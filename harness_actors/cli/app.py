@@ -5,7 +5,9 @@ from typing import Annotated
 import typer
 
 from harness_actors.cli.batch import batch
+from harness_actors.cli.ctl import ctl
 from harness_actors.cli.doctor import doctor
+from harness_actors.cli.replay import replay
 from harness_actors.cli.run import run
 
 app = typer.Typer(
@@ -18,6 +20,8 @@ app = typer.Typer(
 )
 app.command()(run)
 app.command()(batch)
+app.command()(replay)
+app.add_typer(ctl, name="ctl")
 app.command()(doctor)
 
 

@@ -1,14 +1,15 @@
 """Where journals are that nobody named a place for."""
 
 import os
+import time
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
 
 from platformdirs import user_data_path
 
-from harness_actors.errors import RunNotFoundError, StoreInUseError
-from harness_actors.stores.expiry import DAYS_KEPT, Cleared, expire
+from harness_actors.errors import BadInputError, RunNotFoundError, StoreInUseError
+from harness_actors.stores.expiry import DAYS_KEPT, expire
 from harness_actors.stores.lock import hold, is_held, release
 from harness_actors.stores.sqlite import SqliteJournal
 
@@ -31,40 +32,49 @@ def free_journal() -> Path:
     """The first journal that no other process works on, locked for this one.
 
     Commands that run at the same time get one each; there are never more of them than
-    there were commands at once.
+    there were commands at once. Once a day, runs are removed from it that ended longer ago
+    than `days_kept`.
+
+    Raises:
+        BadInputError: `days_kept` does.
+        StoreError: The journal cannot be read or written.
     """
     for path in _journals():
         try:
             hold(path)
         except StoreInUseError:
             continue
+        _expire_daily(path)
         return path
     raise AssertionError("there is no end to the journals")
 
 
-def expire_home(*, now: float) -> Cleared:
-    """Remove what is older than `DAYS_KEPT` days from the journals that nobody else works on.
-
-    Args:
-        now: Seconds since the epoch.
+def days_kept() -> float:
+    """How long ended runs are kept in these journals: ``$HARNESS_KEEP_DAYS``; 0 is for ever.
 
     Raises:
-        StoreError: A journal is damaged, or cannot be written.
+        BadInputError: The variable is no number of days.
     """
-    removed = Cleared()
-    for path in _journals():
-        if not path.exists():
-            return removed
-        try:
-            cleared = expire(path, ended_before=now - DAYS_KEPT * SECONDS_PER_DAY)
-        except StoreInUseError:
-            continue
-        removed = Cleared(
-            runs=removed.runs + cleared.runs,
-            code=removed.code + cleared.code,
-            freed_bytes=removed.freed_bytes + cleared.freed_bytes,
-        )
-    raise AssertionError("there is no end to the journals")
+    named = os.environ.get("HARNESS_KEEP_DAYS") or str(DAYS_KEPT)
+    try:
+        days = float(named)
+    except ValueError:
+        days = -1.0
+    if not 0 <= days < float("inf"):
+        raise BadInputError("HARNESS_KEEP_DAYS", (f"must be a number of days, not {named!r}",))
+    return days
+
+
+def _expire_daily(path: Path) -> None:
+    """Remove from a journal what is too old, unless that was done a while ago."""
+    days, now = days_kept(), time.time()
+    looked_at = path.with_name(path.name + ".expired")
+    if not days or not path.exists():
+        return
+    if looked_at.exists() and now - looked_at.stat().st_mtime < SECONDS_PER_DAY:
+        return
+    expire(path, ended_before=now - days * SECONDS_PER_DAY)
+    looked_at.touch()
 
 
 def journal_of(run_id: str) -> Path:

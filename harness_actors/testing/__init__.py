@@ -1,4 +1,4 @@
-"""Real small things to test with: a scripted model, a model server, a clock to move by hand."""
+"""Real small things to test with: scripted and recorded models, a model server, a clock."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from harness_actors.testing.clock import ManualClock as ManualClock
     from harness_actors.testing.loopback import LoopbackServer as LoopbackServer
     from harness_actors.testing.loopback_process import LoopbackProcess as LoopbackProcess
+    from harness_actors.testing.recorded import RecordedModel as RecordedModel
     from harness_actors.testing.scripted import Reply as Reply
     from harness_actors.testing.scripted import ScriptedModel as ScriptedModel
     from harness_actors.testing.scripts import over_messages as over_messages
@@ -16,6 +17,7 @@ _HOMES = {
     "LoopbackProcess": "loopback_process",
     "LoopbackServer": "loopback",
     "ManualClock": "clock",
+    "RecordedModel": "recorded",
     "Reply": "scripted",
     "ScriptedModel": "scripted",
     "an_agent": "agents",

@@ -1,19 +1,22 @@
 """What a journal forgets, by the rule of `harness_actors.stores.expiry`."""
 
+import os
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from harness_actors.errors import StoreError, StoreInUseError
+from harness_actors.errors import BadInputError, StoreError, StoreInUseError
 from harness_actors.records import CodeStored, Entry, RunAdded, SnapshotTaken
 from harness_actors.stores import JournalReader, SqliteJournal
 from harness_actors.stores.expiry import DAYS_KEPT, Cleared, compact, expire
-from harness_actors.stores.home import SECONDS_PER_DAY, expire_home
+from harness_actors.stores.home import SECONDS_PER_DAY, days_kept, free_journal
 from harness_actors.stores.lock import hold, is_held, release
 from tests.stores.contents import contents_of
 from tests.stores.entries import a_round, added, an_end, changed
@@ -53,6 +56,19 @@ def stored(path: Path, *runs: Sequence[Entry]) -> None:
 
 def runs_of(path: Path) -> list[str]:
     return [heading.run_id for heading in JournalReader(path).headings()]
+
+
+@contextmanager
+def held_by_another_process(path: Path) -> Iterator[int]:
+    """A process works on a journal; gives its pid."""
+    command = [sys.executable, "-m", "tests.stores.children", "hold_the_store", str(path)]
+    with subprocess.Popen(
+        command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as child:
+        assert child.stdout is not None
+        assert child.stdout.readline() == "held\n"
+        yield child.pid
+        child.communicate(input="")
 
 
 def test_runs_that_ended_long_enough_ago_go_with_all_that_is_theirs(path: Path) -> None:
@@ -178,18 +194,10 @@ def test_a_store_that_a_command_works_on_is_refused(path: Path, clear: object) -
     assert callable(clear)
     stored(path, a_run("old"))
     before = path.read_bytes()
-    command = [sys.executable, "-m", "tests.stores.children", "hold_the_store", str(path)]
-    with subprocess.Popen(
-        command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as child:
-        assert child.stdout is not None
-        assert child.stdout.readline() == "held\n"
-
-        with pytest.raises(StoreInUseError, match=f"process {child.pid} works on it"):
+    with held_by_another_process(path) as pid:
+        with pytest.raises(StoreInUseError, match=f"process {pid} works on it"):
             clear(path)
-
         assert path.read_bytes() == before
-        child.communicate(input="")
     clear(path)
 
 
@@ -233,18 +241,46 @@ def test_nothing_is_made_where_there_is_no_journal(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_journals_of_the_home_keep_runs_for_so_many_days(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def home_with_old_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A home with a journal of a run that is too old, and of one that is not."""
     monkeypatch.setenv("HARNESS_HOME", str(tmp_path))
-    now = 200.0 * SECONDS_PER_DAY
-    cut = now - DAYS_KEPT * SECONDS_PER_DAY
-    for name in ("runs.db", "runs-2.db"):
-        stored(tmp_path / name, a_run("old", ended_at=cut - 1), a_run("kept", ended_at=cut + 1))
+    monkeypatch.delenv("HARNESS_KEEP_DAYS", raising=False)
+    cut = time.time() - DAYS_KEPT * SECONDS_PER_DAY
+    stored(tmp_path / "runs.db", a_run("old", ended_at=cut - 60), a_run("kept", ended_at=cut + 60))
+    return tmp_path
 
-    cleared = expire_home(now=now)
 
-    assert cleared.runs == 2
-    for name in ("runs.db", "runs-2.db"):
-        assert "kept" in runs_of(tmp_path / name)
-        assert "old" not in runs_of(tmp_path / name)
+def taken_and_given_back() -> Path:
+    path = free_journal()
+    release(path)
+    return path
+
+
+def test_a_journal_of_the_home_keeps_runs_for_so_many_days(home_with_old_runs: Path) -> None:
+    assert runs_of(taken_and_given_back()) == ["kept", "newest"]
+
+
+def test_a_journal_of_the_home_is_looked_through_once_a_day(home_with_old_runs: Path) -> None:
+    path = taken_and_given_back()
+    journal = SqliteJournal(path)
+    journal.commit(journal.begin_term(), [*a_run("old2"), *a_run("newest2", ended_at=NOW)])
+    journal.close()
+    assert "old2" in runs_of(taken_and_given_back())
+    yesterday = time.time() - SECONDS_PER_DAY - 1
+    os.utime(home_with_old_runs / "runs.db.expired", (yesterday, yesterday))
+    assert "old2" not in runs_of(taken_and_given_back())
+
+
+def test_all_runs_are_kept_where_that_is_asked_for(
+    home_with_old_runs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HARNESS_KEEP_DAYS", "0")
+    assert runs_of(taken_and_given_back()) == ["old", "kept", "newest"]
+
+
+@pytest.mark.parametrize("days", ["soon", "-1", "inf", "nan"])
+def test_days_that_are_none_are_bad_input(days: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HARNESS_KEEP_DAYS", days)
+    with pytest.raises(BadInputError, match="HARNESS_KEEP_DAYS"):
+        days_kept()

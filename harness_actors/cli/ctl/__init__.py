@@ -1,0 +1,31 @@
+"""`harness ctl`: what is in flight, and what to do about it."""
+
+import typer
+
+from harness_actors.cli.ctl.cancel import cancel
+from harness_actors.cli.ctl.events import events
+from harness_actors.cli.ctl.list import list_runs
+from harness_actors.cli.ctl.resume import resume
+from harness_actors.cli.ctl.show import show
+from harness_actors.cli.ctl.stores import compact, expire
+
+ctl = typer.Typer(
+    help="What is in flight, and what to do about it.",
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+)
+run = typer.Typer(
+    help="Runs: list, show, events, cancel, resume.", no_args_is_help=True, rich_markup_mode="rich"
+)
+run.command("list")(list_runs)
+run.command()(show)
+run.command()(events)
+run.command()(cancel)
+run.command()(resume)
+store = typer.Typer(
+    help="Journals: expire, compact.", no_args_is_help=True, rich_markup_mode="rich"
+)
+store.command()(expire)
+store.command()(compact)
+ctl.add_typer(run, name="run")
+ctl.add_typer(store, name="store")

@@ -1,0 +1,58 @@
+"""`harness ctl run cancel`: end runs."""
+
+import asyncio
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import typer
+
+from harness_actors.cli import options
+from harness_actors.cli.ctl import selection
+from harness_actors.cli.failures import ALL_DONE, NOT_ALL_DONE, failures_told
+
+if TYPE_CHECKING:
+    from harness_actors.results import HarnessResult
+
+
+def cancel(
+    run_ids: selection.RunIdsArgument,
+    run_dir: selection.RunDirOption = None,
+    store: selection.StoreOption = None,
+    address: options.AddressOption = None,
+    as_json: options.JsonOption = False,
+) -> None:
+    """End runs, in flight or not, as cancelled by their user; what they did stays.
+
+    Exits with 0 where all of them are over now, those that were over before included.
+
+    Examples:
+
+        harness ctl run cancel 3f2a
+
+        harness ctl run cancel 3f2a 91bc --run-dir runs/one
+    """
+    with failures_told(as_json=as_json):
+        from harness_actors.cli.ctl.control import cancel_runs, find_runs
+        from harness_actors.stores.places import journals_in
+
+        found = find_runs(journals_in(run_dir, store), run_ids)
+        ended: dict[str, HarnessResult] = {}
+        for path, named in found.items():
+            ended.update(asyncio.run(cancel_runs(path, named, address)))
+        asked = [run_id for named in found.values() for run_id in named]
+        for run_id in asked:
+            _print(run_id, ended, as_json=as_json)
+    raise typer.Exit(ALL_DONE if len(ended) == len(asked) else NOT_ALL_DONE)
+
+
+def _print(run_id: str, ended: "Mapping[str, HarnessResult]", *, as_json: bool) -> None:
+    result = ended.get(run_id)
+    status = "running" if result is None else result.status
+    reason = None if result is None else result.reason.kind
+    if as_json:
+        print(json.dumps({"run_id": run_id, "status": status, "reason": reason}))
+    elif result is None:
+        print(f"{run_id}: asked to end; it is not over yet")
+    else:
+        print(f"{run_id}: {status}({reason})")

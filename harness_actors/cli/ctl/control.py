@@ -1,0 +1,110 @@
+"""Taking hold of runs, whoever works on them: the cell that is up, or one of our own."""
+
+import asyncio
+import os
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from harness_actors.actors.attach import attach
+from harness_actors.actors.embedded import EMBEDDED_MODEL_URL
+from harness_actors.actors.open_cells import close_cell, open_cell
+from harness_actors.errors import BadInputError, StoreInUseError
+from harness_actors.results import HarnessResult
+from harness_actors.stores import JournalReader
+from harness_actors.stores.places import FoundRun, find_run, holder_of
+
+ENDED_WITHIN_S = 20.0
+LOOK_S = 0.05
+
+
+def find_runs(stores: Sequence[Path], given: Iterable[str]) -> dict[Path, list[str]]:
+    """Runs by their journals, each once, in the order in which they were named.
+
+    Raises:
+        BadInputError: One is unknown or ambiguous.
+    """
+    found: dict[Path, list[str]] = defaultdict(list)
+    for name in given:
+        one: FoundRun = find_run(stores, name)
+        if one.heading.run_id not in found[one.store]:
+            found[one.store].append(one.heading.run_id)
+    return dict(found)
+
+
+def check_keys(store: Path, run_ids: Iterable[str]) -> None:
+    """Refuse to take up runs that would have no key for their model.
+
+    Raises:
+        BadInputError: A key that a run names is not in the environment.
+    """
+    journal = JournalReader(store)
+    for run_id in run_ids:
+        stored = journal.load_run(run_id)
+        if stored is None or stored.end is not None:
+            continue
+        missing = [k for k in stored.spec.keys if k != EMBEDDED_MODEL_URL and not os.environ.get(k)]
+        if missing:
+            problem = f"run {run_id!r} needs {', '.join(missing)}; set it in the environment"
+            raise BadInputError("RUN_ID", (problem,))
+
+
+def ended_among(store: Path, run_ids: Iterable[str]) -> dict[str, HarnessResult]:
+    """The results of those runs that are over."""
+    journal = JournalReader(store)
+    results = {run_id: journal.load_result(run_id) for run_id in run_ids}
+    return {run_id: result for run_id, result in results.items() if result is not None}
+
+
+async def cancel_runs(
+    store: Path, run_ids: Sequence[str], address: str | None
+) -> Mapping[str, HarnessResult]:
+    """End runs of a journal, in the cell that serves it, or else in one of our own.
+
+    Args:
+        store: The journal, an absolute path.
+        run_ids: The runs.
+        address: Which Ray its cell is on; None finds it.
+
+    Returns:
+        How they ended, those that were over before included; without those that are not
+        over after `ENDED_WITHIN_S`.
+
+    Raises:
+        StoreInUseError: A process works on the journal that cannot be reached.
+    """
+    before = ended_among(store, run_ids)
+    waiting = [run_id for run_id in run_ids if run_id not in before]
+    if not waiting:
+        return before
+    cell = await attach(store, address)
+    if cell is not None:
+        await cell.stop(waiting, "cancel")
+        return await _until_ended(store, run_ids)
+    holder = holder_of(store)
+    if holder is not None:
+        raise StoreInUseError(str(store), _out_of_reach(holder))
+    # No model and no tool is needed to end a run, so Ray is not either.
+    own = await open_cell(store, "local", None)
+    try:
+        await own.stop(waiting, "cancel")
+        return await _until_ended(store, run_ids)
+    finally:
+        await close_cell(store, "local")
+
+
+async def _until_ended(store: Path, run_ids: Sequence[str]) -> Mapping[str, HarnessResult]:
+    deadline = asyncio.get_running_loop().time() + ENDED_WITHIN_S
+    while True:
+        ended = await asyncio.to_thread(ended_among, store, run_ids)
+        late = asyncio.get_running_loop().time() > deadline
+        if len(ended) == len(run_ids) or late:
+            return ended
+        await asyncio.sleep(LOOK_S)
+
+
+def _out_of_reach(holder: int) -> str:
+    return (
+        f"process {holder} works on it without Ray, so its runs cannot be reached from here; "
+        f"put them aside with Ctrl-C there, or `kill -INT {holder}`, and cancel them then"
+    )

@@ -1,0 +1,149 @@
+"""What `harness ctl` says of runs, read from journals without the runs' code."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from harness_actors.actors.attach import coordinator_of
+from harness_actors.batch.history import RunNote
+from harness_actors.errors import BadInputError, StoreError
+from harness_actors.events import RunStarted
+from harness_actors.records import RunHeading
+from harness_actors.results import REASONS, Usage
+from harness_actors.state import USAGE
+from harness_actors.stores import JournalReader
+from harness_actors.stores.places import holder_of
+
+PHASES = ("running", "interrupted", "parked", "ended")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunFacts:
+    """One run in a list.
+
+    Attributes:
+        store: Its journal.
+        heading: What the journal's list says of it.
+        served: Somebody works on its journal now.
+        usage: What it used until now.
+        what: Its task of a batch, or the beginning of its task.
+    """
+
+    store: Path
+    heading: RunHeading
+    served: bool
+    usage: Usage
+    what: str
+
+    @property
+    def word(self) -> str:
+        """`running`, `interrupted`, `parked`, or the status that it ended with."""
+        return word_of(self.heading, served=self.served)
+
+    @property
+    def status(self) -> str:
+        end = self.heading.end
+        return self.word if end is None else f"{end.status}({end.reason.kind})"
+
+    def as_json(self) -> dict[str, Any]:
+        heading, end = self.heading, self.heading.end
+        return {
+            "run_id": heading.run_id,
+            "status": self.word,
+            "reason": None if end is None else end.reason.kind,
+            "conversation_id": heading.conversation_id,
+            "turns": heading.turns,
+            "rounds": heading.rounds,
+            "usage": asdict(self.usage),
+            "added_at": heading.added_at,
+            "changed_at": heading.changed_at,
+            "what": self.what,
+            "metadata": dict(heading.metadata),
+            "store": str(self.store),
+        }
+
+
+def word_of(heading: RunHeading, *, served: bool) -> str:
+    """Where a run stands, in one word."""
+    if heading.end is not None:
+        return heading.end.status
+    if heading.phase == "running":
+        return "running" if served else "interrupted"
+    return heading.phase
+
+
+def is_served(store: Path) -> bool:
+    """Whether a process works on a journal: a command, or a cell that outlived its own."""
+    return holder_of(store) is not None or coordinator_of(store) is not None
+
+
+def facts_of_runs(
+    stores: Iterable[Path], *, status: str | None = None, limit: int = 0
+) -> tuple[list[RunFacts], list[StoreError]]:
+    """The runs of journals, the newest last, and why some could not be read.
+
+    Args:
+        stores: The journals.
+        status: Only those that stand like this; None for all.
+        limit: The newest so many; 0 for all.
+
+    Raises:
+        BadInputError: `status` is no word for one.
+    """
+    _check_status(status)
+    found: list[tuple[JournalReader, RunHeading, bool]] = []
+    broken: list[StoreError] = []
+    for store in stores:
+        try:
+            journal = JournalReader(store)
+            headings, served = journal.headings(), is_served(store)
+        except StoreError as error:
+            broken.append(error)
+            continue
+        found += [(journal, heading, served) for heading in headings]
+    found = [one for one in found if status is None or _fits(status, one[1], served=one[2])]
+    found.sort(key=lambda one: one[1].added_at)
+    newest = found[-limit:] if limit else found
+    return [_facts(journal, heading, served) for journal, heading, served in newest], broken
+
+
+def facts_of(store: Path, heading: RunHeading) -> RunFacts:
+    """One run of a journal."""
+    return _facts(JournalReader(store), heading, is_served(store))
+
+
+def _facts(journal: JournalReader, heading: RunHeading, served: bool) -> RunFacts:
+    return RunFacts(
+        store=journal.path,
+        heading=heading,
+        served=served,
+        usage=_usage(journal, heading),
+        what=_what(journal, heading),
+    )
+
+
+def _usage(journal: JournalReader, heading: RunHeading) -> Usage:
+    if heading.end is not None:
+        return heading.end.usage
+    stored = journal.load_run(heading.run_id) if heading.rounds else None
+    return Usage() if stored is None else Usage(**stored.state.values.get(USAGE.name, {}))
+
+
+def _what(journal: JournalReader, heading: RunHeading) -> str:
+    note = RunNote.read(heading.metadata)
+    if note is not None:
+        return note.task_id
+    begun: Sequence[Any] = journal.load_events(0, run_id=heading.run_id, limit=1)
+    previews = [e.event.task_preview for e in begun if isinstance(e.event, RunStarted)]
+    return " ".join(previews[0].split()) if previews else ""
+
+
+def _fits(status: str, heading: RunHeading, *, served: bool) -> bool:
+    return status in (word_of(heading, served=served), heading.phase if heading.end else None)
+
+
+def _check_status(status: str | None) -> None:
+    words = (*PHASES, *REASONS)
+    if status is not None and status not in words:
+        raise BadInputError("--status", (f"must be one of {', '.join(words)}, not {status!r}",))

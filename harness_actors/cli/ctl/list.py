@@ -1,0 +1,99 @@
+"""`harness ctl run list`: the runs of the journals here."""
+
+import json
+import sys
+import time
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from harness_actors.cli import options
+from harness_actors.cli.ctl import selection
+from harness_actors.cli.failures import ALL_DONE, failures_told
+
+if TYPE_CHECKING:
+    from harness_actors.cli.ctl.facts import RunFacts
+
+
+def list_runs(
+    run_dir: selection.RunDirOption = None,
+    store: selection.StoreOption = None,
+    status: Annotated[
+        str | None,
+        typer.Option(
+            "--status",
+            metavar="WORD",
+            help="Only running, interrupted, parked, ended, or an ending such as failed.",
+        ),
+    ] = None,
+    limit: Annotated[
+        int, typer.Option("--limit", metavar="N", help="The newest so many; 0 for all.", min=0)
+    ] = 50,
+    as_json: options.JsonOption = False,
+) -> None:
+    """Runs with where they stand, the newest last.
+
+    Examples:
+
+        harness ctl run list
+
+        harness ctl run list --run-dir runs/one --status interrupted --json
+    """
+    with failures_told(as_json=as_json):
+        from harness_actors.cli.ctl.facts import facts_of_runs
+        from harness_actors.stores.places import journals_in
+
+        found, broken = facts_of_runs(journals_in(run_dir, store), status=status, limit=limit)
+        for error in broken:
+            print(f"left out: {error}", file=sys.stderr)
+        if as_json:
+            print(json.dumps([facts.as_json() for facts in found]))
+        else:
+            _print_table(found)
+    raise typer.Exit(ALL_DONE)
+
+
+def _print_table(found: "list[RunFacts]") -> None:
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False)
+    table.add_column("run", no_wrap=True)
+    table.add_column("status", no_wrap=True)
+    for name in ("turns", "rounds", "tokens", "cost", "age"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("what", overflow="ellipsis", no_wrap=True)
+    now = time.time()
+    for facts in found:
+        usage = facts.usage
+        table.add_row(
+            facts.heading.run_id,
+            f"[{_COLOURS.get(facts.word, 'yellow')}]{escape(facts.status)}[/]",
+            str(facts.heading.turns),
+            str(facts.heading.rounds),
+            f"{usage.tokens:,}",
+            f"${usage.cost_usd:.4f}",
+            age(now - facts.heading.added_at),
+            escape(facts.what),
+        )
+    console = Console()
+    if not console.is_terminal:
+        # Into a file or a pipe nothing is cut to the width of a terminal.
+        console = Console(width=200)
+    console.print(table if found else "no runs")
+
+
+_COLOURS: dict[str, Any] = {"running": "cyan", "done": "green", "failed": "red"}
+
+
+def age(seconds: float) -> str:
+    """How long ago, in its largest unit.
+
+    >>> age(75), age(7200), age(200_000)
+    ('1 min', '2 h', '2 d')
+    """
+    for unit, size in (("d", 86400), ("h", 3600), ("min", 60)):
+        if seconds >= size:
+            return f"{seconds // size:.0f} {unit}"
+    return f"{max(0.0, seconds):.0f} s"

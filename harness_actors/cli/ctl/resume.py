@@ -1,0 +1,97 @@
+"""`harness ctl run resume`: take up runs that were interrupted or put aside."""
+
+import asyncio
+import json
+from contextlib import aclosing
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from harness_actors.cli import options
+from harness_actors.cli.ctl import selection
+from harness_actors.cli.event_lines import EventLines
+from harness_actors.cli.failures import ALL_DONE, INTERRUPTED, NOT_ALL_DONE, failures_told
+from harness_actors.cli.streams import show_runs
+
+if TYPE_CHECKING:
+    from harness_actors.results import HarnessResult
+
+
+def resume(
+    run_ids: selection.RunIdsArgument,
+    run_dir: selection.RunDirOption = None,
+    store: selection.StoreOption = None,
+    runtime: options.RuntimeOption = options.RuntimeChoice.ray,
+    address: options.AddressOption = None,
+    as_json: options.JsonOption = False,
+) -> None:
+    """Take up runs with the agent and settings that they have, and show them to their ends.
+
+    Keys are looked up in the environment by the names that the runs know. A batch is
+    resumed by its own command instead, which writes its results too.
+
+    Examples:
+
+        harness ctl run resume 3f2a
+
+        harness ctl run resume 3f2a 91bc --runtime local --json
+    """
+    with failures_told(as_json=as_json):
+        from harness_actors.cli.ctl.control import check_keys, find_runs
+        from harness_actors.stores.places import journals_in
+
+        found = find_runs(journals_in(run_dir, store), run_ids)
+        for path, named in found.items():
+            check_keys(path, named)
+        ended: dict[str, HarnessResult] = {}
+        for path, named in found.items():
+            ended.update(asyncio.run(_resume(path, named, runtime, address, as_json=as_json)))
+        asked = [run_id for named in found.values() for run_id in named]
+        for run_id in asked:
+            if run_id in ended:
+                _print(ended[run_id], alone=len(asked) == 1, as_json=as_json)
+    if len(ended) < len(asked):
+        raise typer.Exit(INTERRUPTED)
+    done = all(result.status == "done" for result in ended.values())
+    raise typer.Exit(ALL_DONE if done else NOT_ALL_DONE)
+
+
+async def _resume(
+    store: Path,
+    run_ids: list[str],
+    runtime: options.RuntimeChoice,
+    address: str | None,
+    *,
+    as_json: bool,
+) -> "dict[str, HarnessResult]":
+    from harness_actors.actors.following import follow
+    from harness_actors.actors.open_cells import close_cell, open_cell
+    from harness_actors.cli.ctl.control import ended_among
+
+    ended = ended_among(store, run_ids)
+    waiting = [run_id for run_id in run_ids if run_id not in ended]
+    if not waiting:
+        return ended
+    lines = EventLines(quiet=as_json)
+    if runtime is options.RuntimeChoice.ray:
+        lines.note("starting the actors on Ray")
+    cell = await open_cell(store, runtime.value, address)
+    try:
+        begin = partial(cell.resume, waiting, secrets={})
+        async with aclosing(follow(cell, waiting, begin)) as stream:
+            return {**ended, **await show_runs(stream, cell, waiting, lines, quiet=as_json)}
+    finally:
+        await close_cell(store, runtime.value)
+
+
+def _print(result: "HarnessResult", *, alone: bool, as_json: bool) -> None:
+    from harness_actors.results import encode_result
+
+    if as_json:
+        print(json.dumps(encode_result(result)))
+    elif alone:
+        print(result.output_text)
+    else:
+        print(f"{result.run_id}: {result.status}({result.reason.kind}) {result.output_text}")

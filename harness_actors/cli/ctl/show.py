@@ -1,0 +1,141 @@
+"""`harness ctl run show`: one run."""
+
+import json
+import time
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from harness_actors.cli import options
+from harness_actors.cli.ctl import selection
+from harness_actors.cli.failures import ALL_DONE, failures_told
+
+if TYPE_CHECKING:
+    from harness_actors.cli.ctl.facts import RunFacts
+    from harness_actors.messages import Message
+    from harness_actors.records import StoredRun
+
+LAST_MESSAGES = 5
+SHOWN_CHARS = 200
+
+
+def show(
+    run_id: selection.RunIdArgument,
+    run_dir: selection.RunDirOption = None,
+    store: selection.StoreOption = None,
+    as_json: options.JsonOption = False,
+) -> None:
+    """One run: its settings, what it used, where it stands, its last messages, its end.
+
+    Examples:
+
+        harness ctl run show 3f2a
+
+        harness ctl run show 3f2a --run-dir runs/one --json
+    """
+    with failures_told(as_json=as_json):
+        from harness_actors.cli.ctl.facts import facts_of
+        from harness_actors.stores import JournalReader
+        from harness_actors.stores.places import find_run, journals_in
+
+        found = find_run(journals_in(run_dir, store), run_id)
+        facts = facts_of(found.store, found.heading)
+        stored = JournalReader(found.store).load_run(found.heading.run_id)
+        assert stored is not None, "it was found there, and runs are never deleted"
+        told = _told(facts, stored)
+        if as_json:
+            print(json.dumps(told))
+        else:
+            _print(told, facts)
+    raise typer.Exit(ALL_DONE)
+
+
+def _told(facts: "RunFacts", stored: "StoredRun") -> dict[str, Any]:
+    from harness_actors.results import encode_result
+    from harness_actors.signals import encode_signal
+    from harness_actors.state import OPEN_CALLS
+
+    spec = stored.spec
+    return {
+        **facts.as_json(),
+        "settings": spec.config.as_mapping(),
+        "keys": list(spec.keys),
+        "workspace": None if spec.workspace is None else spec.workspace.path,
+        "stands_at": None
+        if stored.hop is None or stored.end is not None
+        else {"executor": stored.hop.to, "signal": encode_signal(stored.hop.signal)},
+        "losses": stored.losses,
+        "open_calls": list(stored.state.values.get(OPEN_CALLS.name) or ()),
+        "messages": len(stored.state.log),
+        "last_messages": [_brief(m) for m in stored.state.log[-LAST_MESSAGES:]],
+        "result": None if stored.end is None else encode_result(stored.end),
+    }
+
+
+def _brief(message: "Message") -> dict[str, Any]:
+    return {
+        "role": message.role,
+        "text": message.text,
+        "calls": [{"name": c.name, "arguments": c.arguments} for c in message.tool_calls],
+        "is_error": message.is_error,
+    }
+
+
+def _print(told: dict[str, Any], facts: "RunFacts") -> None:
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, show_header=False)
+    table.add_column(no_wrap=True, style="bold")
+    table.add_column(overflow="fold")
+    for name, value in _rows(told, facts):
+        table.add_row(name, escape(value))
+    console = Console()
+    (console if console.is_terminal else Console(width=200)).print(table)
+
+
+def _rows(told: dict[str, Any], facts: "RunFacts") -> list[tuple[str, str]]:
+    from harness_actors.cli.ctl.list import age
+
+    usage, settings = told["usage"], told["settings"]
+    rows = [
+        ("run", told["run_id"]),
+        ("status", facts.status),
+        ("task", told["what"]),
+        ("journal", told["store"]),
+        ("submitted", f"{age(time.time() - told['added_at'])} ago"),
+        ("last change", f"{age(time.time() - told['changed_at'])} ago"),
+        (
+            "used",
+            f"{told['turns']} turns, {usage['model_calls']} model calls, "
+            f"{usage['tool_calls']} tool calls, {facts.usage.tokens:,} tokens, "
+            f"${usage['cost_usd']:.4f}",
+        ),
+        ("settings", ", ".join(_settings(settings))),
+        ("workspace", told["workspace"] or "none"),
+    ]
+    if told["stands_at"]:
+        rows.append(("stands at", told["stands_at"]["executor"]))
+    if told["losses"]:
+        rows.append(("processes lost", str(told["losses"])))
+    for call in told["open_calls"]:
+        rows.append(("open call", f"{call['tool_name']} ({call['call_id']})"))
+    rows += [(message["role"], _line(message)) for message in told["last_messages"]]
+    if told["result"]:
+        reason = told["result"]["reason"]
+        rows.append(("ended", f"{reason['kind']} {reason['message']}".strip()))
+        rows.append(("answer", told["result"]["output_text"]))
+    return rows
+
+
+def _settings(settings: dict[str, Any]) -> list[str]:
+    flat = {**settings, **{f"limits.{k}": v for k, v in settings["limits"].items()}}
+    return [f"{k}={v}" for k, v in flat.items() if k != "limits" and v is not None]
+
+
+def _line(message: dict[str, Any]) -> str:
+    calls = [f"→ {call['name']} {call['arguments']}" for call in message["calls"]]
+    text = " ".join([*message["text"].split(), *calls])
+    mark = "✗ " if message["is_error"] else ""
+    return mark + (text if len(text) <= SHOWN_CHARS else text[:SHOWN_CHARS] + "…")

@@ -1,0 +1,172 @@
+"""From flags to a forked run: its agent, its workspace, its place."""
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from tempfile import mkdtemp
+from typing import TYPE_CHECKING, Any
+
+from harness_actors.actors import RuntimeKind
+from harness_actors.cli.agents import AgentFlags
+from harness_actors.errors import AgentCodeError, BadInputError
+
+if TYPE_CHECKING:
+    from harness_actors.actors import Runtime
+    from harness_actors.agents import Program
+    from harness_actors.records import RunSpec, WorkspaceSpec
+    from harness_actors.replay import Recording
+
+
+@dataclass(frozen=True, kw_only=True)
+class ForkFlags:
+    """What the flags say of a fork; None where a flag was not given."""
+
+    model: str | None = None
+    base_url: str | None = None
+    settings: tuple[str, ...] = ()
+    workspace: Path | None = None
+    runtime: RuntimeKind = "ray"
+    address: str | None = None
+
+    def refuse_any(self) -> None:
+        """Without a turn to go on from, none of them would do anything.
+
+        Raises:
+            BadInputError: One was given.
+        """
+        given = {
+            "--model": self.model,
+            "--model-base-url": self.base_url,
+            "-M": self.settings,
+            "--workspace": self.workspace,
+        }
+        for flag, value in given.items():
+            if value:
+                raise BadInputError(flag, ("a replay asks no model and calls no tool; add --from",))
+
+
+@dataclass(frozen=True, kw_only=True)
+class BegunFork:
+    """A forked run, ready to be submitted.
+
+    Attributes:
+        spec: The run.
+        blob: Its code.
+        secrets: Keys that were given in code, by name.
+        notes: What its user should know.
+    """
+
+    spec: "RunSpec"
+    blob: bytes
+    secrets: dict[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    def submission(self, runtime: "Runtime") -> Callable[[], Awaitable[None]]:
+        code = {self.spec.code: self.blob}
+        return partial(runtime.submit, [self.spec], code=code, secrets=self.secrets)
+
+
+def begin_fork(
+    recording: "Recording", blob: bytes | None, turn: int, flags: ForkFlags
+) -> BegunFork:
+    """The run that goes on from a turn of another.
+
+    Args:
+        recording: The other run.
+        blob: Its code; None where its journal does not have it any more.
+        turn: The turn to be done anew.
+        flags: Another model, another place.
+
+    Raises:
+        BadInputError: There is no such turn, no such folder, or no key for the model.
+        AgentCodeError: The code of the run is gone, or cannot be read here.
+    """
+    from harness_actors.agents import new_run_id
+    from harness_actors.replay import plan_fork
+
+    plan = plan_fork(recording, turn)
+    if blob is None:
+        reason = "the journal has dropped its code"
+        raise AgentCodeError(f"the agent of run {plan.run_id!r}", reason)
+    run_id = new_run_id()
+    workspace, notes = _workspace(recording.spec, run_id, flags)
+    spec = replace(
+        recording.spec,
+        run_id=run_id,
+        conversation_id=run_id,
+        task=plan.messages,
+        workspace=workspace,
+        metadata=plan.metadata,
+    )
+    secrets: dict[str, str] = {}
+    if flags.model is not None or flags.base_url is not None or flags.settings:
+        program = _on_another_model(blob, flags)
+        blob, secrets = program.blob, dict(program.secrets)
+        other = program.spec((), recording.spec.config)
+        spec = replace(spec, code=other.code, keys=other.keys)
+    _check_keys(spec, secrets, flags)
+    begun = f"run {run_id}, from turn {turn} of run {plan.run_id}"
+    return BegunFork(spec=spec, blob=blob, secrets=secrets, notes=(begun, *notes))
+
+
+async def journal_for_forks() -> Path:
+    """A journal in ``$HARNESS_HOME`` that no other process works on, locked for this one."""
+    from harness_actors.actors.open_cells import in_place
+    from harness_actors.stores.home import free_journal, home
+
+    found = await asyncio.to_thread(in_place, home(), free_journal)
+    return found.resolve()
+
+
+def _on_another_model(blob: bytes, flags: ForkFlags) -> "Program":
+    """The same agent, asking another model."""
+    from harness_actors.actors.code import unpack
+    from harness_actors.agents import ChatAgent, Program
+    from harness_actors.batch.agent_file import make_model
+
+    workflow = unpack(blob)
+    agent = workflow.agent
+    overrides = AgentFlags(settings=flags.settings).overrides
+    model = make_model(
+        flags.model or agent.model.name,
+        base_url=flags.base_url,
+        settings=overrides.model_settings,
+    )
+    other = ChatAgent(
+        model=model, instructions=agent.instructions, tools=agent.tools, name=agent.name
+    )
+    return Program.of(replace(workflow, agent=other))
+
+
+def _workspace(
+    spec: "RunSpec", run_id: str, flags: ForkFlags
+) -> "tuple[WorkspaceSpec | None, tuple[str, ...]]":
+    from harness_actors.records import WorkspaceSpec
+
+    if flags.workspace is not None:
+        given = AgentFlags(workspace=flags.workspace).workspace_folder()
+        assert given is not None
+        return WorkspaceSpec(path=given), ()
+    if spec.workspace is None:
+        return None, ()
+    path = str(Path(mkdtemp(prefix="harness-fork-")) / run_id)
+    source = spec.workspace.source
+    if source is not None and Path(source).is_dir():
+        begins = f"a fresh copy of {source}"
+    else:
+        source, begins = None, "an empty folder"
+    note = f"workspace {path}: {begins}; the files of that turn are not kept anywhere"
+    return WorkspaceSpec(path=path, source=source), (note,)
+
+
+def _check_keys(spec: "RunSpec", secrets: dict[str, Any], flags: ForkFlags) -> None:
+    from harness_actors.actors.embedded import EMBEDDED_MODEL_URL
+
+    if flags.address not in (None, "auto", "local") or os.environ.get("RAY_ADDRESS"):
+        return  # its actors may have keys of their own
+    for name in spec.keys:
+        if name != EMBEDDED_MODEL_URL and not (os.environ.get(name) or secrets.get(name)):
+            raise BadInputError("--from", (f"the model needs {name}; set it in the environment",))

@@ -1,0 +1,173 @@
+"""`harness replay`: a run once more from its journal, or onwards from one of its turns."""
+
+import asyncio
+import json
+import sys
+from contextlib import aclosing
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from harness_actors.cli import options
+from harness_actors.cli.ctl import selection
+from harness_actors.cli.event_lines import EventLines
+from harness_actors.cli.failures import ALL_DONE, INTERRUPTED, NOT_ALL_DONE, failures_told
+from harness_actors.cli.streams import show_runs
+
+if TYPE_CHECKING:
+    from harness_actors.cli.forks import ForkFlags
+    from harness_actors.replay import Recording, Replay
+
+SHOWN_DIFFERENCES = 10
+FORKING = "Going on from a turn"
+
+
+def replay(
+    run_id: selection.RunIdArgument,
+    run_dir: selection.RunDirOption = None,
+    store: selection.StoreOption = None,
+    from_turn: Annotated[
+        int | None,
+        typer.Option(
+            "--from",
+            metavar="TURN",
+            help="Begin a new run with the log up to this turn, and go on with a live model.",
+            rich_help_panel=FORKING,
+        ),
+    ] = None,
+    model: options.ModelOption = None,
+    model_base_url: options.BaseUrlOption = None,
+    setting: options.SettingsOption = None,
+    workspace: Annotated[
+        Path | None,
+        typer.Option(
+            "--workspace",
+            metavar="DIR",
+            help="With --from: the folder to work in, in place.",
+            rich_help_panel=FORKING,
+        ),
+    ] = None,
+    runtime: options.RuntimeOption = options.RuntimeChoice.ray,
+    address: options.AddressOption = None,
+    as_json: options.JsonOption = False,
+) -> None:
+    """Run a journal's run again, without model or network, and compare the logs.
+
+    The rules of the harness are applied anew; what the model and the tools answered, and
+    when something died or was stopped, is taken from the journal. No tool is called.
+    Exits with 0 where the same log and the same ending come out, with 1 where they differ.
+
+    With --from TURN, a new run begins with the log up to the start of that turn and goes
+    on with its agent, or on another model. Files are not brought back to that moment: its
+    workspace is a fresh copy of the template, or an empty folder, or --workspace.
+
+    Examples:
+
+        harness replay 3f2a
+
+        harness replay 3f2a --from 2 --model gpt-4.1-mini
+    """
+    with failures_told(as_json=as_json):
+        from harness_actors.cli.forks import ForkFlags
+        from harness_actors.replay import load_recording
+        from harness_actors.stores import JournalReader
+        from harness_actors.stores.places import find_run, journals_in
+
+        flags = ForkFlags(
+            model=model,
+            base_url=model_base_url,
+            settings=tuple(setting or ()),
+            workspace=workspace,
+            runtime=runtime.value,
+            address=address,
+        )
+        if from_turn is None:
+            flags.refuse_any()
+        found = find_run(journals_in(run_dir, store), run_id)
+        journal = JournalReader(found.store)
+        recording = load_recording(journal, found.heading.run_id)
+        if from_turn is None:
+            status = asyncio.run(_replay(recording, as_json=as_json))
+        else:
+            blob = journal.load_code(recording.spec.code)
+            forking = _fork(recording, blob, from_turn, flags, as_json=as_json)
+            status = asyncio.run(forking)
+    raise typer.Exit(status)
+
+
+async def _replay(recording: "Recording", *, as_json: bool) -> int:
+    from harness_actors.replay import replay
+
+    replayed = await replay(recording)
+    if as_json:
+        print(json.dumps(_as_json(replayed)))
+    else:
+        _print(replayed)
+    return ALL_DONE if replayed.same else NOT_ALL_DONE
+
+
+def _as_json(replayed: "Replay") -> dict[str, object]:
+    from dataclasses import asdict
+
+    end = replayed.end
+    return {
+        "run_id": replayed.run_id,
+        "same": replayed.same,
+        "messages": replayed.messages,
+        "same_messages": replayed.same_messages,
+        "status": None if end is None else end.status,
+        "reason": None if end is None else end.reason.kind,
+        "taken_from_journal": list(replayed.facts),
+        "differences": [asdict(difference) for difference in replayed.differences],
+    }
+
+
+def _print(replayed: "Replay") -> None:
+    end = replayed.end
+    ending = "not over yet" if end is None else f"{end.status}({end.reason.kind})"
+    print(f"run {replayed.run_id}: {replayed.messages} messages, {ending}")
+    print("taken from the journal:")
+    for fact in replayed.facts:
+        print(f"  {fact}")
+    for difference in replayed.differences[:SHOWN_DIFFERENCES]:
+        print(f"differs in {difference.where}: {difference.what}")
+        if difference.journal:
+            print(f"  journal: {difference.journal}")
+        print(f"  rerun:   {difference.rerun or 'nothing'}")
+    if (more := len(replayed.differences) - SHOWN_DIFFERENCES) > 0:
+        print(f"and {more} more; --json has them all")
+    if replayed.same:
+        print(f"the same log: all {replayed.messages} messages, byte for byte, and the same end")
+    else:
+        same = replayed.same_messages
+        print(f"another log: the first {same} of {replayed.messages} messages are the same")
+
+
+async def _fork(
+    recording: "Recording", blob: bytes | None, turn: int, flags: "ForkFlags", *, as_json: bool
+) -> int:
+    from harness_actors.actors.following import follow
+    from harness_actors.actors.open_cells import close_cell, open_cell
+    from harness_actors.cli.forks import begin_fork, journal_for_forks
+    from harness_actors.results import encode_result
+
+    lines = EventLines(quiet=as_json)
+    begun = begin_fork(recording, blob, turn, flags)
+    for note in begun.notes:
+        lines.note(note)
+    store = await journal_for_forks()
+    cell = await open_cell(store, flags.runtime, flags.address)
+    run_id = begun.spec.run_id
+    try:
+        async with aclosing(follow(cell, [run_id], begun.submission(cell))) as stream:
+            ended = await show_runs(stream, cell, [run_id], lines, quiet=as_json)
+    finally:
+        await close_cell(store, flags.runtime)
+    if run_id not in ended:
+        return INTERRUPTED
+    if as_json:
+        print(json.dumps(encode_result(ended[run_id])))
+    else:
+        print(ended[run_id].output_text, file=sys.stdout)
+    return ALL_DONE if ended[run_id].status == "done" else NOT_ALL_DONE

@@ -1,0 +1,70 @@
+"""Runs that a command takes up or begins, shown while they happen."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from harness_actors.cli.event_lines import EventLines, event_line
+from harness_actors.cli.interrupts import Interrupts
+
+if TYPE_CHECKING:
+    from harness_actors.actors import Runtime
+    from harness_actors.events import RunEvent
+    from harness_actors.results import HarnessResult
+
+ID_CHARS = 6
+"""Of several runs, each line begins with so much of its run's id."""
+
+
+async def show_runs(
+    stream: "AsyncIterator[RunEvent | HarnessResult]",
+    runtime: "Runtime",
+    run_ids: Sequence[str],
+    lines: EventLines,
+    *,
+    quiet: bool,
+) -> "dict[str, HarnessResult]":
+    """Show runs to their ends. Ctrl-C puts them aside after their rounds; twice, at once.
+
+    Returns:
+        How they ended, by run id, without those that were put aside.
+    """
+    from harness_actors.errors import HarnessError
+    from harness_actors.results import HarnessResult
+
+    command = asyncio.current_task()
+    assert command is not None
+    parking: list[asyncio.Task[None]] = []
+    ended: dict[str, HarnessResult] = {}
+
+    def park() -> None:
+        lines.note("stopping after this round; press Ctrl-C again to leave at once")
+        parking.append(asyncio.create_task(runtime.stop(run_ids, "park")))
+
+    def leave() -> None:
+        command.cancel()
+
+    seen = False
+    try:
+        with Interrupts(park, leave) as interrupts:
+            async for item in stream:
+                if isinstance(item, HarnessResult):
+                    ended[item.run_id] = item
+                    lines.end(item)
+                    continue
+                if not seen:
+                    interrupts.arm()
+                seen = True
+                if len(run_ids) == 1:
+                    lines.show(item)
+                elif not quiet and (line := event_line(item.event)):
+                    lines.note(f"{item.run_id[:ID_CHARS]} {line.strip()}")
+    except asyncio.CancelledError:
+        # Nobody waits for them any more, so they must not go on spending.
+        with suppress(HarnessError):
+            await asyncio.shield(runtime.stop(run_ids, "park_now"))
+        raise
+    if missing := [run_id for run_id in run_ids if run_id not in ended]:
+        lines.note(f"interrupted; harness ctl run resume {' '.join(missing)}")
+    return ended

@@ -1,0 +1,202 @@
+"""What a run's changes say of how it was served: visits to executors, and what cut them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from harness_actors.coordination.graph import ENTRY
+from harness_actors.events import ExecutorLost, RunParked, RunResumed, StopDecided
+from harness_actors.records import Hop, RunSpec, StoredChange
+from harness_actors.replay.recording import Recording
+from harness_actors.results import HarnessResult
+from harness_actors.signals import TurnComplete
+from harness_actors.state import AGENT_TURN, OPEN_CALLS, StateDelta
+
+Cut = Literal["cancelled", "parked", "lost", "died", "ended", "failed", "here"]
+"""What ended a visit from outside: its user, twice; the death of its process while a tool
+ran, or of any process at another time; a bound that others than the turn watch over; a
+failure of code that the journal does not hold; `here` the journal ends, and the run is not
+over."""
+
+NOT_OF_RUNS = frozenset(("harness.parking", "harness.budget"))
+"""Entries in which the coordinator notes what it was asked for, as journals name them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Visit:
+    """One signal as one executor served it.
+
+    Attributes:
+        to: The executor.
+        changes: What it committed, its answer included.
+        hop: Where its answer led; None where it ended the run, or was cut.
+        end: How the run ended by it, from inside or outside.
+        cut: What ended it from outside; None where it answered.
+        parks: It answered, and then the run was put aside.
+        given: Its code is not ours, so what it did is taken as it is.
+        cause: Of a lost one: why its process was killed.
+        next_position: Journal position of the first change behind it; None at the end.
+    """
+
+    to: str
+    changes: tuple[StoredChange, ...]
+    hop: Hop | None = None
+    end: HarnessResult | None = None
+    cut: Cut | None = None
+    parks: bool = False
+    given: bool = False
+    cause: str = ""
+    next_position: int | None = None
+
+
+def is_note(delta: StateDelta, hop: Hop | None) -> bool:
+    """Whether a change only notes what the coordinator was asked for, by whomever."""
+    only_notes = all(write.key in NOT_OF_RUNS for write in delta.writes)
+    return only_notes and not delta.messages and not delta.events and hop is None
+
+
+def deeds_of(recording: Recording) -> list[StoredChange]:
+    """The changes of a run without such notes."""
+    return [change for change in recording.changes if not is_note(change.delta, change.hop)]
+
+
+def visits_of(recording: Recording) -> list[Visit]:
+    """The visits of a run, in their order."""
+    reader = _Reader(recording)
+    visits = []
+    while not reader.over:
+        visits.append(reader.visit())
+    return visits
+
+
+class _Reader:
+    """Goes through the changes of a run, visit by visit."""
+
+    def __init__(self, recording: Recording) -> None:
+        self._spec: RunSpec = recording.spec
+        self._changes: Sequence[StoredChange] = deeds_of(recording)
+        self._end = recording.end
+        self._at = 0
+        self._to = ENTRY
+        self.over = False
+
+    def visit(self) -> Visit:
+        """The next visit; all that it committed is behind us then."""
+        start, to = self._at, self._to
+        while self._at < len(self._changes):
+            change = self._changes[self._at]
+            events = change.delta.events
+            if self._ends_with(change):
+                return self._last(to, start)
+            if lost := next((e for e in events if isinstance(e, ExecutorLost)), None):
+                return self._lost(to, start, lost)
+            if self._was_left(to, change):
+                return self._died(to, start)
+            if change.hop is None and any(isinstance(e, RunParked) for e in events):
+                return self._parked(to, start)
+            self._at += 1
+            if change.hop is not None:
+                parks = any(isinstance(e, RunParked) for e in events)
+                self._to = change.hop.to
+                visit = self._made(to, start, hop=change.hop, parks=parks)
+                if parks:
+                    self._adopted()
+                return visit
+        self.over = True
+        return self._made(to, start, cut="here")
+
+    def _ends_with(self, change: StoredChange) -> bool:
+        return self._end is not None and change is self._changes[-1]
+
+    def _last(self, to: str, start: int) -> Visit:
+        assert self._end is not None
+        self.over = True
+        before = self._changes[start : self._at]
+        kind = self._end.reason.kind
+        judged = any(isinstance(e, StopDecided) for c in before for e in c.delta.events)
+        if judged or to in self._spec.custom:
+            # Its own last words are two changes, of which the second is the end.
+            self._at += 1
+            return self._made(to, start, end=self._end)
+        cut: Cut = "ended"
+        if self._end.status == "cancelled" and kind == "user":
+            cut = "cancelled"
+        elif self._end.status == "failed":
+            cut = "failed"
+        return self._made(to, start, end=self._end, cut=cut)
+
+    def _lost(self, to: str, start: int, lost: ExecutorLost) -> Visit:
+        change = self._changes[self._at]
+        visit = self._made(to, start, cut="lost", cause=lost.cause)
+        self._at += 1
+        if change.hop is not None:
+            self._to = change.hop.to
+        elif self._end is not None:
+            self.over = True
+        return visit
+
+    def _was_left(self, to: str, change: StoredChange) -> bool:
+        """Whether the change is one of a run that goes on after a death that left no trace."""
+        if _closes_calls(change):
+            return True
+        if any(isinstance(event, RunResumed) for event in change.delta.events):
+            return to == AGENT_TURN
+        ours = to == AGENT_TURN and to not in self._spec.custom
+        return ours and change.hop is not None and not isinstance(change.hop.signal, TurnComplete)
+
+    def _died(self, to: str, start: int) -> Visit:
+        visit = self._made(to, start, cut="died")
+        self._adopted()
+        return visit
+
+    def _parked(self, to: str, start: int) -> Visit:
+        if to in self._spec.custom:
+            # Perhaps its own answer; what it wrote with that is in the same change.
+            self._at += 1
+            visit = self._made(to, start, parks=True)
+        else:
+            visit = self._made(to, start, cut="parked", own=1)
+            self._at += 1
+        self._adopted()
+        return visit
+
+    def _adopted(self) -> None:
+        """The run was taken up again. A turn that was perhaps in progress begins with repair."""
+        if self._at < len(self._changes) and _closes_calls(self._changes[self._at]):
+            self._at += 1
+        if self._to == AGENT_TURN:
+            self._to = ENTRY
+        self.over = self._at >= len(self._changes)
+
+    def _made(
+        self,
+        to: str,
+        start: int,
+        *,
+        hop: Hop | None = None,
+        end: HarnessResult | None = None,
+        cut: Cut | None = None,
+        parks: bool = False,
+        cause: str = "",
+        own: int = 0,
+    ) -> Visit:
+        """What was read since `start`; the coordinator's `own` changes come behind it."""
+        behind = self._changes[self._at + own : self._at + own + 1]
+        return Visit(
+            to=to,
+            changes=tuple(self._changes[start : self._at]),
+            hop=hop,
+            end=end,
+            cut=cut,
+            parks=parks,
+            given=to in self._spec.custom or cut == "failed",
+            cause=cause,
+            next_position=behind[0].position if behind else None,
+        )
+
+
+def _closes_calls(change: StoredChange) -> bool:
+    """Whether the coordinator took calls out of the index that were answered elsewhere."""
+    delta = change.delta
+    only_write = [(write.key, write.change) for write in delta.writes] == [(OPEN_CALLS.name, "set")]
+    return only_write and not delta.messages and not delta.events and change.hop is None

@@ -1,0 +1,178 @@
+"""The coordinator of a rerun with a journal of its own, and the comparison with the other one."""
+
+from dataclasses import replace
+
+from harness_actors.actors.factory import executor_needs
+from harness_actors.coordination.active import ActiveRun, Step
+from harness_actors.coordination.coordinator import Coordinator
+from harness_actors.coordination.protocol import Deliver, Envelope, FromHost, Slot
+from harness_actors.messages import Message
+from harness_actors.ports import Clock
+from harness_actors.records import RunAdded, RunChanged
+from harness_actors.replay.acts import deeds_of, is_note
+from harness_actors.replay.differences import Difference, of_changes
+from harness_actors.replay.recording import Recording
+from harness_actors.results import HarnessResult
+from harness_actors.state import StateDelta
+from harness_actors.stores import SqliteJournal
+
+COMMAND = "replay"
+
+
+class DivergedError(Exception):
+    """The rerun went where its journal has nothing more to say; the text says where."""
+
+
+class RerunCell:
+    """Serves one run: the shipped state machine on a fresh journal, step by step.
+
+    Args:
+        recording: The run as it was.
+        journal: Where the rerun is committed.
+        clock: Its time.
+
+    Attributes:
+        slot: Whose turn it is.
+        deliver: What that executor is sent; None before the first.
+        taken: Changes since it was set to 0.
+        differences: What was committed otherwise than it had been.
+        facts: What was taken from the recording, as sentences.
+        messages: What the rerun added to the log.
+        end: How it ended; None while it goes on.
+    """
+
+    def __init__(self, recording: Recording, journal: SqliteJournal, clock: Clock) -> None:
+        self._recording = recording
+        self._changes = deeds_of(recording)
+        self._run_id = recording.spec.run_id
+        self._journal = journal
+        self._clock = clock
+        self._at = 0
+        self._brought = 0
+        self._step = self._seq = 0
+        self.slot = Slot("")
+        self.deliver: Deliver | None = None
+        self.taken = 0
+        self.differences: list[Difference] = []
+        self.facts: list[str] = []
+        self.messages: list[Message] = []
+        self.end: HarnessResult | None = None
+        self.begin_term()
+
+    @property
+    def run(self) -> ActiveRun:
+        """The run as the coordinator has it.
+
+        Raises:
+            DivergedError: It is served no longer.
+        """
+        run = self._coordinator.runs.get(self._run_id)
+        if run is None:
+            raise DivergedError("the rerun was over before")
+        return run
+
+    @property
+    def is_behind(self) -> bool:
+        """The journal has more of the run."""
+        return self._at < len(self._changes)
+
+    def begin_term(self) -> None:
+        """A new incarnation of the coordinator, which has nothing but the journal."""
+        self._term = self._journal.begin_term()
+        self._coordinator = Coordinator(
+            term=self._term,
+            command=COMMAND,
+            needs=executor_needs(),
+            agent_turns=1,
+            clock=self._clock,
+        )
+
+    def submit(self) -> None:
+        """Begin the run in its conversation."""
+        if self._changes:
+            self._bring_others(self._changes[0].position)
+        log = self._journal.load_conversation(self._recording.spec.conversation_id)
+        self._perform(self._coordinator.submit(self._recording.spec, log))
+
+    def receive(self, body: FromHost) -> None:
+        """An executor said something."""
+        self._seq += 1
+        envelope = Envelope(self._run_id, self._term, self._step, self._seq, body)
+        self._perform(self._coordinator.received(self.slot, envelope))
+
+    def stop(self, mode: str) -> None:
+        """The user asked for a stop."""
+        self._perform(self._coordinator.stop(self._run_id, mode))
+
+    def lose_host(self, cause: str) -> None:
+        """The process of the executor died."""
+        self._perform(self._coordinator.host_lost(self.slot, cause))
+
+    def adopt(self, next_position: int) -> None:
+        """The run is taken up from the journal of the rerun, as another command does it.
+
+        Args:
+            next_position: Where the recorded journal has what follows. What other runs had
+                added to the conversation until then is in it now.
+        """
+        self._bring_others(next_position)
+        stored = self._journal.load_run(self._run_id)
+        assert stored is not None, "it was submitted"
+        self._perform(self._coordinator.adopt(stored))
+
+    def tell(self, sentence: str) -> None:
+        """Something was taken from the recording."""
+        if sentence not in self.facts:
+            self.facts.append(sentence)
+
+    def differ(self, what: str, problem: str) -> None:
+        """Something other than a change is not as it was."""
+        found = Difference(where=self._where(), what=what, journal="", rerun=problem)
+        self.differences.append(found)
+
+    def _perform(self, step: Step) -> None:
+        self._journal.commit(self._term, step.entries)
+        for entry in step.entries:
+            if isinstance(entry, RunChanged):
+                self._compare(entry)
+        for post in step.posts:
+            if isinstance(post.envelope.body, Deliver):
+                self.slot, self.deliver = post.slot, post.envelope.body
+                self._step, self._seq = post.envelope.step, 0
+
+    def _compare(self, made: RunChanged) -> None:
+        if made.end is None and is_note(made.delta, made.hop):
+            return
+        if not self.is_behind:
+            raise DivergedError("the rerun went on behind the end of the journal's run")
+        self.differences += of_changes(self._where(), self._changes[self._at], made)
+        self.messages += made.delta.messages
+        self.end = made.end or self.end
+        self._at += 1
+        self.taken += 1
+
+    def _where(self) -> str:
+        at = f", at {self.slot.executor!r}" if self.slot.executor else ""
+        return f"change {self._at + 1} of {len(self._changes)}{at}"
+
+    def _bring_others(self, before: int) -> None:
+        """Put into the conversation what other runs have added until then."""
+        others = self._recording.others
+        fresh = [message for at, message in others[self._brought :] if at < before]
+        if not fresh:
+            return
+        self.tell(f"{len(fresh)} messages that other runs added to its conversation")
+        run_id = f"others-{self._brought}"
+        spec = replace(self._recording.spec, run_id=run_id, task=(), metadata={})
+        at = self._clock.now()
+        self._brought += len(fresh)
+        change = RunChanged(
+            run_id=spec.run_id,
+            version=1,
+            delta=StateDelta(messages=tuple(fresh)),
+            hop=None,
+            losses=0,
+            end=None,
+            at=at,
+        )
+        self._journal.commit(self._term, [RunAdded(spec=spec, command="", at=at), change])

@@ -1,0 +1,135 @@
+"""What a rerun did otherwise than its journal says."""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from harness_actors.events import ExecutorLost, encode_event
+from harness_actors.messages import Message
+from harness_actors.records import Hop, RunChanged, StoredChange
+from harness_actors.replay.acts import NOT_OF_RUNS
+from harness_actors.results import HarnessResult
+from harness_actors.signals import encode_signal
+from harness_actors.state import USAGE, StateDelta, Write
+
+SHOWN_CHARS = 2000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    """One thing that differs.
+
+    Attributes:
+        where: Which change of the run, and whose.
+        what: Which part of it.
+        journal: What the journal has; empty for nothing.
+        rerun: What came now; empty for nothing.
+    """
+
+    where: str
+    what: str
+    journal: str
+    rerun: str
+
+
+def of_changes(where: str, stored: StoredChange, made: RunChanged) -> Iterator[Difference]:
+    """What differs between a change of the journal and the one made in its place."""
+    yield from _of_messages(where, stored.delta.messages, made.delta.messages)
+    pairs = {
+        "where it goes on": (_hop(stored.hop), _hop(made.hop)),
+        "events": (_events(stored.delta), _events(made.delta)),
+        "state": (_writes(stored.delta), _writes(made.delta)),
+    }
+    for what, (journal, rerun) in pairs.items():
+        if _plain(journal) != _plain(rerun):
+            yield Difference(where=where, what=what, journal=_shown(journal), rerun=_shown(rerun))
+
+
+def of_ends(journal: HarnessResult | None, rerun: HarnessResult | None) -> Iterator[Difference]:
+    """What differs between two endings; times are left out."""
+    left, right = _end(journal), _end(rerun)
+    for what in sorted({*left, *right}):
+        if left.get(what) != right.get(what):
+            yield Difference(
+                where="the end",
+                what=what,
+                journal=_shown(left.get(what)),
+                rerun=_shown(right.get(what)),
+            )
+
+
+def _of_messages(
+    where: str, stored: tuple[Message, ...], made: tuple[Message, ...]
+) -> Iterator[Difference]:
+    for place in range(max(len(stored), len(made))):
+        left = stored[place] if place < len(stored) else None
+        right = made[place] if place < len(made) else None
+        if left != right:
+            what = f"message {place + 1} ({(left or right).role})"  # type: ignore[union-attr]
+            yield Difference(where=where, what=what, journal=_text(left), rerun=_text(right))
+
+
+def _text(message: Message | None) -> str:
+    if message is None:
+        return ""
+    error = " (error)" if message.is_error else ""
+    return _cut(f"{message.encoded.decode()}{error}, {message.tokens} tokens")
+
+
+def _hop(hop: Hop | None) -> Any:
+    return None if hop is None else {"to": hop.to, **encode_signal(hop.signal)}
+
+
+def _events(delta: StateDelta) -> list[dict[str, Any]]:
+    # How many hosts a cell has is no part of what happened in the run.
+    return [
+        {**encode_event(event), "executor": event.executor.partition("[")[0]}
+        if isinstance(event, ExecutorLost)
+        else encode_event(event)
+        for event in delta.events
+    ]
+
+
+def _writes(delta: StateDelta) -> list[tuple[str, str, Any]]:
+    return [
+        (write.key, write.change, _without_time(write))
+        for write in delta.writes
+        if write.key not in NOT_OF_RUNS
+    ]
+
+
+def _without_time(write: Write) -> Any:
+    if write.key == USAGE.name and isinstance(write.value, Mapping):
+        return {name: value for name, value in write.value.items() if name != "working_s"}
+    return write.value
+
+
+def _end(result: HarnessResult | None) -> dict[str, Any]:
+    if result is None:
+        return {"status": "not over"}
+    usage = asdict(result.usage)
+    del usage["working_s"]
+    return {
+        "status": result.status,
+        "reason": result.reason.kind,
+        "turns": result.turn_count,
+        "answer": result.output_text,
+        "verified": result.completion_verified,
+        "usage": usage,
+    }
+
+
+def _plain(value: Any) -> str:
+    # Tuples and lists are one thing in a journal.
+    return json.dumps(value, sort_keys=True, default=repr)
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return ""
+    return _cut(value if isinstance(value, str) else _plain(value))
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= SHOWN_CHARS else f"{text[:SHOWN_CHARS]}…"

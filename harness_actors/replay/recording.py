@@ -1,0 +1,85 @@
+"""One run as its journal tells it: what was asked for, and every committed change."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from harness_actors.errors import RunNotFoundError
+from harness_actors.events import TurnStarted
+from harness_actors.messages import Message
+from harness_actors.records import RunSpec, StoredChange
+from harness_actors.results import HarnessResult
+from harness_actors.stores import JournalReader
+
+CHANGES_PER_PAGE = 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recording:
+    """A run of a journal, complete.
+
+    Attributes:
+        spec: What was asked for.
+        added_at: When, in seconds since the epoch.
+        changes: Its committed changes, oldest first.
+        end: How it ended; None while it is unfinished.
+        others: What other runs added to its conversation, with journal positions.
+    """
+
+    spec: RunSpec
+    added_at: float
+    changes: tuple[StoredChange, ...]
+    end: HarnessResult | None
+    others: tuple[tuple[int, Message], ...] = ()
+
+    @property
+    def messages(self) -> list[Message]:
+        """What this run added to the log, oldest first."""
+        return [message for change in self.changes for message in change.delta.messages]
+
+    @property
+    def turns(self) -> int:
+        """Turns that were started."""
+        return sum(isinstance(e, TurnStarted) for c in self.changes for e in c.delta.events)
+
+    def log_before(self, position: int) -> list[Message]:
+        """The conversation as it was before the change at a journal position."""
+        own = [(c.position, m) for c in self.changes for m in c.delta.messages]
+        # Stable: of one change, messages stay in their order.
+        merged = sorted((*own, *self.others), key=lambda placed: placed[0])
+        return [message for at, message in merged if at < position]
+
+
+def load_recording(journal: JournalReader, run_id: str) -> Recording:
+    """Read a run from its journal. Its code is left alone.
+
+    Raises:
+        RunNotFoundError: The journal does not know it.
+        StoreError: The journal cannot be read.
+    """
+    # Before the changes: an unfinished run may go on while it is read, and a change too
+    # few is a run that stood there, while an end without its changes never was.
+    stored = journal.load_run(run_id)
+    if stored is None:
+        raise RunNotFoundError(run_id, str(journal.path))
+    changes = tuple(_changes(journal, run_id))
+    others = [
+        (change.position, message)
+        for heading in journal.headings()
+        if heading.conversation_id == stored.spec.conversation_id and heading.run_id != run_id
+        for change in _changes(journal, heading.run_id)
+        for message in change.delta.messages
+    ]
+    return Recording(
+        spec=stored.spec,
+        added_at=stored.added_at,
+        changes=changes if stored.end else changes[: stored.state.version],
+        end=stored.end,
+        others=tuple(sorted(others, key=lambda placed: placed[0])),
+    )
+
+
+def _changes(journal: JournalReader, run_id: str) -> Iterator[StoredChange]:
+    after = 0
+    while page := journal.load_changes(run_id, after, CHANGES_PER_PAGE):
+        yield from page
+        after = page[-1].position

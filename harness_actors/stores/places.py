@@ -1,0 +1,115 @@
+"""Finding journals and the runs in them, for those who only look."""
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness_actors.errors import BadInputError, HarnessError, StoreError
+from harness_actors.records import RunHeading
+from harness_actors.stores.home import home
+from harness_actors.stores.reader import JournalReader
+
+CANDIDATES = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundRun:
+    """A run with the journal that has it."""
+
+    store: Path
+    heading: RunHeading
+
+
+def journals_in(run_dir: Path | None = None, store: Path | None = None) -> list[Path]:
+    """The journals to look in.
+
+    Args:
+        run_dir: A run directory; its journal alone.
+        store: A journal's file; that alone.
+
+    Returns:
+        With neither, all in ``$HARNESS_HOME``, in the order in which they were made;
+        empty where there is none yet.
+
+    Raises:
+        BadInputError: Both are given, or there is no such file.
+    """
+    if run_dir is not None and store is not None:
+        raise BadInputError("--store", ("give --run-dir or --store, not both",))
+    if run_dir is None and store is None:
+        found = (path.resolve() for path in home().glob("runs*.db"))
+        return sorted(found, key=lambda path: (len(path.name), path.name))
+    named = store if run_dir is None else run_dir / "runs.db"
+    assert named is not None
+    if not named.is_file():
+        flag = "--store" if run_dir is None else "--run-dir"
+        raise BadInputError(flag, (f"there is no journal {str(named)!r}",))
+    return [named.resolve()]
+
+
+def find_run(stores: Iterable[Path], given: str) -> FoundRun:
+    """The run of an id, or of the beginning of one that no other run shares.
+
+    Raises:
+        BadInputError: No run here has it, or several do; names some of them.
+        StoreError: No journal could be read.
+    """
+    paths, seen, matches = list(stores), [], []
+    broken: StoreError | None = None
+    for store in paths:
+        try:
+            headings = JournalReader(store).headings()
+        except StoreError as error:
+            broken = error
+            continue
+        seen += [heading.run_id for heading in headings]
+        for heading in headings:
+            found = FoundRun(store=store, heading=heading)
+            if heading.run_id == given:
+                return found
+            if given and heading.run_id.startswith(given):
+                matches.append(found)
+    if len(matches) == 1:
+        return matches[0]
+    if not matches and broken is not None:
+        raise broken
+    raise _not_one(given, [found.heading.run_id for found in matches], seen, paths)
+
+
+def _not_one(given: str, matches: list[str], seen: list[str], paths: list[Path]) -> HarnessError:
+    if matches:
+        problem = f"{len(matches)} runs begin with {given!r}: {_some(matches)}"
+    elif seen:
+        problem = f"no run begins with {given!r}; the newest are {_some(seen[::-1])}"
+    else:
+        where = ", ".join(map(str, paths)) or str(home())
+        problem = f"there are no runs in {where}; name a place with --run-dir or --store"
+    return BadInputError("RUN_ID", (problem,))
+
+
+def _some(run_ids: list[str]) -> str:
+    more = f" and {len(run_ids) - CANDIDATES} more" if len(run_ids) > CANDIDATES else ""
+    return ", ".join(run_ids[:CANDIDATES]) + more
+
+
+def holder_of(store: Path) -> int | None:
+    """The process that has locked a journal to work on it; None where none has.
+
+    Nothing is locked to find out, so that no command that starts just now is refused.
+    """
+    lock = store.resolve()
+    lock = lock.with_name(lock.name + ".lock")
+    try:
+        file = lock.stat()
+        held = Path("/proc/locks").read_text().splitlines()
+    except OSError:
+        return None
+    # proc(5): "1: FLOCK ADVISORY WRITE 4711 08:01:2147 0 EOF"; devices of some file
+    # systems read otherwise there than in `stat`, so the inode has to do.
+    for line in held:
+        fields = line.split()
+        if fields[1:2] == ["FLOCK"] and fields[5].rpartition(":")[2] == str(file.st_ino):
+            pid = int(fields[4])
+            return pid if pid > 0 else os.getppid()
+    return None

@@ -1,0 +1,336 @@
+"""`harness ctl run`: what is in flight, and what to do about it."""
+
+import asyncio
+import json
+import signal
+import sqlite3
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from harness_actors.cli.app import app
+from harness_actors.events import RunParked, ToolCalled
+from harness_actors.messages import Message
+from harness_actors.stores import JournalReader
+from harness_actors.testing import LoopbackServer, Reply, ScriptedModel
+from tests.cli.commands import finished, started, works
+from tests.replay.recorded_runs import (
+    FIRST_COMMAND,
+    Session,
+    done,
+    opened_locally,
+    program,
+)
+
+Harness = Callable[..., Result]
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("HARNESS_HOME", str(tmp_path))
+    return tmp_path
+
+
+@pytest.fixture
+def harness(home: Path) -> Harness:
+    runner = CliRunner()
+    return lambda *words: runner.invoke(app, words, catch_exceptions=False)
+
+
+@pytest.fixture
+def runs(home: Path) -> Path:
+    """A journal with a run that is over, one that was put aside, and one that broke off."""
+    store = home / "runs.db"
+    asyncio.run(_three_runs(store))
+    return store
+
+
+def _hangs_once(messages: Sequence[Message]) -> Reply:
+    hung = any(message.role == "tool" for message in messages)
+    return done("after all") if hung else Reply.call("hang")
+
+
+async def _three_runs(store: Path) -> None:
+    agent = program(ScriptedModel(_hangs_once))
+    await Session(store, program([done()]), {}, "say done", "over1", "over1").to_its_end()
+    async with opened_locally(store, FIRST_COMMAND) as runtime:
+        aside = Session(store, agent, {}, "wait aside", "aside1", "aside1")
+        broken = Session(store, agent, {}, "break off", "broken1", "broken1")
+        for session in (aside, broken):
+            await session.submit(runtime)
+            await session.until(lambda event: isinstance(event, ToolCalled), runtime)
+        await runtime.stop(["aside1"], "park_now")
+        await aside.until(lambda event: isinstance(event, RunParked), runtime)
+
+
+def by_id(listed: Result) -> dict[str, dict[str, Any]]:
+    return {run["run_id"]: run for run in json.loads(listed.stdout)}
+
+
+# ---- looking ----------------------------------------------------------------------------
+
+
+def test_a_list_says_where_each_run_stands(harness: Harness, runs: Path) -> None:
+    table = harness("ctl", "run", "list")
+
+    assert table.exit_code == 0
+    lines = [line.split() for line in table.stdout.splitlines()[1:]]
+    assert [line[:2] for line in lines] == [
+        ["over1", "done(completed)"],
+        ["aside1", "parked"],
+        ["broken1", "interrupted"],
+    ]
+    assert "say done" in table.stdout
+
+
+def test_a_list_for_scripts(harness: Harness, runs: Path) -> None:
+    listed = by_id(harness("ctl", "run", "list", "--json"))
+
+    assert listed["over1"]["status"] == "done"
+    assert listed["over1"]["usage"]["model_calls"] == 1
+    assert listed["broken1"]["turns"] == 1
+    assert listed["aside1"]["what"] == "wait aside"
+    assert listed["aside1"]["store"] == str(runs)
+
+
+@pytest.mark.parametrize(
+    ("status", "ids"),
+    [("parked", ["aside1"]), ("ended", ["over1"]), ("done", ["over1"]), ("failed", [])],
+)
+def test_a_list_of_those_alone(harness: Harness, runs: Path, status: str, ids: list[str]) -> None:
+    assert list(by_id(harness("ctl", "run", "list", "--json", "--status", status))) == ids
+
+
+def test_a_list_is_of_the_newest(harness: Harness, runs: Path) -> None:
+    assert list(by_id(harness("ctl", "run", "list", "--json", "--limit", "1"))) == ["broken1"]
+    assert len(by_id(harness("ctl", "run", "list", "--json", "--limit", "0"))) == 3
+
+
+def test_a_word_that_is_no_status_is_bad_input(harness: Harness, runs: Path) -> None:
+    listed = harness("ctl", "run", "list", "--status", "flying")
+
+    assert listed.exit_code == 2
+    assert "must be one of running, interrupted, parked, ended" in listed.stderr
+
+
+def test_a_home_without_runs_is_no_error(harness: Harness, home: Path) -> None:
+    listed = harness("ctl", "run", "list")
+
+    assert (listed.exit_code, listed.stdout) == (0, "no runs\n")
+    assert list(home.iterdir()) == []
+
+
+def test_a_journal_that_cannot_be_read_is_left_out(harness: Harness, runs: Path) -> None:
+    (runs.parent / "runs-2.db").write_text("something else " * 100)
+
+    listed = harness("ctl", "run", "list", "--json")
+
+    assert len(json.loads(listed.stdout)) == 3
+    assert "left out: journal" in listed.stderr
+
+
+def test_the_journal_of_a_run_directory(harness: Harness, runs: Path, tmp_path: Path) -> None:
+    (tmp_path / "batch").mkdir()
+    runs.rename(tmp_path / "batch" / "runs.db")
+
+    assert by_id(harness("ctl", "run", "list", "--json")) == {}
+    by_dir = by_id(harness("ctl", "run", "list", "--json", "--run-dir", str(tmp_path / "batch")))
+    assert len(by_dir) == 3
+    missing = harness("ctl", "run", "list", "--run-dir", str(tmp_path / "other"))
+    assert missing.exit_code == 2
+    assert "there is no journal" in missing.stderr
+
+
+def test_one_run_is_shown_by_the_beginning_of_its_id(harness: Harness, runs: Path) -> None:
+    shown = harness("ctl", "run", "show", "bro")
+
+    assert shown.exit_code == 0
+    assert "interrupted" in shown.stdout
+    assert "hang (call_2_0)" in shown.stdout
+    assert "stands at" in shown.stdout
+    assert "max_turns=50" in shown.stdout
+
+
+def test_one_run_for_scripts(harness: Harness, runs: Path) -> None:
+    over = json.loads(harness("ctl", "run", "show", "over1", "--json").stdout)
+    broken = json.loads(harness("ctl", "run", "show", "broken1", "--json").stdout)
+
+    assert over["result"]["status"] == "done"
+    assert over["stands_at"] is None
+    assert [message["role"] for message in over["last_messages"]] == ["user", "assistant", "tool"]
+    assert broken["stands_at"]["executor"] == "agent_turn"
+    assert [call["tool_name"] for call in broken["open_calls"]] == ["hang"]
+
+
+def test_an_unknown_run_is_told_with_those_that_there_are(harness: Harness, runs: Path) -> None:
+    shown = harness("ctl", "run", "show", "xyz")
+
+    assert shown.exit_code == 2
+    assert "no run begins with 'xyz'; the newest are broken1, aside1, over1" in shown.stderr
+
+
+def test_an_id_that_several_share_is_told_with_them(harness: Harness, runs: Path) -> None:
+    asyncio.run(Session(runs, program([done()]), {}, "x", "over2", "over2").to_its_end())
+
+    shown = harness("ctl", "run", "show", "over")
+
+    assert shown.exit_code == 2
+    assert "2 runs begin with 'over': over1, over2" in shown.stderr
+    assert harness("ctl", "run", "show", "over1").exit_code == 0
+
+
+def test_events_are_those_of_the_run(harness: Harness, runs: Path) -> None:
+    lines = harness("ctl", "run", "events", "over1")
+    plain = harness("ctl", "run", "events", "over1", "--json")
+
+    assert "run over1\nturn 1\n  → work_complete" in lines.stdout
+    assert "done(completed): 1 turns" in lines.stdout
+    kinds = [json.loads(line)["type"] for line in plain.stdout.splitlines()]
+    assert kinds[0] == "run_started"
+    assert kinds[-1] == "run_completed"
+    assert "tool_called" in kinds
+
+
+def test_who_only_looks_opens_no_code_and_changes_nothing(harness: Harness, runs: Path) -> None:
+    with sqlite3.connect(runs) as connection:
+        connection.execute("UPDATE code SET blob = x'00'")
+    connection.close()
+    before, files = runs.read_bytes(), sorted(runs.parent.iterdir())
+
+    for words in (["list"], ["show", "over1"], ["events", "aside1"]):
+        assert harness("ctl", "run", *words).exit_code == 0
+
+    assert runs.read_bytes() == before
+    assert sorted(runs.parent.iterdir()) == files
+
+
+# ---- doing ------------------------------------------------------------------------------
+
+
+def test_runs_that_nobody_serves_are_cancelled(harness: Harness, runs: Path) -> None:
+    cancelled = harness("ctl", "run", "cancel", "aside1", "broken1", "over1", "--json")
+
+    assert cancelled.exit_code == 0
+    told = [json.loads(line) for line in cancelled.stdout.splitlines()]
+    assert [(run["run_id"], run["status"], run["reason"]) for run in told] == [
+        ("aside1", "cancelled", "user"),
+        ("broken1", "cancelled", "user"),
+        ("over1", "done", "completed"),
+    ]
+    last = JournalReader(runs).load_conversation("broken1")[-1]
+    assert "outcome of this call is unknown" in last.text
+
+
+def test_runs_are_taken_up_and_shown_to_their_ends(harness: Harness, runs: Path) -> None:
+    resumed = harness("ctl", "run", "resume", "broken1", "--runtime", "local")
+
+    assert resumed.exit_code == 0
+    assert resumed.stdout == "after all\n"
+    assert "resumed" in resumed.stderr
+    assert "the outcome of a call of hang is unknown" in resumed.stderr
+    assert "done(completed)" in resumed.stderr
+
+
+def test_several_runs_are_taken_up_together(harness: Harness, runs: Path) -> None:
+    words = ("ctl", "run", "resume", "broken1", "aside1", "over1", "--runtime", "local", "--json")
+    resumed = harness(*words)
+
+    assert resumed.exit_code == 0
+    results = [json.loads(line) for line in resumed.stdout.splitlines()]
+    assert [result["run_id"] for result in results] == ["broken1", "aside1", "over1"]
+    assert {result["status"] for result in results} == {"done"}
+
+
+def test_a_run_without_its_key_is_not_taken_up(
+    harness: Harness, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("A_KEY_OF_TESTS", "sk-1")
+    agent = program(KeyedModel(_hangs_once))
+
+    async def begin() -> None:
+        async with opened_locally(home / "runs.db", FIRST_COMMAND) as runtime:
+            session = Session(home / "runs.db", agent, {}, "x", "keyed1", "keyed1")
+            await session.submit(runtime)
+            await session.until(lambda event: isinstance(event, ToolCalled), runtime)
+
+    asyncio.run(begin())
+    monkeypatch.delenv("A_KEY_OF_TESTS")
+
+    resumed = harness("ctl", "run", "resume", "keyed1", "--runtime", "local")
+
+    assert resumed.exit_code == 2
+    assert "needs A_KEY_OF_TESTS" in resumed.stderr
+
+
+class KeyedModel(ScriptedModel):
+    key_names = ("A_KEY_OF_TESTS",)
+
+
+# ---- while another process works on it --------------------------------------------------
+
+
+async def test_a_run_of_another_process_is_followed_but_not_taken(
+    home: Path, harness: Harness
+) -> None:
+    async with LoopbackServer(works) as server:
+        server.hold()
+        model = ("--model", "scripted", "--model-base-url", server.base_url)
+        words = ["run", "a task", "--runtime", "local", "--workspace", str(home), *model]
+        running = await started(words, HARNESS_HOME=str(home))
+        await server.until_open(1)
+
+        (run,) = by_id(await asyncio.to_thread(harness, "ctl", "run", "list", "--json")).values()
+        following = await started(
+            ["ctl", "run", "events", run["run_id"][:6], "--follow", "--json"],
+            HARNESS_HOME=str(home),
+        )
+        await following.until_said("run_started")
+        refused = await asyncio.to_thread(harness, "ctl", "run", "cancel", run["run_id"])
+        resumed = await asyncio.to_thread(harness, "ctl", "run", "resume", run["run_id"])
+        server.release()
+        status, _, _ = await finished(running)
+        followed, events, _ = await finished(following)
+
+    assert run["status"] == "running"
+    assert refused.exit_code == resumed.exit_code == 2
+    assert f"process {running.process.pid} works on it without Ray" in refused.stderr
+    assert f"the process {running.process.pid} works on it" in resumed.stderr
+    assert (status, followed) == (0, 0)
+    assert json.loads(events.splitlines()[-1])["type"] == "run_completed"
+
+
+async def test_ctrl_c_leaves_a_follower(home: Path) -> None:
+    await _three_runs(home / "runs.db")
+    following = await started(
+        ["ctl", "run", "events", "broken1", "--follow"], HARNESS_HOME=str(home)
+    )
+    await following.until_said("hang")
+    following.process.send_signal(signal.SIGINT)
+    status, _, error = await finished(following)
+
+    assert status == 130
+    assert "nobody works on it now; harness ctl run resume broken1" in error
+    assert "Traceback" not in error
+
+
+@pytest.mark.ray
+@pytest.mark.timeout(180)
+async def test_a_run_in_flight_on_ray_is_cancelled_from_another_process(home: Path) -> None:
+    async with LoopbackServer(works) as server:
+        server.hold()
+        model = ("--model", "scripted", "--model-base-url", server.base_url)
+        words = ["run", "a task", "--address", "local", "--workspace", str(home), *model]
+        running = await started(words, HARNESS_HOME=str(home))
+        await server.until_open(1)
+        (run,) = JournalReader(home / "runs.db").headings()
+
+        words = ["ctl", "run", "cancel", run.run_id]
+        cancelled = await finished(await started(words, HARNESS_HOME=str(home)))
+        status, _, error = await finished(running)
+
+    assert cancelled[:2] == (0, f"{run.run_id}: cancelled(user)\n")
+    assert status == 1
+    assert "cancelled(user)" in error
