@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
+from harness_actors.actors.admission import Admission
 from harness_actors.actors.alarm import Alarm
 from harness_actors.actors.bulletin import Bulletin
 from harness_actors.actors.embedded import (
@@ -27,13 +28,12 @@ from harness_actors.errors import (
     ActorLostError,
     CellError,
     HarnessError,
-    RunNotFoundError,
     StoreError,
 )
 from harness_actors.events import RunEvent
 from harness_actors.messages import Message
 from harness_actors.ports import Clock, Journal
-from harness_actors.records import ProcessMark, RunHeading, RunSpec, StoredRun
+from harness_actors.records import ProcessMark, RunHeading, RunSpec
 from harness_actors.state import AGENT_TURN
 from harness_actors.turn.bounds import BUDGET
 
@@ -114,9 +114,16 @@ class CoordinatorHost:
         self._programs = Programs(journal, self._is_code_in_use)
         self._broken: HarnessError | None = None
         self._closed = False
-        self._held: list[str] = []
-        # Between reading that a run is idle and adding it, nobody else may add it.
-        self._adding = asyncio.Lock()
+        self._admission = Admission(
+            self._coordinator,
+            journal=journal,
+            store=store,
+            command=command,
+            read=self._read,
+            settle=self._writer.settle,
+            perform=self._perform,
+            prepare=self._start_model,
+        )
 
     def _await_earlier_terms(self, processes: Processes) -> None:
         marks = self._journal.load_processes()
@@ -142,7 +149,7 @@ class CoordinatorHost:
                 self._perform(self._coordinator.adopt(stored))
             else:
                 # Their keys come when the driver attaches again.
-                self._held.append(stored.spec.run_id)
+                self._admission.hold(stored.spec.run_id)
 
     # ---- from the driver ------------------------------------------------------------
 
@@ -151,8 +158,7 @@ class CoordinatorHost:
         self._programs.add_secrets(secrets)
         if budget_usd is not None:
             await self.allow(budget_usd)
-        held, self._held = self._held, []
-        await self._take_up(held, asked=False)
+        await self._admission.take_up_held()
 
     async def submit(
         self, specs: Sequence[RunSpec], code: Mapping[str, bytes], secrets: Mapping[str, str]
@@ -161,52 +167,15 @@ class CoordinatorHost:
         self._check()
         self._programs.add_secrets(secrets)
         self._perform(Step(entries=[*self._programs.add(code)]))
-        await self._start_model(specs)
-        async with self._adding:
-            idle = await self._idle([spec.run_id for spec in specs])
-            for spec in specs:
-                if spec.run_id not in idle:
-                    continue
-                if await self._read(self._journal.load_run, spec.run_id) is not None:
-                    continue
-                log: list[Message] = []
-                if spec.conversation_id != spec.run_id:
-                    log = await self._read(self._journal.load_conversation, spec.conversation_id)
-                self._perform(self._coordinator.submit(spec, log))
+        await self._admission.submit(specs)
         await self._on_disk()
 
     async def resume(self, run_ids: Sequence[str], secrets: Mapping[str, str]) -> None:
         """See `Runtime.resume`."""
         self._check()
         self._programs.add_secrets(secrets)
-        await self._take_up(run_ids, asked=True)
+        await self._admission.take_up(run_ids, asked=True)
         await self._on_disk()
-
-    async def _take_up(self, run_ids: Sequence[str], *, asked: bool) -> None:
-        async with self._adding:
-            for run_id in run_ids:
-                if run_id in self._coordinator.runs:
-                    if asked:
-                        self._perform(self._coordinator.resume(run_id))
-                    continue
-                stored = await self._stored(run_id)
-                if asked or stored.command == self._command:
-                    await self._start_model([stored.spec])
-                    self._perform(self._coordinator.adopt(stored, asked=asked))
-
-    async def _stored(self, run_id: str) -> StoredRun:
-        """A run that nobody serves, with all that is known of it."""
-        await self._writer.settle()
-        stored = await self._read(self._journal.load_run, run_id)
-        if stored is None:
-            raise RunNotFoundError(run_id, self._store)
-        return stored
-
-    async def _idle(self, run_ids: Sequence[str]) -> list[str]:
-        """Those that are not being served, when all that is known of them is on disk."""
-        idle = [run_id for run_id in run_ids if run_id not in self._coordinator.runs]
-        await self._writer.settle()
-        return idle
 
     async def _on_disk(self) -> None:
         """Return when what was done is on disk: whoever called may die now, and so may we."""
@@ -216,31 +185,8 @@ class CoordinatorHost:
     async def stop(self, run_ids: Sequence[str], mode: StopMode) -> None:
         """See `Runtime.stop`."""
         self._check()
-        idle: list[str] = []
-        for run_id in run_ids:
-            if run_id in self._coordinator.runs:
-                self._perform(self._coordinator.stop(run_id, mode))
-            elif mode == "cancel" or run_id in self._held:
-                idle.append(run_id)
-        if idle:
-            # Behind the others: it may take a while until nobody is being added.
-            await self._stop_idle(idle, mode)
+        await self._admission.stop(run_ids, mode)
         await self._on_disk()
-
-    async def _stop_idle(self, run_ids: Sequence[str], mode: StopMode) -> None:
-        unknown: RunNotFoundError | None = None
-        async with self._adding:
-            for run_id in run_ids:
-                try:
-                    stored = await self._stored(run_id)
-                except RunNotFoundError as error:
-                    unknown = unknown or error
-                    continue
-                self._perform(self._coordinator.stop_idle(stored, mode))
-                if run_id in self._held:
-                    self._held.remove(run_id)
-        if unknown is not None:
-            raise unknown
 
     async def allow(self, budget_usd: float) -> None:
         """See `Runtime.allow`."""

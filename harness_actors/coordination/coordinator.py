@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 
 from harness_actors.conversation import Conversation
 from harness_actors.coordination.active import ActiveRun, ExecutorNeeds, Step, closed_elsewhere
+from harness_actors.coordination.books import PARKING, RunBooks, entry
 from harness_actors.coordination.budget import Budget
 from harness_actors.coordination.deadlines import Deadlines
 from harness_actors.coordination.dispatch import Dispatch
@@ -20,7 +21,6 @@ from harness_actors.coordination.endings import (
     out_of_time,
 )
 from harness_actors.coordination.graph import ENTRY, successor
-from harness_actors.coordination.ledger import PARKING, Ledger, entry
 from harness_actors.coordination.protocol import (
     QUARANTINE,
     Answered,
@@ -79,7 +79,7 @@ class Coordinator:
         self._deadlines = Deadlines(self.runs)
         self._budget = Budget()
         self._conversations: dict[str, str] = {}
-        self._ledger = Ledger(
+        self._books = RunBooks(
             self.runs, self._conversations, self._dispatch, self._deadlines, self._budget, clock
         )
 
@@ -101,7 +101,7 @@ class Coordinator:
         now = self._clock.now()
         hop = Hop(to=ENTRY, signal=RepairTrigger())
         run = ActiveRun(spec, SharedState(log=Conversation(log)), hop, now)
-        self._ledger.begin(run)
+        self._books.begin(run)
         step.entries.append(RunAdded(spec=spec, command=self._command, at=now))
         self._note_budget(run, step)
         self._dispatch.deliver(run, step)
@@ -127,18 +127,18 @@ class Coordinator:
         run = _taken_from(stored)
         ours = stored.command == self._command
         if ours and not asked and run.state.values.get(PARKING.name):
-            self._ledger.put_aside(run, StateDelta(), step)
+            self._books.put_aside(run, StateDelta(), step)
             return step
-        self._ledger.begin(run)
+        self._books.begin(run)
         if not ours:
             now = self._clock.now()
             step.entries.append(
                 RunAdded(spec=stored.spec, command=self._command, at=now, again=True)
             )
         if run.state.values.get(PARKING.name):
-            self._ledger.change(run, entry(PARKING, False), step)
+            self._books.change(run, entry(PARKING, False), step)
         if closed := closed_elsewhere(run.state):
-            self._ledger.change(run, closed, step)
+            self._books.change(run, closed, step)
         self._note_budget(run, step, restored=ours)
         self._retrace(run)
         self._dispatch.deliver(run, step)
@@ -150,7 +150,7 @@ class Coordinator:
         run = self.runs.get(run_id)
         if run is not None and run.parking:
             run.parking, run.unparked_in = False, run.step
-            self._ledger.change(run, entry(PARKING, False), step)
+            self._books.change(run, entry(PARKING, False), step)
             if run.closing is None and _makes_rounds(run):
                 self._dispatch.post(run, GoOn(), step)
         return step
@@ -173,7 +173,7 @@ class Coordinator:
         except WorkflowError as error:
             # A user's executor made a change that its entry does not allow.
             self._dispatch.leave(run, step)
-            self._ledger.end(run, StateDelta(), agent_error(str(error)), step)
+            self._books.end(run, StateDelta(), agent_error(str(error)), step)
         if self._budget.is_spent:
             self._close_all(step)
         return step
@@ -181,7 +181,7 @@ class Coordinator:
     def _take(self, run: ActiveRun, envelope: Envelope, step: Step) -> None:
         match envelope.body:
             case Changed(delta):
-                self._ledger.change(run, delta, step)
+                self._books.change(run, delta, step)
                 self._dispatch.post(run, Committed(envelope.seq), step)
             case Answered(delta, outcome):
                 self._dispatch.leave(run, step)
@@ -219,9 +219,9 @@ class Coordinator:
             return step
         self._cut(run, step)
         if mode == "park_now":
-            self._ledger.put_aside(run, StateDelta(), step)
+            self._books.put_aside(run, StateDelta(), step)
         else:
-            self._ledger.end(run, StateDelta(), CANCELLED, step)
+            self._books.end(run, StateDelta(), CANCELLED, step)
         return step
 
     def stop_idle(self, stored: StoredRun, mode: str) -> Step:
@@ -236,9 +236,9 @@ class Coordinator:
         if stored.spec.run_id in self.runs:
             return self.stop(stored.spec.run_id, mode)
         if mode == "cancel":
-            self._ledger.end(_taken_from(stored), StateDelta(), CANCELLED, step)
+            self._books.end(_taken_from(stored), StateDelta(), CANCELLED, step)
         elif stored.command == self._command:
-            self._ledger.put_aside(_taken_from(stored), StateDelta(), step)
+            self._books.put_aside(_taken_from(stored), StateDelta(), step)
         return step
 
     def allow(self, limit_usd: float | None, *, spent_usd: float) -> Step:
@@ -264,7 +264,7 @@ class Coordinator:
         step = Step()
         for run in self._deadlines.passed(self._clock.now()):
             self._cut(run, step)
-            self._ledger.end(run, StateDelta(), out_of_time(run), step)
+            self._books.end(run, StateDelta(), out_of_time(run), step)
         return step
 
     @property
@@ -287,15 +287,15 @@ class Coordinator:
     def _answered(self, run: ActiveRun, delta: StateDelta, outcome: Outcome, step: Step) -> None:
         match outcome:
             case RunEnd():
-                self._ledger.end(run, delta, outcome, step)
+                self._books.end(run, delta, outcome, step)
             case Parked() if run.closing is not None:
-                self._ledger.end(run, delta, run.closing, step)
+                self._books.end(run, delta, run.closing, step)
             case Parked() if run.unparked_in == run.step and not run.parking:
                 # It had parked before it heard that it is to go on.
-                self._ledger.change(run, delta, step)
+                self._books.change(run, delta, step)
                 self._dispatch.deliver(run, step)
             case Parked():
-                self._ledger.put_aside(run, delta, step)
+                self._books.put_aside(run, delta, step)
             case signal:
                 run.hop = Hop(to=successor(run.spec.edges, run.hop.to), signal=signal)
                 self._go_on(run, delta, step)
@@ -303,11 +303,11 @@ class Coordinator:
     def _go_on(self, run: ActiveRun, delta: StateDelta, step: Step) -> None:
         # Only where it would ask the model again: what is done is to end as done.
         if run.closing is not None and run.hop.to == AGENT_TURN:
-            self._ledger.end(run, delta, run.closing, step)
+            self._books.end(run, delta, run.closing, step)
         elif run.parking:
-            self._ledger.put_aside(run, delta, step, moved=True)
+            self._books.put_aside(run, delta, step, moved=True)
         else:
-            self._ledger.change(run, delta, step, moved=True)
+            self._books.change(run, delta, step, moved=True)
             self._dispatch.deliver(run, step)
 
     def _lost(self, run: ActiveRun, slot: Slot, cause: str, step: Step) -> None:
@@ -322,10 +322,10 @@ class Coordinator:
             delta = StateDelta(events=(lost,))
             alone = slot.index == QUARANTINE or bool(slot.code)
             if run.losses >= LOSSES_BEFORE_FAILURE and alone:
-                self._ledger.end(run, delta, executor_lost(slot, run.losses, cause), step)
+                self._books.end(run, delta, executor_lost(slot, run.losses, cause), step)
                 return
             self._retrace(run)
-            self._ledger.change(run, delta, step, moved=True)
+            self._books.change(run, delta, step, moved=True)
         else:
             self._retrace(run)
         self._dispatch.deliver(run, step)
@@ -338,11 +338,11 @@ class Coordinator:
     def _ask_to_park(self, run: ActiveRun, step: Step) -> None:
         if run.slot is None:
             # It waits for the quarantine host, so there is no round to finish.
-            self._ledger.put_aside(run, StateDelta(), step)
+            self._books.put_aside(run, StateDelta(), step)
             return
         if not run.parking:
             run.parking = True
-            self._ledger.change(run, entry(PARKING, True), step)
+            self._books.change(run, entry(PARKING, True), step)
         self._stop_at_round(run, step)
 
     def _stop_at_round(self, run: ActiveRun, step: Step) -> None:
@@ -356,7 +356,7 @@ class Coordinator:
         if restored and self._budget.limit_usd is None:
             self._budget.limit_usd = noted
         if noted != self._budget.limit_usd:
-            self._ledger.change(run, entry(BUDGET, self._budget.limit_usd), step)
+            self._books.change(run, entry(BUDGET, self._budget.limit_usd), step)
         if self._budget.is_spent and run.closing is None:
             self._close(run, step)
 
@@ -369,7 +369,7 @@ class Coordinator:
         run.closing = out_of_budget(run, self._budget.limit_usd or 0.0)
         if run.slot is None and run.step:
             # It waits for the quarantine host, and would ask the model there.
-            self._ledger.end(run, StateDelta(), run.closing, step)
+            self._books.end(run, StateDelta(), run.closing, step)
         else:
             self._stop_at_round(run, step)
 

@@ -4,8 +4,8 @@ import pytest
 
 from harness_actors.config import HarnessConfig, Limits
 from harness_actors.conversation import UNKNOWN_OUTCOME, repaired
+from harness_actors.coordination.books import PARKING
 from harness_actors.coordination.deadlines import GRACE_S
-from harness_actors.coordination.ledger import PARKING
 from harness_actors.coordination.protocol import Answered, Cut, GoOn, Slot
 from harness_actors.messages import Message
 from harness_actors.signals import Parked, Signal

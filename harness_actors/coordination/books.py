@@ -27,7 +27,7 @@ def entry(key: StateKey[Any], value: bool | float | None) -> StateDelta:
     return StateDelta((Write(key.name, "set", value),))
 
 
-class Ledger:
+class RunBooks:
     """Writes what becomes of runs into the steps of the coordinator.
 
     Args:

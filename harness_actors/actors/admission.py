@@ -1,0 +1,139 @@
+"""What drivers ask of a cell: runs to begin, to take up again, and to stop."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+from harness_actors.actors.runtime import StopMode
+from harness_actors.coordination.active import Step
+from harness_actors.coordination.coordinator import Coordinator
+from harness_actors.errors import RunNotFoundError
+from harness_actors.messages import Message
+from harness_actors.ports import Journal
+from harness_actors.records import RunSpec, StoredRun
+
+
+class Admission:
+    """Finds out where runs stand, in service or in the journal, and does what is asked.
+
+    Args:
+        coordinator: Whose runs they are.
+        journal: Where those are that nobody serves.
+        store: Its path, for messages to people.
+        command: The command that submits runs.
+        read: Makes one call of the journal.
+        settle: Returns when all that was done until now is on disk.
+        perform: Does what the coordinator says.
+        prepare: Awaited with runs before they begin to be served.
+    """
+
+    def __init__(
+        self,
+        coordinator: Coordinator,
+        *,
+        journal: Journal,
+        store: str,
+        command: str,
+        read: Callable[..., Awaitable[Any]],
+        settle: Callable[[], Awaitable[None]],
+        perform: Callable[[Step], None],
+        prepare: Callable[[Sequence[RunSpec]], Awaitable[None]],
+    ) -> None:
+        self._coordinator = coordinator
+        self._journal = journal
+        self._store = store
+        self._command = command
+        self._read = read
+        self._settle = settle
+        self._perform = perform
+        self._prepare = prepare
+        self._held: list[str] = []
+        # Between reading that a run is idle and adding it, nobody else may add it.
+        self._adding = asyncio.Lock()
+
+    async def submit(self, specs: Sequence[RunSpec]) -> None:
+        """Begin runs; those that are known already are left as they are.
+
+        Raises:
+            ConversationBusyError: Another run of a conversation is not over.
+        """
+        await self._prepare(specs)
+        async with self._adding:
+            new = [spec for spec in specs if spec.run_id not in self._coordinator.runs]
+            await self._settle()
+            for spec in new:
+                if await self._read(self._journal.load_run, spec.run_id) is not None:
+                    continue
+                log: list[Message] = []
+                if spec.conversation_id != spec.run_id:
+                    log = await self._read(self._journal.load_conversation, spec.conversation_id)
+                self._perform(self._coordinator.submit(spec, log))
+
+    def hold(self, run_id: str) -> None:
+        """A run of this command waits for its keys."""
+        self._held.append(run_id)
+
+    async def take_up_held(self) -> None:
+        """Go on with the runs that waited for their keys."""
+        held, self._held = self._held, []
+        await self.take_up(held, asked=False)
+
+    async def take_up(self, run_ids: Sequence[str], *, asked: bool) -> None:
+        """Go on with runs.
+
+        Args:
+            run_ids: The runs; one that is served, and was to park, does not after all.
+            asked: Somebody asks for just these.
+
+        Raises:
+            RunNotFoundError: The journal does not know one of them.
+        """
+        async with self._adding:
+            for run_id in run_ids:
+                if run_id in self._coordinator.runs:
+                    if asked:
+                        self._perform(self._coordinator.resume(run_id))
+                    continue
+                stored = await self._stored(run_id)
+                if asked or stored.command == self._command:
+                    await self._prepare([stored.spec])
+                    self._perform(self._coordinator.adopt(stored, asked=asked))
+
+    async def stop(self, run_ids: Sequence[str], mode: StopMode) -> None:
+        """Stop runs; to cancel one, nobody need serve it.
+
+        Raises:
+            RunNotFoundError: The journal does not know one of them; the others are stopped.
+        """
+        idle: list[str] = []
+        for run_id in run_ids:
+            if run_id in self._coordinator.runs:
+                self._perform(self._coordinator.stop(run_id, mode))
+            elif mode == "cancel" or run_id in self._held:
+                idle.append(run_id)
+        if idle:
+            # Behind the others: it may take a while until nobody is being added.
+            await self._stop_idle(idle, mode)
+
+    async def _stop_idle(self, run_ids: Sequence[str], mode: StopMode) -> None:
+        unknown: RunNotFoundError | None = None
+        async with self._adding:
+            for run_id in run_ids:
+                try:
+                    stored = await self._stored(run_id)
+                except RunNotFoundError as error:
+                    unknown = unknown or error
+                    continue
+                self._perform(self._coordinator.stop_idle(stored, mode))
+                if run_id in self._held:
+                    self._held.remove(run_id)
+        if unknown is not None:
+            raise unknown
+
+    async def _stored(self, run_id: str) -> StoredRun:
+        """A run that nobody serves, with all that is known of it."""
+        await self._settle()
+        stored: StoredRun | None = await self._read(self._journal.load_run, run_id)
+        if stored is None:
+            raise RunNotFoundError(run_id, self._store)
+        return stored

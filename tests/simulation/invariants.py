@@ -1,0 +1,150 @@
+"""What must hold when a schedule is over."""
+
+from typing import TYPE_CHECKING
+
+from harness_actors.actors.simulated.runtime import EPOCH
+from harness_actors.conversation import repaired
+from harness_actors.events import DERIVED_EVENTS, RunCompleted, TurnCompleted
+from harness_actors.results import HarnessResult
+from harness_actors.state import AGENT_TURN
+from tests.simulation.disk import DiskRun, MemoryJournal
+from tests.simulation.journals import view_of_run
+
+if TYPE_CHECKING:
+    from tests.simulation.schedule import Schedule
+
+ROUNDS_LOST = 2
+"""What one interruption may cost: a finished round that was not on disk, and the one in
+progress."""
+MOST_CALLS = 3
+"""In one message of a planned model."""
+MOST_TOKENS = 3_000
+"""Of one request and its answer."""
+
+
+def check_end(schedule: "Schedule") -> None:
+    """Check what a schedule leaves behind; what is broken is in its ledger."""
+    for run_id in schedule.workload.runs:
+        run = schedule.disk.runs.get(run_id)
+        if run is None or run.end is None:
+            schedule.ledger.broken("every run ends", f"{run_id} does not")
+            continue
+        _check_run(schedule, run, run.end)
+    _check_logs(schedule)
+    _check_replay(schedule)
+    _check_told(schedule)
+    _check_stops(schedule)
+    for error in schedule.loop.unseen_failures():
+        schedule.ledger.broken("nothing fails unseen", f"{type(error).__name__}: {error}")
+
+
+def _check_run(schedule: "Schedule", run: DiskRun, end: HarnessResult) -> None:
+    run_id, broken = run.spec.run_id, schedule.ledger.broken
+    plan = schedule.workload.runs[run_id]
+    completed = [e for _, c in run.changes for e in c.delta.events if isinstance(e, RunCompleted)]
+    if len(completed) != 1 or run.changes[-1][1].end is None:
+        broken("a run ends once", f"{run_id} has {len(completed)} ends")
+    ending = f"{end.status}({end.reason.kind})"
+    if end.status == "failed" and end.reason.kind != "executor_lost":
+        broken("runs end as planned", f"{run_id}: {ending}: {end.reason.message}")
+    if end.reason.kind == "executor_lost":
+        _check_losses(schedule, run_id)
+    if end.status == "cancelled" and not any(stop.mode == "cancel" for stop in plan.stops):
+        broken("runs end as planned", f"{run_id}: {ending}, and nobody asked for it")
+    if end.status == "limit" and not _has_limit(run, end.reason.kind):
+        broken("runs end as planned", f"{run_id}: {ending}, which it does not have")
+    _check_budget(schedule, run, end)
+
+
+def _has_limit(run: DiskRun, kind: str) -> bool:
+    config = run.spec.config
+    name = {"time": "time_s", "working_time": "working_s", "cost": "cost_usd"}.get(kind, kind)
+    if name == "max_turns":
+        return True
+    return getattr(config.limits, name, None) is not None
+
+
+def _check_losses(schedule: "Schedule", run_id: str) -> None:
+    killed: list[object] = [
+        step
+        for step in schedule.ledger.steps
+        if step.run_id == run_id and step.ended_at is None and step.process.gone
+    ]
+    # Of a user's executor, every death counts for the runs that are there or on their way.
+    killed += [p for p in schedule.machine.processes if p.gone and p.mark.role == "tally"]
+    if len(killed) < 3:
+        text = f"{run_id} ends failed(executor_lost) after {len(killed)} deaths"
+        schedule.ledger.broken("one poisonous run does not take its neighbours with it", text)
+
+
+def _check_budget(schedule: "Schedule", run: DiskRun, end: HarnessResult) -> None:
+    run_id, limits, used = run.spec.run_id, run.spec.config.limits, end.usage
+    ledger, broken = schedule.ledger, schedule.ledger.broken
+    begun = sum(step.run_id == run_id and step.what == AGENT_TURN for step in ledger.steps)
+    interrupted = begun - sum(
+        isinstance(event, TurnCompleted) for _, c in run.changes for event in c.delta.events
+    )
+    asked = sum(call.run_id == run_id for call in ledger.models)
+    called = sum(call.run_id == run_id for call in ledger.tools)
+    name = "budgets are not overdrawn"
+    if used.model_calls > limits.model_calls:
+        broken(name, f"{run_id} used {used.model_calls} of {limits.model_calls} model calls")
+    if limits.tool_calls is not None and used.tool_calls > limits.tool_calls:
+        broken(name, f"{run_id} used {used.tool_calls} of {limits.tool_calls} tool calls")
+    if limits.tokens is not None and used.tokens > limits.tokens + MOST_TOKENS:
+        broken(name, f"{run_id} used {used.tokens} of {limits.tokens} tokens")
+    if limits.cost_usd is not None and used.cost_usd > limits.cost_usd + 0.0101:
+        broken(name, f"{run_id} used {used.cost_usd} of {limits.cost_usd} USD")
+    if not used.model_calls <= asked <= used.model_calls + ROUNDS_LOST * interrupted:
+        text = f"{run_id}: {used.model_calls} model calls are counted, {asked} were made"
+        broken("what is used is counted", f"{text}, with {interrupted} interruptions")
+    if called > used.tool_calls + ROUNDS_LOST * MOST_CALLS * interrupted:
+        text = f"{run_id}: {used.tool_calls} tool calls are counted, {called} were made"
+        broken("what is used is counted", f"{text}, with {interrupted} interruptions")
+
+
+def _check_logs(schedule: "Schedule") -> None:
+    for conversation_id, log in schedule.disk.logs.items():
+        if repaired(log)[1]:
+            texts = [f"{m.role}:{m.tool_call_id or [c.id for c in m.tool_calls]}" for m in log]
+            schedule.ledger.broken(
+                "every call of the log has exactly one result", f"{conversation_id}: {texts}"
+            )
+
+
+def _check_replay(schedule: "Schedule") -> None:
+    """What the journal gives back is what its changes add up to."""
+    journal, reopened = MemoryJournal(schedule.disk), schedule.reopened()
+    for run_id, run in schedule.disk.runs.items():
+        loaded = journal.load_run(run_id)
+        if loaded is not None and loaded.state.values != run.values.values:
+            text = f"{run_id}: {loaded.state.values} is not {run.values.values}"
+            schedule.ledger.broken("the state equals the replay of the journal", text)
+        if reopened is not None and view_of_run(reopened.load_run(run_id)) != view_of_run(loaded):
+            schedule.ledger.broken("the journal gives back what was committed", run_id)
+
+
+def _check_told(schedule: "Schedule") -> None:
+    """Whoever follows the runs was told everything, once, in order."""
+    told = schedule.ledger.told
+    journal = MemoryJournal(schedule.disk)
+    expected = [
+        event
+        for event in journal.load_events(0, limit=1_000_000)
+        if not isinstance(event.event, DERIVED_EVENTS)
+    ]
+    last = told[-1].position if told else 0
+    expected = [event for event in expected if event.position <= last]
+    if told != expected[len(expected) - len(told) :] or len(told) < len(expected):
+        text = f"{len(told)} events were told, {len(expected)} are on disk up to there"
+        schedule.ledger.broken("who follows misses nothing", text)
+
+
+def _check_stops(schedule: "Schedule") -> None:
+    """A run that was cancelled, and did not end before, is cancelled."""
+    for request in schedule.ledger.requests:
+        if request.what == "cancel" and request.done_at is not None:
+            ended_at = schedule.disk.runs[request.run_id].changes[-1][1].at - EPOCH
+            if ended_at > request.done_at:
+                text = f"cancel of {request.run_id}"
+                schedule.ledger.broken("what was acknowledged is on disk", text)

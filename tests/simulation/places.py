@@ -1,0 +1,34 @@
+"""Who is where, as the newest coordinator sees it: read from inside, for there is no other way."""
+
+from harness_actors.actors.coordinator_host import CoordinatorHost
+from harness_actors.actors.simulated.network import SimulatedActor
+from harness_actors.actors.simulated.processes import SimulatedProcess
+from harness_actors.actors.simulated.runtime import SimulatedPeer
+from harness_actors.coordination.active import ActiveRun
+
+
+def seated_actors(host: CoordinatorHost) -> list[SimulatedActor]:
+    """The actors that have a seat."""
+    peers = [seat.peer for seat in host._seats._seats.values()]
+    return [peer.actor for peer in peers if isinstance(peer, SimulatedPeer)]
+
+
+def seated(host: CoordinatorHost | None, process: SimulatedProcess) -> SimulatedActor | None:
+    """The actor of a process; None where it has no seat, or one of an earlier term."""
+    if host is None or process.term != host.term:
+        return None
+    return next((actor for actor in seated_actors(host) if actor.process is process), None)
+
+
+def run_at(
+    host: CoordinatorHost | None, process: SimulatedProcess, run_id: str
+) -> ActiveRun | None:
+    """The run as its coordinator has it, if it is at this process now."""
+    if host is None or host.term != process.term:
+        return None
+    run = host._coordinator.runs.get(run_id)
+    if run is None or run.slot is None:
+        return None
+    seat = host._seats._seats.get(run.slot)
+    peer = None if seat is None else seat.peer
+    return run if isinstance(peer, SimulatedPeer) and peer.actor.process is process else None

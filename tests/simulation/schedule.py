@@ -1,0 +1,270 @@
+"""One schedule: a workload on a simulated cell, disturbed and then left alone."""
+
+import asyncio
+import shutil
+import tempfile
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+from typing import Any, Literal
+
+from harness_actors.actors.simulated.loop import EndlessScheduleError, SimulatedLoop
+from harness_actors.actors.simulated.network import Network, Weather
+from harness_actors.actors.simulated.processes import SimulatedMachine
+from harness_actors.actors.simulated.ray import SimulatedRay
+from harness_actors.actors.simulated.runtime import CellParts, SimulatedClock
+from harness_actors.coordination import books as committed
+from harness_actors.coordination.protocol import Slot
+from harness_actors.executors import (
+    AgentTurn,
+    AgentTurnServices,
+    Compaction,
+    Repair,
+    StopDecision,
+)
+from harness_actors.ports import Executor, Journal
+from harness_actors.records import WorkspaceSpec
+from harness_actors.stores import SqliteJournal
+from harness_actors.turn import patience
+from tests.simulation.agents import load_programs, program_of
+from tests.simulation.disk import Disk, MemoryJournal
+from tests.simulation.disturbances import Disturber
+from tests.simulation.invariants import check_end
+from tests.simulation.journals import Faults, WatchedJournal
+from tests.simulation.ledger import Ledger, Violation
+from tests.simulation.oracle import Oracle, WatchedExecutor
+from tests.simulation.user import User
+from tests.simulation.workload import plan_workload
+
+Mode = Literal["protocol", "disk"]
+
+LIVES_WITHIN_S = 900.0
+"""Virtual time in which every run must have ended, disturbances included."""
+SETTLE_S = 0.5
+"""Virtual time after which nothing of ended runs must be left anywhere."""
+
+Trace = Callable[[float, str, str], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """What came of a schedule.
+
+    Attributes:
+        seed: Which it was.
+        violations: What was broken; empty for a good one.
+        steps: How many it took.
+        virtual_s: How long it took on its own clock.
+        endings: How its runs ended.
+    """
+
+    seed: int
+    violations: tuple[Violation, ...]
+    steps: int
+    virtual_s: float
+    endings: tuple[str, ...]
+
+
+class Pauses:
+    """How long blocking calls take: mostly little, now and then long enough to be cut in two."""
+
+    def __init__(self, chance: Random) -> None:
+        self._random = chance.random
+        self._scale = chance.choice((1.0, 1.0, 1.0, 1.0, 30.0))
+
+    def before(self) -> float:
+        return self._pause()
+
+    def after(self) -> float:
+        return self._pause()
+
+    def _pause(self) -> float:
+        drawn = self._random()
+        return self._scale * (0.0002 + 0.002 * drawn) if drawn < 0.95 else 0.3 * drawn
+
+
+class Schedule:
+    """Everything of one seed."""
+
+    def __init__(
+        self,
+        seed: int,
+        *,
+        mode: Mode = "protocol",
+        without: frozenset[str] = frozenset(),
+        trace: Trace | None = None,
+    ) -> None:
+        self.seed = seed
+        self.workload = plan_workload(seed)
+        self.loop = loop = SimulatedLoop(Random(f"{seed}/order"), Pauses(Random(f"{seed}/pauses")))
+
+        def note(who: str, what: str) -> None:
+            if trace is not None:
+                trace(loop.time(), who, what)
+
+        self.machine = SimulatedMachine(
+            loop, Random(f"{seed}/machine"), None if trace is None else note
+        )
+        self._weather = weather = Weather()
+        network = Network(
+            self.machine,
+            Random(f"{seed}/network"),
+            weather,
+            copies=self.workload.copies,
+            note=None if trace is None else note,
+        )
+        self.ray = SimulatedRay(self.machine, network, Random(f"{seed}/ray"))
+        self.disk = Disk()
+        self.ledger = Ledger(loop, self.disk, None if trace is None else note)
+        self.oracle = Oracle(self.ledger)
+        self._clock = SimulatedClock(loop)
+        self._counter = FlatCounter()
+        self._faults = Faults()
+        self._folder = Path(tempfile.mkdtemp(dir=_memory())) if mode == "disk" else None
+        self._journals: list[Journal] = []
+        parts = CellParts(
+            open_journal=self._open_journal,
+            executor_for=self._executor_for,
+            agent_turns=self.workload.agent_turns,
+            serving=self.oracle.coordinator_began,
+        )
+        blobs = load_programs(self.workload, self.oracle, self.machine, Random(f"{seed}/model"))
+        programs = {name: (program_of(name), blob) for name, blob in blobs.items()}
+        self.user = User(
+            self.workload,
+            self.ray,
+            parts,
+            self.ledger,
+            programs,
+            Random(f"{seed}/user"),
+            self._settle,
+        )
+        self._disturber = Disturber(
+            seed,
+            self.ray,
+            weather,
+            self._faults,
+            without=without,
+            ledger=self.ledger,
+            kill_driver=self.user.kill_driver,
+        )
+
+    def run(self) -> Report:
+        """Run it to its end, or to the first promise that is broken."""
+        before, committed.CHANGES_PER_SNAPSHOT = (
+            committed.CHANGES_PER_SNAPSHOT,
+            self.workload.snapshot_every,
+        )
+        try:
+            self.loop.run_world(self._live())
+            if not self.ledger.violations:
+                check_end(self)
+        except EndlessScheduleError as error:
+            self.ledger.broken("every run ends", str(error))
+        except Exception as error:  # noqa: BLE001 - one schedule must not end all others
+            self.ledger.broken("nothing fails unseen", f"{type(error).__name__}: {error}")
+        finally:
+            committed.CHANGES_PER_SNAPSHOT = before
+            self._dispose()
+        return Report(
+            seed=self.seed,
+            violations=tuple(self.ledger.violations),
+            steps=self.loop.steps,
+            virtual_s=self.loop.time(),
+            endings=tuple(
+                f"{run.end.status}({run.end.reason.kind})" if run.end else "unfinished"
+                for run in self.disk.runs.values()
+            ),
+        )
+
+    async def _live(self) -> None:
+        try:
+            async with asyncio.timeout(LIVES_WITHIN_S):
+                living = asyncio.ensure_future(self.user.live())
+                while not living.done():
+                    await asyncio.wait((living,), timeout=60.0)
+                    if self.loop.time() > 100.0:
+                        self._disturber.calm()
+                living.result()
+        except TimeoutError:
+            left = [run for run in self.workload.runs if run not in self.user.book.ended]
+            self.ledger.broken("every run ends", f"{left} do not")
+
+    async def _settle(self) -> None:
+        """All is over: let what is on its way arrive, and see what is left."""
+        late_s = 0.1 if self.ledger.prompt else 2 * self._weather.slow_s
+        self._disturber.calm()
+        await asyncio.sleep(SETTLE_S + late_s)
+        self.oracle.check_idle()
+
+    def reopened(self) -> Journal | None:
+        """The journal's file, opened anew; None where it is the disk itself."""
+        if self._folder is None:
+            return None
+        journal = SqliteJournal(self._folder / "journal.db")
+        self._journals.append(journal)
+        return journal
+
+    def _open_journal(self) -> Journal:
+        journal: Journal
+        if self._folder is None:
+            journal = MemoryJournal(self.disk)
+        else:
+            journal = SqliteJournal(self._folder / "journal.db")
+        self._journals.append(journal)
+        twin = self._folder is not None
+        return WatchedJournal(journal, self.disk, self.oracle, self._faults, twin=twin)
+
+    def _executor_for(self, slot: Slot) -> Executor | None:
+        if slot.code:
+            return None
+        executor: Executor
+        match slot.executor:
+            case "repair":
+                executor = Repair()
+            case "compaction":
+                executor = Compaction()
+            case "stop_decision":
+                executor = StopDecision()
+            case _:
+                executor = AgentTurn(
+                    AgentTurnServices(
+                        counter_for=lambda _: self._counter,
+                        clock=self._clock,
+                        in_thread=self._in_thread,
+                        prepare_workspace=_no_workspace,
+                    )
+                )
+        return WatchedExecutor(executor, self.oracle)
+
+    def _in_thread(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Awaitable[Any]:
+        return self.loop.run_in_executor(None, lambda: function(*args, **kwargs))
+
+    def _dispose(self) -> None:
+        self.ledger.trace = None
+        self.loop.dispose()
+        # Work that was left alone belongs to this schedule's loop, which is no more.
+        patience._LEFT.clear()
+        for journal in self._journals:
+            with suppress(Exception):
+                journal.close()
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+
+class FlatCounter:
+    """Counts four bytes as a token."""
+
+    async def count(self, text: str) -> int:
+        return 1 + len(text) // 4
+
+
+def _no_workspace(spec: WorkspaceSpec) -> Path:
+    return Path(spec.path)
+
+
+def _memory() -> str | None:
+    """Where files are in memory, if there is such a place."""
+    return "/dev/shm" if Path("/dev/shm").is_dir() else None

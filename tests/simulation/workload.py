@@ -1,0 +1,216 @@
+"""What runs are asked to do: plans, chosen by a seed before anything happens."""
+
+from dataclasses import dataclass, field, replace
+from random import Random
+from typing import Literal
+
+from harness_actors.actors.runtime import StopMode
+from harness_actors.config import ContinuationConfig, HarnessConfig, Limits
+
+ToolKind = Literal[
+    "look",
+    "again",
+    "effect",
+    "thread",
+    "command",
+    "fail",
+    "hang",
+    "stubborn",
+    "crash",
+    "crash_again",
+]
+"""`look`: read-only; `again`: idempotent; `effect`: neither; `thread`: the same, in a thread;
+`command`: the same, in a process of its own; `fail`: raises; `hang`: ends by its timeout;
+`stubborn`: takes its time when it is cancelled; `crash`: kills its process; `crash_again`: the
+same, and may run again."""
+
+COMMON: tuple[ToolKind, ...] = ("look", "again", "effect", "effect", "thread", "command")
+SELDOM: tuple[ToolKind, ...] = ("fail", "hang", "stubborn", "crash")
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedTool:
+    """A call that a model is to make.
+
+    Attributes:
+        kind: What it calls.
+        takes_s: How long that takes, in seconds.
+    """
+
+    kind: ToolKind
+    takes_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedRound:
+    """What a model is to answer.
+
+    Attributes:
+        calls: The tools that it calls; none for a text.
+        latency_s: How long it takes to answer.
+    """
+
+    calls: tuple[PlannedTool, ...]
+    latency_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedStop:
+    """What a user is to ask of a run.
+
+    Attributes:
+        after_s: Seconds after it was submitted, or after the stop before.
+        mode: What is asked.
+        resume: It is taken up again at once, without waiting until it has parked.
+    """
+
+    after_s: float
+    mode: StopMode
+    resume: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedRun:
+    """A run with everything that is to happen in it.
+
+    Attributes:
+        run_id: Its name.
+        conversation_id: Whose log it continues.
+        program: Which agent it runs.
+        after_s: When it is submitted, after the run before it in its conversation.
+        rounds: What its model answers, in order; then it says that it is done.
+        stops: What its user asks of it.
+        config: Its settings.
+    """
+
+    run_id: str
+    conversation_id: str
+    program: str
+    after_s: float
+    rounds: tuple[PlannedRound, ...]
+    stops: tuple[PlannedStop, ...]
+    config: HarnessConfig
+
+    @property
+    def tools(self) -> set[ToolKind]:
+        return {call.kind for planned in self.rounds for call in planned.calls}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workload:
+    """Everything that is asked of a cell in one schedule.
+
+    Attributes:
+        runs: By run id, in the order of their conversations.
+        agent_turns: Number of agent turn hosts.
+        snapshot_every: Changes of a run after which its state is written whole.
+        reused_ids: The model gives the same call ids again and again.
+        fickle: It answers otherwise when it is asked the same again.
+        copies: Messages go through pickle.
+    """
+
+    runs: dict[str, PlannedRun] = field(default_factory=dict)
+    agent_turns: int = 1
+    snapshot_every: int = 64
+    reused_ids: bool = False
+    fickle: bool = False
+    copies: bool = False
+
+    def conversations(self) -> list[list[PlannedRun]]:
+        """The runs by conversation, each in its order."""
+        chains: dict[str, list[PlannedRun]] = {}
+        for run in self.runs.values():
+            chains.setdefault(run.conversation_id, []).append(run)
+        return list(chains.values())
+
+
+def plan_workload(seed: int) -> Workload:
+    """The workload of a seed."""
+    chance = Random(f"{seed}/workload")
+    runs: dict[str, PlannedRun] = {}
+    for conversation in range(chance.choice((1, 1, 2, 2, 3))):
+        for place in range(2 if chance.random() < 0.15 else 1):
+            run = _plan_run(chance, f"run-{conversation}-{place}", f"talk-{conversation}")
+            runs[run.run_id] = run
+    return Workload(
+        runs=runs,
+        agent_turns=chance.choice((1, 2)),
+        snapshot_every=chance.choice((2, 3, 5, 64)),
+        reused_ids=chance.random() < 0.3,
+        fickle=chance.random() < 0.2,
+        copies=seed % 8 == 0,
+    )
+
+
+def _plan_run(chance: Random, run_id: str, conversation_id: str) -> PlannedRun:
+    rounds = tuple(_plan_round(chance) for _ in range(chance.choice((1, 2, 2, 3, 3, 4, 6))))
+    config = _plan_config(chance)
+    if chance.random() < 0.04:
+        # It asks for more than it may, and its process dies of the first.
+        calls = tuple(PlannedTool(kind, 0.01) for kind in ("crash", "effect", "crash"))
+        rounds = (*rounds[:1], PlannedRound(calls, 0.05), *rounds[1:])
+        spent = sum(len(planned.calls) for planned in rounds[:1])
+        config = replace(config, limits=replace(config.limits, tool_calls=spent + 1))
+    if chance.random() < 0.06:
+        poison = PlannedRound((PlannedTool("crash_again", 0.01),), 0.05)
+        rounds = (*rounds[:1], poison, *rounds[1:])
+    return PlannedRun(
+        run_id=run_id,
+        conversation_id=conversation_id,
+        program=chance.choice(("plain", "plain", "plain", "custom")),
+        after_s=chance.choice((0.0, 0.0, 0.3)),
+        rounds=rounds,
+        stops=_plan_stops(chance),
+        config=config,
+    )
+
+
+def _plan_round(chance: Random) -> PlannedRound:
+    latency_s = chance.choice((0.0, 0.02, 0.1, 0.1, 0.5))
+    if chance.random() < 0.04:
+        latency_s = 12.0
+    if chance.random() < 0.12:
+        return PlannedRound((), latency_s)
+    calls = tuple(_plan_tool(chance) for _ in range(chance.choice((1, 1, 1, 2, 3))))
+    return PlannedRound(calls, latency_s)
+
+
+def _plan_tool(chance: Random) -> PlannedTool:
+    kind = chance.choice(SELDOM if chance.random() < 0.08 else COMMON)
+    takes_s = chance.choice((0.0, 0.01, 0.05, 0.2, 1.0))
+    if chance.random() < 0.03:
+        takes_s = 11.0
+    return PlannedTool(kind, takes_s)
+
+
+def _plan_stops(chance: Random) -> tuple[PlannedStop, ...]:
+    stops: list[PlannedStop] = []
+    while chance.random() < 0.25:
+        mode: StopMode = chance.choice(("park", "park", "park_now", "park_now", "cancel"))
+        after_s = chance.choice((0.0, 0.1, 0.5, 1.0, 3.0)) * chance.random() * 2
+        stops.append(PlannedStop(after_s, mode, chance.random() < 0.3))
+    return tuple(stops)
+
+
+def _plan_config(chance: Random) -> HarnessConfig:
+    def seldom(share: float, low: float, high: float) -> float | None:
+        return chance.uniform(low, high) if chance.random() < share else None
+
+    tool_calls = seldom(0.15, 1, 8)
+    tokens = seldom(0.1, 100, 3000)
+    limits = Limits(
+        model_calls=chance.randint(1, 8) if chance.random() < 0.15 else 60,
+        tool_calls=None if tool_calls is None else int(tool_calls),
+        tokens=None if tokens is None else int(tokens),
+        cost_usd=seldom(0.08, 0.01, 0.08),
+        time_s=seldom(0.08, 0.5, 30.0),
+        working_s=seldom(0.08, 0.5, 10.0),
+    )
+    return HarnessConfig(
+        max_turns=chance.choice((50, 50, 50, 3)),
+        max_rounds_per_turn=chance.choice((1, 2, 40, 40)),
+        completion=chance.choice(("explicit", "explicit", "answer")),
+        stop_policy=chance.choice(("interactive", "strict_automation")),
+        continuation=chance.choice((None, ContinuationConfig(), ContinuationConfig(max_prompts=1))),
+        limits=limits,
+    )
