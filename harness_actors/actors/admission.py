@@ -25,6 +25,8 @@ class Admission:
         settle: Returns when all that was done until now is on disk.
         perform: Does what the coordinator says.
         prepare: Awaited with runs before they begin to be served.
+        has_keys: Whether all of these keys are at hand.
+        end_processes: Ends what the tools of these runs have left on this machine.
     """
 
     def __init__(
@@ -38,6 +40,8 @@ class Admission:
         settle: Callable[[], Awaitable[None]],
         perform: Callable[[Step], None],
         prepare: Callable[[Sequence[RunSpec]], Awaitable[None]],
+        has_keys: Callable[[Sequence[str]], bool],
+        end_processes: Callable[[Sequence[str]], Awaitable[None]],
     ) -> None:
         self._coordinator = coordinator
         self._journal = journal
@@ -47,6 +51,8 @@ class Admission:
         self._settle = settle
         self._perform = perform
         self._prepare = prepare
+        self._has_keys = has_keys
+        self._end_processes = end_processes
         self._held: list[str] = []
         # Between reading that a run is idle and adding it, nobody else may add it.
         self._adding = asyncio.Lock()
@@ -95,7 +101,10 @@ class Admission:
                         self._perform(self._coordinator.resume(run_id))
                     continue
                 stored = await self._stored(run_id)
-                if asked or stored.command == self._command:
+                if not asked and not self._has_keys(stored.spec.keys):
+                    # Whoever attached is not the driver that has them.
+                    self.hold(run_id)
+                elif asked or stored.command == self._command:
                     await self._prepare([stored.spec])
                     self._perform(self._coordinator.adopt(stored, asked=asked))
 
@@ -117,6 +126,8 @@ class Admission:
 
     async def _stop_idle(self, run_ids: Sequence[str], mode: StopMode) -> None:
         unknown: RunNotFoundError | None = None
+        # Repair, which ends what a killed supervisor left, is not to come for them.
+        await self._end_processes(run_ids)
         async with self._adding:
             for run_id in run_ids:
                 try:

@@ -112,6 +112,7 @@ class CoordinatorHost:
             *(Slot(name) for name in needs if name != AGENT_TURN),
         ]
         self._programs = Programs(journal, self._is_code_in_use)
+        self._spent_before: float | None = None
         self._broken: HarnessError | None = None
         self._closed = False
         self._admission = Admission(
@@ -123,6 +124,8 @@ class CoordinatorHost:
             settle=self._writer.settle,
             perform=self._perform,
             prepare=self._start_model,
+            has_keys=self._programs.has_keys,
+            end_processes=processes.end_tools,
         )
 
     def _await_earlier_terms(self, processes: Processes) -> None:
@@ -143,7 +146,7 @@ class CoordinatorHost:
         await self._start_model([stored.spec for stored in unfinished])
         if any(BUDGET.name in stored.state.values for stored in unfinished):
             # How much it is, each of them says itself.
-            self._perform(self._coordinator.allow(None, spent_usd=await self._spent_usd()))
+            self._perform(self._coordinator.allow(None, spent_usd=await self._spent_before_usd()))
         for stored in unfinished:
             if self._programs.has_keys(stored.spec.keys):
                 self._perform(self._coordinator.adopt(stored))
@@ -191,14 +194,21 @@ class CoordinatorHost:
     async def allow(self, budget_usd: float) -> None:
         """See `Runtime.allow`."""
         self._check()
-        spent_usd = await self._spent_usd()
+        spent_usd = await self._spent_before_usd()
         self._perform(self._coordinator.allow(budget_usd, spent_usd=spent_usd))
         await self._on_disk()
 
-    async def _spent_usd(self) -> float:
-        """What the runs of the journal cost that are over."""
-        ends = [heading.end for heading in await self.headings()]
-        return sum(end.usage.cost_usd for end in ends if end is not None)
+    async def _spent_before_usd(self) -> float:
+        """What those runs of the journal cost that were over when this term began."""
+        while self._spent_before is None:
+            ended = self._coordinator.ended_usd
+            await self._writer.settle()
+            ends = [heading.end for heading in await self.headings()]
+            total = sum(end.usage.cost_usd for end in ends if end is not None)
+            # One that ended meanwhile may be in the one sum and not in the other.
+            if ended == self._coordinator.ended_usd:
+                self._spent_before = total - ended
+        return self._spent_before
 
     async def happened(self, cursor: int, messages: bool) -> Happened:
         """See `Runtime.happened`."""

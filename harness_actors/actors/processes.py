@@ -5,7 +5,7 @@ import os
 import select
 import signal
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -34,6 +34,10 @@ class Processes(Protocol):
         """Kill processes and block until they are gone; returns those that are left."""
         ...
 
+    async def end_tools(self, run_ids: Sequence[str]) -> None:
+        """Kill what tools of runs that nobody serves have left; return when it is gone."""
+        ...
+
 
 class MachineProcesses:
     """The processes of this machine."""
@@ -46,6 +50,13 @@ class MachineProcesses:
 
     def end(self, marks: Iterable[ProcessMark], *, timeout_s: float) -> list[ProcessMark]:
         return end_processes(marks, timeout_s=timeout_s)
+
+    async def end_tools(self, run_ids: Sequence[str]) -> None:
+        # Seldom needed, and this module is loaded by those who only look.
+        from harness_actors.tools.processes import end_carriers
+        from harness_actors.turn.services import RUN_VARIABLE
+
+        await end_carriers(RUN_VARIABLE, run_ids)
 
 
 @cache

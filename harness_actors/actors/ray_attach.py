@@ -20,6 +20,9 @@ async def attach_at(store: Path, address: str) -> RayRuntime | None:
 
 
 def _find(store: Path, address: str) -> RayRuntime | None:
+    if ray.is_initialized() and ray.get_runtime_context().gcs_address != address:
+        # That of the cell before this one.
+        ray.shutdown()
     connect(address)
     try:
         coordinator = ray.get_actor(cell_name(store), namespace=NAMESPACE)

@@ -140,8 +140,11 @@ def _print(replayed: "Replay") -> None:
     if replayed.same:
         print(f"the same log: all {replayed.messages} messages, byte for byte, and the same end")
     else:
-        same = replayed.same_messages
-        print(f"another log: the first {same} of {replayed.messages} messages are the same")
+        same, messages = replayed.same_messages, replayed.messages
+        if same == messages:
+            print(f"all {messages} messages are the same, but not what was written beside them")
+        else:
+            print(f"another log: the first {same} of {messages} messages are the same")
 
 
 async def _fork(
@@ -161,7 +164,7 @@ async def _fork(
     run_id = begun.spec.run_id
     try:
         async with aclosing(follow(cell, [run_id], begun.submission(cell))) as stream:
-            ended = await show_runs(stream, cell, [run_id], lines, quiet=as_json)
+            ended = await show_runs(stream, cell, [run_id], lines, store=store, quiet=as_json)
     finally:
         await close_cell(store, flags.runtime)
     if run_id not in ended:

@@ -100,7 +100,7 @@ async def _run(
                             interrupts.arm()
                         lines.show(item)
         except RunParkedError as parked:
-            lines.note(f"interrupted; run {parked.run_id} is kept and can be resumed")
+            lines.note(f"interrupted; harness ctl run resume {parked.run_id}")
             return INTERRUPTED
     assert result is not None, "a stream of a run ends with its result"
     if as_json:

@@ -1,8 +1,10 @@
 """Runs that a command takes up or begins, shown while they happen."""
 
 import asyncio
+import shlex
 from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness_actors.cli.event_lines import EventLines, event_line
@@ -23,6 +25,7 @@ async def show_runs(
     run_ids: Sequence[str],
     lines: EventLines,
     *,
+    store: Path,
     quiet: bool,
 ) -> "dict[str, HarnessResult]":
     """Show runs to their ends. Ctrl-C puts them aside after their rounds; twice, at once.
@@ -55,6 +58,9 @@ async def show_runs(
                     continue
                 if not seen:
                     interrupts.arm()
+                    if parking:
+                        # Nobody served them yet when it was asked for, so it was not heard.
+                        parking.append(asyncio.create_task(runtime.stop(run_ids, "park")))
                 seen = True
                 if len(run_ids) == 1:
                     lines.show(item)
@@ -66,5 +72,13 @@ async def show_runs(
             await asyncio.shield(runtime.stop(run_ids, "park_now"))
         raise
     if missing := [run_id for run_id in run_ids if run_id not in ended]:
-        lines.note(f"interrupted; harness ctl run resume {' '.join(missing)}")
+        lines.note(f"interrupted; {resume_command(store, missing)}")
     return ended
+
+
+def resume_command(store: Path, run_ids: Sequence[str]) -> str:
+    """What takes up runs of a journal again, to be copied by a person."""
+    from harness_actors.stores.home import home
+
+    where = "" if store.parent == home() else f" --store {shlex.quote(str(store))}"
+    return f"harness ctl run resume {' '.join(run_ids)}{where}"

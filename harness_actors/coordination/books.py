@@ -13,7 +13,15 @@ from harness_actors.ports import Clock
 from harness_actors.records import RunAdded, RunChanged, SnapshotTaken
 from harness_actors.results import HarnessResult
 from harness_actors.signals import RunEnd
-from harness_actors.state import AGENT_TURN, TURN_COUNT, USAGE, StateDelta, StateKey, Write
+from harness_actors.state import (
+    AGENT_TURN,
+    OPEN_CALLS,
+    TURN_COUNT,
+    USAGE,
+    StateDelta,
+    StateKey,
+    Write,
+)
 
 CHANGES_PER_SNAPSHOT = 64
 
@@ -94,10 +102,14 @@ class RunBooks:
         run.state.apply(delta)
         self._budget.charge(run.spec.run_id, delta)
         # Only results of tools: those that repair makes up for lost calls are no progress.
-        at_turn = run.slot is not None and run.slot.executor == AGENT_TURN
-        if at_turn and any(message.role == "tool" for message in delta.messages):
-            run.losses = 0
-            run.tools_running = False
+        if run.slot is not None and run.slot.executor == AGENT_TURN:
+            if any(message.role == "tool" for message in delta.messages):
+                run.losses = 0
+                run.tools_running = False
+            for write in delta.writes:
+                if write.key == OPEN_CALLS.name:
+                    # Announced, in this step: what an earlier one left open does not run.
+                    run.tools_running = bool(write.value)
         if run.slot in run.replicas:
             run.replicas[run.slot].messages = len(run.state.log)
         step.entries.append(

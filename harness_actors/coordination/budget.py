@@ -9,11 +9,13 @@ class Budget:
     Attributes:
         limit_usd: What all runs may cost together, in US dollars; None for no bound.
         spent_usd: What they have cost until now, as far as it is committed.
+        ended_usd: What those of this term have cost that are over.
     """
 
     def __init__(self) -> None:
         self.limit_usd: float | None = None
         self.spent_usd = 0.0
+        self.ended_usd = 0.0
         # Of runs that are not over. One that is put aside stays: it may be taken up again,
         # and must not be counted twice then.
         self._unfinished_usd: dict[str, float] = {}
@@ -28,10 +30,10 @@ class Budget:
 
         Args:
             limit_usd: What all runs may cost together; None for no bound.
-            spent_usd: What those cost of it that are over.
+            spent_usd: What those cost of it that were over when this term began.
         """
         self.limit_usd = limit_usd
-        self.spent_usd = spent_usd + sum(self._unfinished_usd.values())
+        self.spent_usd = spent_usd + self.ended_usd + sum(self._unfinished_usd.values())
 
     def take_up(self, run_id: str, cost_usd: float) -> None:
         """A run is served that has cost this much before."""
@@ -49,4 +51,4 @@ class Budget:
 
     def end(self, run_id: str) -> None:
         """A run is over; what it cost stays spent."""
-        self._unfinished_usd.pop(run_id, None)
+        self.ended_usd += self._unfinished_usd.pop(run_id, 0.0)

@@ -44,7 +44,6 @@ from harness_actors.records import Hop, RunAdded, RunSpec, StoredRun
 from harness_actors.signals import Outcome, Parked, RepairTrigger, RunEnd
 from harness_actors.state import (
     AGENT_TURN,
-    OPEN_CALLS,
     SharedState,
     StateDelta,
 )
@@ -251,13 +250,19 @@ class Coordinator:
         Args:
             limit_usd: In US dollars, what earlier commands spent of it included; None for
                 no bound.
-            spent_usd: What those runs of the journal cost that are over.
+            spent_usd: What those runs of the journal cost that were over when this term
+                began.
         """
         step = Step()
         self._budget.allow(limit_usd, spent_usd=spent_usd)
         for run in list(self.runs.values()):
             self._note_budget(run, step)
         return step
+
+    @property
+    def ended_usd(self) -> float:
+        """What those runs have cost that ended in this term."""
+        return self._budget.ended_usd
 
     def overdue(self) -> Step:
         """Time passed: runs whose time is over, and that did not end by themselves, end."""
@@ -312,10 +317,7 @@ class Coordinator:
 
     def _lost(self, run: ActiveRun, slot: Slot, cause: str, step: Step) -> None:
         self._dispatch.leave(run, step)
-        theirs = bool(slot.code) or (
-            slot.executor == AGENT_TURN
-            and (run.tools_running or bool(run.state.values.get(OPEN_CALLS.name)))
-        )
+        theirs = bool(slot.code) or (slot.executor == AGENT_TURN and run.tools_running)
         if theirs:
             run.losses += 1
             lost = ExecutorLost(executor=str(slot), losses=run.losses, cause=cause)

@@ -120,7 +120,10 @@ class RecordedCounter:
 
     @classmethod
     def of(cls, recording: Recording) -> "RecordedCounter":
-        tokens = {_counted_text(m): m.tokens - _borders(m) for m in recording.messages}
+        tokens: dict[str, int] = {}
+        for message in recording.messages:
+            # The first: that of a nudge is estimated, but counted where it is part of a task.
+            tokens.setdefault(_counted_text(message), message.tokens - _borders(message))
         # The prompt stands for all that every request holds; the tools count nothing then.
         tokens[PROMPT] = overhead_tokens(recording) - MESSAGE_TOKENS
         return cls(tokens)

@@ -86,9 +86,7 @@ def journal_of(run_id: str) -> Path:
         StoreError: A journal cannot be read.
     """
     busy: StoreInUseError | None = None
-    for path in _journals():
-        if not path.exists():
-            break
+    for path in sorted(home().glob("runs*.db")):
         held_before = is_held(path)
         try:
             hold(path)

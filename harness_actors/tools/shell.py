@@ -99,11 +99,13 @@ async def run_shell(
         keep = leave_background and code is not None
     finally:
         killed = 0 if keep else await _to_the_end(_end(process, output))
-        output.close()
+        text, output_open = output.text(), not output.ended.is_set()
+        # A reader less would end what prints on in the background, by SIGPIPE.
+        output.discard() if keep else output.close()
     return CommandResult(
         exit_code=128 - code if code is not None and code < 0 else code,
-        output=output.text(),
-        output_open=not output.ended.is_set(),
+        output=text,
+        output_open=output_open,
         killed=killed,
         stopped=process.stopped,
     )
@@ -135,7 +137,7 @@ class _Output:
 
     def __init__(self, most_bytes: int) -> None:
         self._loop = asyncio.get_running_loop()
-        self._kept = BoundedOutput(most_bytes)
+        self._kept: BoundedOutput | None = BoundedOutput(most_bytes)
         self._resume: asyncio.TimerHandle | None = None
         self.ended = asyncio.Event()
         """Nobody holds it any more."""
@@ -146,6 +148,7 @@ class _Output:
         self._loop.add_reader(self._pipe, self._on_output)
 
     def text(self) -> str:
+        assert self._kept is not None
         return self._kept.text()
 
     async def drained(self, grace_s: float) -> None:
@@ -156,6 +159,12 @@ class _Output:
 
     def close_write_end(self) -> None:
         os.close(self.write_end)
+
+    def discard(self) -> None:
+        """Read on, and keep nothing of it, until nobody holds the other end."""
+        self._kept = None
+        if self.ended.is_set():
+            self.close()
 
     def close(self) -> None:
         if self._resume is not None:
@@ -168,10 +177,13 @@ class _Output:
             data = os.read(self._pipe, READ_BYTES)
         except BlockingIOError:
             return
-        self._kept.add(data)
+        if self._kept is not None:
+            self._kept.add(data)
         if not data:
             self._loop.remove_reader(self._pipe)
             self.ended.set()
+            if self._kept is None:
+                self.close()
         elif len(data) == READ_BYTES:
             self._loop.remove_reader(self._pipe)
             self._resume = self._loop.call_later(READ_PAUSE_S, self._read_on)

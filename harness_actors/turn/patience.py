@@ -121,10 +121,10 @@ async def _stopped(
     finally:
         # Also where the caller is cancelled a second time meanwhile.
         if not task.done():
-            logger.warning("%s does not end, and is left alone", name)
             _LEFT.add(task)
             task.add_done_callback(_LEFT.discard)
     if not task.done():
+        logger.warning("%s does not end, and is left alone", name)
         return Late(due, left=True)
     if task.cancelled():
         return Late(due, left=False)

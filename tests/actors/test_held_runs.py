@@ -1,11 +1,16 @@
 """Runs that their own command cannot go on with, for want of a key, can be stopped."""
 
+import asyncio
+import os
+import signal
+
 import pytest
 
 from harness_actors.agents import Program
 from harness_actors.conversation import repaired
 from harness_actors.errors import RunNotFoundError
 from harness_actors.testing import an_agent
+from harness_actors.turn.services import RUN_VARIABLE
 from tests.actors import gates
 from tests.actors.test_coordinator_host import Cell, KeyedModel, Opens, Waits, a_spec, cell_at
 
@@ -31,6 +36,29 @@ async def test_a_held_run_can_be_cancelled(cell_at: Opens) -> None:
         assert repaired(await cell.host.conversation("run"))[1] == 0
         await cell.host.attach(KEY)
         assert not cell.host._coordinator.runs
+
+
+async def test_a_run_is_held_until_whoever_attaches_has_its_keys(cell_at: Opens) -> None:
+    async with cell_at() as cell:
+        await leave_a_run(cell)
+    async with cell_at() as cell:
+        await cell.host.attach({})
+        assert not cell.host._coordinator.runs
+        gates.opened["keys"].set()
+        await cell.host.attach(KEY)
+        assert (await cell.until("run"))["run"].status == "done"
+
+
+async def test_cancelling_a_run_that_nobody_serves_ends_what_its_tools_left(
+    cell_at: Opens,
+) -> None:
+    async with cell_at() as cell:
+        await leave_a_run(cell)
+    variables = {RUN_VARIABLE: "run", "PATH": os.defpath}
+    stray = await asyncio.create_subprocess_exec("sleep", "300", env=variables)
+    async with cell_at() as cell:
+        await cell.host.stop(["run"], "cancel")
+        assert await stray.wait() == -signal.SIGKILL
 
 
 @pytest.mark.parametrize("mode", ["park", "park_now"])

@@ -24,6 +24,7 @@ from tests.replay.recorded_runs import (
     opened_locally,
     program,
 )
+from tests.stores.test_expiry import held_by_another_process
 
 Harness = Callable[..., Result]
 
@@ -130,6 +131,17 @@ def test_a_journal_that_cannot_be_read_is_left_out(harness: Harness, runs: Path)
 
     assert len(json.loads(listed.stdout)) == 3
     assert "left out: journal" in listed.stderr
+
+
+def test_a_journal_that_was_named_and_cannot_be_read_is_an_error(
+    harness: Harness, runs: Path, tmp_path: Path
+) -> None:
+    bad = tmp_path / "bad.db"
+    bad.write_bytes(b"this is no journal" * 100)
+    listed = harness("ctl", "run", "list", "--store", str(bad), "--json")
+    assert listed.exit_code == 1
+    assert str(bad) in listed.stderr
+    assert listed.stdout == ""
 
 
 def test_the_journal_of_a_run_directory(harness: Harness, runs: Path, tmp_path: Path) -> None:
@@ -300,6 +312,32 @@ async def test_a_run_of_another_process_is_followed_but_not_taken(
     assert f"the process {running.process.pid} works on it" in resumed.stderr
     assert (status, followed) == (0, 0)
     assert json.loads(events.splitlines()[-1])["type"] == "run_completed"
+
+
+async def test_of_runs_in_several_journals_those_that_can_be_are_cancelled(
+    harness: Harness, runs: Path, home: Path
+) -> None:
+    async with LoopbackServer(lambda _: done()) as server:
+        server.hold()
+        model = ("--model", "scripted", "--model-base-url", server.base_url)
+        words = ["run", "a task", "--runtime", "local", *model]
+        # The journal of the other runs is taken, so it gets one of its own.
+        with held_by_another_process(runs):
+            running = await started(words, HARNESS_HOME=str(home))
+            await server.until_open(1)
+        listed = by_id(await asyncio.to_thread(harness, "ctl", "run", "list", "--json"))
+        (other,) = [run_id for run_id, run in listed.items() if run["status"] == "running"]
+        cancelled = await asyncio.to_thread(
+            harness, "ctl", "run", "cancel", other, "aside1", "--json"
+        )
+        server.release()
+        await finished(running)
+
+    assert cancelled.exit_code == 1
+    (line,) = cancelled.stdout.splitlines()
+    assert json.loads(line)["run_id"] == "aside1"
+    assert json.loads(line)["status"] == "cancelled"
+    assert "without Ray" in cancelled.stderr
 
 
 async def test_ctrl_c_leaves_a_follower(home: Path) -> None:

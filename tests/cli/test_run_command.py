@@ -93,5 +93,5 @@ async def test_ctrl_c_keeps_the_run(tmp_path: Path) -> None:
         status, out, error = await finished(running)
 
     assert (status, out) == (130, "")
-    assert "can be resumed" in error
+    assert "interrupted; harness ctl run resume " in error
     assert "Traceback" not in error

@@ -348,6 +348,17 @@ async def test_a_background_process_does_not_hold_the_call_and_goes_on(
     assert alive(pids) == []
 
 
+@both
+async def test_a_background_process_that_prints_on_is_not_ended_by_that(
+    call: Call, workspace: Path, context: ToolContext
+) -> None:
+    printing = "(while true; do echo tick; echo $BASHPID >> pids; sleep 0.05; done) & echo started"
+    assert "left running" in await call(run_command, command=printing)
+    before = len((workspace / "pids").read_text().splitlines())
+    await wait_for_lines(workspace / "pids", before + 3)
+    await end_processes(context.environment)
+
+
 async def test_a_background_process_with_its_own_output_is_not_waited_for(call: Call) -> None:
     shown = await call(run_command, command="sleep 300 >/dev/null 2>&1 & echo started")
     assert shown == "exit code: 0\nstarted"

@@ -112,6 +112,30 @@ async def test_work_that_was_done_when_it_was_told_to_end_counts() -> None:
     assert await within(SHORT, "work", finishes_anyway) == Returned("done")
 
 
+async def test_work_that_ends_while_its_caller_is_cancelled_twice_is_not_complained_of(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    begun, ending = asyncio.Event(), asyncio.Event()
+
+    async def ends_in_a_moment() -> None:
+        begun.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ending.set()
+            await asyncio.sleep(0.05)
+
+    with caplog.at_level(logging.WARNING):
+        caller = asyncio.create_task(within(UNBOUNDED, "a call", ends_in_a_moment))
+        await begun.wait()
+        caller.cancel()
+        await ending.wait()
+        caller.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await caller
+    assert not caplog.records
+
+
 async def test_work_that_does_not_end_is_left_alone(caplog: pytest.LogCaptureFixture) -> None:
     stubborn = Stubborn()
     with caplog.at_level(logging.WARNING):

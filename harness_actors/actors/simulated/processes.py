@@ -1,7 +1,7 @@
 """The processes of a simulated machine: they are stopped, killed, and seen gone."""
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from random import Random
 
 from harness_actors.actors.simulated.lanes import LANE, Lane
@@ -146,6 +146,9 @@ class SimulatedMachine:
         if left:
             self.loop.block_until(lambda: all(process.gone for process in left))
         return []
+
+    async def end_tools(self, run_ids: Sequence[str]) -> None:
+        """Nothing: here, what a tool started always ends with the companion of its host."""
 
     def _find(self, mark: ProcessMark) -> SimulatedProcess | None:
         process = self._alive.get(mark.pid)

@@ -9,7 +9,8 @@ import typer
 
 from harness_actors.cli import options
 from harness_actors.cli.ctl import selection
-from harness_actors.cli.failures import ALL_DONE, NOT_ALL_DONE, failures_told
+from harness_actors.cli.failures import ALL_DONE, NOT_ALL_DONE, failures_told, tell
+from harness_actors.errors import HarnessError
 
 if TYPE_CHECKING:
     from harness_actors.results import HarnessResult
@@ -37,13 +38,22 @@ def cancel(
         from harness_actors.stores.places import journals_in
 
         found = find_runs(journals_in(run_dir, store), run_ids)
-        ended: dict[str, HarnessResult] = {}
+        done = True
+        refused: HarnessError | None = None
         for path, named in found.items():
-            ended.update(asyncio.run(cancel_runs(path, named, address)))
-        asked = [run_id for named in found.values() for run_id in named]
-        for run_id in asked:
-            _print(run_id, ended, as_json=as_json)
-    raise typer.Exit(ALL_DONE if len(ended) == len(asked) else NOT_ALL_DONE)
+            try:
+                ended = asyncio.run(cancel_runs(path, named, address))
+            except HarnessError as error:
+                if len(found) == 1:
+                    raise
+                # Those of other journals are cancelled nevertheless, and that is told.
+                tell(error, as_json=as_json)
+                refused = error
+                continue
+            for run_id in named:
+                _print(run_id, ended, as_json=as_json)
+            done = done and len(ended) == len(named)
+    raise typer.Exit(ALL_DONE if done and refused is None else NOT_ALL_DONE)
 
 
 def _print(run_id: str, ended: "Mapping[str, HarnessResult]", *, as_json: bool) -> None:

@@ -9,12 +9,14 @@ from pathlib import Path
 from harness_actors.actors.attach import attach
 from harness_actors.actors.embedded import EMBEDDED_MODEL_URL
 from harness_actors.actors.open_cells import close_cell, open_cell
+from harness_actors.actors.runtime import Runtime
 from harness_actors.errors import BadInputError, StoreInUseError
 from harness_actors.results import HarnessResult
 from harness_actors.stores import JournalReader
 from harness_actors.stores.places import FoundRun, find_run, holder_of
 
 ENDED_WITHIN_S = 20.0
+STARTED_WITHIN_S = 30.0
 LOOK_S = 0.05
 
 
@@ -77,13 +79,10 @@ async def cancel_runs(
     waiting = [run_id for run_id in run_ids if run_id not in before]
     if not waiting:
         return before
-    cell = await attach(store, address)
+    cell = await _cell_of(store, address)
     if cell is not None:
         await cell.stop(waiting, "cancel")
         return await _until_ended(store, run_ids)
-    holder = holder_of(store)
-    if holder is not None:
-        raise StoreInUseError(str(store), _out_of_reach(holder))
     # No model and no tool is needed to end a run, so Ray is not either.
     own = await open_cell(store, "local", None)
     try:
@@ -91,6 +90,29 @@ async def cancel_runs(
         return await _until_ended(store, run_ids)
     finally:
         await close_cell(store, "local")
+
+
+async def _cell_of(store: Path, address: str | None) -> Runtime | None:
+    """The cell that serves a journal; None where no process works on it.
+
+    Raises:
+        StoreInUseError: A process works on it, but not as a cell that can be reached.
+    """
+    deadline = asyncio.get_running_loop().time() + STARTED_WITHIN_S
+    while True:
+        cell = await attach(store, address)
+        holder = holder_of(store)
+        if cell is not None or holder is None:
+            return cell
+        # Where the actors live in the process that holds the journal, they are marked so.
+        marks = await asyncio.to_thread(JournalReader(store).load_processes)
+        if any(mark.pid == holder for mark in marks):
+            raise StoreInUseError(str(store), _out_of_reach(holder))
+        if asyncio.get_running_loop().time() > deadline:
+            problem = f"process {holder} works on it, and its cell does not come up; try again"
+            raise StoreInUseError(str(store), problem)
+        # Ray is being started, or the coordinator is between two incarnations.
+        await asyncio.sleep(10 * LOOK_S)
 
 
 async def _until_ended(store: Path, run_ids: Sequence[str]) -> Mapping[str, HarnessResult]:

@@ -80,7 +80,9 @@ def _tell_if_idle(store: Path, run_id: str) -> None:
     from harness_actors.cli.ctl.facts import is_served
 
     if not is_served(store):
-        print(f"nobody works on it now; harness ctl run resume {run_id}", file=sys.stderr)
+        from harness_actors.cli.streams import resume_command
+
+        print(f"nobody works on it now; {resume_command(store, [run_id])}", file=sys.stderr)
 
 
 def _print_end(journal: "JournalReader", run_id: str, lines: EventLines, *, as_json: bool) -> None:

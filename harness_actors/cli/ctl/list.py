@@ -44,6 +44,8 @@ def list_runs(
         from harness_actors.stores.places import journals_in
 
         found, broken = facts_of_runs(journals_in(run_dir, store), status=status, limit=limit)
+        if broken and (run_dir is not None or store is not None):
+            raise broken[0]
         for error in broken:
             print(f"left out: {error}", file=sys.stderr)
         if as_json:

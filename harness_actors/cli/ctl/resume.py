@@ -81,7 +81,10 @@ async def _resume(
     try:
         begin = partial(cell.resume, waiting, secrets={})
         async with aclosing(follow(cell, waiting, begin)) as stream:
-            return {**ended, **await show_runs(stream, cell, waiting, lines, quiet=as_json)}
+            return {
+                **ended,
+                **await show_runs(stream, cell, waiting, lines, store=store, quiet=as_json),
+            }
     finally:
         await close_cell(store, runtime.value)
 

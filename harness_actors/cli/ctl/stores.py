@@ -77,14 +77,14 @@ def compact(
 
 def _clear(journals: Sequence[Path], clear: "Callable[[Path], Cleared]", *, as_json: bool) -> bool:
     """Clear each journal and tell of it; whether none was left out."""
-    from harness_actors.errors import StoreInUseError
+    from harness_actors.errors import StoreError
 
     rows: list[dict[str, str | int]] = []
-    busy: list[StoreInUseError] = []
+    busy: list[StoreError] = []
     for path in journals:
         try:
             cleared = clear(path)
-        except StoreInUseError as error:
+        except StoreError as error:
             busy.append(error)
             continue
         rows.append(
