@@ -1,5 +1,6 @@
 # Everything from a bare machine with Python 3.11 and pip:
-#   make setup   make test   make lint   make demo [MODEL=gpt-4.1-mini]   make bench
+#   make setup   make test   make lint   make demo [MODEL=gpt-4.1-mini]   make bench   make chaos
+#   make simulate [SEEDS=10000]
 
 PYTHON ?= python3
 VENV := .venv
@@ -7,7 +8,7 @@ BIN := $(VENV)/bin
 # Inside the environment, so that removing one removes the other.
 STAMP := $(VENV)/.setup-stamp
 
-.PHONY: setup test lint format demo bench clean
+.PHONY: setup test lint format demo bench chaos simulate clean
 
 setup: $(STAMP)
 
@@ -38,6 +39,16 @@ demo: setup
 
 bench: setup
 	$(BIN)/python benchmarks/bench_round_cost.py
+
+# Kills, stops and starves real batches, and looks for what was lost or done twice. About 45 minutes;
+# ARGS='--kinds agent_turn,driver --times 5' and so on (ARGS=--help lists them).
+chaos: setup
+	$(BIN)/python -m tests.chaos $(ARGS)
+
+# Random schedules of kills, stops and faults in virtual time. Stops at the first seed that breaks a
+# promise, and prints the command that shows how.
+simulate: setup
+	$(BIN)/python -m tests.simulation --seeds $(or $(SEEDS),10000) $(ARGS)
 
 clean:
 	rm -rf $(VENV) build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache

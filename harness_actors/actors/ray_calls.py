@@ -2,11 +2,15 @@
 
 import asyncio
 import logging
+import os
+import signal
+import socket
 import time
 from contextlib import suppress
 from typing import Any
 
 import ray
+import ray._private.state  # see `_kill_starting`
 from ray.actor import ActorHandle
 from ray.exceptions import ActorUnavailableError, RayActorError, RayError, RayTaskError
 
@@ -18,6 +22,8 @@ from harness_actors.records import ProcessMark
 logger = logging.getLogger(__name__)
 
 RETURN_DEADLINE_S = 90.0
+START_DEADLINE_S = 30.0
+"""How long an incarnation may take to answer for the first time, its journal read included."""
 
 
 class CoordinatorCalls:
@@ -34,6 +40,8 @@ class CoordinatorCalls:
         """The keys of its runs, which each incarnation must be given anew."""
         self.budget_usd: float | None = None
         """The same of what its runs may cost together; None for no bound."""
+        self._served = True
+        """It has been there since it was last known to be away."""
         self._process: ProcessMark | None = None
         """Of the incarnation that has answered; None while it is away or starting."""
 
@@ -44,24 +52,56 @@ class CoordinatorCalls:
             HarnessError: What the coordinator raised, or `ActorLostError`: it is gone for
                 good, or has not come back in time.
         """
-        deadline = time.monotonic() + RETURN_DEADLINE_S
+        away_since: float | None = None
+        killed = False
         while True:
             try:
                 return await self.once(method, *arguments)
-            except _AwayError:
-                if time.monotonic() > deadline:
-                    problem = f"it has not come back for {RETURN_DEADLINE_S:.0f} s"
-                    raise ActorLostError("the coordinator", problem) from None
-                await asyncio.sleep(0.1)
-                with suppress(_AwayError, TimeoutError):
-                    async with asyncio.timeout(RETURN_DEADLINE_S):
-                        await self.attach()
+            except AwayError:
+                now = time.monotonic()
+                if away_since is None or self._served:
+                    # It was there: a call that waits for news takes as long as these do.
+                    away_since, killed = now, False
+                self._served = False
+            if now - away_since > RETURN_DEADLINE_S:
+                problem = f"it has not come back for {RETURN_DEADLINE_S:.0f} s"
+                raise ActorLostError("the coordinator", problem)
+            if now - away_since > START_DEADLINE_S and not killed:
+                # Stopped while it was starting: it neither answers nor dies.
+                killed = True
+                await asyncio.to_thread(self._kill_starting)
+            await asyncio.sleep(0.1)
+            await self._await_next()
+
+    async def _await_next(self) -> None:
+        """Attach to the next incarnation, if it comes up."""
+        if not await asyncio.to_thread(is_ray_up):
+            problem = (
+                "nobody answers there any more; start it again if it is yours, and give the "
+                "same command again"
+            )
+            raise ActorLostError("Ray", problem)
+        with suppress(AwayError, TimeoutError):
+            async with asyncio.timeout(START_DEADLINE_S):
+                await self.attach()
+                self._served = True
+
+    def _kill_starting(self) -> None:
+        # It never told where it is, but Ray knows. What is public of this asks the dashboard,
+        # which a Ray of our own does not have.
+        known = ray._private.state.actors(self._coordinator._actor_id.hex())
+        logger.warning("the coordinator in process %s did not come up and is killed", known["Pid"])
+        ray.kill(self._coordinator, no_restart=False)
+        # Ray leaves one alone that is stopped.
+        with suppress(ProcessLookupError):
+            os.kill(known["Pid"], signal.SIGKILL)
 
     async def attach(self) -> None:
         """Give its keys and budget to an incarnation, and learn where it is."""
-        await self._answer(self._coordinator.call.remote("attach", self.secrets, self.budget_usd))
+        # Where it is comes first: what falls silent behind that is asked, and killed.
         marks: tuple[ProcessMark, ...] = await self._answer(self._coordinator.hello.remote())
         self._process = marks[0]
+        await self.once("attach", self.secrets, self.budget_usd)
 
     async def once(self, method: str, *arguments: Any) -> Any:
         """One call; fails if the coordinator is away."""
@@ -74,7 +114,7 @@ class CoordinatorCalls:
                 if self._process is not None and not await self._is_alive(answer):
                     await self._kill(self._process)
             return answer.result()
-        except _AwayError:
+        except AwayError:
             self._process = None
             raise
         finally:
@@ -116,7 +156,7 @@ class CoordinatorCalls:
                 raise cause from None
             raise
         except ActorUnavailableError:
-            raise _AwayError from None
+            raise AwayError from None
         except RayActorError as error:
             raise ActorLostError("the coordinator", str(error).splitlines()[0]) from None
         except RayError as error:
@@ -129,5 +169,18 @@ async def _within(seconds: float, *awaited: "asyncio.Future[Any]") -> bool:
     return bool(done)
 
 
-class _AwayError(Exception):
+def is_ray_up() -> bool:
+    """Whether the head of the Ray that we are connected to takes connections."""
+    host, _, port = ray.get_runtime_context().gcs_address.rpartition(":")
+    for _ in range(5):
+        # One that is busy gets some time.
+        try:
+            with socket.create_connection((host, int(port)), timeout=1.0):
+                return True
+        except OSError:
+            time.sleep(1.0)
+    return False
+
+
+class AwayError(Exception):
     """The coordinator is between two incarnations, or the connection to it broke."""

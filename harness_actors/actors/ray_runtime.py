@@ -13,7 +13,7 @@ from typing import Any
 import ray
 from ray.actor import ActorHandle
 
-from harness_actors.actors.ray_calls import CoordinatorCalls
+from harness_actors.actors.ray_calls import AwayError, CoordinatorCalls, is_ray_up
 from harness_actors.actors.ray_cell import (
     NAMESPACE,
     clear_name,
@@ -121,9 +121,10 @@ class RayRuntime:
         try:
             async with asyncio.timeout(10):
                 await self._calls.once("close")
-        except (HarnessError, TimeoutError):
+        except (HarnessError, TimeoutError, AwayError):
             pass  # it is killed below in any case, and the journal holds what is committed
-        await asyncio.to_thread(ray.kill, self._coordinator, no_restart=True)
+        if await asyncio.to_thread(is_ray_up):
+            await asyncio.to_thread(ray.kill, self._coordinator, no_restart=True)
 
 
 def _start_cell(store: Path, command: str, address: str | None) -> "ActorHandle[Any]":

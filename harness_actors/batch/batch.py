@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import ExitStack, aclosing
+from contextlib import ExitStack, aclosing, nullcontext, suppress
 from dataclasses import asdict
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -22,6 +22,7 @@ from harness_actors.batch.settings import CONCURRENCY, BatchSettings
 from harness_actors.batch.tally import Tally, Totals
 from harness_actors.config import HarnessConfig
 from harness_actors.coordination.graph import Workflow
+from harness_actors.errors import StoreError
 from harness_actors.ports import Agent
 
 LEAVE_S = 5.0
@@ -146,13 +147,15 @@ class Batch:
             task.cancel()
         await asyncio.gather(work, *self._stops, return_exceptions=True)
         self.ending = self._ending_of(work)
-        self._directory.results.compact()
-        self.summary = {
-            "ending": self.ending,
-            **Totals(read_outcomes(self._directory.results_path)).as_mapping(),
-            "command": {**self.tally.command(), "settings": asdict(self._settings)},
-        }
-        self._directory.write_summary(self.summary)
+        # Where a full disk has ended the work, it is what stopped the work that is told.
+        with suppress(StoreError) if self.ending == "error" else nullcontext():
+            self._directory.results.compact()
+            self.summary = {
+                "ending": self.ending,
+                **Totals(read_outcomes(self._directory.results_path)).as_mapping(),
+                "command": {**self.tally.command(), "settings": asdict(self._settings)},
+            }
+            self._directory.write_summary(self.summary)
 
     def _ending_of(self, work: asyncio.Task[None]) -> Ending:
         if not work.cancelled() and work.exception() is not None:

@@ -1,5 +1,6 @@
 """What must hold when a schedule is over."""
 
+from traceback import walk_tb
 from typing import TYPE_CHECKING
 
 from harness_actors.actors.simulated.runtime import EPOCH
@@ -43,9 +44,9 @@ def check_end(schedule: "Schedule") -> None:
 
 
 def _was_told_to_a_driver(error: BaseException) -> bool:
-    began = error.__traceback__
-    at_user = began is not None and began.tb_frame.f_code.co_filename == user.__file__
-    return at_user and isinstance(error, HarnessError)
+    # Anywhere: a broken cell raises the same error for all who ask.
+    frames = (frame.f_code.co_filename for frame, _ in walk_tb(error.__traceback__))
+    return isinstance(error, HarnessError) and user.__file__ in frames
 
 
 def _check_run(schedule: "Schedule", run: DiskRun, end: HarnessResult) -> None:

@@ -1,0 +1,62 @@
+"""The kinds of disturbances."""
+
+import signal
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+Scope = Literal["seat", "cell", "driver", "ray"]
+"""What goes down: one executor host; the cell; the driver, with what Ray it started; Ray."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kind:
+    """One way to disturb a batch.
+
+    Attributes:
+        name: As on the command line.
+        role: Which process is struck, as the journal names it; ``driver`` and ``ray`` are none
+            of the journal's.
+        scope: What goes down with it.
+        stops: It is stopped for good, in place of killed.
+        joined: Under a Ray that was started by hand, which outlives the driver.
+        bar_s: Recovery takes at most this, at the 95th percentile.
+    """
+
+    name: str
+    role: str
+    scope: Scope
+    stops: bool = False
+    joined: bool = False
+    bar_s: float = 5.0
+
+    @property
+    def signal(self) -> signal.Signals:
+        return signal.SIGSTOP if self.stops else signal.SIGKILL
+
+    @property
+    def ends_command(self) -> bool:
+        """The same command has to be given again."""
+        return self.scope in ("driver", "ray")
+
+    @property
+    def whole_turns(self) -> bool:
+        """Every run that it touches is in the middle of a turn, and asks its model again."""
+        return self.scope != "seat" or self.role == "agent_turn"
+
+
+_ALL = (
+    Kind(name="coordinator", role="coordinator", scope="cell"),
+    Kind(name="repair", role="repair", scope="seat"),
+    Kind(name="compaction", role="compaction", scope="seat"),
+    Kind(name="agent_turn", role="agent_turn", scope="seat"),
+    Kind(name="stop_decision", role="stop_decision", scope="seat"),
+    Kind(name="driver", role="driver", scope="driver", bar_s=12.0),
+    Kind(name="ray", role="ray", scope="ray", bar_s=12.0),
+    Kind(name="joined_driver", role="driver", scope="driver", joined=True, bar_s=12.0),
+    Kind(name="joined_ray", role="ray", scope="ray", joined=True, bar_s=12.0),
+    Kind(name="stopped_coordinator", role="coordinator", scope="cell", stops=True, bar_s=20.0),
+    Kind(name="stopped_agent_turn", role="agent_turn", scope="seat", stops=True, bar_s=20.0),
+)
+
+KINDS: Mapping[str, Kind] = {kind.name: kind for kind in _ALL}

@@ -1,0 +1,118 @@
+"""Tools of each sort that log when a call begins and ends. Found beside agent.yaml."""
+
+import asyncio
+import ctypes
+import os
+import signal
+import time
+from pathlib import Path
+
+from harness_actors.ports import ToolContext
+from harness_actors.tools import tool
+from harness_actors.tools.shell import run_shell
+
+
+def write_line(log: str, word: str, sort: str, run: str, context: ToolContext) -> None:
+    """One line, in one write: lines of many processes do not mix."""
+    # The clock of the machine, the same in all its processes, shells included.
+    now = time.clock_gettime(time.CLOCK_BOOTTIME)
+    line = f"{now:.6f} {word} {sort} {run} {context.run_id} {context.call_id}"
+    handle = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    try:
+        os.write(handle, f"{line} {os.getpid()}\n".encode())
+    finally:
+        os.close(handle)
+
+
+@tool(effect="read_only")
+def look(log: str, run: str, seconds: float, bulk: int, context: ToolContext) -> str:
+    """Change nothing. Blocks a thread.
+
+    Args:
+        log: Where its calls are logged.
+        run: The task that it works for.
+        seconds: How long it takes.
+        bulk: Bytes of its result besides.
+    """
+    write_line(log, "begin", "look", run, context)
+    time.sleep(seconds)
+    write_line(log, "end", "look", run, context)
+    return f"looked in {os.getpid()} {os.urandom(bulk // 2).hex()}"
+
+
+@tool(idempotent=True)
+async def put(log: str, run: str, seconds: float, bulk: int, context: ToolContext) -> str:
+    """Change something that may be changed twice to the same.
+
+    Args:
+        log: Where its calls are logged.
+        run: The task that it works for.
+        seconds: How long it takes.
+        bulk: Bytes of its result besides.
+    """
+    write_line(log, "begin", "put", run, context)
+    await asyncio.sleep(seconds)
+    write_line(log, "end", "put", run, context)
+    return f"put in {os.getpid()} {os.urandom(bulk // 2).hex()}"
+
+
+@tool
+async def note(log: str, run: str, seconds: float, bulk: int, context: ToolContext) -> str:
+    """Do something that must not be done twice.
+
+    Args:
+        log: Where its calls are logged.
+        run: The task that it works for.
+        seconds: How long it takes.
+        bulk: Bytes of its result besides.
+    """
+    write_line(log, "begin", "note", run, context)
+    await asyncio.sleep(seconds)
+    write_line(log, "end", "note", run, context)
+    return f"noted in {os.getpid()} {os.urandom(bulk // 2).hex()}"
+
+
+WORK = """
+say() { read -r up _ < /proc/uptime; echo "$up $1 work $RUN $HARNESS_RUN $CALL $HOST" >> "$LOG"; }
+say begin; sleep "$SECONDS_EACH"; say end
+"""
+
+
+@tool
+async def work(log: str, run: str, seconds: float, bulk: int, context: ToolContext) -> str:
+    """Do something that must not be done twice, in a process of its own.
+
+    Args:
+        log: Where its calls are logged, with the process that has called it.
+        run: The task that it works for.
+        seconds: How long it takes.
+        bulk: Bytes of its result besides.
+    """
+    given = {"LOG": log, "RUN": run, "CALL": context.call_id, "HOST": str(os.getpid())}
+    given |= {"SECONDS_EACH": str(seconds), "HARNESS_RUN": context.run_id, "WORK": WORK}
+    result = await run_shell(
+        # In a session of its own, as a daemon is: it must end with its host all the same.
+        'setsid --wait bash -c "$WORK"',
+        folder=Path("/"),
+        environment={"PATH": os.defpath, **given, **context.environment},
+        timeout_s=60,
+        processes=context.processes,
+        run_id=context.run_id,
+    )
+    return f"worked in {os.getpid()} with {result.exit_code} {os.urandom(bulk // 2).hex()}"
+
+
+@tool
+def crash(log: str, run: str, how: str, context: ToolContext) -> str:
+    """End the process that runs it.
+
+    Args:
+        log: Where its calls are logged.
+        run: The task that it works for.
+        how: ``segfault``, or ``memory``: what the kernel does to a process that takes too much.
+    """
+    write_line(log, "begin", "crash", run, context)
+    if how == "segfault":
+        ctypes.string_at(0)
+    os.kill(os.getpid(), signal.SIGKILL)
+    return "not reached"

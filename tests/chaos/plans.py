@@ -1,0 +1,134 @@
+"""What each run of the workload is to do: known beforehand, so that nothing can go missing."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from random import Random
+from typing import Any
+
+from harness_actors.testing import Reply
+
+SORTS = ("look", "look", "put", "put", "note", "note", "work")
+"""Read-only; idempotent; neither; and neither, in a process of its own."""
+TEXT_EVERY = 6
+"""Each so-manieth answer calls nothing, so the turn ends and all executors come round again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunPlan:
+    """A run whose model's every answer follows from its place in the conversation.
+
+    Attributes:
+        name: Id of its task.
+        seed: What its answers depend on.
+        rounds: Answers before the one that completes it; the fewest where it is patient.
+        log: Where its tools log.
+        poison: How its tools crash their process from the second answer on; empty for a
+            healthy run.
+        seconds: The longest that a call takes.
+        patient: It goes on until it is told that all has happened that is to happen.
+        bulk: Bytes that each of its calls returns besides.
+    """
+
+    name: str
+    seed: int
+    rounds: int
+    log: str
+    poison: str = ""
+    seconds: float = 0.2
+    patient: bool = False
+    bulk: int = 0
+
+    @classmethod
+    def of_request(cls, messages: Sequence[dict[str, Any]]) -> "RunPlan":
+        """The plan that a conversation follows: its task is the first user message."""
+        return cls(**json.loads(next(m["content"] for m in messages if m["role"] == "user")))
+
+    def as_task(self) -> dict[str, str]:
+        return {"id": self.name, "task": json.dumps(asdict(self))}
+
+    def answer(self, spoken: int, *, released: bool = True) -> Reply:
+        """What the model says when it has spoken so often before.
+
+        Args:
+            spoken: How often.
+            released: Patient runs may end.
+        """
+        if self.is_over(spoken, released=released):
+            return self.last(spoken)
+        return self.step(spoken)
+
+    def is_over(self, spoken: int, *, released: bool) -> bool:
+        """Whether the next answer is the last."""
+        return spoken >= self.rounds and (released or not self.patient)
+
+    def last(self, spoken: int) -> Reply:
+        return Reply.call("work_complete", {"summary": f"{self.name} after {spoken} answers"})
+
+    def step(self, spoken: int) -> Reply:
+        """An answer that is not the last."""
+        if self.poison and spoken:
+            return Reply.call("crash", {"log": self.log, "run": self.name, "how": self.poison})
+        if spoken % TEXT_EVERY == self.seed % TEXT_EVERY and spoken:
+            return Reply.text(f"I think about step {spoken}.")
+        random = Random(f"{self.seed}:{spoken}")
+        return Reply.calls(
+            [
+                (
+                    random.choice(SORTS),
+                    {
+                        "log": self.log,
+                        "run": self.name,
+                        "seconds": round(random.uniform(0.01, self.seconds), 3),
+                        "bulk": self.bulk,
+                    },
+                )
+                for _ in range(random.randint(1, 3))
+            ]
+        )
+
+    def calls(self, steps: int) -> list[tuple[tuple[str, str], ...]]:
+        """The calls of each answer, names with arguments, of a run that took so many steps."""
+        replies = [self.step(spoken) for spoken in range(steps)]
+        return [reply.asked for reply in (*replies, self.last(steps))]
+
+
+def make_plans(
+    runs: int,
+    *,
+    seed: int,
+    rounds: tuple[int, int],
+    log: str,
+    poison: str = "",
+    patient: int = 0,
+    seconds: float = 0.2,
+    bulk: int = 0,
+) -> list[RunPlan]:
+    """Plans of a batch.
+
+    Args:
+        runs: How many.
+        seed: What they depend on.
+        rounds: The fewest and the most answers before the last of each.
+        log: Where their tools log.
+        poison: How one of them crashes its process; empty for none that does.
+        patient: How many of them go on until they are told to end.
+        seconds: The longest that a call takes.
+        bulk: Bytes that each call returns besides.
+    """
+    random = Random(f"plans:{seed}")
+    names = random.sample(range(runs), runs)
+    sick = names.pop() if poison else -1
+    return [
+        RunPlan(
+            name=f"t{number}",
+            seed=random.randrange(1_000_000),
+            rounds=random.randint(*rounds),
+            log=log,
+            poison=poison if number == sick else "",
+            patient=number in names[:patient],
+            seconds=seconds,
+            bulk=bulk,
+        )
+        for number in range(runs)
+    ]

@@ -1,0 +1,176 @@
+"""One disturbance of a batch, and what is known of it."""
+
+import asyncio
+import os
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from random import Random
+
+from harness_actors.actors.processes import is_alive
+from harness_actors.records import ProcessMark
+from tests.chaos.command import BatchCommand
+from tests.chaos.kinds import Kind
+from tests.chaos.logs import now, read_tool_log
+from tests.chaos.model import WatchedModel
+from tests.chaos.rays import RayByHand
+
+FOUND_WITHIN_S = 60.0
+GONE_WITHIN_S = 90.0
+LEFT_WITHIN_S = 90.0
+"""How long a driver may take to leave that has lost its Ray."""
+TICK_S = 0.01
+PAUSE_S = (0.0, 2.0)
+"""How long a user takes to give the same command again."""
+
+
+class ChaosError(Exception):
+    """The batch does not do what it must; says what was waited for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Strike:
+    """A disturbance.
+
+    Attributes:
+        kind: Its kind.
+        at: When the signal was sent, in seconds as `now` tells them.
+        since: What recovery is counted from: that, or when the command was given again.
+        gone_at: When the last process that it was to bring down was gone.
+        struck: Pids that got the signal.
+        replaced: Pids of hosts whose runs go on elsewhere.
+        affected: The tasks in flight that had to go on elsewhere.
+    """
+
+    kind: Kind
+    at: float
+    since: float
+    gone_at: float
+    struck: frozenset[int]
+    replaced: frozenset[int]
+    affected: frozenset[str]
+
+
+class Striker:
+    """Strikes the processes of a batch.
+
+    Args:
+        command: The batch.
+        model: Its model.
+        random: Decides what is left to chance.
+        ray: The Ray that the command joins; None where it starts its own.
+    """
+
+    def __init__(
+        self, command: BatchCommand, model: WatchedModel, random: Random, ray: RayByHand | None
+    ) -> None:
+        self._command = command
+        self._model = model
+        self._random = random
+        self._ray = ray
+
+    async def strike(self, kind: Kind) -> Strike:
+        """Strike, and return when what was to go down is gone.
+
+        Raises:
+            ChaosError: It does not go down, or there is nothing to be struck.
+        """
+        marks = await self._cell(kind)
+        struck = self._targets(kind, marks)
+        replaced = [m for m in marks if kind.scope != "seat" or m.pid in struck]
+        affected = self._affected(kind, replaced, marks)
+        for pid in struck:
+            with suppress(ProcessLookupError):
+                os.kill(pid, kind.signal)
+        at = since = now()
+        if kind.ends_command:
+            await self._left(kind)
+            await asyncio.sleep(self._random.uniform(*PAUSE_S))
+            if self._random.random() < 0.5:
+                tear(self._command, self._random)
+            since = now()
+            self._command.start()
+        await self._gone(replaced)
+        return Strike(
+            kind=kind,
+            at=at,
+            since=since,
+            gone_at=now(),
+            struck=frozenset(struck),
+            replaced=frozenset(mark.pid for mark in replaced),
+            affected=affected,
+        )
+
+    async def _cell(self, kind: Kind) -> list[ProcessMark]:
+        """The living processes of the cell, once what is to be struck is among them."""
+        role = "coordinator" if kind.ends_command else kind.role
+        found: list[ProcessMark] = []
+        deadline = now() + FOUND_WITHIN_S
+        while not any(_plays(mark, role) for mark in found):
+            if self._command.has_ended:
+                raise ChaosError(f"the command ended before {kind.name} could be struck")
+            if now() > deadline:
+                raise ChaosError(f"no {role} came up within {FOUND_WITHIN_S:.0f} s")
+            await asyncio.sleep(TICK_S)
+            found = await asyncio.to_thread(self._command.living)
+        return found
+
+    def _targets(self, kind: Kind, marks: Sequence[ProcessMark]) -> list[int]:
+        if kind.scope == "driver":
+            return [self._command.pid]
+        if kind.scope == "ray":
+            return self._ray.pids() if self._ray else self._command.others()
+        # Of a role that several play, such as agent turns, a random one.
+        return [self._random.choice([m.pid for m in marks if _plays(m, kind.role)])]
+
+    def _affected(
+        self, kind: Kind, replaced: Iterable[ProcessMark], marks: Iterable[ProcessMark]
+    ) -> frozenset[str]:
+        flying = self._model.in_flight()
+        if kind.scope != "seat" or sum(_plays(mark, kind.role) for mark in marks) == 1:
+            return flying
+        # One agent turn of several: those that it served last.
+        pids = {mark.pid for mark in replaced}
+        last = {line.task: line.pid for line in read_tool_log(self._command.tool_log)}
+        return frozenset(task for task in flying if last.get(task) in pids)
+
+    async def _left(self, kind: Kind) -> None:
+        """Return when the driver has gone, killed or by itself."""
+        try:
+            status = await self._command.finish(within_s=LEFT_WITHIN_S)
+        except TimeoutError:
+            raise ChaosError(
+                f"{LEFT_WITHIN_S:.0f} s after {kind.name} was killed, the command still runs"
+            ) from None
+        if status == 0:
+            raise ChaosError(f"the command says that all is done, but {kind.name} was killed")
+        if self._ray is not None and kind.scope == "ray":
+            await self._ray.start_again()
+
+    async def _gone(self, marks: Sequence[ProcessMark]) -> None:
+        deadline = now() + GONE_WITHIN_S
+        while left := [mark for mark in marks if is_alive(mark)]:
+            if now() > deadline:
+                pids = ", ".join(f"{mark.role} {mark.pid}" for mark in left)
+                raise ChaosError(f"not gone after {GONE_WITHIN_S:.0f} s: {pids}")
+            await asyncio.sleep(TICK_S)
+
+
+def tear(command: BatchCommand, random: Random) -> None:
+    """Leave a torn last line in the results, as a driver does that dies while it writes one."""
+    path = command.results_path
+    lines = path.read_bytes().splitlines() if path.exists() else []
+    if lines:
+        # Half of a line that is not there yet: its task has another id.
+        torn = lines[-1].replace(b'"id":"t', b'"id":"torn', 1)
+        with path.open("ab") as file:
+            file.write(torn[: random.randrange(1, len(torn))])
+
+
+def _plays(mark: ProcessMark, role: str) -> bool:
+    """Whether a process has a role; `agent_turn[1]` has that of an agent turn.
+
+    Not the quarantine: only a run's own doing may bring that down three times.
+    """
+    name, _, index = mark.role.partition("[")
+    return name == role and index != "quarantine]"

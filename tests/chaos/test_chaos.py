@@ -1,0 +1,44 @@
+"""The short form of `make chaos`: one batch meets each kind of disturbance."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.chaos.battle import Battle, Size
+from tests.chaos.kinds import KINDS
+
+pytestmark = [pytest.mark.ray, pytest.mark.timeout(400)]
+
+
+async def test_a_batch_under_fire_loses_nothing_and_does_nothing_twice(tmp_path: Path) -> None:
+    kinds = ["agent_turn", "repair", "coordinator", "compaction", "stop_decision"]
+    kinds += ["stopped_agent_turn", "driver"]
+    battle = Battle(
+        tmp_path,
+        [KINDS[name] for name in kinds],
+        size=Size(runs=30, at_once=20, patient=10, rounds=(3, 8)),
+        seed=7,
+        # One run crashes its process besides: it alone is lost.
+        poison="segfault",
+    )
+
+    verdict = await battle.fight()
+
+    assert verdict.findings.broken == []
+    assert verdict.kinds == ("segfault", *kinds)
+    assert verdict.delays.keys() <= set(kinds)
+
+
+async def test_under_a_ray_that_outlives_it_the_next_command_goes_on(tmp_path: Path) -> None:
+    battle = Battle(
+        tmp_path,
+        [KINDS["joined_driver"]],
+        size=Size(runs=8, at_once=8, patient=4, rounds=(4, 6)),
+        seed=3,
+        hasty=0.0,
+    )
+
+    verdict = await battle.fight()
+
+    assert verdict.findings.broken == []
+    assert len(verdict.delays["joined_driver"].seconds) > 0

@@ -1,0 +1,169 @@
+"""The checks find what they are for: in a sound batch nothing, and each thing that is planted."""
+
+import asyncio
+import json
+import shutil
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.chaos.checks import check
+from tests.chaos.command import BatchCommand
+from tests.chaos.kinds import KINDS
+from tests.chaos.logs import read_tool_log
+from tests.chaos.model import Asked, WatchedModel
+from tests.chaos.plans import make_plans
+from tests.chaos.recovery import Delays, recoveries
+from tests.chaos.strikes import Strike
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory: pytest.TempPathFactory) -> BatchCommand:
+    """A small batch that nothing has happened to."""
+    return asyncio.run(a_sound_batch(tmp_path_factory.mktemp("sound")))
+
+
+async def a_sound_batch(folder: Path) -> BatchCommand:
+    plans = make_plans(4, seed=2, rounds=(4, 6), log=str(folder / "tools.log"), seconds=0.02)
+    async with WatchedModel(folder / "model.log", latency_s=(0.0, 0.01)) as model:
+        command = BatchCommand(folder, model.base_url, plans, at_once=4, address=None)
+        command.start()
+        assert await command.finish(within_s=60) == 0, command.said()
+    return command
+
+
+def test_a_sound_batch_is_clean(sound: BatchCommand) -> None:
+    findings = check(sound)
+
+    assert findings.broken == []
+    assert findings.calls > 10
+    assert findings.unknown == findings.repeated == 0
+
+
+def edit_results(change: Callable[[list[str]], list[str]]) -> Callable[[BatchCommand], None]:
+    def edit(command: BatchCommand) -> None:
+        lines = command.results_path.read_text().splitlines(keepends=True)
+        command.results_path.write_text("".join(change(lines)))
+
+    return edit
+
+
+def fail_first(lines: list[str]) -> list[str]:
+    result = json.loads(lines[0])
+    result["status"], result["reason"]["kind"] = "failed", "executor_lost"
+    return [json.dumps(result) + "\n", *lines[1:]]
+
+
+def run_sql(statement: str) -> Callable[[BatchCommand], None]:
+    def run(command: BatchCommand) -> None:
+        with sqlite3.connect(command.store) as connection:
+            assert connection.execute(statement).rowcount == 1
+        connection.close()
+
+    return run
+
+
+def begin_again(command: BatchCommand) -> None:
+    """The first call that must not be made twice is made once more, later."""
+    lines = command.tool_log.read_text().splitlines(keepends=True)
+    line = next(line for line in lines if " begin note " in line)
+    command.tool_log.write_text("".join([*lines, line]))
+
+
+def forget_ends(command: BatchCommand) -> None:
+    lines = command.tool_log.read_text().splitlines(keepends=True)
+    command.tool_log.write_text("".join(line for line in lines if " end note " not in line))
+
+
+FIRST = "SELECT min(id) FROM messages WHERE role = 'assistant'"
+LAST = "SELECT max(id) FROM messages WHERE role = 'tool'"
+PLANTED: dict[str, tuple[str, Callable[[BatchCommand], None]]] = {
+    "a missing line": ("lost", edit_results(lambda lines: lines[1:])),
+    "a line twice": ("doubled", edit_results(lambda lines: [*lines, lines[0]])),
+    "a torn last line": ("malformed", edit_results(lambda lines: [*lines, lines[0][:40]])),
+    "an ending by chance": ("wrongly ended", edit_results(fail_first)),
+    "a result that is gone": (
+        "unanswered",
+        run_sql(f"DELETE FROM messages WHERE id = ({LAST})"),
+    ),
+    "a result twice": (
+        "doubled",
+        run_sql(
+            "INSERT INTO messages SELECT id + 100, role, tokens, is_error, encoded "
+            f"FROM messages WHERE id = ({LAST})"
+        ),
+    ),
+    "an answer that is gone": (
+        "lost",
+        run_sql(f"DELETE FROM messages WHERE id = ({FIRST})"),
+    ),
+    "a call made twice": ("started twice", begin_again),
+    "a result that was made up": ("lost", forget_ends),
+}
+
+
+@pytest.mark.parametrize("name", PLANTED)
+def test_what_is_planted_is_found(name: str, sound: BatchCommand, tmp_path: Path) -> None:
+    word, plant = PLANTED[name]
+    folder = tmp_path / "copy"
+    shutil.copytree(sound.folder, folder)
+    # Never started. Its runs have logged to the other folder, as their calls say.
+    copy = BatchCommand(folder, "http://127.0.0.1:9/v1", list(sound.plans.values()), at_once=4)
+
+    plant(copy)
+
+    assert word in {found for found, _ in check(copy).broken}
+
+
+def a_strike(kind: str, *, at: float, pid: int, gone_at: float | None = None) -> Strike:
+    return Strike(
+        kind=KINDS[kind],
+        at=at,
+        since=at,
+        gone_at=gone_at or at,
+        struck=frozenset({pid}),
+        replaced=frozenset({pid}),
+        affected=frozenset({"t0", "t1"}),
+    )
+
+
+def test_what_a_stopped_process_does_later_is_found(sound: BatchCommand) -> None:
+    lines = read_tool_log(sound.tool_log)
+    middle = lines[len(lines) // 2].at
+
+    findings = check(sound, [a_strike("stopped_agent_turn", at=middle, pid=lines[0].pid)])
+
+    assert {word for word, _ in findings.broken} == {"late"}
+
+
+def test_a_run_that_is_thrown_back_by_two_steps_is_found(sound: BatchCommand) -> None:
+    def asked(*steps: int) -> list[Asked]:
+        return [
+            Asked(at=float(at), run="t0", spoken=step, begins_turn=False, answered_at=None)
+            for at, step in enumerate(steps)
+        ]
+
+    assert check(sound, asked=asked(0, 1, 2, 1, 2)).broken == []
+    assert [word for word, _ in check(sound, asked=asked(0, 1, 2, 0)).broken] == ["lost"]
+
+
+def test_recovery_counts_from_the_strike_to_the_next_request_of_a_new_process() -> None:
+    def asked(at: float, run: str, answered_at: float | None = None) -> Asked:
+        begins = answered_at is not None
+        return Asked(at=at, run=run, spoken=1, begins_turn=begins, answered_at=answered_at)
+
+    requests = [asked(10.01, "t0"), asked(12.5, "t0"), asked(13.0, "t0"), asked(14.0, "t9")]
+    killed = a_strike("coordinator", at=10.0, pid=1, gone_at=10.1)
+    assert recoveries(killed, requests) == {"t0": 2.5}
+
+    # Only a turn that ended after the strike needed what was struck.
+    turns = [asked(11.0, "t0", 9.9), asked(12.0, "t1", 10.5), asked(13.0, "t0", 12.5)]
+    assert recoveries(a_strike("repair", at=10.0, pid=1), turns) == {"t1": 2.0}
+
+
+def test_the_95th_percentile_is_a_figure_that_was_measured() -> None:
+    assert Delays(seconds=tuple(map(float, range(1, 101)))).p95 == 95.0
+    assert Delays(seconds=(3.0,)).p95 == 3.0
+    assert Delays(seconds=()).p95 is None
