@@ -13,7 +13,7 @@ from typing import overload
 from harness_actors.messages import Message, ToolCall
 
 UNKNOWN_OUTCOME = (
-    "The outcome of this call is unknown: the process that ran it died before it reported. "
+    "The outcome of this call is unknown: it was cut off before it could report. "
     "It may have happened in full, in part or not at all. Look before you repeat it."
 )
 
