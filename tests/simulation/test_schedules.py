@@ -16,13 +16,13 @@ def simulate(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(800)
 def test_all_promises_hold_over_5000_schedules_of_the_protocol() -> None:
     done = simulate("--mode", "protocol", "--seeds", "5000")
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-@pytest.mark.timeout(200)
+@pytest.mark.timeout(400)
 def test_all_promises_hold_over_200_schedules_with_the_journal_on_disk() -> None:
     done = simulate("--mode", "disk", "--seeds", "200")
     assert done.returncode == 0, done.stdout + done.stderr
