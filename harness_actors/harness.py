@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from harness_actors.actors import Runtime, RuntimeKind, StopMode
+from harness_actors.actors.following import follow
 from harness_actors.actors.open_cells import close_cell, in_place, open_cell
 from harness_actors.agents import Program, new_run_id
 from harness_actors.config import HarnessConfig
@@ -207,24 +208,21 @@ class AgentHarness:
     async def _follow(
         self, runtime: Runtime, run_id: str, begin: Callable[[], Awaitable[None]]
     ) -> AsyncGenerator[RunEvent | HarnessResult]:
-        try:
-            cursor = await runtime.position()
+        async def serve() -> None:
             await begin()
             self._serving = runtime
             if self._stop_mode is not None:
                 await runtime.stop([run_id], self._stop_mode)
-            while True:
-                happened = await runtime.happened(cursor, messages=True)
-                cursor = happened.cursor
-                for event in happened.events:
-                    if event.run_id == run_id:
-                        yield event
-                        if isinstance(event.event, RunParked):
-                            raise RunParkedError(run_id)
-                if run_id in happened.results:
-                    result = happened.results[run_id]
-                    yield result.with_transcript(await runtime.events(run_id))
-                    return
+
+        try:
+            async with aclosing(follow(runtime, [run_id], serve)) as items:
+                async for item in items:
+                    if isinstance(item, HarnessResult):
+                        yield item.with_transcript(await runtime.events(run_id))
+                        return
+                    yield item
+                    if isinstance(item.event, RunParked):
+                        raise RunParkedError(run_id)
         except (asyncio.CancelledError, GeneratorExit):
             # Nobody waits for the run any more, so it must not go on spending.
             with suppress(HarnessError):
