@@ -1,14 +1,15 @@
-"""Carries bytes to a provider and back: openai's client on its aiohttp transport.
+"""Carries bytes to a provider and back: on the connections of openai's client.
 
-The client's own `chat.completions.create` walks the whole conversation on every call;
-its `post` takes the body as it is, and keeps authentication, proxies and time limits.
-Retries are made by the caller, so the client makes none.
+The client's own `chat.completions.create` walks the whole conversation on every call. Here
+the body goes as it is; authentication, proxies and time limits stay the client's. Retries
+are made by the caller, so the client makes none.
 """
 
 import asyncio
 import resource
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from typing import Any, cast
 
 import aiohttp
@@ -17,7 +18,9 @@ import openai
 # The client's own HTTP library, whose types its options and answers are.
 from httpx2 import HTTPError, Limits, Response, Timeout
 
-from harness_actors.errors import ModelBusyError, ModelError
+from harness_actors.errors import ModelBusyError
+from harness_actors.models.body import RequestBody
+from harness_actors.models.direct import direct_way
 from harness_actors.models.failures import AttemptFailedError, Endpoint, status_failure
 
 CONNECT_TIMEOUT_S = 10.0
@@ -25,6 +28,22 @@ KEEPALIVE_S = 30.0
 PATH = "/chat/completions"
 
 _MEDIA_TYPE = {"Content-Type": "application/json"}
+_ELSEWHERE = (301, 302, 303, 307, 308)
+_BROKEN = (openai.OpenAIError, HTTPError, aiohttp.ClientError, OSError)
+"""What a call may raise. A time limit that is over is an `OSError`."""
+
+
+@dataclass(frozen=True, slots=True)
+class StreamedBody:
+    """An answer that is still coming.
+
+    Attributes:
+        is_events: It is an event stream; some servers answer whole though asked for one.
+        pieces: Its bytes, as they come.
+    """
+
+    is_events: bool
+    pieces: AsyncIterator[bytes]
 
 
 class WireClient:
@@ -40,7 +59,6 @@ class WireClient:
         raise_file_limit()
         self.endpoint = endpoint
         self._timeout_s = timeout_s
-        # Absolute: joining it to the base costs the client a tenth of the call.
         self._url = endpoint.base_url.rstrip("/") + PATH
         # Both must be given: the transport's own default is 100, and the client's 1,000.
         limits = Limits(
@@ -48,16 +66,23 @@ class WireClient:
             max_keepalive_connections=max_connections,
             keepalive_expiry=KEEPALIVE_S,
         )
-        timeout = Timeout(timeout_s, connect=min(CONNECT_TIMEOUT_S, timeout_s))
+        connect_s = min(CONNECT_TIMEOUT_S, timeout_s)
+        timeout = Timeout(timeout_s, connect=connect_s)
+        http = openai.DefaultAioHttpClient(limits=limits, timeout=timeout)
         self._client = openai.AsyncOpenAI(
             api_key=endpoint.key,
             base_url=endpoint.base_url,
             max_retries=0,
             timeout=timeout,
-            http_client=openai.DefaultAioHttpClient(limits=limits, timeout=timeout),
+            http_client=http,
+        )
+        self._direct = direct_way(self._client, http, self._url)
+        self._for_whole = aiohttp.ClientTimeout(total=timeout_s, sock_connect=connect_s)
+        self._for_pieces = aiohttp.ClientTimeout(
+            connect=timeout_s, sock_connect=connect_s, sock_read=timeout_s
         )
 
-    async def post(self, body: bytes) -> bytes:
+    async def post(self, body: RequestBody) -> bytes:
         """Send one request.
 
         Returns:
@@ -66,63 +91,80 @@ class WireClient:
         Raises:
             AttemptFailedError: No usable answer came.
         """
-        async with self._failures_told():
+        try:
+            if self._direct is not None:
+                async with await self._direct.post(body, self._for_whole) as answer:
+                    content = await answer.read()
+                if answer.status < 300:
+                    return content
+                if answer.status not in _ELSEWHERE:
+                    raise self._refused(answer.status, answer.headers, content)
             async with asyncio.timeout(self._timeout_s):
-                response: Response = await self._client.post(
-                    self._url, content=body, cast_to=Response, options={"headers": _MEDIA_TYPE}
-                )
-            return response.content
+                return (await self._through_client(body)).content
+        except _BROKEN as error:
+            raise self._failure(error) from None
 
     @asynccontextmanager
-    async def stream(self, body: bytes) -> AsyncIterator["StreamedBody"]:
+    async def stream(self, body: RequestBody) -> AsyncIterator[StreamedBody]:
         """Send one request whose answer comes in pieces.
 
         Raises:
             AttemptFailedError: No answer came, or it broke off.
         """
-        async with self._failures_told():
-            # Asked for a response, the client returns that and no stream, which it has no
-            # type for.
-            response = cast(
-                Response,
-                await self._client.post(
-                    self._url,
-                    content=body,
-                    cast_to=Response,
-                    options={"headers": _MEDIA_TYPE},
-                    stream=True,
-                    stream_cls=openai.AsyncStream[Any],
-                ),
-            )
+        try:
+            if self._direct is not None:
+                async with await self._direct.post(body, self._for_pieces) as answer:
+                    if answer.status < 300:
+                        yield _streamed(answer.headers, answer.content.iter_any())
+                        return
+                    if answer.status not in _ELSEWHERE:
+                        raise self._refused(answer.status, answer.headers, await answer.read())
+            response = await self._through_client(body, stream=True)
             try:
-                yield StreamedBody(response)
+                yield _streamed(response.headers, response.aiter_bytes())
             finally:
                 await response.aclose()
+        except _BROKEN as error:
+            raise self._failure(error) from None
 
     async def close(self) -> None:
         await self._client.close()
 
-    @asynccontextmanager
-    async def _failures_told(self) -> AsyncIterator[None]:
-        """Turn whatever the client and its transport raise into an `AttemptFailedError`."""
-        try:
-            yield
-        except openai.APIStatusError as error:
-            raise AttemptFailedError(self._status_error(error)) from None
-        except (openai.APIConnectionError, HTTPError, aiohttp.ClientError, OSError) as error:
-            raise self._connection_failure(error) from None
-        except openai.OpenAIError as error:
-            raise self._busy(f"the client gave up: {error}") from None
+    async def _through_client(self, body: RequestBody, *, stream: bool = False) -> Response:
+        """Send a request with the client's own means: it follows where an answer sends it."""
+        answer = await self._client.post(
+            # Absolute: joining it to the base costs the client a tenth of the call.
+            self._url,
+            content=bytes(body),
+            cast_to=Response,
+            options={"headers": _MEDIA_TYPE},
+            stream=stream,
+            stream_cls=openai.AsyncStream[Any],
+        )
+        # Asked for a response, the client returns that and no stream, which it has no type for.
+        return cast(Response, answer)
 
-    def _status_error(self, error: openai.APIStatusError) -> ModelError:
-        headers = {name.lower(): value for name, value in error.response.headers.items()}
-        return status_failure(self.endpoint, error.status_code, headers, error.response.content)
+    def _failure(self, error: BaseException) -> AttemptFailedError:
+        """Whatever the client and its transport raise."""
+        match error:
+            case openai.APIStatusError():
+                answer = error.response
+                return self._refused(error.status_code, answer.headers, answer.content)
+            case openai.OpenAIError() if not isinstance(error, openai.APIConnectionError):
+                return self._busy(f"the client gave up: {error}")
+        return self._connection_failure(error)
+
+    def _refused(
+        self, status: int, headers: Mapping[str, str], content: bytes
+    ) -> AttemptFailedError:
+        lower = {name.lower(): value for name, value in headers.items()}
+        return AttemptFailedError(status_failure(self.endpoint, status, lower, content))
 
     def _connection_failure(self, error: BaseException) -> AttemptFailedError:
         causes = _chain(error)
         for cause in causes:
-            # The transport reports each of aiohttp's connection errors as a time-out, so
-            # what really happened is read from the cause at the end.
+            # The client's transport reports each of aiohttp's connection errors as a time-out,
+            # so what really happened is read from the cause at the end.
             if isinstance(cause, aiohttp.ConnectionTimeoutError | aiohttp.ClientConnectorError):
                 return self._busy(f"no connection: {_words(cause)}", unreachable=True)
             if isinstance(cause, aiohttp.InvalidURL):
@@ -136,19 +178,8 @@ class WireClient:
         return AttemptFailedError(busy, unreachable)
 
 
-class StreamedBody:
-    """An answer that is still coming."""
-
-    def __init__(self, response: Response) -> None:
-        self._response = response
-
-    @property
-    def is_events(self) -> bool:
-        """It is an event stream; some servers answer whole though asked for one."""
-        return "event-stream" in self._response.headers.get("content-type", "")
-
-    def pieces(self) -> AsyncIterator[bytes]:
-        return self._response.aiter_bytes()
+def _streamed(headers: Mapping[str, str], pieces: AsyncIterator[bytes]) -> StreamedBody:
+    return StreamedBody("event-stream" in headers.get("content-type", ""), pieces)
 
 
 def _chain(error: BaseException) -> list[BaseException]:

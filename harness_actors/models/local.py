@@ -7,6 +7,8 @@ from typing import Any
 
 from harness_actors.errors import ConfigError
 from harness_actors.messages import encode_json
+from harness_actors.models.backoff import Backoff
+from harness_actors.models.body import RequestBody
 from harness_actors.models.local_calls import calls_schema, prompt_messages, read_call
 from harness_actors.models.local_server import MODEL_NAME, shared_server
 from harness_actors.models.openai import OpenAIModel
@@ -15,6 +17,9 @@ from harness_actors.models.wire import RequestEncoder
 from harness_actors.ports import ModelRequest, ModelResponse
 
 QUEUE_TIMEOUT_S = 3600.0
+RESTART_RETRIES = 30
+"""A server that died is there again in seconds, on a machine at work in a minute."""
+LONGEST_WAIT_S = 4.0
 
 MAX_RESPONSE_FORMATS = 64
 """Sets of tools whose schemas are kept; an agent has one."""
@@ -72,7 +77,13 @@ class LocalModel:
         # A key in the environment is not for this server. Requests queue on it, so the
         # time limit is that of a long queue.
         self._wire = OpenAIModel(
-            self.name, base_url=base_url, api_key="local", price=FREE, timeout_s=QUEUE_TIMEOUT_S
+            self.name,
+            base_url=base_url,
+            api_key="local",
+            price=FREE,
+            timeout_s=QUEUE_TIMEOUT_S,
+            max_retries=RESTART_RETRIES,
+            backoff=Backoff(longest_s=LONGEST_WAIT_S),
         )
 
     async def complete(self, request: ModelRequest) -> ModelResponse:
@@ -116,10 +127,11 @@ class LocalModel:
         assert self._wire is not None
         return self._wire
 
-    def _body_with_schema(self, request: ModelRequest) -> bytes:
+    def _body_with_schema(self, request: ModelRequest) -> RequestBody:
         fields = {"model": self.name, **self.settings, "response_format": self._format_of(request)}
-        messages = b",".join(prompt_messages(request.messages, request.tools.specs))
-        return encode_json(fields)[:-1] + b',"messages":[' + messages + b"]}"
+        head = encode_json(fields)[:-1] + b',"messages":['
+        messages = prompt_messages(request.messages, request.tools.specs)
+        return RequestBody(head, messages, b"]}")
 
     def _format_of(self, request: ModelRequest) -> Mapping[str, Any]:
         known = self._schemas.get(request.tools.encoded)

@@ -5,11 +5,13 @@ import os
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import aclosing
 from dataclasses import replace
+from importlib import import_module
 from typing import Any
 from urllib.parse import urlsplit
 
 from harness_actors.errors import ConfigError, ModelBusyError, ModelRefusedError
 from harness_actors.models.backoff import Backoff
+from harness_actors.models.body import RequestBody
 from harness_actors.models.connection import Connection
 from harness_actors.models.failures import (
     AttemptFailedError,
@@ -20,6 +22,7 @@ from harness_actors.models.failures import (
 from harness_actors.models.keys import ProviderKey
 from harness_actors.models.prices import Price, price_of
 from harness_actors.models.streaming import StreamedAnswer, read_events
+from harness_actors.models.tokens import encoding_of, load_encoding
 from harness_actors.models.waits import waiting
 from harness_actors.models.wire import (
     RequestEncoder,
@@ -118,6 +121,11 @@ class OpenAIModel:
         """Take the values of keys in, by name, for the calls that this process makes."""
         self._key.use(keys)
 
+    def preload(self) -> None:
+        """Load what a first call needs: a second of CPU, for a thread that has time for it."""
+        import_module("harness_actors.models.client")
+        load_encoding(encoding_of(self.name))
+
     async def complete(self, request: ModelRequest) -> ModelResponse:
         """Answer one request.
 
@@ -130,7 +138,7 @@ class OpenAIModel:
         """
         return await self.answer(self._encoder.encode(request))
 
-    async def answer(self, body: bytes) -> ModelResponse:
+    async def answer(self, body: RequestBody) -> ModelResponse:
         """The same for a request that is encoded already."""
         retries, waited_s = 0, 0.0
         while True:
@@ -141,7 +149,8 @@ class OpenAIModel:
                 waited_s += await self._wait(self._failure(failed), retries)
                 retries += 1
             else:
-                return replace(self._accepted(response), waited_s=waited_s)
+                response = self._accepted(response)
+                return replace(response, waited_s=waited_s) if retries else response
 
     def stream(self, request: ModelRequest) -> AsyncIterator[str | ModelResponse]:
         """The same, with the text in pieces; the whole response comes last.
@@ -154,7 +163,7 @@ class OpenAIModel:
         """
         return self.stream_answer(self._encoder.encode(request, stream=True))
 
-    async def stream_answer(self, body: bytes) -> AsyncGenerator[str | ModelResponse]:
+    async def stream_answer(self, body: RequestBody) -> AsyncGenerator[str | ModelResponse]:
         """The same for a request that is encoded already, ``"stream": true`` included."""
         retries, waited_s, begun = 0, 0.0, False
         while True:
@@ -177,18 +186,18 @@ class OpenAIModel:
         """Close the connections. The model can be used again: it opens new ones."""
         await self._connection.close()
 
-    async def _stream_once(self, body: bytes) -> AsyncGenerator[str | ModelResponse]:
+    async def _stream_once(self, body: RequestBody) -> AsyncGenerator[str | ModelResponse]:
         client = await self._connection.client(self._endpoint())
         async with client.stream(body) as streamed:
             if not streamed.is_events:
-                whole = b"".join([piece async for piece in streamed.pieces()])
+                whole = b"".join([piece async for piece in streamed.pieces])
                 response = self._read(whole, len(body), client.endpoint)
                 if response.text:
                     yield response.text
                 yield response
                 return
             answer = StreamedAnswer(len(body), self._price)
-            async for text in read_events(streamed.pieces(), answer, client.endpoint):
+            async for text in read_events(streamed.pieces, answer, client.endpoint):
                 yield text
             yield answer.response()
 

@@ -91,7 +91,7 @@ class StreamedAnswer:
             text=text,
             tool_calls=calls,
             finish_reason=self._finish_reason,
-            usage=usage_of(self._usage, self.sent_bytes, encode_json(spoken), self.price),
+            usage=usage_of(self._usage, self.sent_bytes, spoken, self.price),
         )
 
 

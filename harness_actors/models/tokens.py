@@ -89,11 +89,12 @@ class TiktokenCounter:
         self.encoding = encoding
 
     async def count(self, text: str) -> int:
-        # A character is one byte at least and four at most.
-        inline = (
-            len(text) * 4 <= INLINE_BYTES or len(text.encode("utf-8", "replace")) <= INLINE_BYTES
-        )
-        if inline and is_loaded(self.encoding):
+        encoding = _loaded.get(self.encoding)
+        if encoding is None:
+            return await asyncio.to_thread(self.count_now, text)
+        if len(text) <= CHUNK_CHARS:
+            return len(encoding.encode_ordinary(text))
+        if len(text.encode("utf-8", "replace")) <= INLINE_BYTES:
             return self.count_now(text)
         return await asyncio.to_thread(self.count_now, text)
 
@@ -142,10 +143,6 @@ def _counter(encoding: str) -> TiktokenCounter:
 
 _loading = Lock()
 _loaded: dict[str, "Encoding"] = {}
-
-
-def is_loaded(name: str) -> bool:
-    return name in _loaded
 
 
 def load_encoding(name: str) -> "Encoding":

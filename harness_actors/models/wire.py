@@ -7,6 +7,7 @@ import orjson
 
 from harness_actors.errors import ConfigError
 from harness_actors.messages import ToolCall, encode_json, estimate_tokens
+from harness_actors.models.body import RequestBody
 from harness_actors.models.prices import Price
 from harness_actors.ports import ModelRequest, ModelResponse
 from harness_actors.results import Usage
@@ -46,17 +47,18 @@ class RequestEncoder:
         )
         self._stream = b',"stream":true' + options
 
-    def encode(self, request: ModelRequest, *, stream: bool = False) -> bytes:
+    def encode(self, request: ModelRequest, *, stream: bool = False) -> RequestBody:
         """The body of a request."""
-        parts = [self._head, b",".join([message.encoded for message in request.messages]), b"]"]
+        tail = [b"]"]
         if request.tools.specs:
-            parts += (b',"tools":', request.tools.encoded, self._settings_with_tools)
+            tail += (b',"tools":', request.tools.encoded, self._settings_with_tools)
         else:
-            parts.append(self._settings)
+            tail.append(self._settings)
         if stream:
-            parts.append(self._stream)
-        parts.append(b"}")
-        return b"".join(parts)
+            tail.append(self._stream)
+        tail.append(b"}")
+        messages = [message.encoded for message in request.messages]
+        return RequestBody(self._head, messages, b"".join(tail))
 
 
 def _fields(values: Mapping[str, Any]) -> bytes:
@@ -88,7 +90,7 @@ def read_completion(answer: Mapping[str, Any], *, sent_bytes: int, price: Price)
         text=text_of(message.get("content")) or text_of(message.get("refusal")),
         tool_calls=tuple(_tool_call(call) for call in message.get("tool_calls") or ()),
         finish_reason=str(choices[0].get("finish_reason") or "stop"),
-        usage=usage_of(answer.get("usage"), sent_bytes, encode_json(message), price),
+        usage=usage_of(answer.get("usage"), sent_bytes, message, price),
     )
 
 
@@ -127,7 +129,7 @@ def _tool_call(call: Any) -> ToolCall:
     return ToolCall(str(call.get("id") or ""), str(function.get("name") or ""), arguments)
 
 
-def usage_of(reported: Any, sent_bytes: int, answer: bytes, price: Price) -> Usage:
+def usage_of(reported: Any, sent_bytes: int, answer: Any, price: Price) -> Usage:
     """The usage of one call, estimated from sizes where the provider reports none."""
     usage = reported if isinstance(reported, dict) else {}
     input_tokens = count_of(usage.get("prompt_tokens"))
@@ -135,7 +137,7 @@ def usage_of(reported: Any, sent_bytes: int, answer: bytes, price: Price) -> Usa
     if input_tokens is None:
         input_tokens = max(1, sent_bytes // 4)
     if output_tokens is None:
-        output_tokens = estimate_tokens(answer)
+        output_tokens = estimate_tokens(encode_json(answer))
     details = usage.get("prompt_tokens_details")
     cached = count_of(details.get("cached_tokens")) if isinstance(details, dict) else None
     cached_tokens = min(cached or 0, input_tokens)

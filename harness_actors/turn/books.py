@@ -1,7 +1,5 @@
 """What a turn uses and how far it is, brought into the state with each flush."""
 
-from dataclasses import replace
-
 from harness_actors.ports import Clock, ModelResponse, RunContext
 from harness_actors.results import Usage
 from harness_actors.state import REQUEST_TOKENS, TURN, USAGE, TurnProgress
@@ -16,12 +14,15 @@ class TurnBooks:
     """
 
     def __init__(self, context: RunContext, clock: Clock) -> None:
-        progress = context.get(TURN) or TurnProgress()
-        self.rounds = progress.rounds
-        self.progressed = progress.progressed
+        self._progress = context.get(TURN) or TurnProgress()
+        self.rounds = self._progress.rounds
+        self.progressed = self._progress.progressed
         self._context = context
         self._clock = clock
+        # Nobody else writes it while the turn goes on.
+        self._written = context.get(USAGE)
         self._pending = Usage()
+        self._pending_calls = 0
         self._pending_tokens = 0
         self._working_since = clock.monotonic()
         self._waited_s = 0.0
@@ -29,8 +30,17 @@ class TurnBooks:
     @property
     def usage(self) -> Usage:
         """What the run used until now, the moment included."""
-        working = Usage(working_s=self._unwritten_s())
-        return self._context.get(USAGE) + self._pending + working
+        return self._written + self._spent()
+
+    @property
+    def tool_calls(self) -> int:
+        """Tool calls of the run until now."""
+        return self._written.tool_calls + self._pending_calls
+
+    @property
+    def working_s(self) -> float:
+        """Seconds of work on the run until now."""
+        return self._written.working_s + self._unwritten_s()
 
     def answered(self, response: ModelResponse, *, answer_tokens: int, waited_s: float) -> None:
         """A model call was answered.
@@ -40,11 +50,17 @@ class TurnBooks:
             answer_tokens: Tokens of its message, for models that do not report usage.
             waited_s: Seconds of it that were no work.
         """
-        # Whatever a model says of itself: this was one call, and the rest is counted here.
-        usage = replace(response.usage, model_calls=1, tool_calls=0, working_s=0.0)
+        usage = response.usage
         self.rounds += 1
         self._waited_s += waited_s
-        self._pending += usage
+        # Whatever a model says of itself: this was one call, and the rest is counted here.
+        self._pending += Usage(
+            model_calls=1,
+            input_tokens=usage.input_tokens,
+            output_tokens=usage.output_tokens,
+            cached_tokens=usage.cached_tokens,
+            cost_usd=usage.cost_usd,
+        )
         if usage.input_tokens:
             # The provider has counted the whole request, which corrects what was added up.
             self._pending_tokens = usage.tokens - self._context.get(REQUEST_TOKENS)
@@ -64,19 +80,28 @@ class TurnBooks:
             progress: The same, and it succeeded.
             tokens: Tokens of the result.
         """
-        self._pending += Usage(tool_calls=int(counts))
+        self._pending_calls += counts
         self.progressed = self.progressed or progress
         self._pending_tokens += tokens
 
     def write(self) -> None:
         """Write what is not in the state yet."""
         now = self._clock.monotonic()
-        spent = self._pending + Usage(working_s=self._unwritten_s())
+        spent = self._spent()
         self._context.increment(USAGE, spent)
         self._context.increment(REQUEST_TOKENS, self._pending_tokens)
-        self._pending, self._pending_tokens = Usage(), 0
+        self._written += spent
+        self._pending, self._pending_calls, self._pending_tokens = Usage(), 0, 0
         self._working_since, self._waited_s = now, 0.0
-        self._context.set(TURN, TurnProgress(rounds=self.rounds, progressed=self.progressed))
+        progress = TurnProgress(rounds=self.rounds, progressed=self.progressed)
+        # A fenced round is written twice, and is still the same round.
+        if progress != self._progress:
+            self._context.set(TURN, progress)
+            self._progress = progress
+
+    def _spent(self) -> Usage:
+        """What is not in the state yet."""
+        return self._pending + Usage(tool_calls=self._pending_calls, working_s=self._unwritten_s())
 
     def _unwritten_s(self) -> float:
         return max(0.0, self._clock.monotonic() - self._working_since - self._waited_s)

@@ -52,14 +52,14 @@ class Bounds:
             return "tokens"
         if limits.cost_usd is not None and usage.cost_usd >= limits.cost_usd:
             return "cost"
-        due = self.work_due(usage)
+        due = self.work_due(usage.working_s)
         return due.kind if due.over else None
 
-    def tool_calls_left(self, usage: Usage) -> int | None:
-        """Tool calls that may still be made; None where they are not bounded."""
+    def tool_calls_left(self, tool_calls: int) -> int | None:
+        """Tool calls that may be made after so many; None where they are not bounded."""
         if self.limits.tool_calls is None:
             return None
-        return max(0, self.limits.tool_calls - usage.tool_calls)
+        return max(0, self.limits.tool_calls - tool_calls)
 
     def wall_due(self) -> Due:
         """When the run's wall time is over."""
@@ -67,15 +67,19 @@ class Bounds:
             return Due(None)
         return Due(self.started_at + self.limits.time_s - self.clock.now())
 
-    def working_left(self, usage: Usage) -> float | None:
-        """Seconds of work that are left; None where they are not bounded."""
+    def working_left(self, working_s: float) -> float | None:
+        """Seconds of work that are left after so many; None where they are not bounded."""
         if self.limits.working_s is None:
             return None
-        return self.limits.working_s - usage.working_s
+        return self.limits.working_s - working_s
 
-    def work_due(self, usage: Usage) -> Due:
-        """When work must end that waits on nothing, by whichever bound is first."""
-        wall, left = self.wall_due(), self.working_left(usage)
+    def work_due(self, working_s: float) -> Due:
+        """When work must end that waits on nothing, by whichever bound is first.
+
+        Args:
+            working_s: Seconds of work until now.
+        """
+        wall, left = self.wall_due(), self.working_left(working_s)
         if left is None or (wall.seconds is not None and wall.seconds <= left):
             return wall
         return Due(left, "working_time")

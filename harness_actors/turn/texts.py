@@ -1,5 +1,6 @@
 """Texts fit for a conversation: valid Unicode, bounded, and counted once."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from harness_actors.messages import Message
@@ -38,6 +39,11 @@ def shortened(text: str, limit: int = RESULT_CHARS) -> str:
     return text[:head] + note + text[len(text) - tail :]
 
 
+async def tokens_of(texts: Sequence[str], counter: TokenCounter) -> int:
+    """The tokens that a message of these texts adds to a request."""
+    return await counter.count("\n".join(texts)) + MESSAGE_TOKENS
+
+
 async def counted(message: Message, counter: TokenCounter) -> Message:
     """The message with the tokens that it adds to a request."""
     texts = [message.text]
@@ -45,5 +51,5 @@ async def counted(message: Message, counter: TokenCounter) -> Message:
         texts += (call.name, call.arguments)
     content = message.body.get("content")
     others = sum(part.get("type") != "text" for part in content) if isinstance(content, list) else 0
-    tokens = await counter.count("\n".join(texts)) + MESSAGE_TOKENS + PART_TOKENS * others
+    tokens = await tokens_of(texts, counter) + PART_TOKENS * others
     return replace(message, tokens=tokens)

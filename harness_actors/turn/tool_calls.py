@@ -16,7 +16,7 @@ from harness_actors.turn.bounds import Bounds, Due
 from harness_actors.turn.calls import CallResult, PlannedCall, plan_calls, run_call
 from harness_actors.turn.preparation import PreparedAgent
 from harness_actors.turn.services import RUN_VARIABLE, AgentTurnServices
-from harness_actors.turn.texts import counted
+from harness_actors.turn.texts import tokens_of
 
 OTHER_CALL_FAILED = (
     "Not accepted: another call of this message failed; look at it and call work_complete again."
@@ -119,14 +119,14 @@ class ToolCalls:
         return None if limit is None else TurnComplete(ending="limit", limit=limit)
 
     def _plan(self, calls: Sequence[ToolCall], finish_reason: str) -> list[PlannedCall]:
-        left = self._bounds.tool_calls_left(self._books.usage)
+        left = self._bounds.tool_calls_left(self._books.tool_calls)
         return plan_calls(calls, self._prepared, finish_reason=finish_reason, calls_left=left)
 
     def _due(self, plan: PlannedCall) -> Due:
         """When a call must end. A run that is done may say so when its time is up, too."""
         if self._is_completion(plan):
             return Due(None)
-        return self._bounds.work_due(self._books.usage)
+        return self._bounds.work_due(self._books.working_s)
 
     def _refused(self, plan: PlannedCall, *, last_id: str, failed: bool) -> CallResult | None:
         """The answer to a `work_complete` that does not count; None for all other calls."""
@@ -137,13 +137,13 @@ class ToolCalls:
         return CallResult.refused(OTHER_CALL_FAILED) if failed else None
 
     async def _add_result(self, call_id: str, result: CallResult, *, own: bool = False) -> None:
-        bare = Message.tool_result(call_id, result.text, is_error=result.is_error)
-        message = await counted(bare, self._prepared.counter)
+        tokens = await tokens_of([result.text], self._prepared.counter)
+        message = Message.tool_result(call_id, result.text, is_error=result.is_error, tokens=tokens)
         self._context.add_message(message)
         self._books.called(
             counts=own and result.ran,
             progress=own and not result.is_error,
-            tokens=message.tokens,
+            tokens=tokens,
         )
 
     def _tool_context(self, plan: PlannedCall) -> ToolContext:
