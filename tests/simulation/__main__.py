@@ -53,6 +53,7 @@ def _one(seed: int, mode: str, without: frozenset[str], *, trace: bool) -> int:
 
 def _many(given: argparse.Namespace, without: frozenset[str]) -> int:
     from tests.simulation.batch import run_many
+    from tests.simulation.progress import Progress
     from tests.simulation.schedule import Mode
 
     # One with the journal on disk takes some ten times as long.
@@ -64,7 +65,9 @@ def _many(given: argparse.Namespace, without: frozenset[str]) -> int:
         if given.mode not in ("both", mode):
             continue
         seeds = range(given.first, given.first + count)
-        outcome = run_many(seeds, mode, jobs=given.jobs, without=without)
+        progress = Progress(mode, count, sys.stderr)
+        outcome = run_many(seeds, mode, jobs=given.jobs, without=without, progress=progress)
+        progress.end()
         print(
             f"{mode}: {outcome.schedules} schedules, {outcome.steps} steps, "
             f"{outcome.seconds:.1f} s, {outcome.per_second:.0f} schedules per second",

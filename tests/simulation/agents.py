@@ -2,50 +2,25 @@
 
 import asyncio
 import pickle
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 from typing import Any
 
 import orjson
 
-from harness_actors.actors.simulated.processes import SimulatedMachine, current_process
+from harness_actors.actors.simulated.processes import SimulatedMachine
 from harness_actors.coordination.graph import HarnessWorkflowBuilder, Workflow
-from harness_actors.errors import ToolError
 from harness_actors.messages import Message, ToolCall
-from harness_actors.ports import (
-    ModelRequest,
-    ModelResponse,
-    RunContext,
-    ToolContext,
-    ToolSpec,
-)
+from harness_actors.ports import ModelRequest, ModelResponse, RunContext
 from harness_actors.results import Usage
 from harness_actors.signals import Outcome, Signal
 from harness_actors.state import AGENT_TURN, StateKey
 from tests.simulation.oracle import Oracle
-from tests.simulation.workload import PlannedRound, PlannedTool, ToolKind, Workload
+from tests.simulation.tools import KINDS, WatchedTool, deafly
+from tests.simulation.workload import PlannedRound, PlannedTool, Workload
 
-HANG_S = 3.0
-STUBBORN_S = 0.4
-PARAMETERS = {
-    "type": "object",
-    "properties": {"key": {"type": "string"}, "takes_s": {"type": "number"}},
-}
 TALLY: StateKey[int] = StateKey("tally", int, "tally", "increment", 0)
-
-KINDS: tuple[ToolKind, ...] = (
-    "look",
-    "again",
-    "effect",
-    "thread",
-    "command",
-    "fail",
-    "hang",
-    "stubborn",
-    "crash",
-    "crash_again",
-)
 
 
 def task_of(run_id: str) -> Message:
@@ -56,7 +31,8 @@ class PlannedModel:
     """Answers as its run's plan says; which run, and how far it is, the conversation says."""
 
     name = "planned"
-    key_names: tuple[str, ...] = ()
+    keys: Mapping[str, str] = {}
+    """Those that it was given."""
 
     def __init__(self, workload: Workload, oracle: Oracle, chance: Random) -> None:
         self._workload = workload
@@ -67,11 +43,15 @@ class PlannedModel:
         run_id, spoken = where_in(request.messages)
         call = self._oracle.asked(run_id, request.messages)
         plan = self._workload.runs[run_id]
+        self._oracle.check_keys(run_id, plan.keys, self.keys)
         planned = plan.rounds[spoken] if spoken < len(plan.rounds) else None
         if planned is not None and self._workload.fickle and self._chance.random() < 0.3:
             planned = PlannedRound((PlannedTool("effect", 0.01),), 0.01)
         try:
-            await asyncio.sleep(planned.latency_s if planned else 0.05)
+            if planned is not None and planned.deaf:
+                await deafly(planned.latency_s)
+            else:
+                await asyncio.sleep(planned.latency_s if planned else 0.05)
         except asyncio.CancelledError:
             self._oracle.ledger.end(call, "cut")
             raise
@@ -109,6 +89,13 @@ class PlannedModel:
         yield await self.complete(request)
 
 
+class KeyedModel(PlannedModel):
+    """The same, and it needs a key."""
+
+    def use_keys(self, keys: Mapping[str, str]) -> None:
+        self.keys = keys
+
+
 def where_in(messages: Sequence[Message]) -> tuple[str, int]:
     """The run that a conversation is at, and how often the model has spoken in it."""
     spoken = 0
@@ -118,86 +105,6 @@ def where_in(messages: Sequence[Message]) -> tuple[str, int]:
         elif message.role == "user" and message.text.startswith("[run-"):
             return message.text[1 : message.text.index("]")], spoken
     raise LookupError("a conversation without a task")
-
-
-class WatchedTool:
-    """A tool of one kind."""
-
-    def __init__(self, kind: ToolKind, oracle: Oracle, machine: SimulatedMachine) -> None:
-        self.kind = kind
-        self._oracle = oracle
-        self._machine = machine
-        self.spec = ToolSpec(
-            name=kind,
-            description="A tool.",
-            parameters=PARAMETERS,
-            effect="read_only" if kind == "look" else "local_write",
-            idempotent=kind in ("look", "again", "crash_again"),
-            timeout_s=HANG_S if kind == "hang" else None,
-        )
-
-    async def run(self, arguments: str, context: ToolContext) -> str:
-        given = orjson.loads(arguments)
-        key, takes_s = given["key"], given["takes_s"]
-        call = self._oracle.called(self.kind, key, context, idempotent=self.spec.idempotent)
-        ledger = self._oracle.ledger
-        try:
-            await self._work(key, takes_s, context)
-        except asyncio.CancelledError:
-            if self.kind == "stubborn":
-                await asyncio.sleep(STUBBORN_S)
-            ledger.end(call, "was cut")
-            raise
-        except ToolError:
-            ledger.end(call, "failed")
-            raise
-        ledger.end(call, "ended")
-        return f"done {key}"
-
-    async def _work(self, key: str, takes_s: float, context: ToolContext) -> None:
-        match self.kind:
-            case "look" | "again":
-                await asyncio.sleep(takes_s)
-            case "effect" | "stubborn":
-                await asyncio.sleep(takes_s / 2)
-                self._oracle.effect(key)
-                await asyncio.sleep(takes_s / 2)
-            case "thread":
-                await context.in_thread(self._oracle.effect, key)
-            case "command":
-                await self._in_its_process(key, takes_s)
-            case "fail":
-                raise ToolError(f"failed {key}")
-            case "hang":
-                await asyncio.Event().wait()
-            case "crash" | "crash_again":
-                await asyncio.sleep(takes_s)
-                self._machine.end_process(current_process())
-                await asyncio.Event().wait()
-
-    async def _in_its_process(self, key: str, takes_s: float) -> None:
-        """Have the effect in the process of the tools, which outlives this one a little."""
-        process = current_process()
-        loop = self._machine.loop
-        ended: asyncio.Future[None] = loop.create_future()
-
-        def work() -> None:
-            self._oracle.effect(key)
-            if not process.gone:
-                loop.call_soon(_tell, ended, context=process.context)
-
-        companion = process.companion
-        assert companion is not None
-        started = loop.call_later(takes_s, work, context=companion.context)
-        try:
-            await ended
-        finally:
-            started.cancel()
-
-
-def _tell(future: "asyncio.Future[None]") -> None:
-    if not future.done():
-        future.set_result(None)
 
 
 class Tally:
@@ -226,12 +133,12 @@ class PlannedAgent:
     name: str = "agent"
 
 
-_PROGRAMS: dict[str, Workflow] = {}
+_PROGRAMS: dict[str, Callable[[], Workflow]] = {}
 
 
 def program_of(name: str) -> Workflow:
-    """What a blob is unpickled to: the live program, which costs nothing."""
-    return _PROGRAMS[name]
+    """What a blob is unpickled to: the live program, which costs little."""
+    return _PROGRAMS[name]()
 
 
 @dataclass(frozen=True)
@@ -248,9 +155,14 @@ def load_programs(
     workload: Workload, oracle: Oracle, machine: SimulatedMachine, chance: Random
 ) -> dict[str, bytes]:
     """The programs of a workload, and their blobs by name."""
-    model = PlannedModel(workload, oracle, chance)
-    agent = PlannedAgent(model, tuple(WatchedTool(kind, oracle, machine) for kind in KINDS))
-    _PROGRAMS["plain"] = HarnessWorkflowBuilder(agent).build()
-    custom = HarnessWorkflowBuilder(agent).insert_after(AGENT_TURN, Tally(oracle))
-    _PROGRAMS["custom"] = custom.build()
+    tools = tuple(WatchedTool(kind, oracle, machine) for kind in KINDS)
+    agent = PlannedAgent(PlannedModel(workload, oracle, chance), tools)
+    plain = HarnessWorkflowBuilder(agent).build()
+    custom = HarnessWorkflowBuilder(agent).insert_after(AGENT_TURN, Tally(oracle)).build()
+    _PROGRAMS["plain"] = lambda: plain
+    _PROGRAMS["custom"] = lambda: custom
+    # One for each host: what it was given in one process is not in another.
+    _PROGRAMS["keyed"] = lambda: HarnessWorkflowBuilder(
+        PlannedAgent(KeyedModel(workload, oracle, chance), tools)
+    ).build()
     return {name: pickle.dumps(Ticket(name)) for name in _PROGRAMS}

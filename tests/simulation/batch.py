@@ -4,7 +4,7 @@ import gc
 import logging
 import multiprocessing
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -36,7 +36,12 @@ class Outcome:
 
 
 def run_many(
-    seeds: range, mode: Mode, *, jobs: int, without: frozenset[str] = frozenset()
+    seeds: range,
+    mode: Mode,
+    *,
+    jobs: int,
+    without: frozenset[str] = frozenset(),
+    progress: Callable[[int], None] = lambda _: None,
 ) -> Outcome:
     """Run schedules, until one breaks a promise.
 
@@ -45,6 +50,7 @@ def run_many(
         mode: With which journal.
         jobs: Processes to use, at least 1.
         without: Kinds of disturbances that are left out.
+        progress: Told now and then how many are done.
     """
     begun = time.perf_counter()
     chunks = [(seeds[at : at + CHUNK], mode, without) for at in range(0, len(seeds), CHUNK)]
@@ -54,6 +60,7 @@ def run_many(
     with multiprocessing.get_context("fork").Pool(jobs) as pool:
         for count, taken, report in pool.imap(_run_chunk, chunks):
             schedules, steps = schedules + count, steps + taken
+            progress(schedules)
             if report is not None:
                 broken = report
                 break

@@ -3,10 +3,11 @@
 from collections.abc import Callable
 from random import Random
 
-from harness_actors.actors.simulated.loop import MOST_STEPS, SimulatedLoop
+from harness_actors.actors.simulated.loop import SimulatedLoop
 from harness_actors.actors.simulated.network import SimulatedActor, Weather
 from harness_actors.actors.simulated.processes import SimulatedProcess
 from harness_actors.actors.simulated.ray import SimulatedRay
+from harness_actors.actors.simulated.steps import MOST_STEPS
 from tests.simulation.journals import Faults
 from tests.simulation.ledger import Ledger
 
@@ -64,7 +65,7 @@ class Disturber:
         weather.twice = 0.0 if "twice" in without else 0.03 * rough
         weather.broken_watch = 0.0 if "lost" in without else 0.2 * rough
         weather.early = 0.0 if "early" in without else 0.3
-        ledger.prompt = rough == 0.0
+        ledger.prompt = ledger.calm = rough == 0.0
         self._next()
 
     def _next(self) -> None:
@@ -105,12 +106,17 @@ class Disturber:
         match kind:
             case "kill":
                 self._ledger.note("!", f"{process!r} is killed")
+                if process.companion is not None and self._chance.random() < 0.5:
+                    # As whoever kills a whole group of processes does.
+                    machine.end_process(process.companion)
                 machine.end_process(process)
             case "early":
                 self._ledger.note("!", f"{process!r} is called dead, and lives on")
+                self._ledger.harmed.add(process)
                 self._ray.call_dead(actor)
             case "stop":
                 self._ledger.prompt = False
+                self._ledger.harmed.add(process)
                 machine.stop(process)
                 for_s = self._chance.choice((0.3, 3.0, 13.0, 25.0, None))
                 if for_s is not None:

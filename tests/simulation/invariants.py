@@ -3,19 +3,21 @@
 from traceback import walk_tb
 from typing import TYPE_CHECKING
 
-from harness_actors.actors.simulated.runtime import EPOCH
+from harness_actors.actors.simulated.cell import EPOCH
 from harness_actors.conversation import repaired
 from harness_actors.errors import HarnessError
 from harness_actors.events import DERIVED_EVENTS, RunCompleted, TurnCompleted
 from harness_actors.results import HarnessResult
 from harness_actors.state import AGENT_TURN
-from tests.simulation import user
+from tests.simulation import driver, user
 from tests.simulation.disk import DiskRun, MemoryJournal
 from tests.simulation.journals import view_of_run
+from tests.simulation.promptness import INVARIANT, WITHIN_S
 
 if TYPE_CHECKING:
     from tests.simulation.schedule import Schedule
 
+DRIVERS = frozenset((driver.__file__, user.__file__))
 ROUNDS_LOST = 2
 """What one interruption may cost: a finished round that was not on disk, and the one in
 progress."""
@@ -45,8 +47,8 @@ def check_end(schedule: "Schedule") -> None:
 
 def _was_told_to_a_driver(error: BaseException) -> bool:
     # Anywhere: a broken cell raises the same error for all who ask.
-    frames = (frame.f_code.co_filename for frame, _ in walk_tb(error.__traceback__))
-    return isinstance(error, HarnessError) and user.__file__ in frames
+    frames = {frame.f_code.co_filename for frame, _ in walk_tb(error.__traceback__)}
+    return isinstance(error, HarnessError) and not frames.isdisjoint(DRIVERS)
 
 
 def _check_run(schedule: "Schedule", run: DiskRun, end: HarnessResult) -> None:
@@ -62,12 +64,14 @@ def _check_run(schedule: "Schedule", run: DiskRun, end: HarnessResult) -> None:
         _check_losses(schedule, run_id)
     if end.status == "cancelled" and not any(stop.mode == "cancel" for stop in plan.stops):
         broken("runs end as planned", f"{run_id}: {ending}, and nobody asked for it")
-    if end.status == "limit" and not _has_limit(run, end.reason.kind):
+    if end.status == "limit" and not _has_limit(schedule, run, end.reason.kind):
         broken("runs end as planned", f"{run_id}: {ending}, which it does not have")
     _check_budget(schedule, run, end)
 
 
-def _has_limit(run: DiskRun, kind: str) -> bool:
+def _has_limit(schedule: "Schedule", run: DiskRun, kind: str) -> bool:
+    if kind == "budget":
+        return schedule.oracle.spending.is_spent
     config = run.spec.config
     name = {"time": "time_s", "working_time": "working_s", "cost": "cost_usd"}.get(kind, kind)
     if name == "max_turns":
@@ -106,6 +110,10 @@ def _check_budget(schedule: "Schedule", run: DiskRun, end: HarnessResult) -> Non
         broken(name, f"{run_id} used {used.tokens} of {limits.tokens} tokens")
     if limits.cost_usd is not None and used.cost_usd > limits.cost_usd + 0.0101:
         broken(name, f"{run_id} used {used.cost_usd} of {limits.cost_usd} USD")
+    if ledger.prompt and limits.working_s is not None:
+        over_s = used.working_s - limits.working_s
+        if over_s > WITHIN_S + ledger.slow_s:
+            broken(INVARIANT, f"{run_id} worked {over_s:.3f} s longer than it may")
     if not used.model_calls <= asked <= used.model_calls + ROUNDS_LOST * interrupted:
         text = f"{run_id}: {used.model_calls} model calls are counted, {asked} were made"
         broken("what is used is counted", f"{text}, with {interrupted} interruptions")

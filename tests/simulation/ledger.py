@@ -91,6 +91,9 @@ class Ledger:
         requests: What users asked of runs.
         prompt: Messages arrive soon and once, and no process is stopped: so whatever should
             not go on is over after `PROMPT_S`.
+        calm: The same, but processes may be stopped.
+        harmed: Processes that were stopped, or called dead while they lived.
+        slow_s: What slow blocking calls have taken until now, in seconds.
     """
 
     loop: SimulatedLoop
@@ -103,10 +106,14 @@ class Ledger:
     told: list[RunEvent] = field(default_factory=list)
     requests: list[Request] = field(default_factory=list)
     prompt: bool = True
+    calm: bool = True
+    harmed: set[SimulatedProcess] = field(default_factory=set)
+    slow_s: float = 0.0
     violations: list[Violation] = field(default_factory=list)
     coordinator: CoordinatorHost | None = None
     """The newest that has begun its term."""
     coordinator_process: SimulatedProcess | None = None
+    coordinator_since: float = 0.0
     term: int = 0
     """Its term."""
 

@@ -10,11 +10,12 @@ from pathlib import Path
 from random import Random
 from typing import Any, Literal
 
-from harness_actors.actors.simulated.loop import EndlessScheduleError, SimulatedLoop
+from harness_actors.actors.simulated.cell import CellParts, SimulatedClock
+from harness_actors.actors.simulated.loop import SimulatedLoop
 from harness_actors.actors.simulated.network import Network, Weather
 from harness_actors.actors.simulated.processes import SimulatedMachine
 from harness_actors.actors.simulated.ray import SimulatedRay
-from harness_actors.actors.simulated.runtime import CellParts, SimulatedClock
+from harness_actors.actors.simulated.steps import EndlessScheduleError
 from harness_actors.coordination import books as committed
 from harness_actors.coordination.protocol import Slot
 from harness_actors.executors import (
@@ -24,17 +25,22 @@ from harness_actors.executors import (
     Repair,
     StopDecision,
 )
-from harness_actors.ports import Executor, Journal
+from harness_actors.ports import Executor, Journal, ToolProcesses
 from harness_actors.records import WorkspaceSpec
 from harness_actors.stores import SqliteJournal
+from harness_actors.tools import reaping
+from harness_actors.tools.reaping import RunReaper
 from harness_actors.turn import patience
+from harness_actors.turn.services import RUN_VARIABLE
 from tests.simulation.agents import load_programs, program_of
 from tests.simulation.disk import Disk, MemoryJournal
 from tests.simulation.disturbances import Disturber
 from tests.simulation.invariants import check_end
 from tests.simulation.journals import Faults, WatchedJournal
 from tests.simulation.ledger import Ledger, Violation
-from tests.simulation.oracle import Oracle, WatchedExecutor
+from tests.simulation.oracle import Oracle
+from tests.simulation.serving import WatchedExecutor
+from tests.simulation.tools import Commands
 from tests.simulation.user import User
 from tests.simulation.workload import plan_workload
 
@@ -42,6 +48,8 @@ Mode = Literal["protocol", "disk"]
 
 LIVES_WITHIN_S = 900.0
 """Virtual time in which every run must have ended, disturbances included."""
+QUICK_S = 0.01
+"""What a blocking call may take that is not slow."""
 SETTLE_S = 0.5
 """Virtual time after which nothing of ended runs must be left anywhere."""
 
@@ -73,6 +81,8 @@ class Pauses:
     def __init__(self, chance: Random) -> None:
         self._random = chance.random
         self._scale = chance.choice((1.0, 1.0, 1.0, 1.0, 30.0))
+        self.ledger: Ledger | None = None
+        """Told how long the slow ones take."""
 
     def before(self) -> float:
         return self._pause()
@@ -82,7 +92,11 @@ class Pauses:
 
     def _pause(self) -> float:
         drawn = self._random()
-        return self._scale * (0.0002 + 0.002 * drawn) if drawn < 0.95 else 0.3 * drawn
+        quick = drawn < 0.95
+        pause = self._scale * (0.0002 + 0.002 * drawn) if quick else 0.3 * drawn
+        if pause > QUICK_S and self.ledger is not None:
+            self.ledger.slow_s += pause
+        return pause
 
 
 class Schedule:
@@ -98,7 +112,8 @@ class Schedule:
     ) -> None:
         self.seed = seed
         self.workload = plan_workload(seed)
-        self.loop = loop = SimulatedLoop(Random(f"{seed}/order"), Pauses(Random(f"{seed}/pauses")))
+        pauses = Pauses(Random(f"{seed}/pauses"))
+        self.loop = loop = SimulatedLoop(Random(f"{seed}/order"), pauses)
 
         def note(who: str, what: str) -> None:
             if trace is not None:
@@ -118,7 +133,8 @@ class Schedule:
         self.ray = SimulatedRay(self.machine, network, Random(f"{seed}/ray"))
         self.disk = Disk()
         self.ledger = Ledger(loop, self.disk, None if trace is None else note)
-        self.oracle = Oracle(self.ledger)
+        pauses.ledger = self.ledger
+        self.oracle = Oracle(self.ledger, self.machine, self.workload.budget_usd)
         self._clock = SimulatedClock(loop)
         self._counter = FlatCounter()
         self._faults = Faults()
@@ -127,6 +143,7 @@ class Schedule:
         parts = CellParts(
             open_journal=self._open_journal,
             executor_for=self._executor_for,
+            work=Commands(self.oracle, self.machine).work,
             agent_turns=self.workload.agent_turns,
             serving=self.oracle.coordinator_began,
         )
@@ -136,7 +153,7 @@ class Schedule:
             self.workload,
             self.ray,
             parts,
-            self.ledger,
+            self.oracle,
             programs,
             Random(f"{seed}/user"),
             self._settle,
@@ -153,10 +170,10 @@ class Schedule:
 
     def run(self) -> Report:
         """Run it to its end, or to the first promise that is broken."""
-        before, committed.CHANGES_PER_SNAPSHOT = (
-            committed.CHANGES_PER_SNAPSHOT,
-            self.workload.snapshot_every,
-        )
+        reaper = vars(reaping)
+        before = committed.CHANGES_PER_SNAPSHOT, reaper["end_carriers"]
+        committed.CHANGES_PER_SNAPSHOT = self.workload.snapshot_every
+        reaper["end_carriers"] = self.machine.end_carriers
         try:
             self.loop.run_world(self._live())
             if not self.ledger.violations:
@@ -166,7 +183,7 @@ class Schedule:
         except Exception as error:  # noqa: BLE001 - one schedule must not end all others
             self.ledger.broken("nothing fails unseen", f"{type(error).__name__}: {error}")
         finally:
-            committed.CHANGES_PER_SNAPSHOT = before
+            committed.CHANGES_PER_SNAPSHOT, reaper["end_carriers"] = before
             self._dispose()
         return Report(
             seed=self.seed,
@@ -197,7 +214,7 @@ class Schedule:
         late_s = 0.1 if self.ledger.prompt else 2 * self._weather.slow_s
         self._disturber.calm()
         await asyncio.sleep(SETTLE_S + late_s)
-        self.oracle.check_idle()
+        self.oracle.serving_rules.check_idle()
 
     def reopened(self) -> Journal | None:
         """The journal's file, opened anew; None where it is the disk itself."""
@@ -217,13 +234,13 @@ class Schedule:
         twin = self._folder is not None
         return WatchedJournal(journal, self.disk, self.oracle, self._faults, twin=twin)
 
-    def _executor_for(self, slot: Slot) -> Executor | None:
+    def _executor_for(self, slot: Slot, processes: ToolProcesses | None) -> Executor | None:
         if slot.code:
             return None
         executor: Executor
         match slot.executor:
             case "repair":
-                executor = Repair()
+                executor = Repair(RunReaper(RUN_VARIABLE).end_run)
             case "compaction":
                 executor = Compaction()
             case "stop_decision":
@@ -235,6 +252,7 @@ class Schedule:
                         clock=self._clock,
                         in_thread=self._in_thread,
                         prepare_workspace=_no_workspace,
+                        processes=processes,
                     )
                 )
         return WatchedExecutor(executor, self.oracle)

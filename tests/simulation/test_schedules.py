@@ -1,5 +1,6 @@
 """Runs survive whatever happens, over thousands of schedules."""
 
+import io
 import os
 import subprocess
 import sys
@@ -7,6 +8,7 @@ from random import Random
 
 import pytest
 
+from tests.simulation.progress import Progress
 from tests.simulation.schedule import Schedule
 
 
@@ -40,6 +42,35 @@ def test_a_trace_changes_nothing() -> None:
     watched = Schedule(7, trace=lambda at, who, what: lines.append(f"{at} {who} {what}")).run()
     assert lines
     assert watched == Schedule(7).run()
+
+
+class Terminal(io.StringIO):
+    """Something that people look at."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_progress_is_one_line_on_a_terminal_and_gone_at_the_end() -> None:
+    times = iter((0.0, 2.0, 4.0))
+    shown = Terminal()
+    progress = Progress("protocol", 1000, shown, lambda: next(times))
+    progress(100)
+    progress(200)
+    assert "200 of 1000 schedules, 50 per second, 0:16 left" in shown.getvalue()
+    assert "\n" not in shown.getvalue()
+    progress.end()
+    assert shown.getvalue().endswith("\r\x1b[K")
+
+
+def test_progress_is_a_line_now_and_then_elsewhere() -> None:
+    times = iter((0.0, 2.0, 31.0, 32.0))
+    shown = io.StringIO()
+    progress = Progress("disk", 1000, shown, lambda: next(times))
+    for done in (10, 310, 320):
+        progress(done)
+    progress.end()
+    assert shown.getvalue() == "disk: 310 of 1000 schedules, 10 per second, 1:09 left\n"
 
 
 def test_what_is_left_out_does_not_happen() -> None:

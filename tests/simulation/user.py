@@ -4,19 +4,18 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from random import Random
-from typing import Literal
 
-from harness_actors.actors.runtime import StopMode
+from harness_actors.actors.simulated.cell import CellParts
 from harness_actors.actors.simulated.network import SimulatedActor
 from harness_actors.actors.simulated.processes import SimulatedProcess
 from harness_actors.actors.simulated.ray import SimulatedRay
-from harness_actors.actors.simulated.runtime import CellParts, SimulatedRuntime
+from harness_actors.actors.simulated.runtime import SimulatedRuntime
 from harness_actors.coordination.graph import Workflow
-from harness_actors.errors import ActorLostError, CellError, HarnessError, StoreError
-from harness_actors.events import RunCompleted, RunParked
+from harness_actors.errors import ActorLostError, CellError, StoreError
 from harness_actors.records import RunSpec
 from tests.simulation.agents import task_of
-from tests.simulation.ledger import Ledger, Request
+from tests.simulation.driver import Driver
+from tests.simulation.oracle import Oracle
 from tests.simulation.workload import PlannedRun, Workload
 
 DRIVER_DIES_WITH_CELL_S = 2.4
@@ -48,7 +47,7 @@ class User:
         workload: What is wanted.
         ray: Where cells are started.
         parts: What they are made of.
-        ledger: Told what was told.
+        oracle: Told what was asked, and what was told.
         programs: The agents, by name, and their blobs.
         chance: The user's.
         settled: Awaited when all runs have ended, while the cell is up still.
@@ -59,7 +58,7 @@ class User:
         workload: Workload,
         ray: SimulatedRay,
         parts: CellParts,
-        ledger: Ledger,
+        oracle: Oracle,
         programs: Mapping[str, tuple[Workflow, bytes]],
         chance: Random,
         settled: Callable[[], Awaitable[None]],
@@ -69,7 +68,8 @@ class User:
         self._workload = workload
         self._ray = ray
         self._parts = parts
-        self._ledger = ledger
+        self._oracle = oracle
+        self._ledger = oracle.ledger
         self._programs = programs
         self._chance = chance
         self._driver: SimulatedProcess | None = None
@@ -83,7 +83,9 @@ class User:
         while len(self.book.ended) < len(self._workload.runs):
             number += 1
             await self._command(f"command-{number}")
-            await asyncio.sleep(0.1 + self._chance.random())
+            # Meanwhile a cell that outlived its driver goes on, or dies, by itself.
+            away_s = 30.0 if self._chance.random() < 0.2 else 1.0
+            await asyncio.sleep(0.1 + away_s * self._chance.random())
 
     async def _command(self, command: str) -> None:
         self._driver = driver = self._ray.machine.spawn("driver")
@@ -144,126 +146,8 @@ class User:
             config=plan.config,
             edges=workflow.edges,
             custom=tuple(workflow.executors),
+            keys=plan.keys,
         )
 
     def code_of(self, plan: PlannedRun) -> dict[str, bytes]:
         return {plan.program: self._programs[plan.program][1]}
-
-
-class Driver:
-    """One command: submits what is missing, takes up what is left, and follows all."""
-
-    def __init__(self, user: User, command: str) -> None:
-        self._user = user
-        self._book = user.book
-        self._ledger = user._ledger
-        self._command = command
-        self._ended: dict[str, asyncio.Event] = {}
-        self._parked: dict[str, asyncio.Event] = {}
-        for run_id in user._workload.runs:
-            self._ended[run_id], self._parked[run_id] = asyncio.Event(), asyncio.Event()
-
-    async def live(self) -> None:
-        self._runtime = runtime = await self._user.open(self._command)
-        if self._book.cursor is None:
-            self._book.cursor = await runtime.position()
-        try:
-            async with asyncio.TaskGroup() as group:
-                following = group.create_task(self._follow())
-                chains = [
-                    group.create_task(self._work(chain))
-                    for chain in self._user._workload.conversations()
-                ]
-                await asyncio.wait(chains)
-                following.cancel()
-            if len(self._book.ended) == len(self._user._workload.runs):
-                await self._user.settled()
-        except BaseExceptionGroup as failures:
-            raise _first(failures) from None
-
-    async def _follow(self) -> None:
-        while True:
-            assert self._book.cursor is not None
-            happened = await self._runtime.happened(self._book.cursor)
-            self._book.cursor = happened.cursor
-            for event in happened.events:
-                self._ledger.told.append(event)
-                if isinstance(event.event, RunCompleted):
-                    self._book.ended.add(event.run_id)
-                    self._ended[event.run_id].set()
-                    if event.run_id not in happened.results:
-                        self._ledger.broken("who follows misses nothing", f"end of {event.run_id}")
-                elif isinstance(event.event, RunParked):
-                    self._parked[event.run_id].set()
-
-    async def _work(self, chain: list[PlannedRun]) -> None:
-        for plan in chain:
-            headings = {h.run_id: h for h in await self._runtime.headings()}
-            heading = headings.get(plan.run_id)
-            if heading is not None and heading.end is not None:
-                self._book.ended.add(plan.run_id)
-                continue
-            if heading is None and plan.run_id in self._book.submitted:
-                self._ledger.broken("what was acknowledged is on disk", plan.run_id)
-            if heading is None:
-                await asyncio.sleep(plan.after_s)
-                code = self._user.code_of(plan)
-                await self._runtime.submit([self._user.spec_of(plan)], code=code, secrets={})
-                self._book.submitted.add(plan.run_id)
-            else:
-                await self._resume(plan.run_id)
-            await self._see_through(plan)
-
-    async def _see_through(self, plan: PlannedRun) -> None:
-        """Follow a run to its end; stop it as planned, and take it up when it has parked."""
-        stopping = asyncio.ensure_future(self._stop(plan))
-        ended = asyncio.ensure_future(self._ended[plan.run_id].wait())
-        try:
-            while not ended.done():
-                parked = asyncio.ensure_future(self._parked[plan.run_id].wait())
-                waiting: set[asyncio.Future[object]] = {ended, parked}  # type: ignore[arg-type]
-                if not stopping.done():
-                    waiting.add(stopping)  # type: ignore[arg-type]
-                await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-                if stopping.done():
-                    stopping.result()
-                if parked.done() and not ended.done():
-                    self._parked[plan.run_id].clear()
-                    chance = self._user._chance
-                    await asyncio.sleep(chance.random() * chance.choice((0.1, 0.5, 8.0)))
-                    await self._resume(plan.run_id)
-                parked.cancel()
-        finally:
-            if not stopping.cancel() and not stopping.cancelled():
-                stopping.exception()  # it says no more than all the others do
-            ended.cancel()
-
-    async def _stop(self, plan: PlannedRun) -> None:
-        asked = self._book.asked.setdefault(plan.run_id, 0)
-        for stop in plan.stops[asked:]:
-            await asyncio.sleep(stop.after_s)
-            self._book.asked[plan.run_id] += 1
-            await self._request(plan.run_id, stop.mode)
-            if stop.resume and stop.mode != "cancel":
-                await self._resume(plan.run_id)
-
-    async def _resume(self, run_id: str) -> None:
-        await self._request(run_id, "resume")
-
-    async def _request(self, run_id: str, what: StopMode | Literal["resume"]) -> None:
-        request = Request(run_id, what, self._ledger.loop.time())
-        self._ledger.requests.append(request)
-        if what == "resume":
-            await self._runtime.resume([run_id], secrets={})
-        else:
-            await self._runtime.stop([run_id], what)
-        request.done_at = self._ledger.loop.time()
-
-
-def _first(failures: BaseExceptionGroup[BaseException]) -> BaseException:
-    """The one of several failures that says most: ours before others."""
-    ours, others = failures.split(HarnessError)
-    group: BaseException = others or ours or failures
-    while isinstance(group, BaseExceptionGroup):
-        group = group.exceptions[0]
-    return group

@@ -16,16 +16,19 @@ ToolKind = Literal[
     "fail",
     "hang",
     "stubborn",
+    "deaf",
     "crash",
     "crash_again",
 ]
 """`look`: read-only; `again`: idempotent; `effect`: neither; `thread`: the same, in a thread;
 `command`: the same, in a process of its own; `fail`: raises; `hang`: ends by its timeout;
-`stubborn`: takes its time when it is cancelled; `crash`: kills its process; `crash_again`: the
-same, and may run again."""
+`stubborn`: takes its time when it is cancelled; `deaf`: does not notice it; `crash`: kills its
+process; `crash_again`: the same, and may run again."""
 
 COMMON: tuple[ToolKind, ...] = ("look", "again", "effect", "effect", "thread", "command")
-SELDOM: tuple[ToolKind, ...] = ("fail", "hang", "stubborn", "crash")
+SELDOM: tuple[ToolKind, ...] = ("fail", "hang", "stubborn", "deaf", "crash")
+KEY = "PLANNED_MODEL_KEY"
+"""The key that the model of the program `keyed` needs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +51,12 @@ class PlannedRound:
     Attributes:
         calls: The tools that it calls; none for a text.
         latency_s: How long it takes to answer.
+        deaf: It does not notice that it is cancelled.
     """
 
     calls: tuple[PlannedTool, ...]
     latency_s: float
+    deaf: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +97,9 @@ class PlannedRun:
     config: HarnessConfig
 
     @property
-    def tools(self) -> set[ToolKind]:
-        return {call.kind for planned in self.rounds for call in planned.calls}
+    def keys(self) -> tuple[str, ...]:
+        """Names of the secrets that its model needs."""
+        return (KEY,) if self.program == "keyed" else ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,6 +113,9 @@ class Workload:
         reused_ids: The model gives the same call ids again and again.
         fickle: It answers otherwise when it is asked the same again.
         copies: Messages go through pickle.
+        budget_usd: What all runs may cost together; None for no bound.
+        onlooker_after_s: When somebody attaches to each cell who has no keys, in seconds;
+            None where nobody does.
     """
 
     runs: dict[str, PlannedRun] = field(default_factory=dict)
@@ -115,6 +124,8 @@ class Workload:
     reused_ids: bool = False
     fickle: bool = False
     copies: bool = False
+    budget_usd: float | None = None
+    onlooker_after_s: float | None = None
 
     def conversations(self) -> list[list[PlannedRun]]:
         """The runs by conversation, each in its order."""
@@ -139,6 +150,8 @@ def plan_workload(seed: int) -> Workload:
         reused_ids=chance.random() < 0.3,
         fickle=chance.random() < 0.2,
         copies=seed % 8 == 0,
+        budget_usd=chance.uniform(0.01, 0.1) if chance.random() < 0.2 else None,
+        onlooker_after_s=chance.uniform(0.0, 5.0) if chance.random() < 0.2 else None,
     )
 
 
@@ -154,10 +167,16 @@ def _plan_run(chance: Random, run_id: str, conversation_id: str) -> PlannedRun:
     if chance.random() < 0.06:
         poison = PlannedRound((PlannedTool("crash_again", 0.01),), 0.05)
         rounds = (*rounds[:1], poison, *rounds[1:])
+    if chance.random() < 0.05:
+        # Its time is over while something does not end.
+        hung = (PlannedRound((PlannedTool("deaf", 0.0),), 0.05), PlannedRound((), 5.0, True))
+        rounds = (*rounds[:1], chance.choice(hung), *rounds[1:])
+        working_s = chance.uniform(0.5, 3.0)
+        config = replace(config, limits=replace(config.limits, working_s=working_s))
     return PlannedRun(
         run_id=run_id,
         conversation_id=conversation_id,
-        program=chance.choice(("plain", "plain", "plain", "custom")),
+        program=chance.choice(("plain", "plain", "plain", "custom", "keyed")),
         after_s=chance.choice((0.0, 0.0, 0.3)),
         rounds=rounds,
         stops=_plan_stops(chance),
@@ -169,10 +188,13 @@ def _plan_round(chance: Random) -> PlannedRound:
     latency_s = chance.choice((0.0, 0.02, 0.1, 0.1, 0.5))
     if chance.random() < 0.04:
         latency_s = 12.0
+    deaf = chance.random() < 0.03
+    if deaf:
+        latency_s = 5.0
     if chance.random() < 0.12:
-        return PlannedRound((), latency_s)
+        return PlannedRound((), latency_s, deaf)
     calls = tuple(_plan_tool(chance) for _ in range(chance.choice((1, 1, 1, 2, 3))))
-    return PlannedRound(calls, latency_s)
+    return PlannedRound(calls, latency_s, deaf)
 
 
 def _plan_tool(chance: Random) -> PlannedTool:

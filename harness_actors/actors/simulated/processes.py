@@ -1,14 +1,18 @@
 """The processes of a simulated machine: they are stopped, killed, and seen gone."""
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from random import Random
 
+from harness_actors.actors.processes import COMPANION_ROLE, COMPANION_S
 from harness_actors.actors.simulated.lanes import LANE, Lane
 from harness_actors.actors.simulated.loop import SimulatedLoop
 from harness_actors.records import ProcessMark
+from harness_actors.turn.services import RUN_VARIABLE
 
 NODE = "simulated"
+KEPT = 0.3
+"""Share of a tool's processes that end with a supervisor that is killed."""
 
 Note = Callable[[str, str], None]
 """Told who did what, for a trace."""
@@ -22,17 +26,37 @@ class SimulatedProcess(Lane):
         parent: Whose child it is; None for one that the user started.
     """
 
-    __slots__ = ("awaited", "companion", "mark", "on_death", "parent", "term")
+    __slots__ = (
+        "awaited",
+        "companion",
+        "environment",
+        "exit_code",
+        "exited",
+        "mark",
+        "on_death",
+        "parent",
+        "run_id",
+        "started",
+        "term",
+    )
 
     def __init__(self, mark: ProcessMark, parent: "SimulatedProcess | None") -> None:
         super().__init__()
         self.mark = mark
         self.parent = parent
         self.companion: SimulatedProcess | None = None
-        """A process of its tools, which outlives it by a little."""
+        """The supervisor of its tools, which outlives it by a little."""
         self.on_death: Callable[[], None] | None = None
         self.awaited: list[tuple[asyncio.Future[None], Lane]] = []
         self.term = 0
+        self.started: list[SimulatedProcess] = []
+        """Of a supervisor: the processes that it has."""
+        self.environment: Mapping[str, str] = {}
+        self.run_id = ""
+        """The run that a tool's process was started for."""
+        self.exit_code = -9
+        self.exited: asyncio.Event | None = None
+        """Of a tool's process: it has ended, and what it started may go on."""
 
     def __repr__(self) -> str:
         return f"{self.mark.role}/{self.mark.pid}"
@@ -65,6 +89,10 @@ class SimulatedMachine:
         self.note = note
         self.processes: list[SimulatedProcess] = []
         """All that ever were, oldest first."""
+        self.tools: list[SimulatedProcess] = []
+        """Those that tools started, and that are there still."""
+        self.deaths = 0
+        """How many have ended, those of tools left out."""
         self._alive: dict[int, SimulatedProcess] = {}
 
     def spawn(self, role: str, parent: SimulatedProcess | None = None) -> SimulatedProcess:
@@ -87,6 +115,7 @@ class SimulatedMachine:
         if self.note is not None:
             self.note(repr(process), "is gone")
         self.loop.end_lane(process)
+        self.deaths += not process.run_id
         del self._alive[process.mark.pid]
         for future, lane in process.awaited:
             if not lane.gone:
@@ -94,12 +123,37 @@ class SimulatedMachine:
         if process.companion is not None:
             # It sees its pipe close. Seldom it hangs, and must be killed.
             late = 8.0 if self.chance.random() < 0.1 else 0.9
-            self._end_later(process.companion, late * self.chance.random())
+            self._later(self._end_in_order, process.companion, late * self.chance.random())
+        if process in self.tools:
+            self.tools.remove(process)
+        if process.exited is not None:
+            process.exited.set()
+        for child in process.started:
+            # It was killed: of what it had some are ended all the same, and some go on.
+            if not child.gone and self.chance.random() < KEPT:
+                self._end_later(child, 0.5 * self.chance.random())
         if process.on_death is not None:
             process.on_death()
 
+    def _end_in_order(self, supervisor: SimulatedProcess) -> None:
+        """It ends what it has, and then itself."""
+        if not supervisor.gone:
+            for child in supervisor.started:
+                self.end_process(child)
+            self.end_process(supervisor)
+
+    def hand_over(self, process: SimulatedProcess, supervisor: SimulatedProcess) -> None:
+        """A process of a tool was started, below a supervisor."""
+        self.tools.append(process)
+        supervisor.started.append(process)
+
     def _end_later(self, process: SimulatedProcess, seconds: float) -> None:
-        self.loop.call_later(seconds, self.end_process, process, context=self.loop.world.context)
+        self._later(self.end_process, process, seconds)
+
+    def _later(
+        self, end: Callable[[SimulatedProcess], None], process: SimulatedProcess, seconds: float
+    ) -> None:
+        self.loop.call_later(seconds, end, process, context=self.loop.world.context)
 
     def kill_soon(self, process: SimulatedProcess, within_s: float) -> None:
         """Kill it at a time of chance within so many seconds; until then it goes on."""
@@ -125,11 +179,9 @@ class SimulatedMachine:
         process = self._find(mark)
         if process is None:
             return True
-        future: asyncio.Future[None] = self.loop.create_future()
-        process.awaited.append((future, LANE.get()))
         try:
             async with asyncio.timeout(timeout_s):
-                await future
+                await self.until_gone(process)
             return True
         except TimeoutError:
             return False
@@ -142,13 +194,39 @@ class SimulatedMachine:
     def end(self, marks: Iterable[ProcessMark], *, timeout_s: float) -> list[ProcessMark]:
         left = [process for mark in marks if (process := self._find(mark)) is not None]
         for process in left:
-            self.kill_soon(process, 0.05)
+            if process.mark.role.startswith(COMPANION_ROLE):
+                # By itself, with its host; else it is killed.
+                self._end_later(process, COMPANION_S)
+            else:
+                self.kill_soon(process, 0.05)
         if left:
             self.loop.block_until(lambda: all(process.gone for process in left))
         return []
 
     async def end_tools(self, run_ids: Sequence[str]) -> None:
-        """Nothing: here, what a tool started always ends with the companion of its host."""
+        await self.end_carriers(RUN_VARIABLE, run_ids)
+
+    # ---- beside it ------------------------------------------------------------------
+
+    async def until_gone(self, process: SimulatedProcess) -> None:
+        """Return when a process is gone, once its end can be seen."""
+        if not process.gone:
+            future: asyncio.Future[None] = self.loop.create_future()
+            process.awaited.append((future, LANE.get()))
+            await future
+
+    async def end_carriers(self, name: str, values: Collection[str]) -> int:
+        """Kill what tools started with one of some values in an environment variable.
+
+        Returns:
+            How many there were, when they are gone.
+        """
+        left = [process for process in self.tools if process.environment.get(name) in values]
+        for process in left:
+            self.kill_soon(process, 0.05)
+        for process in left:
+            await self.until_gone(process)
+        return len(left)
 
     def _find(self, mark: ProcessMark) -> SimulatedProcess | None:
         process = self._alive.get(mark.pid)

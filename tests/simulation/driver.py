@@ -1,0 +1,163 @@
+"""One command of the user: a process that asks for runs, and follows them to their ends."""
+
+import asyncio
+from typing import TYPE_CHECKING, Literal
+
+from harness_actors.actors.mailbox import UnreachableError
+from harness_actors.actors.runtime import StopMode
+from harness_actors.actors.simulated.processes import current_process
+from harness_actors.errors import HarnessError
+from harness_actors.events import RunCompleted, RunParked
+from tests.simulation.ledger import Request
+from tests.simulation.workload import PlannedRun
+
+if TYPE_CHECKING:
+    from tests.simulation.user import User
+
+
+class Driver:
+    """One command: submits what is missing, takes up what is left, and follows all."""
+
+    def __init__(self, user: "User", command: str) -> None:
+        self._user = user
+        self._book = user.book
+        self._ledger = user._ledger
+        self._command = command
+        # So many at once; the others wait their turn.
+        self._room = asyncio.Semaphore(user._chance.choice((1, 2, 9, 9)))
+        self._ended: dict[str, asyncio.Event] = {}
+        self._parked: dict[str, asyncio.Event] = {}
+        for run_id in user._workload.runs:
+            self._ended[run_id], self._parked[run_id] = asyncio.Event(), asyncio.Event()
+
+    async def live(self) -> None:
+        self._runtime = runtime = await self._user.open(self._command)
+        if self._book.cursor is None:
+            self._book.cursor = await runtime.position()
+        if self._user._workload.budget_usd is not None:
+            await runtime.allow(self._user._workload.budget_usd)
+        try:
+            async with asyncio.TaskGroup() as group:
+                following = group.create_task(self._follow())
+                looking_on = group.create_task(self._look_on())
+                chains = [
+                    group.create_task(self._work(chain))
+                    for chain in self._user._workload.conversations()
+                ]
+                await asyncio.wait(chains)
+                following.cancel()
+                looking_on.cancel()
+            if len(self._book.ended) == len(self._user._workload.runs):
+                await self._user.settled()
+        except BaseExceptionGroup as failures:
+            raise _first(failures) from None
+
+    async def _look_on(self) -> None:
+        """Attach as somebody who has no keys does."""
+        after_s = self._user._workload.onlooker_after_s
+        while after_s is not None:
+            await asyncio.sleep(after_s + 0.1)
+            try:
+                await self._user._ray.network.call(
+                    self._runtime.coordinator, "call", "attach", {}, None
+                )
+            except (UnreachableError, HarnessError):
+                return
+
+    async def _follow(self) -> None:
+        while True:
+            assert self._book.cursor is not None
+            happened = await self._runtime.happened(self._book.cursor)
+            self._book.cursor = happened.cursor
+            for event in happened.events:
+                self._ledger.told.append(event)
+                if isinstance(event.event, RunCompleted):
+                    self._book.ended.add(event.run_id)
+                    self._ended[event.run_id].set()
+                    if event.run_id not in happened.results:
+                        self._ledger.broken("who follows misses nothing", f"end of {event.run_id}")
+                elif isinstance(event.event, RunParked):
+                    self._parked[event.run_id].set()
+
+    async def _work(self, chain: list[PlannedRun]) -> None:
+        for plan in chain:
+            async with self._room:
+                await self._begin(plan)
+
+    async def _begin(self, plan: PlannedRun) -> None:
+        """Submit a run, or take it up, and follow it; nothing where it is over."""
+        headings = {h.run_id: h for h in await self._runtime.headings()}
+        heading = headings.get(plan.run_id)
+        if heading is not None and heading.end is not None:
+            self._book.ended.add(plan.run_id)
+            return
+        if heading is None and plan.run_id in self._book.submitted:
+            self._ledger.broken("what was acknowledged is on disk", plan.run_id)
+        if heading is None:
+            await asyncio.sleep(plan.after_s)
+            code = self._user.code_of(plan)
+            spec = self._user.spec_of(plan)
+            await self._runtime.submit([spec], code=code, secrets=self._secrets(plan.keys))
+            self._book.submitted.add(plan.run_id)
+        else:
+            await self._resume(plan.run_id)
+        await self._see_through(plan)
+
+    async def _see_through(self, plan: PlannedRun) -> None:
+        """Follow a run to its end; stop it as planned, and take it up when it has parked."""
+        stopping = asyncio.ensure_future(self._stop(plan))
+        ended = asyncio.ensure_future(self._ended[plan.run_id].wait())
+        try:
+            while not ended.done():
+                parked = asyncio.ensure_future(self._parked[plan.run_id].wait())
+                waiting: set[asyncio.Future[object]] = {ended, parked}  # type: ignore[arg-type]
+                if not stopping.done():
+                    waiting.add(stopping)  # type: ignore[arg-type]
+                await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+                if stopping.done():
+                    stopping.result()
+                if parked.done() and not ended.done():
+                    self._parked[plan.run_id].clear()
+                    chance = self._user._chance
+                    await asyncio.sleep(chance.random() * chance.choice((0.1, 0.5, 8.0, 30.0)))
+                    await self._resume(plan.run_id)
+                parked.cancel()
+        finally:
+            if not stopping.cancel() and not stopping.cancelled():
+                stopping.exception()  # it says no more than all the others do
+            ended.cancel()
+
+    async def _stop(self, plan: PlannedRun) -> None:
+        asked = self._book.asked.setdefault(plan.run_id, 0)
+        for stop in plan.stops[asked:]:
+            await asyncio.sleep(stop.after_s)
+            self._book.asked[plan.run_id] += 1
+            await self._request(plan.run_id, stop.mode)
+            if stop.resume and stop.mode != "cancel":
+                await self._resume(plan.run_id)
+
+    async def _resume(self, run_id: str) -> None:
+        await self._request(run_id, "resume")
+
+    async def _request(self, run_id: str, what: StopMode | Literal["resume"]) -> None:
+        request = Request(run_id, what, self._ledger.loop.time())
+        self._ledger.requests.append(request)
+        self._user._oracle.promptness.requested(request, current_process())
+        if what == "resume":
+            keys = self._user._workload.runs[run_id].keys
+            await self._runtime.resume([run_id], secrets=self._secrets(keys))
+        else:
+            await self._runtime.stop([run_id], what)
+        request.done_at = self._ledger.loop.time()
+
+    def _secrets(self, keys: tuple[str, ...]) -> dict[str, str]:
+        return dict.fromkeys(keys, "its value")
+
+
+def _first(failures: BaseExceptionGroup[BaseException]) -> BaseException:
+    """The one of several failures that says most: ours before others."""
+    ours, others = failures.split(HarnessError)
+    group: BaseException = others or ours or failures
+    while isinstance(group, BaseExceptionGroup):
+        group = group.exceptions[0]
+    return group

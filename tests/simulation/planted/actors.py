@@ -1,0 +1,148 @@
+"""Faults in the actors: what they post, await, commit and forget."""
+
+from dataclasses import replace
+from typing import Any
+
+from harness_actors.actors import doubt, seats
+from harness_actors.actors.admission import Admission
+from harness_actors.actors.coordinator_host import CoordinatorHost
+from harness_actors.actors.mailbox import Outbox, SeenEnvelopes, UnreachableError
+from harness_actors.actors.programs import Programs
+from harness_actors.actors.readings import Readings
+from harness_actors.actors.writer import JournalWriter
+from harness_actors.coordination.active import Step
+from harness_actors.stores.commit import Committer
+from tests.simulation.planted.bug import Patches, PlantedBug
+
+
+def _posts_before_commit() -> Patches:
+    def patched(self: CoordinatorHost, step: Step) -> None:
+        if self._broken is None and (step.entries or step.posts):
+            for post in step.posts:
+                self._send(post)
+            self._writer.write(
+                step.entries, lambda positions: self._bulletin.publish(step.entries, positions)
+            )
+
+    return [(CoordinatorHost, "_perform", patched)]
+
+
+def _tells_before_commit() -> Patches:
+    write = JournalWriter.write
+
+    def patched(self: JournalWriter, entries: Any, then: Any) -> None:
+        write(self, entries, lambda positions: None if entries else then(positions))
+        if entries:
+            then(range(1, len(entries) + 1))
+
+    return [(JournalWriter, "write", patched)]
+
+
+def _journal_ignores_terms() -> Patches:
+    return [(Committer, "_check_term", lambda self, term: None)]
+
+
+def _goes_on_beside_the_living() -> Patches:
+    async def patched(*arguments: Any, **settings: Any) -> doubt.Death:
+        peer, _marks, signs, _processes = arguments
+        silent = await doubt.until_dead(peer, signs)
+        if silent:
+            peer.kill()
+        return doubt.Death(silent)
+
+    return [(seats, "until_gone", patched)]
+
+
+def _earlier_terms_live_on() -> Patches:
+    return [(CoordinatorHost, "_await_earlier_terms", lambda self, processes: None)]
+
+
+def _unmarked_hosts() -> Patches:
+    async def patched(self: CoordinatorHost, mark: Any) -> None:
+        return
+
+    return [(CoordinatorHost, "_mark_on_disk", patched)]
+
+
+def _receiver_without_memory() -> Patches:
+    return [(SeenEnvelopes, "is_new", lambda self, envelope: True)]
+
+
+def _receiver_forgets_at_once() -> Patches:
+    return [(SeenEnvelopes, "forget", lambda self, run_id: self._newest.pop(run_id, None))]
+
+
+def _sender_gives_up() -> Patches:
+    async def patched(self: Outbox, peer: Any, batch: Any) -> None:
+        try:
+            await peer.receive(batch)
+        except UnreachableError:
+            return
+
+    return [(Outbox, "_deliver", patched)]
+
+
+def _cancel_is_in_memory() -> Patches:
+    async def patched(self: CoordinatorHost) -> None:
+        return
+
+    return [(CoordinatorHost, "_on_disk", patched)]
+
+
+def _news_are_skipped() -> Patches:
+    async def patched(self: Readings, cursor: int, *, messages: bool) -> Any:
+        happened = await behind(self, cursor, messages=messages)
+        return replace(happened, cursor=happened.cursor + 1)
+
+    behind = Readings.behind
+    return [(Readings, "behind", patched)]
+
+
+def _commit_failures_are_overlooked() -> Patches:
+    return [(JournalWriter, "_stop", lambda self, error: self._queue.clear())]
+
+
+def _stopped_hosts_are_waited_for() -> Patches:
+    async def patched(peer: Any, signs: Any, **settings: Any) -> bool:
+        await doubt._watched(peer, signs)
+        return False
+
+    return [(doubt, "until_dead", patched)]
+
+
+def _budget_of_each_command() -> Patches:
+    async def patched(self: CoordinatorHost) -> float:
+        return 0.0
+
+    return [(CoordinatorHost, "_spent_before_usd", patched)]
+
+
+def _held_runs_are_forgotten() -> Patches:
+    async def patched(self: Admission) -> None:
+        self._held.clear()
+
+    return [(Admission, "take_up_held", patched)]
+
+
+def _runs_do_not_wait_for_keys() -> Patches:
+    return [(Programs, "has_keys", lambda self, names: True)]
+
+
+BUGS: tuple[PlantedBug, ...] = (
+    PlantedBug("messages leave before their commit", _posts_before_commit),
+    PlantedBug("whoever waits for a commit is told before it", _tells_before_commit),
+    PlantedBug("the journal does not check terms", _journal_ignores_terms, "disk"),
+    PlantedBug("runs go on beside the old process", _goes_on_beside_the_living),
+    PlantedBug("processes of earlier terms live on", _earlier_terms_live_on),
+    PlantedBug("hosts work before they are marked", _unmarked_hosts),
+    PlantedBug("receivers have no memory", _receiver_without_memory),
+    PlantedBug("receivers forget what is over at once", _receiver_forgets_at_once),
+    PlantedBug("senders try once", _sender_gives_up),
+    PlantedBug("requests are acknowledged before they are on disk", _cancel_is_in_memory),
+    PlantedBug("who follows is told of less", _news_are_skipped),
+    PlantedBug("a commit that fails is overlooked", _commit_failures_are_overlooked),
+    PlantedBug("stopped hosts are waited for", _stopped_hosts_are_waited_for),
+    PlantedBug("each command has a budget of its own", _budget_of_each_command),
+    PlantedBug("runs that are held are forgotten", _held_runs_are_forgotten),
+    PlantedBug("runs do not wait for their keys", _runs_do_not_wait_for_keys),
+)

@@ -1,0 +1,39 @@
+"""A fault that was made on purpose."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from tests.simulation.schedule import Mode
+
+Patches = Sequence[tuple[Any, str, Any]]
+"""What is put in whose place: owner, name, value."""
+
+
+@dataclass(frozen=True)
+class PlantedBug:
+    """A fault.
+
+    Attributes:
+        name: What is wrong.
+        patches: Makes it so.
+        mode: With which journal it shows.
+    """
+
+    name: str
+    patches: Callable[[], Patches]
+    mode: Mode = "protocol"
+
+    @contextmanager
+    def planted(self) -> Iterator[None]:
+        """Have it for as long as this is open."""
+        before = []
+        try:
+            for owner, name, value in self.patches():
+                before.append((owner, name, owner.__dict__[name]))
+                setattr(owner, name, value)
+            yield
+        finally:
+            for owner, name, value in reversed(before):
+                setattr(owner, name, value)

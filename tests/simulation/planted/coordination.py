@@ -1,0 +1,197 @@
+"""Faults in the coordinator: what it decides, and what it remembers."""
+
+from dataclasses import replace
+from typing import Any
+
+from harness_actors.actors.coordinator_host import CoordinatorHost
+from harness_actors.coordination import books
+from harness_actors.coordination.active import ActiveRun, Step
+from harness_actors.coordination.books import RunBooks
+from harness_actors.coordination.budget import Budget
+from harness_actors.coordination.coordinator import Coordinator
+from harness_actors.coordination.deadlines import Deadlines
+from harness_actors.coordination.dispatch import Dispatch
+from harness_actors.coordination.endings import CANCELLED, last_words
+from harness_actors.coordination.protocol import Changed, Deliver, Envelope, Slot
+from harness_actors.records import SnapshotTaken
+from harness_actors.state import USAGE, SharedState, StateDelta
+from tests.simulation.planted.bug import Patches, PlantedBug
+
+
+def _no_step_check() -> Patches:
+    received = Coordinator.received
+
+    def patched(self: Coordinator, slot: Slot, envelope: Envelope) -> Step:
+        run = self.runs.get(envelope.run_id)
+        if run is not None and envelope.step < run.step and slot == run.slot:
+            envelope = replace(envelope, step=run.step, seq=run.received + 1)
+        return received(self, slot, envelope)
+
+    return [(Coordinator, "received", patched)]
+
+
+def _answers_twice() -> Patches:
+    received = Coordinator.received
+
+    def patched(self: Coordinator, slot: Slot, envelope: Envelope) -> Step:
+        run = self.runs.get(envelope.run_id)
+        if run is not None and isinstance(envelope.body, Changed):
+            run.received = min(run.received, envelope.seq - 1)
+        return received(self, slot, envelope)
+
+    return [(Coordinator, "received", patched)]
+
+
+def _snapshot_misses_an_entry() -> Patches:
+    change = RunBooks.change
+
+    def patched(self: RunBooks, run: ActiveRun, delta: Any, step: Step, **facts: Any) -> None:
+        change(self, run, delta, step, **facts)
+        for place, entry in enumerate(step.entries):
+            if isinstance(entry, SnapshotTaken):
+                values = {k: v for k, v in entry.values.items() if k != USAGE.name}
+                step.entries[place] = replace(entry, values=values)
+
+    return [(RunBooks, "change", patched)]
+
+
+def _losses_are_not_counted() -> Patches:
+    lost = Coordinator._lost
+
+    def patched(self: Coordinator, run: ActiveRun, *facts: Any) -> None:
+        run.losses = 0
+        lost(self, run, *facts)
+
+    return [(Coordinator, "_lost", patched)]
+
+
+def _losses_count_for_all() -> Patches:
+    lost = Coordinator._lost
+
+    def patched(self: Coordinator, run: ActiveRun, *facts: Any) -> None:
+        run.losses += 2
+        lost(self, run, *facts)
+
+    return [(Coordinator, "_lost", patched)]
+
+
+def _budget_from_zero() -> Patches:
+    adopt = Coordinator.adopt
+
+    def patched(self: Coordinator, stored: Any, **facts: Any) -> Step:
+        stored.state.values.pop(USAGE.name, None)
+        return adopt(self, stored, **facts)
+
+    return [(Coordinator, "adopt", patched)]
+
+
+def _another_runs_log() -> Patches:
+    deliver = Dispatch.deliver
+
+    def patched(self: Dispatch, run: ActiveRun, step: Step) -> None:
+        others = [other for other in self._runs.values() if other is not run]
+        deliver(self, run, step)
+        for place, post in enumerate(step.posts):
+            body = post.envelope.body
+            if isinstance(body, Deliver) and body.log and others and body.log_from:
+                log = tuple(others[0].state.log[body.log_from :])
+                envelope = replace(post.envelope, body=replace(body, log=log))
+                step.posts[place] = replace(post, envelope=envelope)
+
+    return [(Dispatch, "deliver", patched)]
+
+
+def _ends_with_open_calls() -> Patches:
+    def patched(state: SharedState, end: Any, **facts: Any) -> StateDelta:
+        words = last_words(state, end, **facts)
+        return StateDelta(words.writes, (), words.events)
+
+    return [(books, "last_words", patched)]
+
+
+def _everything_is_current() -> Patches:
+    return [(Coordinator, "is_current", lambda self, envelope: True)]
+
+
+def _park_is_forgotten() -> Patches:
+    return [(Coordinator, "_ask_to_park", lambda self, run, step: None)]
+
+
+def _parked_runs_keep_their_command() -> Patches:
+    put_aside = RunBooks.put_aside
+
+    def patched(self: RunBooks, run: ActiveRun, delta: Any, step: Step, **facts: Any) -> None:
+        put_aside(self, run, delta, step, **facts)
+        step.entries.pop()
+
+    return [(RunBooks, "put_aside", patched)]
+
+
+def _cut_is_not_told() -> Patches:
+    def patched(self: Coordinator, run: ActiveRun, step: Step) -> None:
+        self._dispatch.leave(run, step)
+
+    return [(Coordinator, "_cut", patched)]
+
+
+def _budget_forgets_what_ended() -> Patches:
+    def patched(self: Budget, run_id: str) -> None:
+        self.spent_usd -= self._unfinished_usd.pop(run_id, 0.0)
+
+    return [(Budget, "end", patched)]
+
+
+def _budget_is_noted_by_nobody() -> Patches:
+    note_budget = Coordinator._note_budget
+
+    def patched(self: Coordinator, run: ActiveRun, step: Step, *, restored: bool = False) -> None:
+        note_budget(self, run, step)
+
+    async def attach(self: CoordinatorHost, secrets: Any, budget_usd: float | None = None) -> None:
+        await attach_with(self, secrets)
+
+    attach_with = CoordinatorHost.attach
+    return [(Coordinator, "_note_budget", patched), (CoordinatorHost, "attach", attach)]
+
+
+def _spent_budget_is_not_told() -> Patches:
+    return [(Coordinator, "_close_all", lambda self, step: None)]
+
+
+def _cancelled_runs_end_with_their_round() -> Patches:
+    stop = Coordinator.stop
+
+    def patched(self: Coordinator, run_id: str, mode: str) -> Step:
+        run, step = self.runs.get(run_id), Step()
+        if mode != "cancel" or run is None or run.slot is None:
+            return stop(self, run_id, mode)
+        run.closing = CANCELLED
+        self._stop_at_round(run, step)
+        return step
+
+    return [(Coordinator, "stop", patched)]
+
+
+def _time_is_looked_at_in_turns() -> Patches:
+    return [(Deadlines, "next", lambda self: None)]
+
+
+BUGS: tuple[PlantedBug, ...] = (
+    PlantedBug("results of an older step are accepted", _no_step_check),
+    PlantedBug("what a host says twice is taken twice", _answers_twice),
+    PlantedBug("a snapshot misses an entry", _snapshot_misses_an_entry),
+    PlantedBug("losses are not counted", _losses_are_not_counted),
+    PlantedBug("losses count for runs without a tool in flight", _losses_count_for_all),
+    PlantedBug("the budget begins at zero after a resume", _budget_from_zero),
+    PlantedBug("a run is sent another run's log", _another_runs_log),
+    PlantedBug("runs end with open calls", _ends_with_open_calls),
+    PlantedBug("what is old is posted all the same", _everything_is_current),
+    PlantedBug("a request to park is forgotten", _park_is_forgotten),
+    PlantedBug("parked runs go on by themselves", _parked_runs_keep_their_command),
+    PlantedBug("a step that was cut is not told", _cut_is_not_told),
+    PlantedBug("the budget forgets what runs that are over have cost", _budget_forgets_what_ended),
+    PlantedBug("the budget is lost with its coordinator", _budget_is_noted_by_nobody),
+    PlantedBug("a spent budget is looked at when a run begins", _spent_budget_is_not_told),
+    PlantedBug("cancelled runs end behind their round", _cancelled_runs_end_with_their_round),
+    PlantedBug("wall time is looked at by turns alone", _time_is_looked_at_in_turns),
+)

@@ -1,0 +1,117 @@
+"""Faults in the executors and the turn: what they write, count and wait for."""
+
+import asyncio
+from dataclasses import replace
+from typing import Any
+
+from harness_actors.executors.context import DeltaContext
+from harness_actors.results import Usage
+from harness_actors.state import OPEN_CALLS, StateDelta
+from harness_actors.tools.reaping import RunReaper
+from harness_actors.turn import patience, tool_calls
+from harness_actors.turn.books import TurnBooks
+from harness_actors.turn.bounds import Bounds
+from harness_actors.turn.loop import TurnLoop
+from harness_actors.turn.tool_calls import ToolCalls
+from tests.simulation.planted.bug import Patches, PlantedBug
+
+
+def _record_without_message() -> Patches:
+    take = DeltaContext.take
+
+    def patched(self: DeltaContext) -> StateDelta:
+        delta = take(self)
+        opened = any(write.key == OPEN_CALLS.name and write.value for write in delta.writes)
+        if opened and delta.messages and delta.messages[-1].role == "assistant":
+            self._messages = [delta.messages[-1]]
+            return StateDelta(delta.writes, delta.messages[:-1], delta.events)
+        return delta
+
+    return [(DeltaContext, "take", patched)]
+
+
+def _no_pending_record() -> Patches:
+    return [(ToolCalls, "_index", lambda self, plans: ())]
+
+
+def _effects_before_commit() -> Patches:
+    def patched(self: DeltaContext) -> Any:
+        delta = self.take()
+        if delta:
+            self._send(delta)
+        return asyncio.sleep(0)
+
+    return [(DeltaContext, "flush", patched)]
+
+
+def _repair_runs_everything_again() -> Patches:
+    index = ToolCalls._index
+
+    def patched(self: ToolCalls, plans: Any) -> Any:
+        return tuple(replace(call, idempotent=True) for call in index(self, plans))
+
+    return [
+        (ToolCalls, "_index", patched),
+        (tool_calls, "_still_refused", lambda plan: plan),
+    ]
+
+
+def _refused_calls_run_after_a_crash() -> Patches:
+    return [(tool_calls, "_still_refused", lambda plan: plan)]
+
+
+def _bounds_are_not_looked_at() -> Patches:
+    return [(Bounds, "reached", lambda self, usage: None)]
+
+
+def _rounds_are_not_counted() -> Patches:
+    def patched(self: TurnBooks) -> None:
+        self._pending = Usage()
+        write(self)
+
+    write = TurnBooks.write
+    return [(TurnBooks, "write", patched)]
+
+
+def _rounds_ahead() -> Patches:
+    def patched(self: TurnLoop) -> None:
+        end_round(self)
+        self._awaited = None
+
+    end_round = TurnLoop._end_round
+    return [(TurnLoop, "_end_round", patched)]
+
+
+def _nothing_is_reaped() -> Patches:
+    async def patched(self: RunReaper, run_id: str) -> None:
+        return
+
+    return [(RunReaper, "end_run", patched)]
+
+
+def _reaping_is_not_awaited() -> Patches:
+    async def patched(self: RunReaper, run_id: str) -> None:
+        reaping = asyncio.ensure_future(end_run(self, run_id))
+        reaping.add_done_callback(lambda done: None)
+
+    end_run = RunReaper.end_run
+    return [(RunReaper, "end_run", patched)]
+
+
+def _hung_work_is_waited_for() -> Patches:
+    return [(patience, "GRACE_S", None)]
+
+
+BUGS: tuple[PlantedBug, ...] = (
+    PlantedBug("the pending record lacks the assistant message", _record_without_message),
+    PlantedBug("there is no pending record", _no_pending_record),
+    PlantedBug("effects begin before their record is on disk", _effects_before_commit),
+    PlantedBug("everything that was open runs again", _repair_runs_everything_again),
+    PlantedBug("calls that were refused run after a crash", _refused_calls_run_after_a_crash),
+    PlantedBug("bounds are not looked at", _bounds_are_not_looked_at),
+    PlantedBug("rounds are not counted", _rounds_are_not_counted),
+    PlantedBug("turns run ahead of the disk", _rounds_ahead),
+    PlantedBug("nothing is reaped before a run goes on", _nothing_is_reaped),
+    PlantedBug("reaping is not awaited", _reaping_is_not_awaited),
+    PlantedBug("what hangs is waited for", _hung_work_is_waited_for),
+)

@@ -1,0 +1,156 @@
+"""The tools of a schedule's agents: each kind does one thing, and is watched while it does."""
+
+import asyncio
+from collections.abc import Sequence
+
+import orjson
+
+from harness_actors.actors.simulated.processes import (
+    SimulatedMachine,
+    SimulatedProcess,
+    current_process,
+)
+from harness_actors.errors import ToolError
+from harness_actors.ports import ToolContext, ToolProcess, ToolSpec
+from tests.simulation.oracle import Oracle
+from tests.simulation.workload import ToolKind
+
+HANG_S = 3.0
+STUBBORN_S = 0.4
+DEAF_S = 5.0
+LINGERS_S = 30.0
+"""How long what a command has started is there, if nobody ends it."""
+PARAMETERS = {
+    "type": "object",
+    "properties": {"key": {"type": "string"}, "takes_s": {"type": "number"}},
+}
+
+KINDS: tuple[ToolKind, ...] = (
+    "look",
+    "again",
+    "effect",
+    "thread",
+    "command",
+    "fail",
+    "hang",
+    "stubborn",
+    "deaf",
+    "crash",
+    "crash_again",
+)
+
+
+class WatchedTool:
+    """A tool of one kind."""
+
+    def __init__(self, kind: ToolKind, oracle: Oracle, machine: SimulatedMachine) -> None:
+        self.kind = kind
+        self._oracle = oracle
+        self._machine = machine
+        self.spec = ToolSpec(
+            name=kind,
+            description="A tool.",
+            parameters=PARAMETERS,
+            effect="read_only" if kind == "look" else "local_write",
+            idempotent=kind in ("look", "again", "crash_again"),
+            timeout_s=HANG_S if kind == "hang" else None,
+        )
+
+    async def run(self, arguments: str, context: ToolContext) -> str:
+        given = orjson.loads(arguments)
+        key, takes_s = given["key"], given["takes_s"]
+        call = self._oracle.called(self.kind, key, context, idempotent=self.spec.idempotent)
+        ledger = self._oracle.ledger
+        try:
+            await self._work(key, takes_s, context)
+        except asyncio.CancelledError:
+            if self.kind == "stubborn":
+                await asyncio.sleep(STUBBORN_S)
+            ledger.end(call, "was cut")
+            raise
+        except ToolError:
+            ledger.end(call, "failed")
+            raise
+        ledger.end(call, "ended")
+        return f"done {key}"
+
+    async def _work(self, key: str, takes_s: float, context: ToolContext) -> None:
+        match self.kind:
+            case "look" | "again":
+                await asyncio.sleep(takes_s)
+            case "effect" | "stubborn":
+                await asyncio.sleep(takes_s / 2)
+                self._oracle.effect(key)
+                await asyncio.sleep(takes_s / 2)
+            case "thread":
+                await context.in_thread(self._oracle.effect, key)
+            case "command":
+                await self._in_its_process(key, takes_s, context)
+            case "fail":
+                raise ToolError(f"failed {key}")
+            case "deaf":
+                await deafly(DEAF_S)
+            case "hang":
+                await asyncio.Event().wait()
+            case "crash" | "crash_again":
+                self._start(key, LINGERS_S, context)
+                await asyncio.sleep(takes_s)
+                await self._crash()
+
+    async def _in_its_process(self, key: str, takes_s: float, context: ToolContext) -> None:
+        """Have the effect in a process of its own; see `Commands`."""
+        process = self._start(key, takes_s, context)
+        try:
+            code = await process.wait()
+        finally:
+            await process.end()
+        if code:
+            raise ToolError(f"the command of {key} ended with {code}")
+
+    def _start(self, key: str, takes_s: float, context: ToolContext) -> ToolProcess:
+        assert context.processes is not None
+        return context.processes.start(
+            ("command", key, str(takes_s)),
+            environment=context.environment,
+            output=-1,
+            run_id=context.run_id,
+        )
+
+    async def _crash(self) -> None:
+        """Take the process along, and the supervisor that was to end what it has started."""
+        process = current_process()
+        if process.companion is not None:
+            self._machine.end_process(process.companion)
+        self._machine.end_process(process)
+        await asyncio.Event().wait()
+
+
+class Commands:
+    """What the processes do that tools start."""
+
+    def __init__(self, oracle: Oracle, machine: SimulatedMachine) -> None:
+        self._oracle = oracle
+        self._machine = machine
+
+    def work(self, process: SimulatedProcess, program: Sequence[str]) -> None:
+        _, key, takes_s = program
+        self._machine.loop.call_later(float(takes_s), self._finish, process, key)
+
+    def _finish(self, process: SimulatedProcess, key: str) -> None:
+        self._oracle.effect(key)
+        process.exit_code = 0
+        if process.exited is not None:
+            process.exited.set()
+        # What it has started in turn goes on, until somebody ends it.
+        self._machine.loop.call_later(LINGERS_S, self._machine.end_process, process)
+
+
+async def deafly(seconds: float) -> None:
+    """Sleep, whoever cancels it."""
+    loop = asyncio.get_running_loop()
+    until = loop.time() + seconds
+    while (left := until - loop.time()) > 0:
+        try:
+            await asyncio.sleep(left)
+        except asyncio.CancelledError:
+            continue
