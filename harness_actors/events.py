@@ -8,9 +8,10 @@ disk. What the messages of the log already say is not stored a second time:
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
 from harness_actors.messages import Message, check_plain
+from harness_actors.pickling import pickled_by_position
 
 PREVIEW_CHARS = 500
 
@@ -54,12 +55,14 @@ class Repaired(Event):
     turn: int
 
 
+@pickled_by_position
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnStarted(Event):
     turn: int
     max_turns: int
 
 
+@pickled_by_position
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoundCompleted(Event):
     """A model call was answered and its tools, if any, are done."""
@@ -99,6 +102,7 @@ class ToolReturned(Event):
     is_error: bool
 
 
+@pickled_by_position
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnCompleted(Event):
     turn: int
@@ -122,6 +126,7 @@ class ContinuationPrompt(Event):
     max: int
 
 
+@pickled_by_position
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StopDecided(Event):
     """What the stop decision came to, once per turn, after all its gates."""
@@ -176,6 +181,7 @@ EVENT_TYPES: frozenset[str] = frozenset(_KINDS)
 """The kinds of events that can be read back."""
 
 
+@pickled_by_position
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunEvent:
     """An event with its place: whose it is, when, and where in the journal.
@@ -194,7 +200,61 @@ class RunEvent:
     event: Event
 
 
-def encode_event(event: Event) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextDelta:
+    """A piece of an answer, told while the model says it.
+
+    It is in no journal: it may be lost, and come to be void.
+
+    Attributes:
+        run_id: The run.
+        turn: The turn, counted from 1.
+        round: The round of the turn, counted from 1.
+        attempt: How often the answer of this round was begun in the eyes of its reader. What
+            was said in an earlier attempt is void: a process died, or the provider broke off.
+        text: What was said; never empty.
+    """
+
+    type: ClassVar[str] = "text_delta"
+
+    run_id: str
+    turn: int
+    round: int
+    attempt: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextGap:
+    """Text is missing here: its reader was too slow, or a process died.
+
+    The answer itself is not; it comes with the events of its round.
+
+    Attributes:
+        run_id: The run.
+        missed: Characters; None where nobody knows how many.
+    """
+
+    type: ClassVar[str] = "text_gap"
+
+    run_id: str
+    missed: int | None
+
+
+class TextSink(Protocol):
+    """Takes the text of a run's answers, one answer at a time. Never waits, never raises."""
+
+    def begin(self, turn: int, round: int) -> None:
+        """An answer begins; what was said of the same round before is void."""
+
+    def say(self, text: str) -> None:
+        """The answer goes on."""
+
+    def end(self) -> None:
+        """The answer is complete."""
+
+
+def encode_event(event: Event | TextDelta | TextGap) -> dict[str, Any]:
     """The event as plain values, its kind under ``type``."""
     # Not `asdict`, which copies what nobody changes.
     return {"type": event.type, **{f.name: getattr(event, f.name) for f in fields(event)}}

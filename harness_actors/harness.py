@@ -10,7 +10,9 @@ from types import TracebackType
 from typing import Any, Self
 
 from harness_actors.actors import Runtime, RuntimeKind, StopMode
+from harness_actors.actors.attach import is_served
 from harness_actors.actors.following import follow
+from harness_actors.actors.hearing import HeardItem, Item, with_texts
 from harness_actors.actors.open_cells import close_cell, in_place, open_cell
 from harness_actors.agents import Program, new_run_id
 from harness_actors.config import HarnessConfig
@@ -26,7 +28,7 @@ from harness_actors.errors import (
     RunParkedError,
     StoreError,
 )
-from harness_actors.events import RunEvent, RunParked
+from harness_actors.events import RunEvent, RunParked, TextDelta, TextGap
 from harness_actors.messages import Message
 from harness_actors.ports import Agent
 from harness_actors.records import WorkspaceSpec
@@ -108,12 +110,18 @@ class AgentHarness:
             CellError: The actors did not come up.
             StoreError: The journal cannot be written; `resume` goes on when it can.
         """
-        return await _last(self.run_stream(message))
+        return await _last(self.run_stream(message, text=False))
 
     async def run_stream(
-        self, message: str | Sequence[Message]
-    ) -> AsyncGenerator[RunEvent | HarnessResult]:
+        self, message: str | Sequence[Message], *, text: bool = True
+    ) -> AsyncGenerator[RunEvent | HarnessResult | TextDelta | TextGap]:
         """The same, event by event; the result comes last.
+
+        Args:
+            message: The task.
+            text: Tell the text of answers, too, as the model says it: each answer's before
+                the events that tell of it. It may be void, and it may be missing where its
+                reader is slow; see `TextDelta` and `TextGap`.
 
         A reader that leaves early parks the run, once the stream is closed: by
         `contextlib.aclosing`, or else at some later time by Python itself.
@@ -132,8 +140,15 @@ class AgentHarness:
                 workspace=self._workspace_spec(),
             )
             code = {self._program.code: self._program.blob}
-            begin = partial(runtime.submit, [spec], code=code, secrets=self._program.secrets)
-            async with aclosing(self._follow(runtime, run_id, begin)) as stream:
+
+            async def begin() -> None:
+                if text:
+                    await runtime.subscribe([run_id])
+                await runtime.submit([spec], code=code, secrets=self._program.secrets)
+
+            events = self._follow(runtime, run_id, begin)
+            told = with_texts(runtime, run_id, events) if text else events
+            async with aclosing(told) as stream:
                 async for item in stream:
                     yield item
         finally:
@@ -157,6 +172,8 @@ class AgentHarness:
                 found = await asyncio.to_thread(in_place, home(), partial(journal_of, run_id))
                 self._store = found.resolve()
             runtime = await self._runtime()
+            # Of before: in a cell that outlived its command the run goes on by itself.
+            cursor = await runtime.position()
             heading = next((h for h in await runtime.headings() if h.run_id == run_id), None)
             if heading is None:
                 raise RunNotFoundError(run_id, str(self._store))
@@ -164,9 +181,19 @@ class AgentHarness:
             if heading.end is not None:
                 return heading.end.with_transcript(await runtime.events(run_id))
             begin = partial(runtime.resume, [run_id], secrets=self._program.secrets)
-            return await _last(self._follow(runtime, run_id, begin))
+            return await _last(self._follow(runtime, run_id, begin, cursor))
         finally:
             self._end()
+
+    def begin_conversation(self) -> None:
+        """Let the next run begin a conversation instead of going on with this one.
+
+        Raises:
+            ConversationBusyError: A run of this one is not over.
+        """
+        if self._active is not None:
+            raise ConversationBusyError(self._conversation_id or self._active)
+        self._conversation_id = None
 
     async def park(self, *, now: bool = False) -> None:
         """Ask the run in progress to stop, so that `resume` can take it up.
@@ -182,7 +209,10 @@ class AgentHarness:
             await self._serving.stop([self._active], self._stop_mode)
 
     async def close(self) -> None:
-        """Stop the cell that this harness used; harnesses with the same store lose it too."""
+        """Give back the store and its cell; harnesses with the same store lose them too.
+
+        A cell under a Ray that was there before stays for a while, to serve the next one.
+        """
         if self._store is not None:
             await close_cell(self._store, self._kind)
 
@@ -206,7 +236,11 @@ class AgentHarness:
         self._active = self._serving = self._stop_mode = None
 
     async def _follow(
-        self, runtime: Runtime, run_id: str, begin: Callable[[], Awaitable[None]]
+        self,
+        runtime: Runtime,
+        run_id: str,
+        begin: Callable[[], Awaitable[None]],
+        cursor: int | None = None,
     ) -> AsyncGenerator[RunEvent | HarnessResult]:
         async def serve() -> None:
             await begin()
@@ -215,7 +249,7 @@ class AgentHarness:
                 await runtime.stop([run_id], self._stop_mode)
 
         try:
-            async with aclosing(follow(runtime, [run_id], serve)) as items:
+            async with aclosing(follow(runtime, [run_id], serve, cursor)) as items:
                 async for item in items:
                     if isinstance(item, HarnessResult):
                         yield item.with_transcript(await runtime.events(run_id))
@@ -237,7 +271,10 @@ class AgentHarness:
         if self._store is None:
             from harness_actors.stores.home import free_journal, home
 
-            found = await asyncio.to_thread(in_place, home(), free_journal)
+            # One that a warm cell serves is of use only to those who may join its Ray.
+            shares = self._kind == "ray" and self._address != "local"
+            take = partial(free_journal, is_served, shares_cell=shares)
+            found = await asyncio.to_thread(in_place, home(), take)
             self._store = found.resolve()
         return await open_cell(self._store, self._kind, self._address)
 
@@ -272,7 +309,7 @@ def _check_message(message: object) -> None:
     raise BadInputError("message", (problem,))
 
 
-async def _last(stream: AsyncGenerator[RunEvent | HarnessResult]) -> HarnessResult:
+async def _last(stream: AsyncGenerator[HeardItem] | AsyncGenerator[Item]) -> HarnessResult:
     result: HarnessResult | None = None
     async with aclosing(stream):
         async for item in stream:

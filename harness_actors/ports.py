@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal, Protocol, TypeVar
 
 from harness_actors.conversation import Conversation
-from harness_actors.events import Event, RunEvent
+from harness_actors.events import Event, RunEvent, TextSink
 from harness_actors.messages import Message, ToolCall, encode_json
 from harness_actors.records import Entry, ProcessMark, RunHeading, RunSpec, StoredRun
 from harness_actors.results import HarnessResult, Usage
@@ -265,17 +265,18 @@ class RunContext(Protocol):
         Raises:
             WorkflowError: The executor does not declare `reads_log`.
         """
-        ...
 
     @property
     def parking(self) -> bool:
         """The user asked the run to stop at the next round."""
-        ...
 
     @property
     def started_at(self) -> float:
         """When the run was first started, in seconds since the epoch."""
-        ...
+
+    @property
+    def texts(self) -> TextSink | None:
+        """Where the text of answers goes as it comes; None where nobody reads it."""
 
     def get(self, key: StateKey[T]) -> T:
         """The value of an entry that the executor declares in `reads` or has set.

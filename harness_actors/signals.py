@@ -1,10 +1,11 @@
 """What one executor tells the next: the messages that travel along the workflow's edges."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
 from harness_actors.messages import check_plain
+from harness_actors.pickling import pickled_by_position
 from harness_actors.results import LimitKind, Reason, Status, check_reason
 
 TurnEnding = Literal["completed", "text", "rounds", "limit", "error"]
@@ -12,6 +13,7 @@ TurnEnding = Literal["completed", "text", "rounds", "limit", "error"]
 `max_rounds_per_turn` was reached; a bound of the run was; an error no retry can help."""
 
 
+@pickled_by_position
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RepairTrigger:
     """Begin the next cycle. Of a run that starts, goes on, or is taken up again."""
@@ -20,11 +22,13 @@ class RepairTrigger:
     """The run was interrupted: a process died, or its command was stopped."""
 
 
+@pickled_by_position
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RepairComplete:
     repairs_made: int = 0
 
 
+@pickled_by_position
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionComplete:
     repairs_made: int = 0
@@ -35,6 +39,7 @@ class CompactionComplete:
     compaction_needed: bool = False
 
 
+@pickled_by_position
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnComplete:
     """What a turn came to: all that the stop decision judges by."""
@@ -98,7 +103,9 @@ _SIGNALS: dict[str, type[Signal]] = {
 
 def encode_signal(signal: Signal) -> dict[str, Any]:
     """The signal as plain values; `decode_signal` reads them back."""
-    return {"kind": type(signal).__name__, **asdict(signal)}
+    # Not `asdict`, which copies what nobody changes.
+    values = {f.name: getattr(signal, f.name) for f in fields(signal)}
+    return {"kind": type(signal).__name__, **values}
 
 
 def decode_signal(plain: Mapping[str, Any]) -> Signal:

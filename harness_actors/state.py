@@ -14,6 +14,7 @@ from harness_actors.conversation import Conversation
 from harness_actors.errors import WorkflowError
 from harness_actors.events import Event
 from harness_actors.messages import Message
+from harness_actors.pickling import pickled_by_position
 from harness_actors.results import Usage
 
 if TYPE_CHECKING:
@@ -72,6 +73,7 @@ def _adapter(kind: Any) -> "TypeAdapter[Any]":
     return TypeAdapter(kind)
 
 
+@pickled_by_position
 @dataclass(frozen=True, slots=True)
 class Write:
     """One change to one entry, as a plain value."""
@@ -81,6 +83,7 @@ class Write:
     value: Any
 
 
+@pickled_by_position
 @dataclass(frozen=True, slots=True)
 class StateDelta:
     """What an executor changed: entries, messages for the log, and events.

@@ -360,7 +360,7 @@ async def test_a_caller_that_is_cancelled_parks_its_run(
     at_work: tuple[AgentHarness, Path],
 ) -> None:
     harness, log = at_work
-    events: list[RunEvent | HarnessResult] = []
+    events: list[object] = []
 
     async def follow() -> None:
         async for item in harness.run_stream("go"):

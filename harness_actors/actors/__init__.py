@@ -15,28 +15,39 @@ async def open_runtime(
     address: str | None = None,
     command: str,
     on_progress: Callable[[str], None] | None = None,
+    lasting: bool = True,
 ) -> Runtime:
     """Start what serves the runs of a journal.
 
     Args:
         kind: ``"ray"``, or ``"local"`` for this process and event loop alone.
         store: The journal's file; made if there is none. Its caller holds its lock.
-        address: Which Ray; see `ray_cell.connect`.
-        command: Name of the command that submits the runs, the same after a restart of
-            the coordinator and another for another command.
+        address: Which Ray; see `ray_connect.connect`.
+        command: Who owns the runs of a cell that is started: what it has in progress goes
+            on by itself after a restart of the coordinator, the runs of others do not.
         on_progress: Told in a few words what is being waited for.
+        lasting: Another command may come for this journal, so its cell may stay for a while.
 
     Raises:
         CellError: The actors did not come up.
         StoreError: The journal cannot be served.
+        StoreInUseError: It has runs in progress in a cell that another command left behind,
+            on another Ray or of another version.
+        BadInputError: ``$HARNESS_CELL_IDLE_S``, which says for how many seconds a cell under
+            a Ray that was there before waits for the next command, is no number.
     """
     tell = on_progress or (lambda _: None)
     if kind == "local":
+        from harness_actors.actors.attach import make_way
         from harness_actors.actors.local import LocalRuntime
 
+        await make_way(store)
         return await LocalRuntime.open(store, command)
     tell("starting the actors on Ray")
     # Loading Ray takes a second; whoever runs without it does not pay that.
+    from harness_actors.actors.ray_quiet import load_ray
+
+    load_ray()
     from harness_actors.actors.ray_runtime import RayRuntime
 
-    return await RayRuntime.open(store, command, address)
+    return await RayRuntime.open(store, command, address, lasting=lasting)

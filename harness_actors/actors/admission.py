@@ -20,7 +20,7 @@ class Admission:
         coordinator: Whose runs they are.
         journal: Where those are that nobody serves.
         store: Its path, for messages to people.
-        command: The command that submits runs.
+        command: Who owns the runs that are submitted here.
         read: Makes one call of the journal.
         settle: Returns when all that was done until now is on disk.
         perform: Does what the coordinator says.
@@ -74,6 +74,11 @@ class Admission:
                 if spec.conversation_id != spec.run_id:
                     log = await self._read(self._journal.load_conversation, spec.conversation_id)
                 self._perform(self._coordinator.submit(spec, log))
+
+    @property
+    def held(self) -> int:
+        """How many runs wait for their keys."""
+        return len(self._held)
 
     def hold(self, run_id: str) -> None:
         """A run of this command waits for its keys."""

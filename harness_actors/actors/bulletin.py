@@ -1,6 +1,7 @@
 """What was committed lately, for those who follow runs by a cursor."""
 
 import asyncio
+import math
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,6 +14,8 @@ KEPT_CHANGES = 2_000
 KEPT_BYTES = 32 << 20
 """Of the messages of the changes; who is further behind reads the journal."""
 GATHER_S = 0.1
+GATHER_ENDS_S = 0.02
+"""How long an ending waits for more, so soon after something was told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +40,8 @@ class Bulletin:
         self._bytes = 0
         self._news = asyncio.Event()
         self._urgent = asyncio.Event()
+        self._told_at = -math.inf
+        """When a follower that lets news gather was told last, on the loop's clock."""
 
     def publish(self, entries: Sequence[Entry], positions: Sequence[int]) -> None:
         """Entries are on disk at these positions."""
@@ -61,22 +66,28 @@ class Bulletin:
     async def news(self, cursor: int, *, at_once: bool) -> None:
         """Return when there is something behind the cursor, or after `wake`.
 
-        Endings are told at once; other news wait a little for company, so that a
-        follower of a thousand runs is not called for each round, unless `at_once`.
+        An ending is told at once; other news wait a little for company, so that a
+        follower of a thousand runs is not called for each round, nor for each ending where
+        many end in a row, unless `at_once`.
         """
-        if self.position > cursor and (at_once or self._urgent.is_set()):
-            self._rearm()
-            return
         if self.position <= cursor:
             self._rearm()
             await self._news.wait()
         if not at_once:
-            try:
-                async with asyncio.timeout(GATHER_S):
-                    await self._urgent.wait()
-            except TimeoutError:
-                pass  # nothing ended meanwhile: what has gathered goes
+            await self._gather()
         self._rearm()
+
+    async def _gather(self) -> None:
+        clock = asyncio.get_running_loop().time
+        try:
+            async with asyncio.timeout(GATHER_S):
+                await self._urgent.wait()
+        except TimeoutError:
+            pass  # nothing ended meanwhile: what has gathered goes
+        early_s = self._told_at + GATHER_ENDS_S - clock()
+        if early_s > 0:
+            await asyncio.sleep(early_s)
+        self._told_at = clock()
 
     def _rearm(self) -> None:
         self._news.clear()

@@ -20,6 +20,7 @@ from harness_actors.actors.programs import Programs
 from harness_actors.actors.readings import Readings
 from harness_actors.actors.runtime import Happened, StopMode
 from harness_actors.actors.seats import HostStarter, Seats
+from harness_actors.actors.stream_seat import PlaceStreams, StreamSeat
 from harness_actors.actors.writer import JournalWriter
 from harness_actors.coordination.active import ExecutorNeeds, Post, Step
 from harness_actors.coordination.coordinator import Coordinator
@@ -34,7 +35,7 @@ from harness_actors.events import RunEvent
 from harness_actors.messages import Message
 from harness_actors.ports import Clock, Journal
 from harness_actors.records import ProcessMark, RunHeading, RunSpec
-from harness_actors.state import AGENT_TURN
+from harness_actors.state import AGENT_TURN, USAGE
 from harness_actors.turn.bounds import BUDGET
 
 T = TypeVar("T")
@@ -45,19 +46,20 @@ EARLIER_TERMS_DEADLINE_S = 20.0
 
 
 class CoordinatorHost:
-    """Serves the runs of one command on one journal.
+    """Serves the runs of the commands that work on one journal, one after the other.
 
     Args:
         journal: Where the runs survive; opened, but of no term yet.
         store: Its path, for messages to people.
-        command: The command that submits runs. After a restart its unfinished runs go
-            on by themselves; those of other commands wait to be taken up.
+        command: Who owns the runs that are submitted here or taken up. After a restart
+            they go on by themselves; those of other owners wait to be taken up.
         starter: Places executor hosts.
         needs: What each of our executors is sent, by name.
         agent_turns: Number of agent turn hosts.
         clock: Dates what is committed.
         place_model: Begins to start a host of the embedded model, given its port; None
             where agents that need it start one in their own process.
+        place_streams: Begins to start a stream actor; None where text is not streamed.
         process: The process that this is, if it may be killed as a leftover of an
             earlier term; None in a process that belongs to the user.
         processes: Those of this machine.
@@ -74,6 +76,7 @@ class CoordinatorHost:
         agent_turns: int,
         clock: Clock,
         place_model: Callable[[int], Awaitable[EmbeddedModelPeer]] | None = None,
+        place_streams: PlaceStreams | None = None,
         process: ProcessMark | None = None,
         processes: Processes | None = None,
     ) -> None:
@@ -107,6 +110,7 @@ class CoordinatorHost:
             processes=processes,
         )
         self._model = EmbeddedModelSeat(place_model, self._mark, processes) if place_model else None
+        self._streams = StreamSeat(place_streams, self._mark, processes) if place_streams else None
         self._slots = [
             *(Slot(AGENT_TURN, index=index) for index in range(agent_turns)),
             *(Slot(name) for name in needs if name != AGENT_TURN),
@@ -170,6 +174,9 @@ class CoordinatorHost:
         self._check()
         self._programs.add_secrets(secrets)
         self._perform(Step(entries=[*self._programs.add(code)]))
+        for slot in self._slots if specs else ():
+            # Ahead of the first run: loading a program takes as long as starting a host.
+            self._programs.teach(self._seats, slot, specs[0])
         await self._admission.submit(specs)
         await self._on_disk()
 
@@ -191,9 +198,15 @@ class CoordinatorHost:
         await self._admission.stop(run_ids, mode)
         await self._on_disk()
 
-    async def allow(self, budget_usd: float) -> None:
+    def forget_driver(self) -> None:
+        """Another driver comes. What the one before had stored may have been removed since."""
+        self._programs.forget()
+
+    async def allow(self, budget_usd: float | None) -> None:
         """See `Runtime.allow`."""
         self._check()
+        if budget_usd is None and self._coordinator.budget.limit_usd is None:
+            return
         spent_usd = await self._spent_before_usd()
         self._perform(self._coordinator.allow(budget_usd, spent_usd=spent_usd))
         await self._on_disk()
@@ -201,14 +214,30 @@ class CoordinatorHost:
     async def _spent_before_usd(self) -> float:
         """What those runs of the journal cost that were over when this term began."""
         while self._spent_before is None:
-            ended = self._coordinator.ended_usd
+            ended = self._coordinator.budget.ended_usd
             await self._writer.settle()
-            ends = [heading.end for heading in await self.headings()]
+            headings = await self.headings()
+            for heading in headings:
+                if heading.end is None and heading.run_id not in self._coordinator.runs:
+                    # It may be taken up by and by, and what it has cost is spent until then, too.
+                    stored = await self._read(self._journal.load_run, heading.run_id)
+                    used = {} if stored is None else stored.state.values.get(USAGE.name, {})
+                    cost_usd = used.get("cost_usd", 0.0)
+                    self._coordinator.budget.take_up(heading.run_id, cost_usd)
+            ends = [heading.end for heading in headings]
             total = sum(end.usage.cost_usd for end in ends if end is not None)
             # One that ended meanwhile may be in the one sum and not in the other.
-            if ended == self._coordinator.ended_usd:
+            if ended == self._coordinator.budget.ended_usd:
                 self._spent_before = total - ended
         return self._spent_before
+
+    async def subscribe(self, run_ids: Sequence[str]) -> str:
+        """See `Runtime.subscribe`; the name of the stream actor, empty where there is none."""
+        self._check()
+        stream = "" if self._streams is None else await self._streams.name()
+        if stream:
+            self._perform(self._coordinator.subscribe(run_ids, stream))
+        return stream
 
     async def happened(self, cursor: int, messages: bool) -> Happened:
         """See `Runtime.happened`."""
@@ -240,8 +269,9 @@ class CoordinatorHost:
             self._broken = ActorLostError("the coordinator", "its command has ended")
         self._alarm.set(None)
         self._seats.close()
-        if self._model is not None:
-            self._model.close()
+        for seat in (self._model, self._streams):
+            if seat is not None:
+                seat.close()
         self._bulletin.wake()
         await self._writer.settle()
         await asyncio.get_running_loop().run_in_executor(self._thread, self._journal.close)
@@ -313,9 +343,30 @@ class CoordinatorHost:
             self._broken = error
             self._alarm.set(None)
             self._seats.close()
-            if self._model is not None:
-                self._model.close()
+            for seat in (self._model, self._streams):
+                if seat is not None:
+                    seat.close()
             self._bulletin.wake()
+
+    @property
+    def in_progress(self) -> tuple[str, ...]:
+        """The runs that are being served."""
+        return () if self.is_broken else tuple(self._coordinator.runs)
+
+    @property
+    def held(self) -> int:
+        """How many runs wait for their keys."""
+        return self._admission.held
+
+    @property
+    def committed(self) -> int:
+        """The newest position of the journal that is on disk."""
+        return self._bulletin.position
+
+    @property
+    def failure(self) -> HarnessError | None:
+        """Why nothing can go on here; None where it does."""
+        return self._broken
 
     @property
     def is_broken(self) -> bool:

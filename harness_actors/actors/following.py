@@ -8,7 +8,10 @@ from harness_actors.results import HarnessResult
 
 
 async def follow(
-    runtime: Runtime, run_ids: Sequence[str], begin: Callable[[], Awaitable[None]]
+    runtime: Runtime,
+    run_ids: Sequence[str],
+    begin: Callable[[], Awaitable[None]],
+    cursor: int | None = None,
 ) -> AsyncGenerator[RunEvent | HarnessResult]:
     """Begin runs, and tell what happens in them until each has ended or was put aside.
 
@@ -16,12 +19,15 @@ async def follow(
         runtime: What serves them.
         run_ids: The runs.
         begin: Submits them or takes them up.
+        cursor: A position from before it was looked whether they are over; None for runs
+            that cannot go on by themselves.
 
     Yields:
         Their events, those of their messages included; and behind the last event of each
         that ended its result, without the transcript.
     """
-    cursor = await runtime.position()
+    if cursor is None:
+        cursor = await runtime.position()
     await begin()
     waiting = set(run_ids)
     while waiting:

@@ -12,6 +12,7 @@ from harness_actors.actors.code import unpack
 from harness_actors.actors.embedded import EMBEDDED_MODEL_URL
 from harness_actors.actors.mailbox import Code, DropCode, Outbox, Parcel, Peer, SeenEnvelopes
 from harness_actors.actors.processes import mark_of_this_process
+from harness_actors.actors.speaking import Reach, Speaker, TextSender
 from harness_actors.conversation import Conversation
 from harness_actors.coordination.graph import Workflow
 from harness_actors.coordination.protocol import (
@@ -27,6 +28,7 @@ from harness_actors.coordination.protocol import (
     Park,
     Slot,
     SnapshotWanted,
+    Speak,
     ToolsStarted,
 )
 from harness_actors.errors import AgentCodeError, WorkflowError, error_facts
@@ -61,6 +63,8 @@ class ServedRun:
     parking: bool = False
     context: DeltaContext | None = None
     """None until the step begins."""
+    texts: Speaker | None = None
+    """None where nobody reads what the model says."""
     commits: dict[int, asyncio.Future[None]] = field(default_factory=dict)
     """By number of the change: who waits for its commit."""
 
@@ -77,6 +81,8 @@ class ExecutorHost:
             go on elsewhere.
         tool_processes: What starts the processes of its runs; those of a run end when it is
             forgotten, and all with the host.
+        reach_streams: Finds a stream actor by its name; None where there are none.
+        longest_pause_s: Of the outbox to the coordinator; see there.
     """
 
     def __init__(
@@ -88,13 +94,16 @@ class ExecutorHost:
         term: int,
         companions: Callable[[], Sequence[ProcessMark]] = tuple,
         tool_processes: ToolProcesses | None = None,
+        reach_streams: Reach | None = None,
+        longest_pause_s: float = 0.0,
     ) -> None:
         self._slot = slot
         self._companions = companions
         self._tool_processes = tool_processes
+        self._sender = None if reach_streams is None else TextSender(reach_streams, self._hush)
         self._executor = executor
         self._term = term
-        self._outbox = Outbox()
+        self._outbox = Outbox(longest_pause_s=longest_pause_s)
         self._outbox.connect(coordinator)
         self._seen = SeenEnvelopes()
         self._runs: dict[str, ServedRun] = {}
@@ -125,6 +134,8 @@ class ExecutorHost:
         self._outbox.close()
         for run_id in list(self._tasks):
             self._cut(run_id)
+        if self._sender is not None:
+            self._sender.close()
         if self._tool_processes is not None:
             self._tool_processes.close()
 
@@ -149,11 +160,16 @@ class ExecutorHost:
                     run.parking = isinstance(envelope.body, Park)
                     if run.context is not None:
                         run.context.parking = run.parking
+            case Speak(stream):
+                if run is not None:
+                    self._speak(run, stream)
             case Cut():
                 self._cut(envelope.run_id)
             case Forget():
                 self._runs.pop(envelope.run_id, None)
                 self._seen.forget(envelope.run_id)
+                if self._sender is not None:
+                    self._sender.over(envelope.run_id)
                 if self._tool_processes is not None:
                     self._tool_processes.end_run(envelope.run_id)
             case Changed() | Answered() | ToolsStarted() | SnapshotWanted():
@@ -178,12 +194,34 @@ class ExecutorHost:
         self._runs[run_id] = run
         run.step, run.parking = envelope.step, deliver.parking
         run.log.extend(deliver.log)
+        if deliver.stream:
+            self._speak(run, deliver.stream)
         task = asyncio.get_running_loop().create_task(self._serve(run, deliver, before))
         self._tasks.setdefault(run_id, set()).add(task)
         task.add_done_callback(partial(self._ended, run_id))
 
+    def _speak(self, run: ServedRun, stream: str) -> None:
+        """Somebody reads what the model says in a run, from a stream actor of this name."""
+        if self._sender is None:
+            return
+        self._sender.follow(stream)
+        if run.texts is None:
+            run.texts = self._sender.speaker(run.spec.run_id, (self._term, run.step))
+            if run.context is not None:
+                run.context.texts = run.texts
+
+    def _hush(self, run_id: str) -> None:
+        """Nobody reads a run any more, or what is still said in it is of a step that is over."""
+        run = self._runs.get(run_id)
+        if run is not None and run.texts is not None:
+            run.texts.close()
+            run.texts = None
+            if run.context is not None:
+                run.context.texts = None
+
     def _cut(self, run_id: str) -> set[asyncio.Task[None]]:
         """Cancel what is in progress for a run; returns what has not ended yet."""
+        self._hush(run_id)
         tasks = {task for task in self._tasks.get(run_id, ()) if not task.done()}
         for task in tasks:
             task.cancel()
@@ -219,6 +257,7 @@ class ExecutorHost:
                 send=lambda delta: self._send_change(run, delta),
                 on_tools_started=lambda: self._post(run, ToolsStarted()),
                 parking=run.parking,
+                texts=run.texts,
             )
             outcome = await executor.handle(deliver.signal, context)
             self._check_answer(outcome)
@@ -312,6 +351,8 @@ def _load(code: Code) -> Workflow | AgentCodeError:
         facts = error_facts(error)
         reason = f"it does not take its keys: {facts['type']}: {facts['message']}"
         return AgentCodeError("the model", reason)
+    if hasattr(model, "preload"):
+        model.preload()
     return workflow
 
 

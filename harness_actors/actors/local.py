@@ -10,9 +10,11 @@ from harness_actors.actors.clock import SystemClock
 from harness_actors.actors.coordinator_host import CoordinatorHost
 from harness_actors.actors.factory import executor_for, executor_needs, processes_for
 from harness_actors.actors.hosts import ExecutorHost
+from harness_actors.actors.listening import Listener
+from harness_actors.actors.local_streams import LocalStreams
 from harness_actors.actors.mailbox import Parcel
 from harness_actors.actors.processes import mark_of_this_process
-from harness_actors.actors.runtime import Happened, StopMode
+from harness_actors.actors.runtime import Happened, StopMode, TextCursor, Texts
 from harness_actors.coordination.protocol import Slot
 from harness_actors.errors import ActorLostError
 from harness_actors.events import RunEvent
@@ -89,6 +91,7 @@ class LocalHostStarter:
         self._copies = copies
         self.coordinator: CoordinatorHost | None = None
         self.hosts: dict[Slot, LocalHostPeer] = {}
+        self.streams = LocalStreams()
 
     async def start(self, slot: Slot, incarnation: int) -> LocalHostPeer:
         if self.coordinator is None:
@@ -97,7 +100,12 @@ class LocalHostStarter:
         processes = processes_for(slot, own_process=False)
         executor = executor_for(slot, self._clock, processes)
         host = ExecutorHost(
-            slot, executor, upward, term=self.coordinator.term, tool_processes=processes
+            slot,
+            executor,
+            upward,
+            term=self.coordinator.term,
+            tool_processes=processes,
+            reach_streams=self.streams.reach,
         )
         self.hosts[slot] = LocalHostPeer(host, slot, self._copies)
         return self.hosts[slot]
@@ -109,6 +117,7 @@ class LocalRuntime:
     def __init__(self, coordinator: CoordinatorHost, starter: LocalHostStarter) -> None:
         self._coordinator = coordinator
         self.starter = starter
+        self._listener = Listener(coordinator.subscribe, starter.streams.reach)
 
     @classmethod
     async def open(
@@ -134,6 +143,7 @@ class LocalRuntime:
             # More would share one event loop, which makes nothing faster.
             agent_turns=1,
             clock=clock,
+            place_streams=starter.streams.place,
         )
         starter.coordinator = coordinator
         await coordinator.start()
@@ -154,7 +164,13 @@ class LocalRuntime:
     async def happened(self, cursor: int, *, messages: bool = False) -> Happened:
         return await self._coordinator.happened(cursor, messages)
 
-    async def allow(self, budget_usd: float) -> None:
+    async def subscribe(self, run_ids: Sequence[str]) -> None:
+        await self._listener.subscribe(run_ids)
+
+    async def texts(self, run_id: str, cursor: TextCursor | None = None) -> Texts:
+        return await self._listener.texts(run_id, cursor)
+
+    async def allow(self, budget_usd: float | None) -> None:
         await self._coordinator.allow(budget_usd)
 
     async def stop(self, run_ids: Sequence[str], mode: StopMode) -> None:

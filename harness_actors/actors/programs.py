@@ -39,6 +39,10 @@ class Programs:
             self._hold(name, blob)
         return [CodeStored(code=name, blob=blob) for name, blob in fresh.items()]
 
+    def forget(self) -> None:
+        """Take all blobs for new ones: the journal may have dropped those that no run names."""
+        self._blobs.clear()
+
     def add_secrets(self, secrets: Mapping[str, str]) -> None:
         """Take keys in; a newer value of a name replaces the older."""
         self._secrets.update(secrets)

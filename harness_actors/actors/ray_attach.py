@@ -1,12 +1,18 @@
 """The other end of `attach`: a driver beside the one that started the cell."""
 
 import asyncio
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 import ray
 
-from harness_actors.actors.ray_cell import NAMESPACE, connect
-from harness_actors.actors.ray_runtime import STARTER_THREAD, RayRuntime, cell_name
+from harness_actors.actors.ray_calls import CoordinatorCalls
+from harness_actors.actors.ray_cells import KnownCell, find_cell, list_cells
+from harness_actors.actors.ray_connect import connect
+from harness_actors.actors.ray_runtime import STARTER_THREAD, RayRuntime
+
+T = TypeVar("T")
 
 
 async def attach_at(store: Path, address: str) -> RayRuntime | None:
@@ -15,17 +21,37 @@ async def attach_at(store: Path, address: str) -> RayRuntime | None:
     Raises:
         CellError: Nobody answers there, or it does not let us in.
     """
-    loop = asyncio.get_running_loop()
-    return await loop.run_in_executor(STARTER_THREAD, _find, store, address)
+    cell = await on_starter_thread(_find, store, address)
+    return None if cell is None else RayRuntime.of(store, CoordinatorCalls(cell.coordinator))
 
 
-def _find(store: Path, address: str) -> RayRuntime | None:
+async def cells_at(address: str) -> list[KnownCell]:
+    """All cells on the Ray at an address.
+
+    Raises:
+        CellError: Nobody answers there, or it does not let us in.
+    """
+    return await on_starter_thread(_list, address)
+
+
+async def on_starter_thread(do: Callable[..., T], *arguments: object) -> T:
+    """Do what may connect to a Ray, in the one thread that may."""
+    return await asyncio.get_running_loop().run_in_executor(STARTER_THREAD, do, *arguments)
+
+
+def _list(address: str) -> list[KnownCell]:
+    _connect_to(address)
+    return list_cells()
+
+
+def _find(store: Path, address: str) -> KnownCell | None:
+    _connect_to(address)
+    others = (cell for cell in list_cells() if cell.store == store.resolve())
+    return find_cell(store) or next(others, None)
+
+
+def _connect_to(address: str) -> None:
     if ray.is_initialized() and ray.get_runtime_context().gcs_address != address:
         # That of the cell before this one.
         ray.shutdown()
     connect(address)
-    try:
-        coordinator = ray.get_actor(cell_name(store), namespace=NAMESPACE)
-    except ValueError:
-        return None
-    return RayRuntime(coordinator)

@@ -15,15 +15,17 @@ from ray.actor import ActorHandle
 from ray.exceptions import ActorUnavailableError, RayActorError, RayError, RayTaskError
 
 from harness_actors.actors.doubt import SUSPECT_S, TICKS
+from harness_actors.actors.idleness import GoneError
 from harness_actors.actors.processes import kill_process
 from harness_actors.errors import ActorLostError, HarnessError
 from harness_actors.records import ProcessMark
 
 logger = logging.getLogger(__name__)
 
-RETURN_DEADLINE_S = 90.0
+RETURN_DEADLINE_S = 120.0
 START_DEADLINE_S = 30.0
-"""How long an incarnation may take to answer for the first time, its journal read included."""
+"""How long an incarnation may take to answer for the first time, its journal read included;
+the next one is given twice as much."""
 
 
 class CoordinatorCalls:
@@ -31,44 +33,52 @@ class CoordinatorCalls:
 
     When it dies, Ray starts its next incarnation, and calls wait for that. One that does
     not answer is killed first, so that there is a next one.
+
+    Args:
+        coordinator: Its actor.
+        process: Its process, where it is known to be up; None for one that may be starting.
     """
 
-    def __init__(self, coordinator: "ActorHandle[Any]") -> None:
+    def __init__(self, coordinator: "ActorHandle[Any]", process: ProcessMark | None = None) -> None:
         # Ray's types know no method of an actor.
-        self._coordinator: Any = coordinator
+        self.coordinator: Any = coordinator
         self.secrets: dict[str, str] = {}
         """The keys of its runs, which each incarnation must be given anew."""
         self.budget_usd: float | None = None
         """The same of what its runs may cost together; None for no bound."""
         self._served = True
         """It has been there since it was last known to be away."""
-        self._process: ProcessMark | None = None
+        self.process = process
         """Of the incarnation that has answered; None while it is away or starting."""
 
     async def call(self, method: str, *arguments: Any) -> Any:
         """One call; made again if the coordinator dies meanwhile.
 
         Raises:
-            HarnessError: What the coordinator raised, or `ActorLostError`: it is gone for
-                good, or has not come back in time.
+            HarnessError: What the coordinator raised, or `ActorLostError`: it has not come
+                back in time, or Ray is gone.
+            GoneError: It is gone for good.
         """
         away_since: float | None = None
-        killed = False
+        kills = 0
         while True:
-            try:
-                return await self.once(method, *arguments)
-            except AwayError:
-                now = time.monotonic()
-                if away_since is None or self._served:
+            # Only an incarnation that was given its keys and budget is asked for more.
+            if self._served:
+                try:
+                    return await self.once(method, *arguments)
+                except AwayError:
                     # It was there: a call that waits for news takes as long as these do.
-                    away_since, killed = now, False
-                self._served = False
+                    away_since, kills = time.monotonic(), 0
+                    self._served = False
+            now = time.monotonic()
+            away_since = now if away_since is None else away_since
             if now - away_since > RETURN_DEADLINE_S:
                 problem = f"it has not come back for {RETURN_DEADLINE_S:.0f} s"
                 raise ActorLostError("the coordinator", problem)
-            if now - away_since > START_DEADLINE_S and not killed:
-                # Stopped while it was starting: it neither answers nor dies.
-                killed = True
+            if now - away_since > START_DEADLINE_S * (2 ** (kills + 1) - 1):
+                # Stopped while it was starting, as the one before it perhaps: it neither
+                # answers nor dies.
+                kills += 1
                 await asyncio.to_thread(self._kill_starting)
             await asyncio.sleep(0.1)
             await self._await_next()
@@ -89,9 +99,9 @@ class CoordinatorCalls:
     def _kill_starting(self) -> None:
         # It never told where it is, but Ray knows. What is public of this asks the dashboard,
         # which a Ray of our own does not have.
-        known = ray._private.state.actors(self._coordinator._actor_id.hex())
+        known = ray._private.state.actors(self.coordinator._actor_id.hex())
         logger.warning("the coordinator in process %s did not come up and is killed", known["Pid"])
-        ray.kill(self._coordinator, no_restart=False)
+        ray.kill(self.coordinator, no_restart=False)
         # Ray leaves one alone that is stopped.
         with suppress(ProcessLookupError):
             os.kill(known["Pid"], signal.SIGKILL)
@@ -99,30 +109,30 @@ class CoordinatorCalls:
     async def attach(self) -> None:
         """Give its keys and budget to an incarnation, and learn where it is."""
         # Where it is comes first: what falls silent behind that is asked, and killed.
-        marks: tuple[ProcessMark, ...] = await self._answer(self._coordinator.hello.remote())
-        self._process = marks[0]
+        marks: tuple[ProcessMark, ...] = await self._answer(self.coordinator.hello.remote())
+        self.process = marks[0]
         await self.once("attach", self.secrets, self.budget_usd)
 
     async def once(self, method: str, *arguments: Any) -> Any:
         """One call; fails if the coordinator is away."""
         answer = asyncio.ensure_future(
-            self._answer(self._coordinator.call.remote(method, *arguments))
+            self._answer(self.coordinator.call.remote(method, *arguments))
         )
         try:
             while not await _within(SUSPECT_S / 2, answer):
                 # One that starts has much to read, and may take its time.
-                if self._process is not None and not await self._is_alive(answer):
-                    await self._kill(self._process)
+                if self.process is not None and not await self._is_alive(answer):
+                    await self._kill(self.process)
             return answer.result()
         except AwayError:
-            self._process = None
+            self.process = None
             raise
         finally:
             answer.cancel()
 
     async def _is_alive(self, answer: "asyncio.Future[Any]") -> bool:
         """Whether the coordinator answers, whatever it is, when it is asked."""
-        asked = asyncio.ensure_future(self._answer(self._coordinator.hello.remote()))
+        asked = asyncio.ensure_future(self._answer(self.coordinator.hello.remote()))
         try:
             # In pieces: had this process been stopped meanwhile, one of them was too long.
             for _ in range(TICKS // 2):
@@ -143,7 +153,7 @@ class CoordinatorCalls:
             SUSPECT_S,
         )
         # no_restart=False: else there is no next incarnation.
-        await asyncio.to_thread(ray.kill, self._coordinator, no_restart=False)
+        await asyncio.to_thread(ray.kill, self.coordinator, no_restart=False)
         # Ray takes its time with a process that is stopped.
         kill_process(process)
 
@@ -152,13 +162,13 @@ class CoordinatorCalls:
             return await reference
         except RayTaskError as error:
             cause = error.cause
-            if isinstance(cause, HarnessError):
+            if isinstance(cause, HarnessError | GoneError):
                 raise cause from None
             raise
         except ActorUnavailableError:
             raise AwayError from None
         except RayActorError as error:
-            raise ActorLostError("the coordinator", str(error).splitlines()[0]) from None
+            raise GoneError(str(error).splitlines()[0]) from None
         except RayError as error:
             raise ActorLostError("Ray", str(error).splitlines()[0]) from None
 

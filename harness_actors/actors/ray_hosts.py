@@ -1,14 +1,21 @@
 """The actors of a cell on Ray: plain classes, placed, and the peers that reach them."""
 
 import asyncio
+import os
+import platform
+import sys
 from collections.abc import Sequence
+from contextlib import nullcontext
+from dataclasses import replace
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import ray
 from ray.actor import ActorHandle
-from ray.exceptions import ActorUnavailableError, RayActorError, RayTaskError
 
+from harness_actors.actors.batches import pack_batch, unpack_batch
+from harness_actors.actors.cell_facts import CellFacts
 from harness_actors.actors.clock import SystemClock
 from harness_actors.actors.coordinator_host import CoordinatorHost
 from harness_actors.actors.embedded import EmbeddedModelHost
@@ -19,11 +26,14 @@ from harness_actors.actors.factory import (
     processes_for,
 )
 from harness_actors.actors.hosts import ExecutorHost
-from harness_actors.actors.mailbox import Parcel, UnreachableError
+from harness_actors.actors.idleness import GoneError, Idleness
+from harness_actors.actors.mailbox import LONGEST_PAUSE_S, Parcel
 from harness_actors.actors.processes import mark_of_this_process
 from harness_actors.actors.ray_cell import on_node
+from harness_actors.actors.ray_peer import PlacedActor
+from harness_actors.actors.ray_streams import RayStreamsPeer, place_streams, reach_streams
 from harness_actors.coordination.protocol import Slot
-from harness_actors.errors import ActorLostError, HarnessError
+from harness_actors.errors import HarnessError
 from harness_actors.records import ProcessMark
 from harness_actors.stores import SqliteJournal
 
@@ -31,37 +41,11 @@ LEAVE_S = 30.0
 """How long a coordinator stays that can do nothing any more, when its driver knows of it."""
 
 
-class RayPeer:
-    """Reaches an actor over Ray, and says in our words what became of a call."""
-
-    def __init__(self, handle: "ActorHandle[Any]", name: str) -> None:
-        self._handle = handle
-        self._name = name
+class RayPeer(PlacedActor):
+    """The other end of an outbox, over Ray."""
 
     async def receive(self, batch: Sequence[Parcel]) -> None:
-        await self._call(self._handle.receive, batch)
-
-    async def hello(self) -> tuple[ProcessMark, ...]:
-        marks: tuple[ProcessMark, ...] = await self._call(self._handle.hello)
-        return marks
-
-    async def watch(self) -> None:
-        await self._call(self._handle.watch)
-
-    def kill(self) -> None:
-        ray.kill(self._handle)
-
-    async def _call(self, method: Any, *arguments: Any) -> Any:
-        try:
-            return await method.remote(*arguments)
-        except ActorUnavailableError as error:
-            raise UnreachableError(str(error)) from None
-        except RayActorError as error:
-            raise ActorLostError(self._name, str(error).splitlines()[0]) from None
-        except RayTaskError as error:
-            if isinstance(error.cause, HarnessError):
-                raise error.cause from None
-            raise
+        await self._call(self._handle.take, pack_batch(batch))
 
 
 class CoordinatorPeer(RayPeer):
@@ -73,7 +57,8 @@ class CoordinatorPeer(RayPeer):
         self._incarnation = incarnation
 
     async def receive(self, batch: Sequence[Parcel]) -> None:
-        await self._call(self._handle.receive, self._slot, self._incarnation, batch)
+        packed = pack_batch(batch)
+        await self._call(self._handle.receive, self._slot, self._incarnation, packed)
 
 
 class RayExecutorHost(ExecutorHost):
@@ -90,7 +75,13 @@ class RayExecutorHost(ExecutorHost):
             term=term,
             companions=companions_of(slot, processes),
             tool_processes=processes,
+            reach_streams=reach_streams,
+            longest_pause_s=LONGEST_PAUSE_S,
         )
+
+    async def take(self, packed: bytes) -> None:
+        """`receive`, as another process calls it."""
+        await self.receive(unpack_batch(packed))
 
 
 class RayModelPeer(RayPeer):
@@ -111,8 +102,9 @@ class RayHostStarter:
 
     async def start(self, slot: Slot, incarnation: int) -> RayPeer:
         # max_restarts=0: the coordinator decides what becomes of this actor's runs, and
-        # starts the next incarnation itself.
-        options = {"max_restarts": 0, **on_node(self._node)}
+        # starts the next incarnation itself. No task events: nobody looks at them, and Ray
+        # would send and keep some for each of the many calls.
+        options = {"max_restarts": 0, "enable_task_events": False, **on_node(self._node)}
         actor = RayExecutorHostActor.options(**options)
         handle: Any = actor.remote(slot, incarnation, self._coordinator, self.term)
         return RayPeer(handle, str(slot))
@@ -124,6 +116,10 @@ class RayHostStarter:
         handle: Any = EmbeddedModelActor.options(**options).remote(port)
         return RayModelPeer(handle, "embedded_model")
 
+    async def start_streams(self, name: str) -> RayStreamsPeer:
+        """Begin to start a stream actor that is known under a name."""
+        return place_streams(name, self._node)
+
 
 class RayCoordinator:
     """The coordinator of a cell, as its actor makes it.
@@ -133,16 +129,26 @@ class RayCoordinator:
 
     Args:
         store: Path of the journal.
-        command: The command that submits runs.
+        command: Who owns its runs.
         node: Ray's id of the node that the cell lives on.
         agent_turns: Number of agent turn hosts.
         leave_s: See `LEAVE_S`.
+        idle_s: When it leaves for want of runs, in seconds; None for never.
     """
 
     def __init__(
-        self, store: str, command: str, node: str, agent_turns: int, leave_s: float = LEAVE_S
+        self,
+        store: str,
+        command: str,
+        node: str,
+        agent_turns: int,
+        leave_s: float = LEAVE_S,
+        idle_s: float | None = None,
     ) -> None:
+        self._store = store
+        self._node = node
         self._leave_s = leave_s
+        self._leaving = False
         self._host: CoordinatorHost | HarnessError
         self._self: Any = ray.get_runtime_context().current_actor
         starter = RayHostStarter(self._self, node)
@@ -156,39 +162,105 @@ class RayCoordinator:
                 agent_turns=agent_turns,
                 clock=SystemClock(),
                 place_model=starter.start_model,
+                place_streams=starter.start_streams,
                 process=mark_of_this_process("coordinator"),
             )
         except HarnessError as error:
             self._host = error
+            # The driver that is told may die before it ends us.
+            self._self.leave.remote(leave_s)
             return
         starter.term = self._host.term
-        self._starting = asyncio.ensure_future(self._host.start())
+        host = self._host
+        self._idleness = Idleness(lambda: len(host.in_progress), lambda: host.committed, idle_s)
+        self._starting = asyncio.ensure_future(host.start())
+        self._idling = asyncio.ensure_future(self._leave_when_idle())
 
     async def call(self, method: str, *arguments: Any) -> Any:
-        """Call a method of the host; for the driver.
+        """Call a method of the host, or `serve`; for the driver.
 
         Raises:
             HarnessError: Whatever it raises, or the reason why there is none.
+            GoneError: There is nothing to do here any more, so this actor leaves.
         """
         if isinstance(self._host, HarnessError):
             raise self._host
+        if self._leaving:
+            raise GoneError("its cell had nothing to do and stops")
         await self._starting
+        called = self._serve if method == "serve" else getattr(self._host, method)
+        waits = method == "happened"
         try:
-            return await getattr(self._host, method)(*arguments)
+            with nullcontext() if waits else self._idleness.interrupted():
+                return await called(*arguments)
+        except HarnessError:
+            if self._leaving:
+                raise GoneError("its cell had nothing to do and stopped", waits) from None
+            raise
         finally:
-            if self._host.is_broken and method == "happened":
+            if waits and self._host.is_broken and not self._leaving:
                 # Whoever follows the runs knows; the journal may be read for a while.
-                self._self.leave.remote()
+                self._self.leave.remote(self._leave_s)
 
-    async def leave(self) -> None:
+    async def _serve(self, idle_s: float | None) -> None:
+        """Another driver is there, and says how long this cell may be idle."""
+        assert isinstance(self._host, CoordinatorHost)
+        if self._host.failure is not None:
+            raise self._host.failure
+        self._idleness.idle_s = idle_s
+        self._host.forget_driver()
+
+    async def describe(self) -> CellFacts:
+        """What there is to say of this cell."""
+        facts = CellFacts(
+            store=self._store,
+            pid=os.getpid(),
+            host=platform.node(),
+            node=self._node,
+            version=version("harness_actors"),
+            python=sys.prefix,
+        )
+        if isinstance(self._host, HarnessError):
+            return replace(facts, problem=str(self._host))
+        return replace(
+            facts,
+            term=self._host.term,
+            in_progress=self._host.in_progress,
+            held=self._host.held,
+            idle_for_s=self._idleness.lasts_s,
+            stops_in_s=self._idleness.left_s,
+            problem=str(self._host.failure or ""),
+        )
+
+    async def retire(self) -> int:
+        """Leave for good, unless runs are in progress; returns how many are."""
+        in_progress = 0 if isinstance(self._host, HarnessError) else len(self._host.in_progress)
+        if not in_progress and not self._leaving:
+            self._leaving = True
+            self._going = asyncio.ensure_future(self._go())
+        return in_progress
+
+    async def _leave_when_idle(self) -> None:
+        await self._starting
+        await self._idleness.until_over()
+        # No call is made in between, so none is lost.
+        self._leaving = True
+        await self._go()
+
+    async def _go(self) -> None:
+        if isinstance(self._host, CoordinatorHost):
+            await self._host.close()
+        self._self.leave.remote(0.0)
+
+    async def leave(self, after_s: float) -> None:
         """End this actor in a while, for good: Ray does not restart one that exits."""
-        await asyncio.sleep(self._leave_s)
+        await asyncio.sleep(after_s)
         ray.actor.exit_actor()  # type: ignore[no-untyped-call]
 
-    async def receive(self, slot: Slot, incarnation: int, batch: Sequence[Parcel]) -> None:
+    async def receive(self, slot: Slot, incarnation: int, packed: bytes) -> None:
         """Take what the host in a slot posted."""
         if isinstance(self._host, CoordinatorHost):
-            await self._host.receive(slot, incarnation, batch)
+            await self._host.receive(slot, incarnation, unpack_batch(packed))
 
     async def hello(self) -> tuple[ProcessMark, ...]:
         return (mark_of_this_process("coordinator"),)

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
+from harness_actors.actors.streams import Cursor, Spoken
 from harness_actors.events import RunEvent
 from harness_actors.messages import Message
 from harness_actors.records import RunHeading, RunSpec
@@ -30,6 +31,29 @@ class Happened:
     cursor: int
     events: tuple[RunEvent, ...]
     results: Mapping[str, HarnessResult]
+
+
+@dataclass(frozen=True, slots=True)
+class TextCursor:
+    """Where a reader of text is: in which stream actor, and where in what that has."""
+
+    stream: str
+    at: Cursor | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Texts:
+    """What was said in a run behind a cursor.
+
+    Attributes:
+        cursor: To be given to the next call.
+        spoken: What was said, in its order.
+        missed: Characters before it that are lost; None where nobody knows how many.
+    """
+
+    cursor: TextCursor | None
+    spoken: tuple[Spoken, ...] = ()
+    missed: int | None = 0
 
 
 class Runtime(Protocol):
@@ -73,8 +97,31 @@ class Runtime(Protocol):
         """
         ...
 
-    async def allow(self, budget_usd: float) -> None:
+    async def subscribe(self, run_ids: Sequence[str]) -> None:
+        """Have runs tell what their models say, from their next answers on.
+
+        It may be asked for before they are submitted. It is remembered for as long as
+        somebody reads, by `texts`.
+        """
+        ...
+
+    async def texts(self, run_id: str, cursor: TextCursor | None = None) -> Texts:
+        """What was said in a run, while it is said; returns when there is something, or nothing
+        after a while.
+
+        Whoever calls it in the middle of a run subscribes to it. Text may get lost, and no
+        run waits for a reader of it.
+
+        Args:
+            run_id: The run.
+            cursor: From the call before; None for the first, which is given all there is.
+        """
+        ...
+
+    async def allow(self, budget_usd: float | None) -> None:
         """Say what all runs of the store may cost together, those of earlier commands included.
+
+        None takes back the bound of an earlier command, whose runs may still go on.
 
         Where it is spent, each run ends `limit(budget)` behind the round that it is in,
         whether the caller is still there or not.

@@ -226,7 +226,8 @@ async def run_batch(
             agents,
             directory=RunDirectory(Path(folder)),
             settings=settings,
-            open_runtime=opener(runtime, address),
+            # Nobody comes back to a folder that is removed.
+            open_runtime=opener(runtime, address, lasting=run_dir is not None),
             on_event=on_event,
         )
         async with aclosing(batch.run()) as outcomes:
@@ -242,13 +243,20 @@ def opener(
     runtime: RuntimeKind,
     address: str | None = None,
     on_progress: Callable[[str], None] | None = None,
+    *,
+    lasting: bool = True,
 ) -> OpenRuntime:
     """Opens runtimes of one kind, as a command of its own."""
 
     async def open_it(store: Path) -> Runtime:
         command = uuid4().hex
         return await open_runtime(
-            runtime, store=store, address=address, command=command, on_progress=on_progress
+            runtime,
+            store=store,
+            address=address,
+            command=command,
+            on_progress=on_progress,
+            lasting=lasting,
         )
 
     return open_it

@@ -76,6 +76,8 @@ class Engine:
         self._checking: set[asyncio.Task[Any]] = set()
         self._submissions = Submissions(runtime)
         self._stop_mode: StopMode | None = None
+        self._cursor = 0
+        """Up to where the events of the runs have been noted."""
         self.brakes = Brakes(settings, total=feed.count)
 
     async def run(self) -> None:
@@ -85,15 +87,15 @@ class Engine:
             HarnessError: The runtime or the results file failed; the same command goes on.
         """
         # The cursor first: what ends between the two calls is then told twice, not never.
-        cursor = await self._runtime.position()
+        self._cursor = await self._runtime.position()
         self._history = History(self._directory.results.lines, await self._runtime.headings())
         self.brakes.spend(self._history.cost_usd)
-        if self._settings.budget_usd is not None:
-            # The runtime holds it: it may outlive this command, with runs that go on.
-            await self._runtime.allow(self._settings.budget_usd)
+        # The runtime holds it: it may outlive this command, with runs that go on. So without
+        # one, that of the command before is to be taken back.
+        await self._runtime.allow(self._settings.budget_usd)
         try:
             async with asyncio.TaskGroup() as group:
-                follower = group.create_task(self._follow(cursor, group))
+                follower = group.create_task(self._follow(group))
                 await self._launch_all(group)
                 await self._flights.all_landed()
                 follower.cancel()
@@ -130,6 +132,9 @@ class Engine:
             group.create_task(self._launch(task, step))
 
     async def _launch(self, task: Task, step: GoOn | Begin) -> None:
+        if isinstance(step, GoOn):
+            # In a cell that outlived its command, it may have ended since.
+            step = GoOn(self._history.newest_of(step.attempt))
         match step:
             case GoOn(attempt) if attempt.end is not None:
                 await self._finish(Flight(task=task, attempt=attempt), attempt.end)
@@ -161,8 +166,10 @@ class Engine:
     async def _go_on(self, flight: Flight) -> None:
         run_id = flight.attempt.run_id
         self._take_off(flight)
+        told = self._cursor
         for event in await self._runtime.events(run_id):
-            if isinstance(event.event, RoundCompleted):
+            # What is behind that is told to whoever follows.
+            if isinstance(event.event, RoundCompleted) and event.position <= told:
                 self.brakes.spend(event.event.cost_usd)
         await self._runtime.resume([run_id], secrets=self._agents.secrets())
         await self._stop_late(flight)
@@ -186,10 +193,10 @@ class Engine:
 
     # Following
 
-    async def _follow(self, cursor: int, group: asyncio.TaskGroup) -> None:
+    async def _follow(self, group: asyncio.TaskGroup) -> None:
         while True:
-            news = await self._runtime.happened(cursor)
-            cursor = news.cursor
+            news = await self._runtime.happened(self._cursor)
+            self._cursor = news.cursor
             for event in news.events:
                 self._note_event(event, news, group)
 
@@ -197,7 +204,9 @@ class Engine:
         run_id = event.run_id
         if not self._flights.is_flying(run_id):
             if isinstance(event.event, RunCompleted):
-                self._history.ended(run_id, news.results[run_id])
+                result = news.results[run_id]
+                if self._history.ended(run_id, result):
+                    self.brakes.spend(result.usage.cost_usd)
             return
         if self._on_event is not None:
             self._on_event(event)

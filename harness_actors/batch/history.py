@@ -89,10 +89,18 @@ class History:
         line = self._lines.get(task_id)
         return line is not None and line.task_hash == task_hash
 
-    def ended(self, run_id: str, end: HarnessResult) -> None:
-        """A run of an earlier command ended before this one took it up."""
-        if (key := self._keys.get(run_id)) and self._attempts[key].run_id == run_id:
-            self._attempts[key] = replace(self._attempts[key], end=end)
+    def newest_of(self, attempt: Attempt) -> Attempt:
+        """An attempt as it stands now: it may have ended since."""
+        return self._attempts[self._keys[attempt.run_id]]
+
+    def ended(self, run_id: str, end: HarnessResult) -> bool:
+        """A run of an earlier command ended before this one took it up; whether it is news."""
+        key = self._keys.get(run_id)
+        known = None if key is None else self._attempts[key]
+        if key is None or known is None or known.run_id != run_id:
+            return False
+        self._attempts[key] = replace(known, end=end)
+        return known.end is None
 
     def _remember(self, heading: RunHeading) -> None:
         if heading.end is not None:

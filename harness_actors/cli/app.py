@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 from harness_actors.cli.batch import batch
+from harness_actors.cli.chat import chat
 from harness_actors.cli.ctl import ctl
 from harness_actors.cli.doctor import doctor
 from harness_actors.cli.replay import replay
@@ -19,6 +20,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command()(run)
+app.command()(chat)
 app.command()(batch)
 app.command()(replay)
 app.add_typer(ctl, name="ctl")

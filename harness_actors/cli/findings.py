@@ -4,7 +4,6 @@ import asyncio
 import os
 import resource
 import shutil
-import socket
 import sqlite3
 import subprocess
 import sys
@@ -19,7 +18,7 @@ from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
 from urllib.request import Request, urlopen
 
-from harness_actors.errors import HarnessError
+from harness_actors.errors import CellError, HarnessError
 
 State = Literal["ok", "missing", "note"]
 
@@ -101,19 +100,27 @@ def look_at_ray() -> Finding:
 
 
 def look_at_live_ray() -> Finding:
-    """Whether commands would join a Ray; the address as Ray itself looks for it."""
-    address = os.environ.get("RAY_ADDRESS") or _address_left_behind()
-    own = "none; each command starts its own"
-    if not address:
-        return Finding(what="Ray that is up", state="ok", found=own)
-    host, _, port = address.removeprefix("ray://").rpartition(":")
-    if port.isdigit() and _answers(host, int(port)):
-        return Finding(what="Ray that is up", state="ok", found=f"{address}, will be joined")
-    if os.environ.get("RAY_ADDRESS"):
-        fix = "unset RAY_ADDRESS, or start that Ray, or use --address local"
-        found = f"{address} (RAY_ADDRESS) does not answer"
-        return Finding(what="Ray that is up", state="missing", found=found, fix=fix)
-    return Finding(what="Ray that is up", state="ok", found=own)
+    """Which Ray commands would join, and whether it lets us in; none is joined or started."""
+    from harness_actors.actors.ray_address import find_ray
+
+    what, own = "Ray that is up", "none; each command starts its own"
+    try:
+        found = find_ray(None)
+    except CellError as error:
+        fix = f"{error.problem}; or unset RAY_ADDRESS"
+        return Finding(what=what, state="missing", found=error.what, fix=fix)
+    if found is None:
+        return Finding(what=what, state="ok", found=own)
+    named = f"{found.address} ({found.source})"
+    if found.problem is not None:
+        fix = f"{found.problem}" + ("; or unset RAY_ADDRESS" if _is_named() else "")
+        return Finding(what=what, state="missing", found=f"{named} cannot be joined", fix=fix)
+    token = "" if found.token.value is None else f", with the token of {found.token.source}"
+    return Finding(what=what, state="ok", found=f"{named}, will be joined{token}")
+
+
+def _is_named() -> bool:
+    return bool(os.environ.get("RAY_ADDRESS"))
 
 
 def look_at_key() -> Finding:
@@ -233,19 +240,6 @@ def _package(what: str, name: str, fix: str) -> Finding:
     if find_spec(name) is None:
         return Finding(what=what, state="note", found="not installed", fix=fix)
     return Finding(what=what, state="ok", found=f"{name} {version(name)}")
-
-
-def _address_left_behind() -> str:
-    note = Path(os.environ.get("RAY_TMPDIR") or "/tmp") / "ray" / "ray_current_cluster"
-    return note.read_text().strip() if note.is_file() else ""
-
-
-def _answers(host: str, port: int) -> bool:
-    try:
-        with socket.create_connection((host, port), timeout=CONNECT_S):
-            return True
-    except OSError:
-        return False
 
 
 def _journal_mode(path: Path) -> str:

@@ -1,11 +1,8 @@
 """`harness run`: one run, streamed to the terminal."""
 
 import asyncio
-import json
-import shutil
 from collections.abc import Callable
 from pathlib import Path
-from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -15,9 +12,10 @@ from harness_actors.cli.agents import AgentFlags
 from harness_actors.cli.event_lines import EventLines
 from harness_actors.cli.failures import ALL_DONE, INTERRUPTED, NOT_ALL_DONE, failures_told
 from harness_actors.cli.interrupts import Interrupts
+from harness_actors.cli.screen import JsonLines, JsonResult, Screen, Terminal
+from harness_actors.cli.workspaces import fresh_workspace
 
 if TYPE_CHECKING:
-    from harness_actors.batch.agent_file import LoadedAgent
     from harness_actors.harness import AgentHarness
 
 
@@ -39,14 +37,31 @@ def run(
     runtime: options.RuntimeOption = options.RuntimeChoice.ray,
     address: options.AddressOption = None,
     as_json: options.JsonOption = False,
+    stream: Annotated[
+        bool,
+        typer.Option(
+            "--stream",
+            help="Print the answer while the model says it, also where stdout is no terminal; with "
+            "--json a line for each event and each piece of text, the result last.",
+        ),
+    ] = False,
 ) -> None:
     """One run: its events on stderr as they happen, its answer on stdout.
+
+    On a terminal the answer is written while the model says it. With --json stdout is the
+    result; with --json --stream it is a JSON object a line: events, pieces of text
+    (`text_delta`, void where a later `attempt` of the same `round` follows; `text_gap`), and
+    last the `result`.
 
     Examples:
 
         harness run "Why do the tests fail?" --model gpt-4.1-mini --workspace .
 
         harness run "Say hello." --model local --runtime local
+
+        harness run "Say hello." --model local --json | jq .status
+
+        harness run "Say hello." --model local --json --stream | jq -j '.text // empty'
     """
     flags = AgentFlags(
         agent=agent,
@@ -62,7 +77,8 @@ def run(
         address=address,
     )
     with failures_told(as_json=as_json):
-        status = asyncio.run(_run(task, flags, runtime, address, as_json))
+        screen = _screen(EventLines(quiet=as_json), as_json=as_json, stream=stream)
+        status = asyncio.run(_run(task, flags, runtime, address, screen))
     raise typer.Exit(status)
 
 
@@ -71,20 +87,20 @@ async def _run(
     flags: AgentFlags,
     runtime: options.RuntimeChoice,
     address: str | None,
-    as_json: bool,
+    screen: Screen,
 ) -> int:
     from harness_actors.errors import RunParkedError
     from harness_actors.harness import AgentHarness
-    from harness_actors.results import HarnessResult, encode_result
+    from harness_actors.results import HarnessResult
 
     loaded = flags.load(with_tools=flags.workspace is not None)
-    lines = EventLines(quiet=as_json)
+    lines = screen.lines
     harness = AgentHarness(
         loaded.agent,
         config=loaded.config,
         runtime=runtime.value,
         address=address,
-        workspace=flags.workspace_folder() or _fresh_workspace(loaded, lines),
+        workspace=flags.workspace_folder() or fresh_workspace(loaded, lines),
     )
     if runtime is options.RuntimeChoice.ray:
         lines.note("starting the actors on Ray")  # for which it is silent for some seconds
@@ -92,23 +108,26 @@ async def _run(
     async with harness:
         try:
             with Interrupts(_parking(harness, lines), _cancelling()) as interrupts:
-                async for item in harness.run_stream(task):
+                async for item in harness.run_stream(task, text=screen.wants_text):
                     if isinstance(item, HarnessResult):
                         result = item
                     else:
                         if not lines.seen:
                             interrupts.arm()
-                        lines.show(item)
+                            lines.seen = True
+                        screen.show(item)
         except RunParkedError as parked:
             lines.note(f"interrupted; harness ctl run resume {parked.run_id}")
             return INTERRUPTED
     assert result is not None, "a stream of a run ends with its result"
-    if as_json:
-        print(json.dumps(encode_result(result)))
-    else:
-        lines.end(result)
-        print(result.output_text)
+    screen.end(result)
     return ALL_DONE if result.status == "done" else NOT_ALL_DONE
+
+
+def _screen(lines: EventLines, *, as_json: bool, stream: bool) -> Screen:
+    if as_json:
+        return JsonLines(lines) if stream else JsonResult(lines)
+    return Terminal(lines, live=stream or None)
 
 
 def _parking(harness: "AgentHarness", lines: EventLines) -> Callable[[], None]:
@@ -134,14 +153,3 @@ def _cancelling() -> Callable[[], None]:
         command.cancel()
 
     return leave
-
-
-def _fresh_workspace(loaded: "LoadedAgent", lines: EventLines) -> str | None:
-    """A folder for an agent with tools that was given none: a copy of its own, or empty."""
-    if loaded.workspace is None and not loaded.innermost.tools:
-        return None
-    folder = mkdtemp(prefix="harness-run-")
-    if loaded.workspace is not None:
-        shutil.copytree(loaded.workspace, folder, symlinks=True, dirs_exist_ok=True)
-    lines.note(f"workspace {folder}")
-    return folder

@@ -77,6 +77,8 @@ class Coordinator:
         self._dispatch = Dispatch(term=term, needs=needs, agent_turns=agent_turns, runs=self.runs)
         self._deadlines = Deadlines(self.runs)
         self._budget = Budget()
+        # Those that begin later are closed as they begin.
+        self._all_closing = False
         self._conversations: dict[str, str] = {}
         self._books = RunBooks(
             self.runs, self._conversations, self._dispatch, self._deadlines, self._budget, clock
@@ -173,7 +175,7 @@ class Coordinator:
             # A user's executor made a change that its entry does not allow.
             self._dispatch.leave(run, step)
             self._books.end(run, StateDelta(), agent_error(str(error)), step)
-        if self._budget.is_spent:
+        if self._budget.is_spent and not self._all_closing:
             self._close_all(step)
         return step
 
@@ -255,14 +257,19 @@ class Coordinator:
         """
         step = Step()
         self._budget.allow(limit_usd, spent_usd=spent_usd)
+        self._all_closing = False
         for run in list(self.runs.values()):
             self._note_budget(run, step)
         return step
 
     @property
-    def ended_usd(self) -> float:
-        """What those runs have cost that ended in this term."""
-        return self._budget.ended_usd
+    def budget(self) -> Budget:
+        """What all runs may cost together, and have cost."""
+        return self._budget
+
+    def subscribe(self, run_ids: Iterable[str], stream: str) -> Step:
+        """Somebody reads what runs say, from a stream actor of this name."""
+        return self._dispatch.subscribe(run_ids, stream)
 
     def overdue(self) -> Step:
         """Time passed: runs whose time is over, and that did not end by themselves, end."""
@@ -363,6 +370,7 @@ class Coordinator:
             self._close(run, step)
 
     def _close_all(self, step: Step) -> None:
+        self._all_closing = True
         for run in [run for run in self.runs.values() if run.closing is None]:
             self._close(run, step)
 

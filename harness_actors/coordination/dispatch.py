@@ -1,12 +1,25 @@
 """Brings runs to the hosts that serve them, with what each of these needs to know."""
 
-from collections.abc import Mapping
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping
 from itertools import count
 from typing import Any
 
 from harness_actors.coordination.active import ActiveRun, ExecutorNeeds, Post, Step
-from harness_actors.coordination.protocol import QUARANTINE, Deliver, Envelope, Forget, ToHost
+from harness_actors.coordination.protocol import (
+    QUARANTINE,
+    Deliver,
+    Envelope,
+    Forget,
+    Slot,
+    Speak,
+    ToHost,
+)
 from harness_actors.coordination.routing import Replica, Router
+from harness_actors.state import AGENT_TURN
+
+SUBSCRIBED_RUNS = 10_000
+"""Runs that are listened to; of more, the earliest are forgotten until they are asked for again."""
 
 
 class Dispatch:
@@ -31,6 +44,8 @@ class Dispatch:
         self._needs = needs
         self._router = Router(agent_turns)
         self._runs = runs
+        # In memory only: a new incarnation is told by whoever still reads.
+        self._streams: OrderedDict[str, str] = OrderedDict()
         # Of all runs together: a run that is taken up again in this term must not get a
         # step number that an envelope of its life before may still carry.
         self._steps = count(1)
@@ -60,6 +75,7 @@ class Dispatch:
             started_at=run.started_at,
             parking=run.parking or run.closing is not None,
             spec=None if replica else run.spec,
+            stream=self._streams.get(run_id, "") if _speaks(slot) else "",
         )
         run.replicas[slot] = Replica(len(run.state.log))
         self.post(run, deliver, step)
@@ -70,6 +86,19 @@ class Dispatch:
             run.sent += 1
             envelope = Envelope(run.spec.run_id, self._term, run.step, run.sent, body)
             step.posts.append(Post(run.slot, envelope))
+
+    def subscribe(self, run_ids: Iterable[str], stream: str) -> Step:
+        """Have runs tell a stream actor what their models say, also such as are still to come."""
+        step = Step()
+        for run_id in run_ids:
+            self._streams[run_id] = stream
+            self._streams.move_to_end(run_id)
+            run = self._runs.get(run_id)
+            if run is not None and run.slot is not None and _speaks(run.slot):
+                self.post(run, Speak(stream), step)
+        while len(self._streams) > SUBSCRIBED_RUNS:
+            self._streams.popitem(last=False)
+        return step
 
     def leave(self, run: ActiveRun, step: Step) -> None:
         """The run is at its host no longer; another may have the quarantine host."""
@@ -87,6 +116,11 @@ class Dispatch:
             step.posts.append(Post(slot, envelope))
         self._router.released(run_id)
         self._router.forget(run_id)
+        self._streams.pop(run_id, None)
+
+
+def _speaks(slot: Slot) -> bool:
+    return slot.executor == AGENT_TURN and not slot.code
 
 
 def _select(values: Mapping[str, Any], names: tuple[str, ...] | None) -> dict[str, Any]:

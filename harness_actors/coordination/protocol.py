@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from harness_actors.messages import Message
+from harness_actors.pickling import pickled_by_position
 from harness_actors.records import RunSpec
 from harness_actors.signals import Outcome, Signal
 from harness_actors.state import StateDelta
@@ -33,6 +34,7 @@ class Slot:
 QUARANTINE = -1
 
 
+@pickled_by_position
 @dataclass(frozen=True, slots=True)
 class Deliver:
     """To a host: serve this signal of a run.
@@ -45,6 +47,8 @@ class Deliver:
         started_at: When the run was first submitted, in seconds since the epoch.
         parking: The run was asked to stop at the next round.
         spec: The run; None where the host has it already.
+        stream: Name of the stream actor that is to be told what the model says; empty where
+            nobody reads it.
     """
 
     signal: Signal
@@ -54,8 +58,10 @@ class Deliver:
     started_at: float
     parking: bool
     spec: RunSpec | None
+    stream: str = ""
 
 
+@pickled_by_position
 @dataclass(frozen=True, slots=True)
 class Committed:
     """To a host: its change number `change` of this step is on disk."""
@@ -74,6 +80,13 @@ class GoOn:
 
 
 @dataclass(frozen=True, slots=True)
+class Speak:
+    """To a host: tell a stream actor what the model says, from its next answer on."""
+
+    stream: str
+
+
+@dataclass(frozen=True, slots=True)
 class Cut:
     """To a host: cancel what it does for the run; nobody waits for an answer."""
 
@@ -83,6 +96,7 @@ class Forget:
     """To a host: the run is over, or goes on elsewhere."""
 
 
+@pickled_by_position
 @dataclass(frozen=True, slots=True)
 class Changed:
     """From a host: a change to commit before its answer is there."""
@@ -90,6 +104,7 @@ class Changed:
     delta: StateDelta
 
 
+@pickled_by_position
 @dataclass(frozen=True, slots=True)
 class Answered:
     """From a host: what the executor came to, with its last change."""
@@ -108,10 +123,11 @@ class SnapshotWanted:
     """From a host: its copy of the log does not fit; send all of it."""
 
 
-ToHost = Deliver | Committed | Park | GoOn | Cut | Forget
+ToHost = Deliver | Committed | Park | GoOn | Speak | Cut | Forget
 FromHost = Changed | Answered | ToolsStarted | SnapshotWanted
 
 
+@pickled_by_position
 @dataclass(frozen=True, slots=True)
 class Envelope:
     """A message between two actors, with what its receiver needs to know it again.

@@ -5,7 +5,7 @@ from typing import Any, TypeVar
 
 from harness_actors.conversation import Conversation
 from harness_actors.errors import WorkflowError
-from harness_actors.events import Event
+from harness_actors.events import Event, TextSink
 from harness_actors.messages import Message
 from harness_actors.ports import Agent
 from harness_actors.records import RunSpec
@@ -35,6 +35,7 @@ class DeltaContext:
 
     Attributes:
         parking: Whether the run was asked to stop at the next round; set from outside.
+        texts: Where the text of answers goes; None where nobody reads it. Set from outside.
     """
 
     def __init__(
@@ -50,11 +51,13 @@ class DeltaContext:
         send: Callable[[StateDelta], Awaitable[None]],
         on_tools_started: Callable[[], None] | None = None,
         parking: bool = False,
+        texts: TextSink | None = None,
     ) -> None:
         self.spec = spec
         self.agent = agent
         self.started_at = started_at
         self.parking = parking
+        self.texts = texts
         self._writer = writer_name
         self._readable = {key.name for key in reads}
         # Its own writes are applied by the rules of the coordinator's state.
@@ -99,7 +102,10 @@ class DeltaContext:
                 self._writer, f"{key.name!r} changes by {key.change!r}, not by {change!r}"
             )
         write = Write(key.name, change, key.encode(value))
-        self._state.apply(StateDelta(writes=(write,)))
+        if change == "set":
+            self._state.values[key.name] = write.value
+        else:
+            self._state.apply(StateDelta(writes=(write,)))
         self._writes.append(write)
 
     def add_message(self, message: Message) -> None:

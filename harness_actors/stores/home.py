@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
 
@@ -28,12 +28,19 @@ def _journals() -> Iterator[Path]:
         yield home() / f"runs-{number}.db"
 
 
-def free_journal() -> Path:
+def free_journal(
+    is_served: Callable[[Path], bool] = lambda _: False, *, shares_cell: bool = True
+) -> Path:
     """The first journal that no other process works on, locked for this one.
 
     Commands that run at the same time get one each; there are never more of them than
     there were commands at once. Once a day, runs are removed from it that ended longer ago
     than `days_kept`.
+
+    Args:
+        is_served: Whether a cell that outlived its command serves a journal. From that one
+            nothing is removed.
+        shares_cell: The caller wants just such a cell; else the journal is not free for it.
 
     Raises:
         BadInputError: `days_kept` does.
@@ -44,7 +51,12 @@ def free_journal() -> Path:
             hold(path)
         except StoreInUseError:
             continue
-        _expire_daily(path)
+        served = is_served(path)
+        if served and not shares_cell:
+            release(path)
+            continue
+        if not served:
+            _expire_daily(path)
         return path
     raise AssertionError("there is no end to the journals")
 

@@ -6,6 +6,7 @@ prints its address as the first line.
 
 import argparse
 import asyncio
+import resource
 import sys
 from collections import deque
 from collections.abc import Mapping, Sequence
@@ -14,7 +15,10 @@ from types import TracebackType
 from typing import Any, Self
 
 import orjson
-from aiohttp import web
+from aiohttp import StreamReader, web
+from aiohttp.abc import AbstractStreamWriter
+from aiohttp.http import RawRequestMessage
+from aiohttp.web_protocol import RequestHandler
 
 from harness_actors.testing.completions import completion, event_stream
 from harness_actors.testing.faults import Cut, Faults, NeverAnswer, Raw, Refuse, Slow
@@ -45,6 +49,8 @@ class LoopbackServer:
         key: The key that it takes; None takes any.
         models: The models that it has; None has any.
         latency_s: Seconds that each answer takes.
+        piece_s: Seconds between two pieces of an answer that is streamed, 0.0 sends each by
+            itself without a pause; None sends all at once.
         port: Where it listens; 0 finds a free one.
         keep: How many of the last requests are kept in `seen`.
 
@@ -65,6 +71,7 @@ class LoopbackServer:
         key: str | None = None,
         models: Sequence[str] | None = None,
         latency_s: float = 0.0,
+        piece_s: float | None = None,
         port: int = 0,
         keep: int = 100,
     ) -> None:
@@ -73,6 +80,7 @@ class LoopbackServer:
         self._key = key
         self._models = models
         self._latency_s = latency_s
+        self._piece_s = piece_s
         self._port = port
         self.requests = 0
         self.open_now = 0
@@ -91,7 +99,9 @@ class LoopbackServer:
 
     async def __aenter__(self) -> Self:
         # No router and no middleware: a benchmark must not measure its server.
-        server = web.Server(self._handle, handler_cancellation=True, access_log=None)
+        server = web.Server(
+            self._handle, request_factory=_as_request, handler_cancellation=True, access_log=None
+        )
         self._runner = web.ServerRunner(server, shutdown_timeout=1.0)
         await self._runner.setup()
         site = web.TCPSite(self._runner, "127.0.0.1", self._port, backlog=4096)
@@ -145,6 +155,12 @@ class LoopbackServer:
                 return self._send({"object": "list", "data": models})
             case "GET", "/stats":
                 return self._send(self.stats())
+            case "POST", "/hold":
+                self.hold()
+                return self._send(self.stats())
+            case "POST", "/release":
+                self.release()
+                return self._send(self.stats())
             case _:
                 return self._refuse(Refuse(404, "not_found", f"no such path: {request.path}"))
 
@@ -194,6 +210,8 @@ class LoopbackServer:
         media_type = "text/event-stream" if body.get("stream") else "application/json"
         if isinstance(fault, Cut):
             return await self._send_half(request, payload, media_type)
+        if body.get("stream") and self._piece_s is not None:
+            return await self._send_pieces(request, payload, self._piece_s)
         return self._send_bytes(payload, media_type)
 
     def _refusal(self, request: web.BaseRequest, body: dict[str, Any]) -> Refuse | None:
@@ -231,6 +249,22 @@ class LoopbackServer:
         self.bytes_sent += len(payload)
         return web.Response(body=payload, status=status, content_type=media_type, headers=headers)
 
+    async def _send_pieces(
+        self, request: web.BaseRequest, payload: bytes, piece_s: float
+    ) -> web.StreamResponse:
+        """Send an event stream, each event when it is due."""
+        response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
+        await response.prepare(request)
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        for number, event in enumerate(payload.split(b"\n\n")[:-1]):
+            # By the clock, so that what the pauses take more does not add up.
+            await self._pause(began + number * piece_s - loop.time())
+            await response.write(event + b"\n\n")
+            self.bytes_sent += len(event) + 2
+        await response.write_eof()
+        return response
+
     async def _send_half(
         self, request: web.BaseRequest, payload: bytes, media_type: str
     ) -> web.StreamResponse:
@@ -241,6 +275,19 @@ class LoopbackServer:
         await response.write(payload[: len(payload) // 2])
         _hang_up(request)
         return response
+
+
+def _as_request(
+    message: RawRequestMessage,
+    payload: StreamReader,
+    protocol: RequestHandler,
+    writer: AbstractStreamWriter,
+    task: asyncio.Task[None],
+) -> web.BaseRequest:
+    # Without a limit: a long conversation is more than the megabyte that is the default.
+    return web.BaseRequest(
+        message, payload, protocol, writer, task, asyncio.get_running_loop(), client_max_size=0
+    )
 
 
 def _as_seen(request: web.BaseRequest, raw: bytes) -> SeenRequest:
@@ -256,10 +303,14 @@ def _hang_up(request: web.BaseRequest) -> None:
 
 async def serve(arguments: argparse.Namespace) -> None:
     """Serve until the process is told to stop, or standard input ends where that was asked."""
+    _, most_files = resource.getrlimit(resource.RLIMIT_NOFILE)
+    # Each connection is a file, and the usual limit is 1,024.
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most_files, most_files))
     server = LoopbackServer(
         load_script(arguments.script),
         key=arguments.key,
         latency_s=arguments.latency,
+        piece_s=arguments.piece,
         port=arguments.port,
         keep=0,
     )
@@ -277,6 +328,7 @@ def parse_arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--port", type=int, default=0)
     parser.add_argument("--key", default=None)
     parser.add_argument("--latency", type=float, default=0.0, help="seconds per answer")
+    parser.add_argument("--piece", type=float, default=None, help="seconds between its pieces")
     parser.add_argument("--until-stdin-closes", action="store_true")
     return parser.parse_args(given)
 

@@ -17,6 +17,7 @@ class LoopbackProcess:
     Args:
         script: Its script, as ``module:function``, found from the current folder too.
         latency_s: Seconds that each answer takes.
+        piece_s: Seconds between the pieces of a streamed answer; see `LoopbackServer`.
         key: The key that it takes; None takes any.
 
     Raises:
@@ -28,11 +29,13 @@ class LoopbackProcess:
         script: str = "harness_actors.testing.scripts:says_ok",
         *,
         latency_s: float = 0.0,
+        piece_s: float | None = None,
         key: str | None = None,
     ) -> None:
         self._command = [
             *(sys.executable, "-m", "harness_actors.testing.loopback", "--until-stdin-closes"),
             *("--script", script, "--latency", str(latency_s)),
+            *(() if piece_s is None else ("--piece", str(piece_s))),
             *(() if key is None else ("--key", key)),
         ]
         self.base_url = ""

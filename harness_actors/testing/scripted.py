@@ -92,16 +92,22 @@ class ScriptedModel:
             answers a conversation in which the model has not spoken yet, and so on.
         name: Name of the model.
         latency_s: Seconds that each answer takes.
+        word_s: Seconds between two words of an answer that is streamed.
     """
 
     key_names: tuple[str, ...] = ()
 
     def __init__(
-        self, script: Script | Sequence[Reply], name: str = "scripted", latency_s: float = 0.0
+        self,
+        script: Script | Sequence[Reply],
+        name: str = "scripted",
+        latency_s: float = 0.0,
+        word_s: float = 0.0,
     ) -> None:
         self.name = name
         self._script = script if callable(script) else tuple(script)
         self._latency_s = latency_s
+        self._word_s = word_s
 
     def __repr__(self) -> str:
         return f"ScriptedModel(name={self.name!r})"
@@ -133,6 +139,8 @@ class ScriptedModel:
         response = await self.complete(request)
         for word in words_of(response.text or ""):
             yield word
+            if self._word_s:
+                await asyncio.sleep(self._word_s)
         yield response
 
     def _reply(self, messages: Sequence[Message]) -> Reply:

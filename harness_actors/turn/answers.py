@@ -9,12 +9,12 @@ from harness_actors.errors import ContextOverflowError, ModelError, error_facts
 from harness_actors.messages import Message, ToolCall
 from harness_actors.models.waits import metered
 from harness_actors.ports import ModelRequest, ModelResponse
-from harness_actors.results import Usage
 from harness_actors.signals import TurnComplete
 from harness_actors.turn.bounds import Bounds, Due
 from harness_actors.turn.patience import Allowance, Late, Raised, within
 from harness_actors.turn.preparation import PreparedAgent
-from harness_actors.turn.texts import counted, well_formed
+from harness_actors.turn.speaking import Voice
+from harness_actors.turn.texts import tokens_of, well_formed
 
 NAME_CHARS = 64
 
@@ -33,7 +33,11 @@ class Answer:
 
 
 async def ask(
-    prepared: PreparedAgent, log: Sequence[Message], bounds: Bounds, usage: Usage
+    prepared: PreparedAgent,
+    log: Sequence[Message],
+    bounds: Bounds,
+    working_s: float,
+    voice: Voice | None = None,
 ) -> Answer:
     """Make one model call, within the time that is left of the run.
 
@@ -41,15 +45,18 @@ async def ask(
         prepared: The agent.
         log: The conversation.
         bounds: Those of the run.
-        usage: What the run used until now.
+        working_s: Seconds of work on the run until now.
+        voice: Tells the text as it comes; None where nobody reads it.
     """
     model = prepared.agent.model
     # A copy: a model may keep its request, and the log goes on growing.
     request = ModelRequest(messages=(*prepared.head, *log), tools=prepared.tools)
     with metered() as meter:
-        allowance = Allowance(bounds.wall_due(), bounds.working_left(usage), meter)
+        allowance = Allowance(bounds.wall_due(), bounds.working_left(working_s), meter)
         outcome = await within(
-            allowance, f"a call of model {model.name!r}", lambda: model.complete(request)
+            allowance,
+            f"a call of model {model.name!r}",
+            lambda: model.complete(request) if voice is None else voice.speak(model, request),
         )
     match outcome:
         case Late(due):
@@ -101,7 +108,9 @@ async def as_message(response: ModelResponse, prepared: PreparedAgent) -> Messag
         ]
     )
     text = None if response.text is None else well_formed(response.text)
-    return await counted(Message.assistant(text, calls), prepared.counter)
+    spoken = [text or "", *(part for call in calls for part in (call.name, call.arguments))]
+    tokens = await tokens_of(spoken, prepared.counter)
+    return Message.assistant(text, calls, tokens=tokens)
 
 
 def _name(given: str) -> str:

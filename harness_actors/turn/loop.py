@@ -13,6 +13,7 @@ from harness_actors.turn.books import TurnBooks
 from harness_actors.turn.bounds import BUDGET, Bounds
 from harness_actors.turn.preparation import PreparedAgent
 from harness_actors.turn.services import AgentTurnServices
+from harness_actors.turn.speaking import Voice
 from harness_actors.turn.tool_calls import ToolCalls
 
 
@@ -80,12 +81,16 @@ class TurnLoop:
 
     async def _round(self) -> TurnComplete | None:
         """One model call and its tools; how the turn ends, or None where it goes on."""
-        log, usage = self._context.log, self._books.usage
-        answer = await ask(self._prepared, log, self._bounds, usage)
+        log, working_s = self._context.log, self._books.working_s
+        voice = self._voice()
+        answer = await ask(self._prepared, log, self._bounds, working_s, voice)
         response = answer.response
         if isinstance(response, TurnComplete):
             self._books.failed(waited_s=answer.waited_s)
             return response
+        if voice is None and (late := self._voice()) is not None:
+            # Somebody began to read in the middle of the call.
+            late.tell(response)
         message = await as_message(response, self._prepared)
         self._text = message.text or self._text
         self._books.answered(response, answer_tokens=message.tokens, waited_s=answer.waited_s)
@@ -99,6 +104,13 @@ class TurnLoop:
         if ended is None:
             self._end_round()
         return ended
+
+    def _voice(self) -> Voice | None:
+        """What tells the text of the round to come; None where nobody reads it."""
+        sink = self._context.texts
+        if sink is None:
+            return None
+        return Voice(sink, self._context.get(TURN_COUNT), self._books.rounds + 1)
 
     def _end_round(self) -> None:
         self._books.write()

@@ -59,6 +59,19 @@ async def test_changes_gather_and_an_ending_is_told_at_once() -> None:
     assert not await is_waiting(news)
 
 
+async def test_endings_in_a_row_are_told_together() -> None:
+    bulletin = Bulletin(0)
+    publish(bulletin, a_change(end=True))
+    await follow(bulletin, 0)
+    second = follow(bulletin, 1)
+    publish(bulletin, a_change(end=True))
+    assert await is_waiting(second), "another may come"
+    publish(bulletin, a_change(end=True))
+    async with asyncio.timeout(500 * rooms.GATHER_ENDS_S):
+        await second
+    assert _versions(bulletin, 1) == [0, 0]
+
+
 async def test_parking_is_told_at_once() -> None:
     bulletin = Bulletin(0)
     news = follow(bulletin, 0)

@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 
-from harness_actors.actors.simulated.loop import EndlessScheduleError, SimulatedLoop
+from harness_actors.actors.simulated.loop import SimulatedLoop
 from harness_actors.actors.simulated.processes import (
     SimulatedMachine,
     SimulatedProcess,
     current_process,
 )
+from harness_actors.actors.simulated.steps import EndlessScheduleError
 
 
 class Pauses:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from harness_actors.actors.runtime import Happened, Runtime, StopMode
+from harness_actors.actors.runtime import Happened, Runtime, StopMode, TextCursor, Texts
 from harness_actors.batch.agents import Agents
 from harness_actors.batch.batch import Batch
 from harness_actors.batch.feed import TaskSource
@@ -136,7 +136,13 @@ class FakeRuntime:
         }
         return Happened(cursor=cursor + len(events), events=events, results=results)
 
-    async def allow(self, budget_usd: float) -> None:
+    async def subscribe(self, run_ids: Sequence[str]) -> None:
+        raise NotImplementedError("a batch does not read what its runs say")
+
+    async def texts(self, run_id: str, cursor: TextCursor | None = None) -> Texts:
+        raise NotImplementedError("a batch does not read what its runs say")
+
+    async def allow(self, budget_usd: float | None) -> None:
         self.allowed_usd = budget_usd
 
     async def stop(self, run_ids: Sequence[str], mode: StopMode) -> None:

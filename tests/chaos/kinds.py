@@ -40,6 +40,11 @@ class Kind:
         return self.scope in ("driver", "ray")
 
     @property
+    def leaves_cell(self) -> bool:
+        """What is in flight goes on without the command, and the next one attaches to it."""
+        return self.scope == "driver" and self.joined
+
+    @property
     def whole_turns(self) -> bool:
         """Every run that it touches is in the middle of a turn, and asks its model again."""
         return self.scope != "seat" or self.role == "agent_turn"
@@ -53,7 +58,7 @@ _ALL = (
     Kind(name="stop_decision", role="stop_decision", scope="seat"),
     Kind(name="driver", role="driver", scope="driver", bar_s=12.0),
     Kind(name="ray", role="ray", scope="ray", bar_s=12.0),
-    Kind(name="joined_driver", role="driver", scope="driver", joined=True, bar_s=12.0),
+    Kind(name="joined_driver", role="driver", scope="driver", joined=True),
     Kind(name="joined_ray", role="ray", scope="ray", joined=True, bar_s=12.0),
     Kind(name="stopped_coordinator", role="coordinator", scope="cell", stops=True, bar_s=20.0),
     Kind(name="stopped_agent_turn", role="agent_turn", scope="seat", stops=True, bar_s=20.0),

@@ -35,7 +35,8 @@ class Strike:
     Attributes:
         kind: Its kind.
         at: When the signal was sent, in seconds as `now` tells them.
-        since: What recovery is counted from: that, or when the command was given again.
+        since: What recovery is counted from: that, or, where nothing goes on without it, when
+            the command was given again.
         gone_at: When the last process that it was to bring down was gone.
         struck: Pids that got the signal.
         replaced: Pids of hosts whose runs go on elsewhere.
@@ -77,7 +78,7 @@ class Striker:
         """
         marks = await self._cell(kind)
         struck = self._targets(kind, marks)
-        replaced = [m for m in marks if kind.scope != "seat" or m.pid in struck]
+        replaced = [m for m in marks if _goes_down(m, kind, struck)]
         affected = self._affected(kind, replaced, marks)
         for pid in struck:
             with suppress(ProcessLookupError):
@@ -88,14 +89,14 @@ class Striker:
             await asyncio.sleep(self._random.uniform(*PAUSE_S))
             if self._random.random() < 0.5:
                 tear(self._command, self._random)
-            since = now()
+            since = at if kind.leaves_cell else now()
             self._command.start()
         await self._gone(replaced)
         return Strike(
             kind=kind,
             at=at,
             since=since,
-            gone_at=now(),
+            gone_at=at if kind.leaves_cell else now(),
             struck=frozenset(struck),
             replaced=frozenset(mark.pid for mark in replaced),
             affected=affected,
@@ -165,6 +166,12 @@ def tear(command: BatchCommand, random: Random) -> None:
         torn = lines[-1].replace(b'"id":"t', b'"id":"torn', 1)
         with path.open("ab") as file:
             file.write(torn[: random.randrange(1, len(torn))])
+
+
+def _goes_down(mark: ProcessMark, kind: Kind, struck: Sequence[int]) -> bool:
+    if kind.scope == "seat":
+        return mark.pid in struck
+    return not kind.leaves_cell
 
 
 def _plays(mark: ProcessMark, role: str) -> bool:

@@ -12,7 +12,7 @@ pytestmark = [pytest.mark.ray, pytest.mark.timeout(400)]
 
 async def test_a_batch_under_fire_loses_nothing_and_does_nothing_twice(tmp_path: Path) -> None:
     kinds = ["agent_turn", "repair", "coordinator", "compaction", "stop_decision"]
-    kinds += ["stopped_agent_turn", "driver"]
+    kinds += ["stopped_agent_turn", "driver", "ray"]
     battle = Battle(
         tmp_path,
         [KINDS[name] for name in kinds],

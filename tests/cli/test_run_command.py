@@ -33,6 +33,22 @@ async def test_json_is_the_result_alone(tmp_path: Path) -> None:
     assert (result["status"], result["output_text"]) == ("done", "You said: hello")
 
 
+async def test_a_json_stream_is_a_line_for_each_event_and_text_and_the_result_last(
+    tmp_path: Path,
+) -> None:
+    async with LoopbackServer(answers) as server:
+        flags = ("--json", "--stream")
+        running = await started(command("hello", server, *flags), HARNESS_HOME=str(tmp_path))
+        status, out, _ = await finished(running)
+
+    *events, result = (json.loads(line) for line in out.splitlines())
+    assert status == 0
+    assert (result["status"], result["output_text"]) == ("done", "You said: hello")
+    assert result["type"] == "result"
+    kinds = [event["type"] for event in events]
+    assert (kinds[0], kinds[-1]) == ("run_started", "run_completed")
+
+
 async def test_a_workspace_is_worked_in_in_place(tmp_path: Path) -> None:
     workspace = tmp_path / "mine"
     workspace.mkdir()

@@ -10,7 +10,7 @@ from typing import Any
 
 from harness_actors.config import HarnessConfig
 from harness_actors.conversation import Conversation, repaired
-from harness_actors.events import Event, message_events
+from harness_actors.events import Event, TextSink, message_events
 from harness_actors.executors import (
     AgentTurn,
     AgentTurnServices,
@@ -205,6 +205,7 @@ class Driver:
         self.prepared_workspaces: list[WorkspaceSpec] = []
         self.tool_notices = 0
         self.parking = False
+        self.texts: TextSink | None = None
         self.hop: tuple[str, Signal] = ("repair", RepairTrigger())
         self.lag = lag
         """How many further changes are posted before one is committed by itself."""
@@ -292,6 +293,7 @@ class Driver:
             send=self._send,
             on_tools_started=self._notice,
             parking=self.parking,
+            texts=self.texts,
         )
 
     def value(self, key: StateKey[Any]) -> Any:

@@ -135,6 +135,17 @@ async def test_a_round_of_idempotent_calls_is_written_once_at_its_end() -> None:
     bench.turn.cancel()
 
 
+async def test_how_far_a_turn_is_is_written_when_it_changes() -> None:
+    script = [calls(("a", "write")), calls(("b", "write")), finishes()]
+    driver = Driver(SimpleAgent(RecordingModel(script), [a_tool()]))
+    await driver.serve("agent_turn", CompactionComplete())
+    written = [w.value for delta in driver.deltas for w in delta.writes if w.key == TURN.name]
+
+    assert [value["rounds"] for value in written if value] == [0, 1, 1, 2, 3]
+    assert [value["progressed"] for value in written if value] == [False, False, True, True, True]
+    assert written[-1] is None
+
+
 @pytest.mark.parametrize("last", [Reply.text("done"), finishes()])
 async def test_the_round_that_ends_a_turn_is_written_with_the_answer(last: Reply) -> None:
     driver = Driver(SimpleAgent(RecordingModel([last])))

@@ -3,6 +3,8 @@
 import typer
 
 from harness_actors.cli.ctl.cancel import cancel
+from harness_actors.cli.ctl.cell_list import list_cells
+from harness_actors.cli.ctl.cell_stop import stop
 from harness_actors.cli.ctl.events import events
 from harness_actors.cli.ctl.list import list_runs
 from harness_actors.cli.ctl.resume import resume
@@ -27,5 +29,13 @@ store = typer.Typer(
 )
 store.command()(expire)
 store.command()(compact)
+cell = typer.Typer(
+    help="Cells, the processes that serve runs: list, stop.",
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+)
+cell.command("list")(list_cells)
+cell.command()(stop)
 ctl.add_typer(run, name="run")
+ctl.add_typer(cell, name="cell")
 ctl.add_typer(store, name="store")

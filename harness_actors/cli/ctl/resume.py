@@ -79,8 +79,16 @@ async def _resume(
         lines.note("starting the actors on Ray")
     cell = await open_cell(store, runtime.value, address)
     try:
+        # In a cell that outlived its command, they may have ended by themselves.
+        cursor = await cell.position()
+        ended = await asyncio.to_thread(ended_among, store, run_ids)
+        waiting = [run_id for run_id in run_ids if run_id not in ended]
+        if not waiting:
+            return ended
+        # The budget of a batch is no matter of those who take up runs one by one.
+        await cell.allow(None)
         begin = partial(cell.resume, waiting, secrets={})
-        async with aclosing(follow(cell, waiting, begin)) as stream:
+        async with aclosing(follow(cell, waiting, begin, cursor)) as stream:
             return {
                 **ended,
                 **await show_runs(stream, cell, waiting, lines, store=store, quiet=as_json),

@@ -1,5 +1,6 @@
 """`harness ctl store`: what journals forget, and how their files become smaller."""
 
+import asyncio
 import json
 import sys
 import time
@@ -77,12 +78,15 @@ def compact(
 
 def _clear(journals: Sequence[Path], clear: "Callable[[Path], Cleared]", *, as_json: bool) -> bool:
     """Clear each journal and tell of it; whether none was left out."""
+    from harness_actors.actors.attach import make_way
     from harness_actors.errors import StoreError
 
     rows: list[dict[str, str | int]] = []
     busy: list[StoreError] = []
     for path in journals:
         try:
+            # A warm cell would be in the way for minutes, and knows what is to be removed.
+            asyncio.run(make_way(path))
             cleared = clear(path)
         except StoreError as error:
             busy.append(error)

@@ -1,0 +1,36 @@
+"""What a cell says of itself to those who only look."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CellFacts:
+    """A cell at one moment.
+
+    Attributes:
+        store: Its journal.
+        pid: The process of its coordinator.
+        host: Name of the machine that it lives on.
+        node: Ray's id of that machine.
+        term: The how-manieth incarnation of a coordinator of this journal it is.
+        in_progress: The runs that it serves.
+        held: How many wait for a key that nobody has handed over.
+        idle_for_s: For how long there has been nothing to do.
+        stops_in_s: When it stops if nothing happens; None where it ends with its command.
+        version: Of this package.
+        python: Where its Python is installed.
+        problem: Why nothing can go on there; empty where all is well.
+    """
+
+    store: str
+    pid: int
+    host: str
+    node: str
+    term: int = 0
+    in_progress: tuple[str, ...] = ()
+    held: int = 0
+    idle_for_s: float = 0.0
+    stops_in_s: float | None = None
+    version: str = ""
+    python: str = ""
+    problem: str = ""

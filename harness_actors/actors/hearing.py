@@ -1,0 +1,213 @@
+"""What models say between the events that tell of it, in order."""
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, Iterator
+
+from harness_actors.actors.runtime import Runtime, TextCursor, Texts
+from harness_actors.errors import HarnessError
+from harness_actors.events import (
+    AgentResponse,
+    RoundCompleted,
+    RunEvent,
+    RunResumed,
+    RunStarted,
+    TextDelta,
+    TextGap,
+    TurnStarted,
+)
+from harness_actors.results import HarnessResult
+
+logger = logging.getLogger(__name__)
+
+PATIENCE_S = 2.0
+"""How long an answer that is on disk waits for its text, which another way leads to us."""
+
+Item = RunEvent | HarnessResult
+HeardItem = RunEvent | HarnessResult | TextDelta | TextGap
+
+
+async def with_texts(
+    runtime: Runtime, run_id: str, items: AsyncGenerator[Item]
+) -> AsyncGenerator[HeardItem]:
+    """The events of a run with the text of its answers between them, in order.
+
+    The text of an answer comes before the events that tell of it; what is not there in
+    `PATIENCE_S` then is missing.
+
+    Args:
+        runtime: What serves the run.
+        run_id: The run.
+        items: Its events, its result the last.
+    """
+    hearing = _Hearing(runtime, run_id)
+    coming = asyncio.ensure_future(_next(items))
+    try:
+        while True:
+            await hearing.news(coming)
+            for piece in hearing.take():
+                yield piece
+            if not coming.done():
+                continue
+            item = coming.result()
+            if item is None:
+                return
+            while hearing.lags_behind(item) and await hearing.more():
+                for piece in hearing.take():
+                    yield piece
+            for piece in hearing.before(item):
+                yield piece
+            yield item
+            for piece in hearing.take():
+                yield piece
+            coming = asyncio.ensure_future(_next(items))
+    finally:
+        hearing.close()
+        # Where a reader leaves early, who follows the run parks it now.
+        coming.cancel()
+        await asyncio.wait((coming,))
+        if not coming.cancelled():
+            coming.exception()  # told already, or there is nobody to tell
+        await items.aclose()
+
+
+async def _next(items: AsyncGenerator[Item]) -> Item | None:
+    return await anext(items, None)
+
+
+class _Hearing:
+    """What was heard of a run, and how far that is."""
+
+    def __init__(self, runtime: Runtime, run_id: str) -> None:
+        self._runtime = runtime
+        self._run_id = run_id
+        self._cursor: TextCursor | None = None
+        self._pieces: list[tuple[tuple[int, int], TextDelta | TextGap]] = []
+        self._reading: asyncio.Future[Texts] | None = None
+        self._late_at: float | None = None
+        self._patience_s = PATIENCE_S
+        self._answer: tuple[int, int, int] | None = None
+        self._place = (0, 0)
+        self._attempt = 0
+        self._open = False
+        self._ended = (0, 0)
+        self._next_place: tuple[int, int] | None = None
+        self._on_disk = (0, 0)
+        self._read()
+
+    async def news(self, other: "asyncio.Future[Item | None]") -> None:
+        """Return when something was heard, or the other is done."""
+        waited: set[asyncio.Future[Texts] | asyncio.Future[Item | None]] = {other}
+        if self._reading is not None:
+            waited.add(self._reading)
+        await asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED)
+        self._hear()
+
+    async def more(self) -> bool:
+        """Wait for more; False where there was enough of that."""
+        loop = asyncio.get_running_loop()
+        if self._late_at is None:
+            self._late_at = loop.time() + self._patience_s
+        left_s = self._late_at - loop.time()
+        if self._reading is None or left_s <= 0:
+            return False
+        await asyncio.wait((self._reading,), timeout=left_s)
+        self._hear()
+        return True
+
+    def take(self) -> list[TextDelta | TextGap]:
+        """What was heard and not taken yet, up to the round whose turn it is.
+
+        A round may be one ahead of the disk, and so of the events of the one before.
+        """
+        due = len(self._pieces)
+        if self._next_place is not None:
+            behind = (at for at, (place, _) in enumerate(self._pieces) if place > self._next_place)
+            due = next(behind, due)
+        taken, self._pieces = self._pieces[:due], self._pieces[due:]
+        return [piece for _, piece in taken]
+
+    def lags_behind(self, item: Item) -> bool:
+        """The item tells of an answer that was not heard to its end."""
+        if not isinstance(item, RunEvent):
+            return False
+        match item.event:
+            case RunStarted():
+                self._next_place = (1, 1)
+            case TurnStarted(turn=turn):
+                self._next_place = (turn, 1)
+            case RoundCompleted(turn=turn, round=round_):
+                self._next_place = (turn, round_ + 1)
+            case RunResumed():
+                # What was said to its end may not have come to the disk, and is said again.
+                self._ended = (0, 0)
+            case AgentResponse(text=text) if text.strip() and self._next_place is not None:
+                return self._ended < self._next_place
+        return False
+
+    def before(self, item: Item) -> Iterator[TextDelta | TextGap]:
+        """What is to be told before an item that tells of an answer, or is the last.
+
+        What is still heard of that answer then comes too late.
+        """
+        if isinstance(item, HarnessResult):
+            self._next_place = None
+            yield from self.take()
+        elif isinstance(item.event, AgentResponse):
+            if self.lags_behind(item):
+                # Next time somebody who was waited for in vain is not waited for.
+                self._patience_s = 0.0
+                yield TextGap(run_id=self._run_id, missed=None)
+            self._on_disk = self._next_place or self._on_disk
+            self._late_at = None
+
+    def close(self) -> None:
+        if self._reading is not None:
+            self._reading.cancel()
+
+    def _read(self) -> None:
+        self._reading = asyncio.ensure_future(self._runtime.texts(self._run_id, self._cursor))
+
+    def _hear(self) -> None:
+        if self._reading is None or not self._reading.done():
+            return
+        try:
+            texts = self._reading.result()
+        except HarnessError:
+            # The cell is gone, which the events will tell.
+            self._reading = None
+            return
+        except Exception:
+            # A fault of ours; the run and its events are none the worse for it.
+            logger.exception("text of run %s is not read any more", self._run_id)
+            self._reading = None
+            return
+        self._cursor = texts.cursor
+        self._pieces += self._understood(texts)
+        self._read()
+
+    def _understood(self, texts: Texts) -> Iterator[tuple[tuple[int, int], TextDelta | TextGap]]:
+        if texts.missed or (texts.missed is None and self._open):
+            yield self._place, TextGap(run_id=self._run_id, missed=texts.missed)
+        for spoken in texts.spoken:
+            self._patience_s = PATIENCE_S
+            if spoken.place <= self._on_disk:
+                continue
+            if spoken.answer != self._answer:
+                again = spoken.place == self._place
+                self._attempt = self._attempt + 1 if again else 1
+                self._answer, self._place = spoken.answer, spoken.place
+            self._open = not spoken.ended
+            if spoken.ended:
+                self._ended = max(self._ended, spoken.place)
+            if spoken.dropped:
+                yield spoken.place, TextGap(run_id=self._run_id, missed=spoken.dropped)
+            if spoken.text:
+                delta = TextDelta(
+                    run_id=self._run_id,
+                    turn=spoken.turn,
+                    round=spoken.round,
+                    attempt=self._attempt,
+                    text=spoken.text,
+                )
+                yield spoken.place, delta

@@ -1,0 +1,113 @@
+"""How long a cell has had nothing to do, and when it therefore stops."""
+
+import asyncio
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from harness_actors.errors import BadInputError
+
+IDLE_S = 300.0
+"""How long a cell waits for the next run under a Ray that was there before."""
+IDLE_VARIABLE = "HARNESS_CELL_IDLE_S"
+ABANDONED_S = 30.0
+"""The same of a cell that was to stop with its command, and whose command was killed."""
+TICKS = 10
+LONGEST_TICK_S = 1.0
+
+
+def idle_s() -> float:
+    """How long an idle cell stays: ``$HARNESS_CELL_IDLE_S``; 0 is until its command ends.
+
+    Raises:
+        BadInputError: The variable is no number of seconds.
+    """
+    named = os.environ.get(IDLE_VARIABLE) or str(IDLE_S)
+    try:
+        seconds = float(named)
+    except ValueError:
+        seconds = -1.0
+    if not 0 <= seconds < float("inf"):
+        raise BadInputError(IDLE_VARIABLE, (f"must be a number of seconds, not {named!r}",))
+    return seconds
+
+
+class GoneError(Exception):
+    """The coordinator has left for good, as an idle one does; another can be started.
+
+    Only for those who call it; they tell their callers something else.
+
+    Attributes:
+        problem: What is known of why.
+        waited: The call was open when it left: there was nothing that it could be told.
+    """
+
+    def __init__(self, problem: str, waited: bool = False) -> None:
+        super().__init__(problem, waited)
+        self.problem = problem
+        self.waited = waited
+
+    def __str__(self) -> str:
+        return self.problem
+
+
+class Idleness:
+    """Counts for how long a cell has had no run in progress and no call.
+
+    Whoever waits for news makes no call in this sense: news come from runs.
+
+    Args:
+        in_progress: How many runs are in progress.
+        committed: The newest position of the journal: it moves where anything was done.
+        idle_s: When it is over, in seconds; None for never.
+        monotonic: The time.
+    """
+
+    def __init__(
+        self,
+        in_progress: Callable[[], int],
+        committed: Callable[[], int],
+        idle_s: float | None,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._in_progress = in_progress
+        self._committed = committed
+        self._monotonic = monotonic
+        self._calls = 0
+        self._seen = committed()
+        self._since = monotonic()
+        self.idle_s = idle_s
+
+    @contextmanager
+    def interrupted(self) -> Iterator[None]:
+        """A call is made meanwhile."""
+        self._calls += 1
+        try:
+            yield
+        finally:
+            self._calls -= 1
+            self._since = self._monotonic()
+
+    @property
+    def lasts_s(self) -> float:
+        """For how long there has been nothing to do; 0 while there is something."""
+        committed = self._committed()
+        if self._calls or self._in_progress() or committed != self._seen:
+            self._seen = committed
+            self._since = self._monotonic()
+        return self._monotonic() - self._since
+
+    @property
+    def left_s(self) -> float | None:
+        """When it is over if nothing happens, in seconds from now; None for never."""
+        if self.idle_s is None:
+            return None
+        return max(0.0, (self.idle_s or ABANDONED_S) - self.lasts_s)
+
+    async def until_over(self) -> None:
+        """Return when it has lasted for too long."""
+        while (left_s := self.left_s) is None or left_s > 0:
+            # Looked at often enough that what happens between two looks shows in the journal.
+            tick_s = LONGEST_TICK_S if left_s is None else max(0.01, left_s / TICKS)
+            await asyncio.sleep(min(LONGEST_TICK_S, tick_s))

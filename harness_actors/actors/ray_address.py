@@ -1,0 +1,192 @@
+"""Which Ray a command uses, who answers there, and why it cannot be joined."""
+
+import os
+import platform
+import tempfile
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+
+from harness_actors.actors.ray_probe import Answer, ask
+from harness_actors.actors.ray_token import MODE, PATH, VALUE, Token, find_token, own_token
+from harness_actors.errors import CellError
+
+RAY_ADDRESS = "RAY_ADDRESS"
+FORM = "give HOST:PORT of its head, such as 10.0.0.1:6379"
+ELSE = "start one with `ray start --head`, or use --address local for a Ray of our own"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """A Ray that a command would join, and whether it can.
+
+    Attributes:
+        address: ``HOST:PORT``, an IPv6 host in brackets.
+        source: What named it: ``--address``, ``RAY_ADDRESS`` or the file that did.
+        answer: Who answers there.
+        token: What was shown.
+    """
+
+    address: str
+    source: str
+    answer: Answer
+    token: Token
+
+    @property
+    def problem(self) -> str | None:
+        """Why it cannot be joined and what to do; None where it can."""
+        answer = self.answer
+        match answer.verdict:
+            case "closed" | "silent" | "unreachable" | "stranger":
+                return f"no Ray answers there ({answer.detail}); {FORM}, {ELSE}"
+            case "locked":
+                return _token_problem(self.token)
+            case "ray":
+                return _version_problem(answer) or _mode_problem(self.token)
+            case "unknown":
+                return None
+
+    def check(self) -> None:
+        """
+        Raises:
+            CellError: It cannot be joined.
+        """
+        if self.problem is not None:
+            raise CellError(f"Ray at {self.address!r} ({self.source})", self.problem)
+
+
+def find_ray(address: str | None) -> Found | None:
+    """The Ray that an address stands for, asked who it is; nothing is started.
+
+    Takes 3.5 s at most.
+
+    Args:
+        address: See `connect`. What this process is connected to is not looked at.
+
+    Returns:
+        None where it takes one of our own: by ``"local"``, or for want of a live one.
+
+    Raises:
+        CellError: It is no address, or none of a kind that we can join.
+    """
+    source = "--address"
+    if address in (None, "", "auto"):
+        address, source = os.environ.get(RAY_ADDRESS, "").strip(), RAY_ADDRESS
+    if address in (None, "", "auto"):
+        return _left_behind()
+    if address == "local":
+        return None
+    return _asked(address, source)
+
+
+def note_path() -> Path:
+    """Where ``ray start`` notes its address; the note stays when that Ray dies."""
+    # As Ray does it, which looks at TMPDIR as little.
+    return Path(os.environ.get("RAY_TMPDIR") or _system_folder()) / "ray" / "ray_current_cluster"
+
+
+def _system_folder() -> str:
+    return "/tmp" if os.path.isdir("/tmp") else tempfile.gettempdir()
+
+
+def _left_behind() -> Found | None:
+    note = note_path()
+    try:
+        noted = note.read_text().strip()
+    except (OSError, UnicodeDecodeError):
+        return None
+    try:
+        found = _asked(noted, str(note))
+    except CellError:
+        return None  # half written, or by something else
+    match found.answer.verdict:
+        case "ray" | "locked" | "unknown":
+            return found
+        case "silent" if found.address in _addresses_of_raylets():
+            return found  # it lives, and is stopped or has too much to do
+        case _:
+            return None  # it is dead, and somebody else may have its port now
+
+
+def _asked(address: str, source: str) -> Found:
+    host, port = _host_and_port(address, source)
+    token = find_token()
+    answer = ask(host, port, token.value)
+    own = own_token() if answer.verdict == "locked" and answer.is_here else None
+    if own is not None and own.value is not None:
+        # One that another command started; ours is shown to nobody outside this machine.
+        second = ask(host, port, own.value)
+        if second.verdict == "ray":
+            token, answer = own, second
+    name = f"[{host}]" if ":" in host else host
+    return Found(address=f"{name}:{port}", source=source, answer=answer, token=token)
+
+
+def _host_and_port(address: str, source: str) -> tuple[str, int]:
+    what = f"Ray at {address!r} ({source})"
+    scheme, found, _ = address.partition("://")
+    if found and scheme == "ray":
+        raise CellError(
+            what,
+            "this is an address of Ray Client, through which no cell can be served; "
+            f"run the command on a node of that cluster, and {FORM}",
+        )
+    if found and scheme in ("http", "https"):
+        raise CellError(what, f"this is the address of a dashboard, for `ray job`; {FORM}")
+    if found:
+        raise CellError(what, f"addresses of the kind {scheme}:// are not supported; {FORM}")
+    host, _, port = address.rpartition(":")
+    host = host.removeprefix("[").removesuffix("]")
+    if not host or not port.isascii() or not port.isdigit() or not 0 < int(port) < 65536:
+        raise CellError(what, f"this is not HOST:PORT; {FORM}, or `auto` or `local`")
+    return host, int(port)
+
+
+def _addresses_of_raylets() -> set[str]:
+    """The addresses that the raylets of this machine were told."""
+    option = b"--gcs-address="
+    told = set()
+    for entry in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            words = entry.read_bytes().split(b"\0")
+        except OSError:
+            continue  # it ended meanwhile
+        if words[0].endswith(b"/raylet"):
+            told |= {w.removeprefix(option).decode() for w in words if w.startswith(option)}
+    return told
+
+
+def _token_problem(token: Token) -> str:
+    if token.problem:
+        return f"it asks for a token, and {token.problem}"
+    get = (
+        f"put the token of that cluster (`ray get-auth-token` on its head prints it) into a file "
+        f"and name that in {PATH}, or set {VALUE}"
+    )
+    if token.value is None:
+        return f"it asks for a token, and there is none in {token.source}; {get}"
+    return f"it refuses the token of {token.source}, which is that of another cluster; {get}"
+
+
+def _mode_problem(token: Token) -> str | None:
+    """Ray refuses to go without a token where it was told to use one, also where none is asked."""
+    if token.value is not None or os.environ.get(MODE, "").lower() != "token":
+        return None
+    why = token.problem or f"there is no token in {token.source}"
+    return f"{MODE} is set to token, but {why}; set {PATH}, or unset {MODE}"
+
+
+def _version_problem(answer: Answer) -> str | None:
+    if answer.ray is None or answer.python is None:
+        return None
+    ours = version("ray"), platform.python_version()
+    # Ray's own rule: patches of Python may differ where this says so.
+    level = os.environ.get("RAY_DEFAULT_PYTHON_VERSION_MATCH_LEVEL", "patch")
+    parts = 2 if level == "minor" else 3
+    theirs_python, ours_python = answer.python.split(".")[:parts], ours[1].split(".")[:parts]
+    if answer.ray == ours[0] and theirs_python == ours_python:
+        return None
+    return (
+        f"it runs Ray {answer.ray} on Python {answer.python}, and this is Ray {ours[0]} on Python "
+        f"{ours[1]}; both must be the same, so use an environment with those, or --address local"
+    )

@@ -1,0 +1,193 @@
+"""The cells of the Ray that this process is connected to: found, started, and ended."""
+
+import asyncio
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import ray
+import ray._private.state  # see `_pid_of`
+import ray._private.worker  # see `is_own_ray`
+from ray.actor import ActorHandle
+from ray.exceptions import RayActorError, RayError
+
+from harness_actors.actors.attach import in_use, processes_of
+from harness_actors.actors.cell_facts import CellFacts
+from harness_actors.actors.cell_key import cell_name, store_of
+from harness_actors.actors.doubt import SUSPECT_S
+from harness_actors.actors.idleness import GoneError
+from harness_actors.actors.processes import end_processes, wait_until_gone
+from harness_actors.actors.ray_calls import AwayError, CoordinatorCalls
+from harness_actors.actors.ray_cell import NAMESPACE, clear_name, cores_of, node_of_driver, on_node
+from harness_actors.actors.ray_hosts import RayCoordinatorActor
+from harness_actors.actors.runtime import StopMode
+from harness_actors.errors import CellError
+from harness_actors.records import ProcessMark
+
+LEAVES_WITHIN_S = 20.0
+
+
+@dataclass(frozen=True, slots=True)
+class KnownCell:
+    """A cell as Ray knows it.
+
+    Attributes:
+        name: Its coordinator's.
+        store: Its journal.
+        coordinator: Its coordinator.
+        pid: The process of that; 0 while it is between two incarnations.
+    """
+
+    name: str
+    store: Path
+    coordinator: "ActorHandle[Any]"
+    pid: int
+
+
+def is_own_ray() -> bool:
+    """Whether this process has started the Ray that it is connected to: they end together."""
+    # Nothing public tells a Ray that was started from one that was joined.
+    node: Any = ray._private.worker._global_node
+    return node is not None and bool(node.is_head())
+
+
+def list_cells() -> list[KnownCell]:
+    """All cells of this Ray, whichever version of the package they run."""
+    named = ray.util.list_named_actors(all_namespaces=True)
+    names = [one["name"] for one in named if one["namespace"] == NAMESPACE]
+    found = (_find(name) for name in names if store_of(name) is not None)
+    return [cell for cell in found if cell is not None]
+
+
+def find_cell(store: Path) -> KnownCell | None:
+    """The cell of a journal for commands like this process; None where there is none."""
+    return _find(cell_name(store))
+
+
+def _find(name: str) -> KnownCell | None:
+    store = store_of(name)
+    try:
+        coordinator = ray.get_actor(name, namespace=NAMESPACE)
+    except ValueError:
+        return None
+    return None if store is None else KnownCell(name, store, coordinator, _pid_of(coordinator))
+
+
+def _pid_of(coordinator: "ActorHandle[Any]") -> int:
+    # What is public of this asks the dashboard, which not every Ray has.
+    known = ray._private.state.actors(coordinator._actor_id.hex())
+    return int(known.get("Pid") or 0) if known.get("State") == "ALIVE" else 0
+
+
+def start_cell(store: Path, command: str, idle_s: float | None) -> "ActorHandle[Any]":
+    """Begin to start the cell of a journal, in the place of one that is of no use.
+
+    Args:
+        store: The journal's file; made if there is none.
+        command: Who owns the runs of this cell.
+        idle_s: For how long it may have nothing to do; None for ever.
+    """
+    node = node_of_driver()
+    name = cell_name(store)
+    clear_name(name, time.sleep)
+    options = {
+        "name": name,
+        "namespace": NAMESPACE,
+        # It must outlive a driver that dies, to finish what is in flight; and it is the
+        # one actor that Ray restarts: its children die with it, and it starts them anew.
+        "lifetime": "detached",
+        "max_restarts": -1,
+        **on_node(node),
+    }
+    agent_turns = max(1, cores_of(node) // 2)
+    actor: Any = RayCoordinatorActor.options(**options)
+    handle: ActorHandle[Any] = actor.remote(str(store), command, node, agent_turns, idle_s=idle_s)
+    return handle
+
+
+async def retire_others(store: Path, own: KnownCell | None) -> None:
+    """End the idle cells that serve a journal on this Ray for other commands than ours.
+
+    Args:
+        store: The journal's file, an absolute path.
+        own: Ours, if there is one.
+
+    Raises:
+        StoreInUseError: One of them has runs in progress.
+    """
+    spared = None if own is None else own.name
+    cells = await asyncio.to_thread(list_cells)
+    for cell in (cell for cell in cells if cell.store == store and cell.name != spared):
+        if in_progress := await retire(cell):
+            raise in_use(store, cell.pid, in_progress)
+
+
+async def look(cell: KnownCell, *, answers_within_s: float = SUSPECT_S / 2) -> CellFacts | None:
+    """What a cell says of itself; None where it does not answer in time."""
+    coordinator: Any = cell.coordinator
+    try:
+        async with asyncio.timeout(answers_within_s):
+            facts: CellFacts = await coordinator.describe.remote()
+    except (TimeoutError, RayError):
+        return None
+    return facts
+
+
+async def put_aside(cell: KnownCell, run_ids: Sequence[str], mode: StopMode) -> None:
+    """Ask runs of a cell to stop; it may be gone before they did."""
+    with suppress(AwayError, GoneError):
+        await CoordinatorCalls(cell.coordinator).once("stop", run_ids, mode)
+
+
+async def end(cell: KnownCell) -> None:
+    """End a cell, whatever it does; what it had in progress can be taken up again.
+
+    Raises:
+        CellError: Its processes do not end.
+    """
+    marks = await asyncio.to_thread(processes_of, cell.store)
+    await asyncio.to_thread(ray.kill, cell.coordinator, no_restart=True)
+    await _see_gone(cell, marks)
+
+
+async def _see_gone(cell: KnownCell, marks: Sequence[ProcessMark]) -> None:
+    left = await asyncio.to_thread(end_processes, marks, timeout_s=LEAVES_WITHIN_S)
+    if left:
+        pids = ", ".join(str(mark.pid) for mark in left)
+        raise CellError(str(cell.store), f"processes of its cell do not end: {pids}")
+
+
+async def retire(cell: KnownCell, *, answers_within_s: float = SUSPECT_S) -> int:
+    """End a cell that has no run in progress, and see its processes gone.
+
+    One that does not answer is killed: the next command goes on with its runs.
+
+    Returns:
+        How many runs are in progress, for which it was left as it is; 0 where it is gone.
+
+    Raises:
+        CellError: Its processes do not end.
+    """
+    # Known before it goes: whoever serves the journal next has processes of his own.
+    marks = await asyncio.to_thread(processes_of, cell.store)
+    coordinators = [mark for mark in marks if mark.pid == cell.pid]
+    coordinator: Any = cell.coordinator
+    try:
+        async with asyncio.timeout(answers_within_s):
+            in_progress = int(await coordinator.retire.remote())
+    except (TimeoutError, RayActorError):
+        await asyncio.to_thread(ray.kill, coordinator, no_restart=True)
+    except RayError as error:
+        # Of a version that cannot be asked.
+        problem = str(error).strip().splitlines()[-1]
+        raise CellError(str(cell.store), f"its cell does not leave: {problem}") from None
+    else:
+        if in_progress:
+            return in_progress
+        for mark in coordinators:
+            await asyncio.to_thread(wait_until_gone, mark, timeout_s=LEAVES_WITHIN_S)
+    await _see_gone(cell, marks)
+    return 0

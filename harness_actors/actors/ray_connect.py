@@ -1,0 +1,195 @@
+"""Connecting this process to a Ray that is up, or starting one for it."""
+
+import os
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import ray
+from ray._private.services import canonicalize_bootstrap_address, find_node_ids
+from ray._raylet import (  # type: ignore[attr-defined]  # compiled, without types
+    AuthenticationTokenLoader,
+    Config,
+    GcsClient,
+)
+from ray.core.generated.gcs_pb2 import GcsNodeInfo  # type: ignore[attr-defined]  # generated
+
+from harness_actors.actors.ray_address import ELSE, Found, find_ray
+from harness_actors.actors.ray_cell import NAMESPACE
+from harness_actors.actors.ray_probe import ask
+from harness_actors.actors.ray_quiet import keep_quiet, sigterm_kept
+from harness_actors.actors.ray_token import (
+    MODE,
+    PATH,
+    find_token,
+    make_own_token,
+    own_token,
+    own_token_path,
+)
+from harness_actors.errors import CellError
+
+OBJECT_STORE_BYTES = 150_000_000
+"""Ours carries messages of some kilobytes, not data; the default takes 30 % of the memory."""
+NODE_S = 3.0
+"""How long a raylet of this machine may take to be known to its head."""
+
+_connections: set[str] = set()
+"""The Rays that this module has connected this process to, so it may disconnect it."""
+
+
+def connect(address: str | None) -> None:
+    """Connect this process to a Ray, and start one if there is none to join.
+
+    Blocks for about 5 s where one is started. Nothing is written to the terminal.
+
+    Args:
+        address: None or ``"auto"``: the Ray that this process is connected to, else the one
+            of ``RAY_ADDRESS``, else a live one on this machine, else one of our own;
+            ``"local"``: one of our own; else ``"HOST:PORT"``. A process that is connected
+            stays with what it has, whatever the address.
+
+    Raises:
+        CellError: There is no Ray at the address, or it cannot be joined; within 5 s.
+    """
+    if ray.is_initialized() and not _is_dead():
+        return
+    keep_quiet()
+    found = find_ray(address)
+    if found is None:
+        _start_own()
+    else:
+        found.check()
+        _join(found)
+    _connections.add(ray.get_runtime_context().gcs_address)
+
+
+def _is_dead() -> bool:
+    """Whether the Ray that this process is connected to has ended; if so, it is left.
+
+    Raises:
+        CellError: It was not us who connected this process.
+    """
+    address = ray.get_runtime_context().gcs_address
+    host, _, port = address.rpartition(":")
+    if ask(host.strip("[]"), int(port), None).verdict != "closed":
+        return False
+    if address not in _connections:
+        problem = "this process is connected to it, but it has ended; call ray.shutdown() first"
+        raise CellError(f"Ray at {address!r}", problem)
+    ray.shutdown()
+    return True
+
+
+def _join(found: Found) -> None:
+    is_own = found.token == own_token()
+    try:
+        with sigterm_kept(), _showing(own_token_path() if is_own else None):
+            _check_node(found)
+            ray.init(
+                address=found.address,
+                namespace=NAMESPACE,
+                configure_logging=False,
+                log_to_driver=False,
+            )
+    except CellError:
+        raise
+    except Exception as error:  # noqa: BLE001 - Ray raises what its layers raise, RuntimeError for one
+        problem = f"{_first_line(error)}; look at `ray status` there, {ELSE}"
+        raise CellError(f"Ray at {found.address!r} ({found.source})", problem) from None
+
+
+def _check_node(found: Found) -> None:
+    """Make sure that this machine is a node of it, for which Ray itself would wait a minute."""
+    until = time.monotonic() + NODE_S
+    client = GcsClient(address=canonicalize_bootstrap_address(found.address))
+    while True:
+        if here := set(find_node_ids()):  # type: ignore[no-untyped-call]
+            nodes = client.get_all_node_info(timeout=NODE_S, state_filter=GcsNodeInfo.ALIVE)
+            if here & {node.hex() for node in nodes}:
+                return
+        if time.monotonic() > until:
+            raise CellError(
+                f"Ray at {found.address!r} ({found.source})",
+                "this machine is no node of it; run the command on one, or make this machine "
+                f"one with `ray start --address={found.address}`, or use --address local",
+            )
+        time.sleep(0.2)
+
+
+def _start_own() -> None:
+    token_path: Path | None = None
+    if find_token().value is None:
+        try:
+            token_path = make_own_token()
+        except OSError as error:
+            raise CellError(
+                "the token of a Ray of our own",
+                f"{own_token_path()} cannot be written ({error.strerror or error}); set "
+                "HARNESS_HOME to a folder that you may write to",
+            ) from None
+    started: Future[None] = Future()
+    # The kernel ends Ray's processes with the thread that started them: this one stays for as
+    # long as this process, and ends if the start fails, so that none of them is left.
+    threading.Thread(
+        target=_keep_own, args=(token_path, started), name="ray-keeper", daemon=True
+    ).start()
+    try:
+        started.result()
+    except Exception as error:  # noqa: BLE001 - as above
+        problem = f"{_first_line(error)}; look at the free memory and disk of this machine"
+        raise CellError("a Ray of our own", problem) from None
+
+
+def _keep_own(token_path: Path | None, started: "Future[None]") -> None:
+    try:
+        with sigterm_kept(), _showing(token_path):
+            ray.init(
+                address="local",
+                namespace=NAMESPACE,
+                configure_logging=False,
+                log_to_driver=False,
+                include_dashboard=False,
+                object_store_memory=OBJECT_STORE_BYTES,
+            )
+    except BaseException as error:  # noqa: BLE001 - the caller's thread raises it
+        with suppress(Exception):
+            ray.shutdown()
+        started.set_exception(error)
+        return
+    started.set_result(None)
+    threading.Event().wait()
+
+
+@contextmanager
+def _showing(token_path: Path | None) -> Iterator[None]:
+    """Let Ray take the token of a file, or else the one that the user has.
+
+    Ray reads the variables once, when it connects; what the user runs later from this process
+    must not find ours.
+    """
+    names = (MODE, PATH)
+    before = {name: os.environ.get(name) for name in names}
+    if token_path is not None:
+        os.environ[PATH] = str(token_path)
+    if MODE not in os.environ and (token_path is not None or find_token().value is not None):
+        # By itself, Ray does not show a token at an address that was given.
+        os.environ[MODE] = "token"
+    # It remembers both, from an earlier connection of this process.
+    Config.initialize("")
+    AuthenticationTokenLoader.instance().reset_cache()
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+def _first_line(error: BaseException) -> str:
+    lines = str(error).strip().splitlines()
+    return lines[0] if lines else repr(error)

@@ -1,0 +1,46 @@
+"""Calls of an actor over Ray, with our words for what became of them."""
+
+from typing import Any
+
+import ray
+from ray.actor import ActorHandle
+from ray.exceptions import ActorUnavailableError, RayActorError, RayTaskError
+
+from harness_actors.actors.mailbox import UnreachableError
+from harness_actors.errors import ActorLostError, HarnessError
+from harness_actors.records import ProcessMark
+
+
+class PlacedActor:
+    """An actor of a cell, as its other actors see it.
+
+    Args:
+        handle: Ray's.
+        name: What it is, for messages to people.
+    """
+
+    def __init__(self, handle: "ActorHandle[Any]", name: str) -> None:
+        self._handle = handle
+        self._name = name
+
+    async def hello(self) -> tuple[ProcessMark, ...]:
+        marks: tuple[ProcessMark, ...] = await self._call(self._handle.hello)
+        return marks
+
+    async def watch(self) -> None:
+        await self._call(self._handle.watch)
+
+    def kill(self) -> None:
+        ray.kill(self._handle)
+
+    async def _call(self, method: Any, *arguments: Any) -> Any:
+        try:
+            return await method.remote(*arguments)
+        except ActorUnavailableError as error:
+            raise UnreachableError(str(error)) from None
+        except RayActorError as error:
+            raise ActorLostError(self._name, str(error).splitlines()[0]) from None
+        except RayTaskError as error:
+            if isinstance(error.cause, HarnessError):
+                raise error.cause from None
+            raise

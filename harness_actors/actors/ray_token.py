@@ -1,0 +1,97 @@
+"""The token that a Ray asks for: where it is looked for, and ours for a Ray of our own."""
+
+import os
+import secrets
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from harness_actors.stores.home import home
+
+MODE = "RAY_AUTH_MODE"
+VALUE = "RAY_AUTH_TOKEN"
+PATH = "RAY_AUTH_TOKEN_PATH"
+FOR_KUBERNETES = "RAY_ENABLE_K8S_TOKEN_AUTH"
+KUBERNETES_PATH = Path("/var/run/secrets/ray.io/serviceaccount/token")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Token:
+    """What this user has to show to a Ray.
+
+    Attributes:
+        value: The token; None where there is none, or none may be shown. In no text.
+        source: Where it comes from, or where it was looked for.
+        problem: Why none may be shown or read although one is named; empty else.
+    """
+
+    value: str | None = field(default=None, repr=False)
+    source: str
+    problem: str = ""
+
+
+def find_token() -> Token:
+    """The token of this user, as Ray itself looks for it.
+
+    Source: Ray 2.60, `AuthenticationTokenLoader`. Unlike Ray, which reads the file for an
+    address only where ``RAY_AUTH_MODE=token`` is set, any mode but another one will do.
+    """
+    mode = os.environ.get(MODE)
+    if mode is not None and mode.lower() != "token":
+        return Token(source=f"{MODE}={mode}", problem=f"{MODE}={mode} keeps it back; unset {MODE}")
+    if value := os.environ.get(VALUE, "").strip():
+        return Token(value=value, source=VALUE)
+    if named := os.environ.get(PATH):
+        return _read(Path(named), f"{PATH} ({named})")
+    if os.environ.get(FOR_KUBERNETES, "").lower() in ("1", "true"):
+        return _read(KUBERNETES_PATH, str(KUBERNETES_PATH))
+    default = Path.home() / ".ray" / "auth_token"
+    if default.exists():
+        return _read(default, str(default))
+    return Token(source=f"{VALUE}, {PATH} or {default}")
+
+
+def own_token() -> Token | None:
+    """The token of the Rays that we start for users who have none; None before the first."""
+    if not own_token_path().exists():
+        return None
+    return _read(own_token_path(), str(own_token_path()))
+
+
+def own_token_path() -> Path:
+    # Not ~/.ray/auth_token, where Ray would write one: from then on, every other Ray of this
+    # user would ask for it, too.
+    return (home() / "ray_auth_token").absolute()
+
+
+def make_own_token() -> Path:
+    """The file of our own token, written if there is none.
+
+    Raises:
+        OSError: It cannot be written.
+    """
+    path = own_token_path()
+    if path.exists():
+        return path
+    path.parent.mkdir(parents=True, exist_ok=True)
+    # Linked into its place when it is whole: two commands may do this at the same time.
+    whole = path.with_name(f"{path.name}.{os.getpid()}.{secrets.token_hex(4)}")
+    with open(os.open(whole, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+        file.write(secrets.token_hex(32))
+    try:
+        os.link(whole, path)
+    except FileExistsError:
+        pass
+    finally:
+        whole.unlink()
+    return path
+
+
+def _read(path: Path, source: str) -> Token:
+    try:
+        value = path.read_text().strip()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or type(error).__name__
+        return Token(source=source, problem=f"{source} cannot be read ({reason})")
+    if not value:
+        return Token(source=source, problem=f"{source} is empty")
+    return Token(value=value, source=source)

@@ -1,0 +1,86 @@
+"""`harness ctl cell stop`: stop cells that are up."""
+
+import asyncio
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from harness_actors.cli import options
+from harness_actors.cli.failures import ALL_DONE, NOT_ALL_DONE, failures_told
+
+if TYPE_CHECKING:
+    from harness_actors.cli.ctl.cells import Mode, Stopped
+
+
+def stop(
+    target: Annotated[
+        Path | None,
+        typer.Argument(metavar="[STORE|RUN_DIR]", help="The journal or run directory it serves."),
+    ] = None,
+    every: Annotated[bool, typer.Option("--all", help="All cells that can be reached.")] = False,
+    park: Annotated[
+        bool, typer.Option("--park", help="Put aside what is in progress, each after its round.")
+    ] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Cut what is in progress; it can be taken up again.")
+    ] = False,
+    address: options.AddressOption = None,
+    as_json: options.JsonOption = False,
+) -> None:
+    """Stop cells, and see their processes gone; without a flag only those without runs.
+
+    A cell that does not answer is killed. Nothing committed is lost, and the next command
+    starts another. Exits with 0 where all of them are gone, 1 where one was left as it is, and
+    2 where there is none.
+
+    Examples:
+
+        harness ctl cell stop runs/one
+
+        harness ctl cell stop --all --park
+    """
+    with failures_told(as_json=as_json):
+        from harness_actors.errors import BadInputError
+
+        if (target is None) is not every:
+            raise BadInputError("STORE", ("name a journal or a run directory, or --all",))
+        if park and force:
+            raise BadInputError("--park", ("give --park or --force, not both",))
+        mode: Mode | None = "force" if force else "park" if park else None
+        done = asyncio.run(_stop(target, mode, address))
+        if not done and target is not None:
+            problem = f"no cell serves {str(target)!r}; `harness ctl cell list` shows those up"
+            raise BadInputError("STORE", (problem,))
+        for one in done:
+            _print(one, as_json=as_json)
+        if not done and not as_json:
+            print("no cells are up")
+    raise typer.Exit(NOT_ALL_DONE if any(one.problem for one in done) else ALL_DONE)
+
+
+async def _stop(target: Path | None, mode: "Mode | None", address: str | None) -> "list[Stopped]":
+    from harness_actors.cli.ctl.cells import reports, stop_cell, store_named
+    from harness_actors.errors import CellError
+
+    unreachable: list[CellError] = []
+    store = None if target is None else store_named(target)
+    done: list[Stopped] = []
+    async for some in reports(address, unreachable):
+        wanted = [report for report in some if store in (None, report.cell.store)]
+        done += await asyncio.gather(*(stop_cell(report, mode) for report in wanted))
+    for error in unreachable:
+        print(f"left out: {error}", file=sys.stderr)
+    return done
+
+
+def _print(one: "Stopped", *, as_json: bool) -> None:
+    if as_json:
+        facts = {"store": one.store, "pid": one.pid, "stopped": not one.problem}
+        print(json.dumps({**facts, "problem": one.problem}))
+    elif one.problem:
+        print(f"{one.store}: left as it is: {one.problem}")
+    else:
+        print(f"{one.store}: stopped")

@@ -1,0 +1,168 @@
+"""What a run looks like to whoever gave the command: a person, or a script."""
+
+import json
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+from harness_actors.cli.ctl.events import as_plain
+from harness_actors.cli.event_lines import EventLines
+from harness_actors.events import (
+    AgentResponse,
+    Event,
+    RunEvent,
+    TextDelta,
+    TextGap,
+    encode_event,
+)
+from harness_actors.results import HarnessResult, encode_result
+
+Shown = RunEvent | TextDelta | TextGap
+
+
+class Screen(Protocol):
+    """Shows runs, one after the other.
+
+    Attributes:
+        wants_text: The text of answers is of use here while the model says it.
+        lines: Where notes for a person go.
+    """
+
+    wants_text: bool
+    lines: EventLines
+
+    def show(self, item: Shown) -> None: ...
+
+    def end(self, result: HarnessResult) -> None:
+        """A run is over."""
+
+    def cut(self) -> None:
+        """Nothing more comes of the run that is being shown."""
+
+
+class JsonLines:
+    """A JSON object a line on stdout: events, pieces of text, and results.
+
+    Each has a ``type``; that of a result is ``result``.
+    """
+
+    wants_text = True
+
+    def __init__(self, lines: EventLines) -> None:
+        self.lines = lines
+
+    def show(self, item: Shown) -> None:
+        self._print(as_plain(item) if isinstance(item, RunEvent) else encode_event(item))
+
+    def end(self, result: HarnessResult) -> None:
+        self._print({"type": "result", **encode_result(result)})
+
+    def cut(self) -> None:
+        """Its events have told."""
+
+    def _print(self, plain: Mapping[str, Any]) -> None:
+        print(json.dumps(plain), flush=True)
+
+
+class JsonResult:
+    """The result as a JSON object on stdout, and nothing before it."""
+
+    wants_text = False
+
+    def __init__(self, lines: EventLines) -> None:
+        self.lines = lines
+
+    def show(self, item: Shown) -> None:
+        """Whoever asks for no more than the result waits for it."""
+
+    def end(self, result: HarnessResult) -> None:
+        print(json.dumps(encode_result(result)), flush=True)
+
+    def cut(self) -> None:
+        """There is no result."""
+
+
+class Terminal:
+    """Answers on stdout, and all the rest on stderr.
+
+    Where stdout is a terminal an answer is written as the model says it, else in one piece,
+    when it is final: what reads it is a program.
+
+    Args:
+        lines: What happens, line by line.
+        of_interest: Of which events a line is shown; None for all.
+        ending: Tell how each run ended, and not only of those that did not end well.
+        live: Write answers as the model says them; None: where stdout is a terminal.
+    """
+
+    def __init__(
+        self,
+        lines: EventLines,
+        *,
+        of_interest: Callable[[Event], bool] | None = None,
+        ending: bool = True,
+        live: bool | None = None,
+    ) -> None:
+        self.wants_text = sys.stdout.isatty() if live is None else live
+        self.lines = lines
+        self._of_interest = of_interest
+        self._ending = ending
+        self._answer: tuple[int, int, int] | None = None
+        self._written = ""
+        """Of the newest answer; empty where a part of it is missing."""
+        self._column = 0
+
+    def show(self, item: Shown) -> None:
+        match item:
+            case TextDelta():
+                self._write(item)
+            case TextGap(missed=missed):
+                self._break()
+                much = "some" if missed is None else f"{missed:,} characters of"
+                self.lines.note(f"  ({much} text did not get here in time)")
+                self._written = ""
+            case RunEvent():
+                self._show_event(item)
+
+    def end(self, result: HarnessResult) -> None:
+        self._break()
+        if self._ending or result.status != "done":
+            self.lines.end(result)
+        answer = result.output_text.strip()
+        if answer != self._written.strip() or not answer:
+            print(result.output_text, flush=True)
+        self._answer, self._written = None, ""
+
+    def cut(self) -> None:
+        self._break()
+        self._answer, self._written = None, ""
+
+    def _show_event(self, item: RunEvent) -> None:
+        event = item.event
+        if isinstance(event, AgentResponse) and self._written:
+            # It was there to read before it was an event.
+            self._break()
+            return
+        if self._of_interest is None or self._of_interest(event):
+            self._break()
+            self.lines.show(item)
+        else:
+            self.lines.seen = True
+
+    def _write(self, delta: TextDelta) -> None:
+        answer = (delta.turn, delta.round, delta.attempt)
+        if answer != self._answer:
+            self._break()
+            if delta.attempt > 1:
+                self.lines.note("  the answer broke off, and begins again")
+            self._answer, self._written = answer, ""
+        sys.stdout.write(delta.text)
+        sys.stdout.flush()
+        self._written += delta.text
+        self._column = len(delta.text.rpartition("\n")[2])
+
+    def _break(self) -> None:
+        """End the line that text stands in: what follows may go to the same terminal."""
+        if self._column:
+            print(flush=True)
+            self._column = 0

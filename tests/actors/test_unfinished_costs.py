@@ -1,0 +1,30 @@
+"""What a run has cost that nobody has taken up yet is spent, too."""
+
+from pathlib import Path
+
+from harness_actors.events import RoundCompleted, RunParked
+from tests.actors.followers import opened, results, specs, submit, until
+from tests.actors.test_ends_in_time import endless
+
+
+async def test_what_a_run_cost_that_waits_to_be_taken_up_counts_for_the_next_command(
+    tmp_path: Path,
+) -> None:
+    store, program = tmp_path / "runs.db", endless()
+    waiting, fresh = specs(program, 2)
+    async with opened("local", store) as runtime:
+        await submit(runtime, program, [waiting])
+        cursor = 0
+        for _ in range(4):
+            cursor = await until(
+                runtime, waiting.run_id, lambda e: isinstance(e, RoundCompleted), cursor=cursor
+            )
+        await runtime.stop([waiting.run_id], "park")
+        await until(runtime, waiting.run_id, lambda e: isinstance(e, RunParked), cursor=cursor)
+
+    async with opened("local", store) as runtime:
+        await runtime.allow(1)
+        await submit(runtime, program, [fresh])
+        ended = (await results(runtime, [fresh.run_id]))[fresh.run_id]
+
+    assert (ended.reason.kind, ended.usage.model_calls) == ("budget", 0)

@@ -1,0 +1,200 @@
+import asyncio
+import fcntl
+import json
+import os
+import pty
+import termios
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from harness_actors.messages import Message
+from harness_actors.testing import LoopbackServer, Reply, over_messages
+from tests.cli.commands import END_WITHIN_S, HARNESS
+
+
+def _remembers(messages: Sequence[Message]) -> Reply:
+    """Says what users have said to it, word by word."""
+    said = [message.text for message in messages if message.role == "user"]
+    return Reply.text("You said " + " and ".join(said))
+
+
+remembers = over_messages(_remembers)
+
+
+def command(server: LoopbackServer, *flags: str) -> list[str]:
+    model = ("--model", "scripted", "--model-base-url", server.base_url)
+    return ["chat", "--runtime", "local", *model, *flags]
+
+
+def environment(home: Path) -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if "OPENAI" not in name}
+    # Without it, `input` sends a terminal codes that are not what was said.
+    return {**kept, "HARNESS_HOME": str(home), "TERM": "dumb"}
+
+
+async def piped(home: Path, given: str, arguments: Sequence[str]) -> tuple[int, str, str]:
+    """Chat with lines of a script: its exit status, its stdout and its stderr."""
+    process = await asyncio.create_subprocess_exec(
+        *HARNESS,
+        *arguments,
+        env=environment(home),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    async with asyncio.timeout(END_WITHIN_S):
+        out, error = await process.communicate(given.encode())
+    assert process.returncode is not None
+    return process.returncode, out.decode(), error.decode()
+
+
+class Terminal:
+    """A terminal with a command in it."""
+
+    def __init__(self, process: asyncio.subprocess.Process, end: int) -> None:
+        self.process = process
+        self._end = end
+        self._shown = ""
+        self._news = asyncio.Event()
+        asyncio.get_running_loop().add_reader(end, self._read)
+
+    def type(self, text: str) -> None:
+        os.write(self._end, text.encode())
+
+    async def until_shown(self, text: str) -> str:
+        """Wait until it shows something new; what it has shown up to there."""
+        async with asyncio.timeout(END_WITHIN_S):
+            while text not in self._shown:
+                self._news.clear()
+                await self._news.wait()
+        before, _, self._shown = self._shown.partition(text)
+        return before + text
+
+    async def left(self) -> int:
+        """Wait until the command has ended: its exit status."""
+        async with asyncio.timeout(END_WITHIN_S):
+            return await self.process.wait()
+
+    def close(self) -> None:
+        asyncio.get_running_loop().remove_reader(self._end)
+        os.close(self._end)
+
+    def _read(self) -> None:
+        try:
+            self._shown += os.read(self._end, 65_536).decode("utf-8", "replace")
+        except OSError:
+            # The command has closed its end, which a terminal tells by an error.
+            asyncio.get_running_loop().remove_reader(self._end)
+        self._news.set()
+
+
+@asynccontextmanager
+async def at_a_terminal(home: Path, arguments: Sequence[str]) -> AsyncIterator[Terminal]:
+    ours, theirs = pty.openpty()
+    process = await asyncio.create_subprocess_exec(
+        *HARNESS,
+        *arguments,
+        env=environment(home),
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        # So that Ctrl-C, typed, is a signal for it alone.
+        preexec_fn=_adopt_terminal,
+    )
+    os.close(theirs)
+    terminal = Terminal(process, ours)
+    try:
+        yield terminal
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+        terminal.close()
+
+
+def _adopt_terminal() -> None:
+    os.setsid()
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+
+async def test_lines_of_a_script_are_one_conversation_until_a_new_one_is_asked_for(
+    tmp_path: Path,
+) -> None:
+    async with LoopbackServer(remembers) as server:
+        given = "red\n\nblue\n/new\ngreen\n/exit\nnever\n"
+        status, out, error = await piped(tmp_path, given, command(server))
+
+    assert status == 0
+    assert out == "You said red\nYou said red and blue\nYou said green\n"
+    assert "Traceback" not in error
+
+
+async def test_json_has_the_text_in_pieces_and_a_result_for_each_answer(tmp_path: Path) -> None:
+    async with LoopbackServer(remembers, piece_s=0.0) as server:
+        status, out, _ = await piped(tmp_path, "red\nblue\n", command(server, "--json"))
+
+    items = [json.loads(line) for line in out.splitlines()]
+    assert status == 0
+    ends = [item for item in items if item["type"] == "result"]
+    assert [end["output_text"] for end in ends] == ["You said red", "You said red and blue"]
+    pieces = [item["text"] for item in items if item["type"] == "text_delta"]
+    assert "".join(pieces) == "You said redYou said red and blue"
+
+
+async def test_an_answer_that_fails_is_told_and_the_next_line_is_answered(tmp_path: Path) -> None:
+    async with LoopbackServer(remembers, models=["another"]) as server:
+        status, out, error = await piped(tmp_path, "red\nblue\n", command(server))
+
+    assert status == 1
+    assert error.count("failed(model_error)") == 2
+    assert out == "\n\n"
+
+
+async def test_tools_are_noted_in_one_line_beside_the_answer(tmp_path: Path) -> None:
+    def script(messages: Sequence[Message]) -> Reply:
+        if messages[-1].role == "tool":
+            return Reply.text("It is written.")
+        return Reply.call("write_file", {"path": "b.txt", "content": "hello\n"})
+
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    async with LoopbackServer(over_messages(script)) as server:
+        arguments = command(server, "--workspace", str(folder))
+        status, out, error = await piped(tmp_path / "home", "write\n", arguments)
+
+    assert (status, out) == (0, "It is written.\n")
+    assert [line for line in error.splitlines() if "write_file" in line] == [
+        '  → write_file {"path":"b.txt","content":"hello\\n"}'
+    ]
+    assert (folder / "b.txt").read_text() == "hello\n"
+
+
+async def test_at_a_terminal_an_answer_is_written_while_it_is_said_and_ctrl_c_cuts_it(
+    tmp_path: Path,
+) -> None:
+    def script(messages: Sequence[Message]) -> Reply:
+        if messages[-1].text == "count":
+            return Reply.text(" ".join(str(number) for number in range(100_000)))
+        return Reply.text("You said " + messages[-1].text)
+
+    async with (
+        LoopbackServer(over_messages(script), piece_s=0.02) as server,
+        at_a_terminal(tmp_path, command(server)) as terminal,
+    ):
+        await terminal.until_shown("> ")
+        terminal.type("count\n")
+        # The server is far from its end when this is on the screen.
+        await terminal.until_shown("5 6 7 8")
+        assert server.open_now == 1
+        terminal.type("\x03")
+        await terminal.until_shown("cut; harness ctl run resume")
+        await terminal.until_shown("> ")
+        terminal.type("\x03")
+        await terminal.until_shown("> ")
+        terminal.type("hello\n")
+        await terminal.until_shown("You said hello")
+        shown = await terminal.until_shown("> ")
+        assert "You said hello" not in shown
+        terminal.type("\x04")
+        assert await terminal.left() == 0

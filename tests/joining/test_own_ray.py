@@ -1,0 +1,68 @@
+"""A Ray of our own: what a driver leaves behind that is interrupted while it starts."""
+
+import asyncio
+import shutil
+import signal
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from harness_actors.tools.processes import carries, end_processes, list_processes
+from tests.joining.rays import END_WITHIN_S, environment, start_script
+
+pytestmark = [pytest.mark.ray, pytest.mark.timeout(400)]
+
+
+@pytest.fixture
+def variables() -> Iterator[dict[str, str]]:
+    """Those of a user without a token, whose processes can be told by them."""
+    # Short: the paths of Ray's sockets, which lie in it, must be.
+    folder = Path(tempfile.mkdtemp(prefix="hj"))
+    yield environment(folder)
+    asyncio.run(end_processes({"RAY_TMPDIR": str(folder)}))
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def names_of(variables: Mapping[str, str]) -> list[str]:
+    """The processes of this user, by name."""
+    mark = {"RAY_TMPDIR": variables["RAY_TMPDIR"]}
+    found = []
+    for pid in list_processes():
+        if carries(pid, mark):
+            try:
+                found.append(Path(f"/proc/{pid}/comm").read_text().strip())
+            except OSError:
+                continue  # it ended meanwhile
+    return found
+
+
+def wait_until_gone(variables: Mapping[str, str]) -> None:
+    until = time.monotonic() + 60.0
+    while (left := names_of(variables)) and time.monotonic() < until:
+        time.sleep(0.05)
+    assert left == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_driver_that_is_interrupted_while_its_ray_starts_leaves_nothing(
+    number: signal.Signals, variables: dict[str, str], tmp_path: Path
+) -> None:
+    script = start_script("driver", str(tmp_path / "store.db"), "local", variables=variables)
+    while "gcs_server" not in names_of(variables):
+        assert script.poll() is None
+        time.sleep(0.02)
+    script.send_signal(number)
+    out, error = script.communicate(timeout=END_WITHIN_S)
+
+    assert script.returncode != 0
+    assert out == ""
+    # What Python says of Ctrl-C, and nothing of Ray's.
+    assert error == "" or error.splitlines()[-1] == "KeyboardInterrupt"
+    assert "site-packages/ray" not in error
+    wait_until_gone(variables)
+    home = Path(variables["HOME"])
+    assert list(home.iterdir()) == [], "the token of our own Ray is none of the user's"
+    assert (Path(variables["HARNESS_HOME"]) / "ray_auth_token").stat().st_mode & 0o777 == 0o600

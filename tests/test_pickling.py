@@ -1,0 +1,74 @@
+"""Values that travel in large numbers: they arrive as they left, and cheaply."""
+
+import pickle
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from harness_actors.coordination.protocol import (
+    Answered,
+    Changed,
+    Committed,
+    Deliver,
+    Envelope,
+    Slot,
+)
+from harness_actors.events import RoundCompleted, RunEvent
+from harness_actors.messages import Message
+from harness_actors.pickling import pickled_by_position
+from harness_actors.signals import CompactionComplete, RepairComplete, RepairTrigger, TurnComplete
+from harness_actors.state import StateDelta, Write
+
+DELTA = StateDelta((Write("key", "set", {"a": [1]}),), (Message.user("hello"),))
+ROUND = RoundCompleted(
+    turn=1,
+    round=2,
+    input_tokens=3,
+    output_tokens=4,
+    cached_tokens=5,
+    cost_usd=0.5,
+    tool_calls=6,
+)
+
+VALUES = [
+    Envelope("run", 1, 2, 3, Committed(4)),
+    Envelope("run", 1, 2, 3, Changed(DELTA)),
+    Answered(DELTA, TurnComplete(ending="error", error={"type": "ValueError"})),
+    Deliver(
+        signal=RepairTrigger(resumed=True),
+        values={"a": 1},
+        log_from=2,
+        log=(Message.user("hello"),),
+        started_at=3.5,
+        parking=True,
+        spec=None,
+    ),
+    Slot("agent_turn", index=1),
+    ROUND,
+    RunEvent(position=1, run_id="run", at=2.5, event=ROUND),
+    RepairComplete(repairs_made=1),
+    CompactionComplete(tokens=7),
+]
+
+
+@pytest.mark.parametrize("value", VALUES, ids=lambda value: type(value).__name__)
+def test_a_value_arrives_as_it_left(value: Any) -> None:
+    arrived = pickle.loads(pickle.dumps(value, pickle.HIGHEST_PROTOCOL))
+    assert type(arrived) is type(value)
+    assert arrived == value
+
+
+@pickled_by_position
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sent:
+    """What an earlier or later version of this program sends."""
+
+    first: int
+    second: int = 2
+
+
+def test_a_value_of_another_number_of_fields_is_refused() -> None:
+    # Both ends are of one version; were they not, fields must not be mixed up in silence.
+    with pytest.raises(ValueError, match="zip"):
+        Sent.__new__(Sent).__setstate__((1,))  # type: ignore[attr-defined]
