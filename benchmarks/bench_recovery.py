@@ -20,6 +20,7 @@ from pathlib import Path
 # Run as a command, it finds the modules beside it only.
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from benchmarks.findings import Finding, plain
 from benchmarks.measure import machine, print_report, versions
 from tests.chaos.battle import Battle, Size, Verdict
 from tests.chaos.kinds import KINDS
@@ -63,12 +64,25 @@ def report(options: argparse.Namespace, found: dict[str, Delays], load: dict[str
             name: {**plain_delays(delays), "bar": KINDS[name].bar_s}
             for name, delays in found.items()
         },
+        "findings": plain(findings(found)),
     }
     rows = [
         (name, str(len(delays.seconds)), _shown(delays), "slow" if is_slow(name, delays) else "")
         for name, delays in found.items()
     ]
     print_report(line, ("struck", "runs", "median / p95 / max s", ""), rows)
+
+
+def findings(found: dict[str, Delays]) -> list[Finding]:
+    return [
+        Finding.of(
+            f"recovery of {name}, 95th percentile",
+            [delays.p95],
+            unit="s",
+            at_most=KINDS[name].bar_s if name in KINDS else None,
+        )
+        for name, delays in found.items()
+    ]
 
 
 def _shown(delays: Delays) -> str:

@@ -22,7 +22,8 @@ from uuid import uuid4
 # Run as a command, it finds the modules beside it only.
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from benchmarks.measure import machine, print_report, versions
+from benchmarks.findings import Finding, plain
+from benchmarks.measure import machine, print_report, pss_kb, versions
 from harness_actors.actors import Runtime, open_runtime
 from harness_actors.actors.processes import is_alive
 from harness_actors.agents import ChatAgent, Program
@@ -33,14 +34,6 @@ from harness_actors.testing import Reply, ScriptedModel
 
 IN_FLIGHT = 200
 READINGS = 10
-
-
-def pss_mb(pid: int) -> float:
-    """Memory of a process; of what it shares with others, its part."""
-    for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
-        if line.startswith("Pss:"):
-            return int(line.split()[1]) / 1024
-    raise RuntimeError(f"the kernel says nothing of the memory of process {pid}")
 
 
 def actors_of(store: Path) -> dict[str, int]:
@@ -79,7 +72,8 @@ async def measure(folder: Path, runs: int) -> tuple[list[dict[str, float]], floa
         began = time.perf_counter()
         for _ in range(READINGS):
             await serve(runtime, program, runs // READINGS)
-            readings.append({role: pss_mb(pid) for role, pid in actors_of(store).items()})
+            actors = actors_of(store).items()
+            readings.append({role: pss_kb(pid) / 1024 for role, pid in actors})
         return readings, runs / (time.perf_counter() - began)
     finally:
         await runtime.close()
@@ -111,6 +105,16 @@ def main() -> None:
         "runs_per_s": round(runs_per_s, 1),
         "mb_after_each_tenth": [{k: round(v, 1) for k, v in each.items()} for each in readings],
         "growth_kb_per_run": growth,
+        "findings": plain(
+            [
+                Finding.of(
+                    f"growth of the coordinator per run, {runs} runs",
+                    [growth["coordinator"]],
+                    unit="KB",
+                    at_most=1.0,
+                )
+            ]
+        ),
     }
     rows = [
         (role, *(f"{readings[at][role]:.1f}" for at in (0, READINGS // 2 - 1, -1)), f"{kb:.2f}")

@@ -1,30 +1,30 @@
 """The loops that somebody writes by hand: nothing survives a crash, nothing is bounded."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import orjson
 
-from benchmarks.notes import INSTRUCTIONS, KEY, MODEL, Work, note
+from benchmarks.notes import INSTRUCTIONS, KEY, MODEL, TOOLS, Work
 from benchmarks.windows import window
 
 Conversation = Callable[[str], Awaitable[None]]
+Ask = Callable[[bytes], Awaitable[bytes]]
 
 
 async def run_openai(work: Work, warm_up: Work) -> None:
     """Over the provider's client, as its documentation shows it."""
     import openai
 
-    tools: Any = [note.spec.as_wire()]
+    tool = TOOLS[work.tool]
+    tools: Any = [tool.spec.as_wire()]
     async with openai.AsyncOpenAI(base_url=work.base_url, api_key=KEY, max_retries=0) as client:
 
         async def converse(task: str) -> None:
-            messages: list[Any] = [
-                {"role": "system", "content": INSTRUCTIONS},
-                {"role": "user", "content": task},
-            ]
+            messages: list[Any] = _opening(task)
             while True:
                 completion = await client.chat.completions.create(
                     model=MODEL, messages=messages, tools=tools
@@ -35,7 +35,7 @@ async def run_openai(work: Work, warm_up: Work) -> None:
                     return
                 for call in message.tool_calls:
                     assert call.type == "function"
-                    text = await note(**orjson.loads(call.function.arguments))
+                    text = await tool(**orjson.loads(call.function.arguments))
                     messages.append({"role": "tool", "tool_call_id": call.id, "content": text})
 
         await _measure(converse, work, warm_up)
@@ -44,65 +44,100 @@ async def run_openai(work: Work, warm_up: Work) -> None:
 async def run_post(work: Work, warm_up: Work) -> None:
     """Over the same client's `post`, with bytes that are joined: the wire path of the harness."""
     import openai
-    from httpx2 import Response
+    from httpx2 import Limits, Response
 
-    http = openai.DefaultAioHttpClient()
+    limits = Limits(max_connections=work.conversations, max_keepalive_connections=None)
+    http = openai.DefaultAioHttpClient(limits=limits)
     client = openai.AsyncOpenAI(
         base_url=work.base_url, api_key=KEY, max_retries=0, http_client=http
     )
-    head = b'{"model":"%s","messages":[' % MODEL.encode()
-    tail = b'],"tools":%s}' % orjson.dumps([note.spec.as_wire()])
     options: Any = {"headers": {"Content-Type": "application/json"}}
 
-    async def converse(task: str) -> None:
-        messages = [
-            orjson.dumps({"role": "system", "content": INSTRUCTIONS}),
-            orjson.dumps({"role": "user", "content": task}),
-        ]
-        while True:
-            body = head + b",".join(messages) + tail
-            response = await client.post(
-                "/chat/completions", content=body, cast_to=Response, options=options
-            )
-            message = orjson.loads(response.content)["choices"][0]["message"]
-            messages.append(orjson.dumps(message))
-            if not message.get("tool_calls"):
-                return
-            for call in message["tool_calls"]:
-                text = await note(**orjson.loads(call["function"]["arguments"]))
-                result = {"role": "tool", "tool_call_id": call["id"], "content": text}
-                messages.append(orjson.dumps(result))
+    async def ask(body: bytes) -> bytes:
+        response = await client.post(
+            "/chat/completions", content=body, cast_to=Response, options=options
+        )
+        return response.content
 
     async with client:
-        await _measure(converse, work, warm_up)
+        await _measure(_joining(ask, work), work, warm_up)
+
+
+async def run_joined(work: Work, warm_up: Work) -> None:
+    """Over a bare HTTP client, with bytes that are joined: what only sending them costs."""
+    async with _aiohttp(work) as ask:
+        await _measure(_joining(ask, work), work, warm_up)
 
 
 async def run_aiohttp(work: Work, warm_up: Work) -> None:
     """Over a bare HTTP client: near the least that a round can cost in Python."""
-    import aiohttp
-
-    url, tools = f"{work.base_url}/chat/completions", [note.spec.as_wire()]
-    headers = {"Content-Type": "application/json", "Authorization": f"Bearer {KEY}"}
-    async with aiohttp.ClientSession(headers=headers) as session:
+    tool = TOOLS[work.tool]
+    tools = [tool.spec.as_wire()]
+    async with _aiohttp(work) as ask:
 
         async def converse(task: str) -> None:
-            messages: list[dict[str, Any]] = [
-                {"role": "system", "content": INSTRUCTIONS},
-                {"role": "user", "content": task},
-            ]
+            messages = _opening(task)
             while True:
                 body = orjson.dumps({"model": MODEL, "messages": messages, "tools": tools})
-                async with session.post(url, data=body) as response:
-                    answer = orjson.loads(await response.read())
-                message = answer["choices"][0]["message"]
+                message = orjson.loads(await ask(body))["choices"][0]["message"]
                 messages.append(message)
                 if not message.get("tool_calls"):
                     return
-                for call in message["tool_calls"]:
-                    text = await note(**orjson.loads(call["function"]["arguments"]))
-                    messages.append({"role": "tool", "tool_call_id": call["id"], "content": text})
+                messages += await _results(message, work)
 
         await _measure(converse, work, warm_up)
+
+
+def _joining(ask: Ask, work: Work) -> Conversation:
+    """A loop that encodes each message once."""
+    head = b'{"model":"%s","messages":[' % MODEL.encode()
+    tail = b'],"tools":%s}' % orjson.dumps([TOOLS[work.tool].spec.as_wire()])
+
+    async def converse(task: str) -> None:
+        messages = [orjson.dumps(message) for message in _opening(task)]
+        while True:
+            answer = await ask(head + b",".join(messages) + tail)
+            message = orjson.loads(answer)["choices"][0]["message"]
+            messages.append(orjson.dumps(message))
+            if not message.get("tool_calls"):
+                return
+            messages += [orjson.dumps(result) for result in await _results(message, work)]
+
+    return converse
+
+
+@asynccontextmanager
+async def _aiohttp(work: Work) -> AsyncIterator[Ask]:
+    import aiohttp
+
+    url = f"{work.base_url}/chat/completions"
+    headers = {"Content-Type": "application/json", "Authorization": f"Bearer {KEY}"}
+    # It stops at 100 connections by itself.
+    connector = aiohttp.TCPConnector(limit=0)
+    async with aiohttp.ClientSession(headers=headers, connector=connector) as session:
+
+        async def ask(body: bytes) -> bytes:
+            async with session.post(url, data=body) as response:
+                return await response.read()
+
+        yield ask
+
+
+def _opening(task: str) -> list[dict[str, Any]]:
+    return [{"role": "system", "content": INSTRUCTIONS}, {"role": "user", "content": task}]
+
+
+async def _results(message: dict[str, Any], work: Work) -> Sequence[dict[str, Any]]:
+    """Do what a message asks for."""
+    tool = TOOLS[work.tool]
+    return [
+        {
+            "role": "tool",
+            "tool_call_id": call["id"],
+            "content": await tool(**orjson.loads(call["function"]["arguments"])),
+        }
+        for call in message["tool_calls"]
+    ]
 
 
 async def _measure(converse: Conversation, work: Work, warm_up: Work) -> None:
@@ -112,5 +147,10 @@ async def _measure(converse: Conversation, work: Work, warm_up: Work) -> None:
 
 
 async def _all(converse: Conversation, work: Work, log: Path) -> None:
-    tasks = (work.task(number, log) for number in range(work.conversations))
-    await asyncio.gather(*map(converse, tasks))
+    free = asyncio.Semaphore(work.at_once or work.conversations)
+
+    async def one(number: int) -> None:
+        async with free:
+            await converse(work.task(number, log))
+
+    await asyncio.gather(*map(one, range(work.conversations)))

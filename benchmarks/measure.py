@@ -1,4 +1,4 @@
-"""What benchmarks share: CPU of a process tree, facts of the machine, and the report."""
+"""What benchmarks share: what processes use, facts of the machine, and the report."""
 
 import os
 import platform
@@ -92,6 +92,10 @@ class ProcessTree:
             ended_s=own_s - sum(times.own_s for times in alive.values()),
         )
 
+    def own_s(self) -> dict[int, float]:
+        """CPU seconds of each process that was seen, as of the last look, by pid."""
+        return {pid: times.own_s for (pid, _), times in self._seen.items()}
+
     def pids(self) -> list[int]:
         """The living ones."""
         return sorted(pid for pid, _ in self._alive())
@@ -108,6 +112,18 @@ class ProcessTree:
         while grown := {p for p, times in found.items() if times.parent in members} - members:
             members |= grown
         return {(pid, found[pid].started): found[pid] for pid in members}
+
+
+def pss_kb(pid: int) -> int:
+    """Memory of a process, of what it shares with others its part; 0 where there is none.
+
+    Source: proc(5), /proc/PID/smaps_rollup.
+    """
+    try:
+        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+    except OSError:
+        return 0
+    return next((int(line.split()[1]) for line in lines if line.startswith("Pss:")), 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,8 +175,20 @@ def print_report(
     report: Mapping[str, Any], heads: Sequence[str], rows: Sequence[Sequence[str]]
 ) -> None:
     """One JSON line on standard output, and a table for people on standard error."""
-    widths = [max(len(line[place]) for line in (heads, *rows)) for place in range(len(heads))]
-    for line in (heads, *rows):
-        cells = (cell.ljust(width) for cell, width in zip(line, widths, strict=True))
-        print("  ".join(cells).rstrip(), file=sys.stderr)
+    print_table(heads, rows)
     print(orjson.dumps(report).decode(), flush=True)
+
+
+def print_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """A table for people on standard error."""
+    print(aligned(heads, rows), file=sys.stderr, flush=True)
+
+
+def aligned(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table as text, its columns as wide as they have to be."""
+    widths = [max(len(line[place]) for line in (heads, *rows)) for place in range(len(heads))]
+    lines = (
+        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
+        for line in (heads, *rows)
+    )
+    return "\n".join(lines)

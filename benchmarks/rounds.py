@@ -119,7 +119,6 @@ class Rounds:
         done = (
             Write("harness.open_calls", "set", []),
             *_usage(number, answered.tokens, calls=0),
-            _turn(number),
         )
         return [
             self._change(StateDelta(pending, (asked,))),

@@ -4,19 +4,21 @@ The measured process says when a window begins and ends, and waits until the mea
 one has looked; so looking costs the measured one nothing, however often it is done.
 """
 
+import os
 import select
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
-from benchmarks.measure import ProcessTree
+from benchmarks.measure import ProcessTimes, ProcessTree, pss_kb
 
 LOOK_EVERY_S = 0.5
+READ_BYTES = 1 << 16
 MARK = "@window "
 
 
@@ -28,11 +30,19 @@ class Window:
         wall_s: Seconds on the wall.
         cpu_s: Seconds of CPU, user and system.
         processes: How many of them lived at its end.
+        root: Pid of the process itself.
+        pss_kb: Their memory at its end, shared parts counted once.
+        cpu_by_pid: CPU seconds of each; an ended child of an unseen one is in none of them.
+        beside_cpu_s: CPU seconds of the process that was to be watched beside them.
     """
 
     wall_s: float
     cpu_s: float
     processes: int
+    root: int = 0
+    pss_kb: int = 0
+    cpu_by_pid: Mapping[int, float] = field(default_factory=dict)
+    beside_cpu_s: float = 0.0
 
 
 @contextmanager
@@ -49,13 +59,16 @@ def _mark(said: str) -> None:
     sys.stdin.readline()
 
 
-def measure_windows(command: Sequence[str], *, cwd: Path, deadline_s: float) -> dict[str, Window]:
+def measure_windows(
+    command: Sequence[str], *, cwd: Path, deadline_s: float, beside: int | None = None
+) -> dict[str, Window]:
     """Run a command that marks windows, and measure each.
 
     Args:
         command: What to run; its whole process tree is measured.
         cwd: Where.
         deadline_s: Seconds after which it is killed.
+        beside: Pid of a process that is none of the measured ones, but shares the machine.
 
     Returns:
         The windows by name.
@@ -64,12 +77,13 @@ def measure_windows(command: Sequence[str], *, cwd: Path, deadline_s: float) -> 
         RuntimeError: It failed, or was killed; what it said is on standard error.
     """
     with subprocess.Popen(
-        command, cwd=cwd, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1
+        command, cwd=cwd, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0
     ) as process:
         assert process.stdin is not None
         assert process.stdout is not None
         try:
-            found = _follow(process.pid, process.stdin, process.stdout, deadline_s)
+            look = _Look(process.pid, beside)
+            found = _follow(look, process.stdin, process.stdout, deadline_s)
         except TimeoutError:
             process.kill()
             raise RuntimeError(f"{command} did not end within {deadline_s:g} s") from None
@@ -78,29 +92,75 @@ def measure_windows(command: Sequence[str], *, cwd: Path, deadline_s: float) -> 
     return found
 
 
-def _follow(pid: int, answers: IO[str], marks: IO[str], deadline_s: float) -> dict[str, Window]:
-    tree = ProcessTree(pid)
-    deadline = time.monotonic() + deadline_s
+class _Look:
+    """Looks at a process tree; keeps what it saw when the window began."""
+
+    def __init__(self, pid: int, beside: int | None) -> None:
+        self._pid = pid
+        self._tree = ProcessTree(pid)
+        self._beside = beside
+        self.begin()
+
+    def glance(self) -> None:
+        self._tree.read()
+
+    def begin(self) -> None:
+        self._before = self._tree.read()
+        self._own_before = self._tree.own_s()
+        self._beside_before = self._beside_s()
+        self._began = time.perf_counter()
+
+    def end(self, at: float) -> Window:
+        """The window that ended at a moment."""
+        cpu_s = self._tree.read().since(self._before)
+        own = self._tree.own_s()
+        pids = self._tree.pids()
+        return Window(
+            wall_s=at - self._began,
+            cpu_s=cpu_s,
+            processes=len(pids),
+            root=self._pid,
+            pss_kb=sum(map(pss_kb, pids)),
+            cpu_by_pid={pid: own[pid] - self._own_before.get(pid, 0.0) for pid in own},
+            beside_cpu_s=self._beside_s() - self._beside_before,
+        )
+
+    def _beside_s(self) -> float:
+        times = None if self._beside is None else ProcessTimes.read(self._beside)
+        return 0.0 if times is None else times.own_s
+
+
+def _follow(
+    look: _Look, answers: IO[bytes], marks: IO[bytes], deadline_s: float
+) -> dict[str, Window]:
     found: dict[str, Window] = {}
-    before, began = tree.read(), time.perf_counter()
-    while True:
-        while not select.select([marks], [], [], LOOK_EVERY_S)[0]:
-            tree.read()
-            if time.monotonic() > deadline:
-                raise TimeoutError
-        line = marks.readline()
-        if not line:
-            return found
+    for line in _lines(look, marks, time.monotonic() + deadline_s):
         if not line.startswith(MARK):
             continue
         now = time.perf_counter()
         what, _, name = line.removeprefix(MARK).strip().partition(" ")
-        reading = tree.read()
         if what == "begin":
-            before, began = reading, time.perf_counter()
+            look.begin()
         else:
-            found[name] = Window(
-                wall_s=now - began, cpu_s=reading.since(before), processes=len(tree.pids())
-            )
-        answers.write("\n")
-        answers.flush()
+            found[name] = look.end(now)
+        with suppress(BrokenPipeError):
+            # One that has died meanwhile is told by its exit status.
+            answers.write(b"\n")
+    return found
+
+
+def _lines(look: _Look, marks: IO[bytes], deadline: float) -> Iterator[str]:
+    """What a process says, line by line; looks at it now and then meanwhile."""
+    left = b""
+    while True:
+        # Not by `readline`: lines in its buffer are none that `select` sees.
+        while not select.select([marks], [], [], LOOK_EVERY_S)[0]:
+            look.glance()
+            if time.monotonic() > deadline:
+                raise TimeoutError
+        said = os.read(marks.fileno(), READ_BYTES)
+        if not said:
+            return
+        *whole, left = (left + said).split(b"\n")
+        for line in whole:
+            yield line.decode(errors="replace")

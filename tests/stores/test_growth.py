@@ -111,7 +111,8 @@ async def test_the_rounds_that_are_weighed_are_those_that_a_turn_commits(
 
     expected = shape(change for change in made if isinstance(change, RunChanged))
     found = [at for at in range(len(committed)) if committed[at : at + len(made)] == expected]
-    assert len(found) == 3
+    # What a turn remembers is written where it changes: that it progressed, after the first call.
+    assert len(found) == (2 if fenced else 3)
 
 
 RUNS = 20_000

@@ -1,0 +1,14 @@
+"""The coordinator's actor of a cell that counts; see `counting`."""
+
+from typing import Any
+
+from benchmarks.counting import CountingCoordinatorHost
+from harness_actors.actors import ray_hosts
+
+
+class CountingCoordinator(ray_hosts.RayCoordinator):
+    """Makes a coordinator that counts, in the process that it lives in."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        setattr(ray_hosts, "CoordinatorHost", CountingCoordinatorHost)  # noqa: B010 - a type
+        super().__init__(*arguments, **options)

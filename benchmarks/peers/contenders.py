@@ -1,0 +1,150 @@
+"""Who is compared: by name, with what starts it and the environment that it needs."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contender:
+    """One way to hold the conversations.
+
+    Attributes:
+        label: What the table calls it.
+        entry: Its coroutine, as ``module:function`` below this package.
+        environment: Name of its requirements; None for the environment of this project.
+        distributions: Whose versions are told beside its figures.
+    """
+
+    label: str
+    entry: str
+    environment: str | None
+    distributions: tuple[str, ...]
+
+    @property
+    def command(self) -> Sequence[str]:
+        """What Python is given to be it, without the work."""
+        return ("-m", "benchmarks.peers.contend", f"benchmarks.peers.{self.entry}")
+
+
+def _peer(name: str, *distributions: str, entry: str = "contend", label: str = "") -> Contender:
+    return Contender(
+        label=label or name,
+        entry=f"scripts.{name.replace('-', '_')}:{entry}",
+        environment=name,
+        distributions=(*distributions, "openai"),
+    )
+
+
+BASELINE = "asyncopenai"
+
+CONTENDERS: Mapping[str, Contender] = MappingProxyType(
+    {
+        BASELINE: Contender(
+            label="loop over AsyncOpenAI",
+            entry="hand_written:contend",
+            environment=None,
+            distributions=("openai",),
+        ),
+        "ray": Contender(
+            label="harness_actors on Ray",
+            entry="harnessed:on_ray",
+            environment=None,
+            distributions=("harness_actors", "ray", "openai"),
+        ),
+        "local": Contender(
+            label="harness_actors, local",
+            entry="harnessed:in_one_process",
+            environment=None,
+            distributions=("harness_actors", "openai"),
+        ),
+        "openai-agents": _peer("openai-agents", "openai-agents"),
+        "pydantic-ai": _peer("pydantic-ai", "pydantic-ai-slim"),
+        "langgraph": _peer("langgraph", "langgraph", "langchain"),
+        "langgraph-sqlite": _peer(
+            "langgraph",
+            "langgraph",
+            "langchain",
+            "langgraph-checkpoint-sqlite",
+            entry="contend_with_checkpoints",
+            label="langgraph, checkpoints",
+        ),
+        "agent-framework": _peer(
+            "agent-framework", "agent-framework-core", "agent-framework-openai"
+        ),
+        "autogen-agentchat": _peer("autogen-agentchat", "autogen-agentchat"),
+        "inspect-ai": _peer("inspect-ai", "inspect_ai"),
+        "deepagents": _peer("deepagents", "deepagents", "langgraph"),
+    }
+)
+
+
+def _killed(label: str, module: str, environment: str, *distributions: str) -> Contender:
+    return Contender(
+        label=label,
+        entry=f"scripts.killed_{module}",
+        environment=environment,
+        distributions=distributions,
+    )
+
+
+SURVIVORS: Mapping[str, Contender] = MappingProxyType(
+    {
+        "local": Contender(
+            label="harness_actors, local",
+            entry="harnessed:be_killed",
+            environment=None,
+            distributions=("harness_actors",),
+        ),
+        "langgraph": _killed(
+            "langgraph, SQLite checkpoints",
+            "langgraph:contend",
+            "langgraph",
+            *("langgraph", "langgraph-checkpoint-sqlite"),
+        ),
+        "deepagents": _killed(
+            "deepagents, SQLite checkpoints",
+            "langgraph:contend_deep",
+            "deepagents",
+            *("deepagents", "langgraph", "langgraph-checkpoint-sqlite"),
+        ),
+        "pydantic-ai": _killed(
+            "pydantic-ai, DBOS steps",
+            "pydantic_ai:contend",
+            "pydantic-ai-dbos",
+            *("pydantic-ai-slim", "dbos"),
+        ),
+        "openai-agents": _killed(
+            "openai-agents, SQLite session",
+            "openai_agents:contend",
+            "openai-agents",
+            "openai-agents",
+        ),
+        "agent-framework": _killed(
+            "agent-framework, file checkpoints",
+            "agent_framework:contend",
+            "agent-framework",
+            "agent-framework-core",
+        ),
+        "inspect-ai": _killed(
+            "inspect-ai, retry from the log", "inspect_ai:contend", "inspect-ai", "inspect_ai"
+        ),
+    }
+)
+"""Those that keep something by which a second process can go on."""
+
+
+def chosen(
+    names: str | None, contenders: Mapping[str, Contender] = CONTENDERS
+) -> dict[str, Contender]:
+    """Those of a list with commas, in the order of the table; all where it is None.
+
+    Raises:
+        ValueError: A name is nobody's.
+    """
+    if names is None:
+        return dict(contenders)
+    wanted = {name.strip() for name in names.split(",")} - {""}
+    if unknown := wanted - set(contenders):
+        raise ValueError(f"no contender {sorted(unknown)}; there are {', '.join(contenders)}")
+    return {name: contender for name, contender in contenders.items() if name in wanted}

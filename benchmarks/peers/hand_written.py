@@ -1,0 +1,49 @@
+"""The loop that most people write, over the provider's client as its documentation shows it."""
+
+import json
+from typing import Any
+
+from openai import AsyncOpenAI
+
+from benchmarks.peers.conversations import INSTRUCTIONS, KEY, MODEL, Work, hold, note
+
+TOOL: Any = {
+    "type": "function",
+    "function": {
+        "name": "note",
+        "description": "Write a line to the end of a file.",
+        "parameters": {
+            "type": "object",
+            "properties": {
+                "path": {"type": "string", "description": "The file."},
+                "line": {"type": "string", "description": "What to write."},
+            },
+            "required": ["path", "line"],
+            "additionalProperties": False,
+        },
+    },
+}
+
+
+async def contend(work: Work) -> None:
+    async with AsyncOpenAI(base_url=work.base_url, api_key=KEY) as client:
+
+        async def converse(task: str) -> None:
+            messages: list[Any] = [
+                {"role": "system", "content": INSTRUCTIONS},
+                {"role": "user", "content": task},
+            ]
+            while True:
+                completion = await client.chat.completions.create(
+                    model=MODEL, messages=messages, tools=[TOOL]
+                )
+                message = completion.choices[0].message
+                messages.append(message)
+                if not message.tool_calls:
+                    return
+                for call in message.tool_calls:
+                    assert call.type == "function"
+                    text = await note(**json.loads(call.function.arguments))
+                    messages.append({"role": "tool", "tool_call_id": call.id, "content": text})
+
+        await hold(converse, work)

@@ -1,0 +1,36 @@
+"""What the model server answers to all contenders."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from harness_actors.testing import Reply
+
+
+def script(body: Mapping[str, Any]) -> Reply:
+    """Ask for the next note, or answer when all are taken.
+
+    Where the tool came back with anything but its result, the conversation ends: then counts
+    are missing, and a contender whose tool fails is not measured as one whose tool works.
+    """
+    last = body["messages"][-1]
+    if last["role"] == "tool" and "noted" not in _text(last):
+        return Reply.text("The tool does not work.")
+    return lenient(body)
+
+
+def lenient(body: Mapping[str, Any]) -> Reply:
+    """The same, whatever came back: a model that does not ask again for what is unknown."""
+    messages: Sequence[Mapping[str, Any]] = body["messages"]
+    task = next(_text(message) for message in messages if message["role"] == "user")
+    number, rounds, path = task.split(" ", 2)
+    spoken = sum(message["role"] == "assistant" for message in messages)
+    if spoken == int(rounds):
+        return Reply.text("All notes are taken.")
+    return Reply.call("note", {"path": path, "line": f"conversation {number}, note {spoken}"})
+
+
+def _text(message: Mapping[str, Any]) -> str:
+    content = message.get("content") or ""
+    if isinstance(content, str):
+        return content
+    return "".join(part.get("text", "") for part in content)
