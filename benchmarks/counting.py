@@ -8,7 +8,7 @@ from harness_actors.actors.coordinator_host import CoordinatorHost
 from harness_actors.actors.local import LocalRuntime
 from harness_actors.actors.mailbox import Parcel
 from harness_actors.coordination.active import Post
-from harness_actors.coordination.protocol import Slot
+from harness_actors.coordination.protocol import Envelope, Slot
 
 
 class CountingCoordinatorHost(CoordinatorHost):
@@ -16,10 +16,12 @@ class CountingCoordinatorHost(CoordinatorHost):
 
     received = batches = posted = 0
 
-    async def receive(self, slot: Slot, incarnation: int, batch: Sequence[Parcel]) -> None:
+    async def receive(
+        self, slot: Slot, incarnation: int, batch: Sequence[Parcel]
+    ) -> tuple[Envelope, ...]:
         self.received += len(batch)
         self.batches += 1
-        await super().receive(slot, incarnation, batch)
+        return await super().receive(slot, incarnation, batch)
 
     def _send(self, post: Post) -> None:
         self.posted += 1

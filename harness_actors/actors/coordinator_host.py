@@ -24,7 +24,7 @@ from harness_actors.actors.stream_seat import PlaceStreams, StreamSeat
 from harness_actors.actors.writer import JournalWriter
 from harness_actors.coordination.active import ExecutorNeeds, Post, Step
 from harness_actors.coordination.coordinator import Coordinator
-from harness_actors.coordination.protocol import Deliver, Envelope, Slot
+from harness_actors.coordination.protocol import Committed, Deliver, Envelope, Slot
 from harness_actors.errors import (
     ActorLostError,
     CellError,
@@ -279,19 +279,23 @@ class CoordinatorHost:
 
     # ---- from the hosts -------------------------------------------------------------
 
-    async def receive(self, slot: Slot, incarnation: int, batch: Sequence[Parcel]) -> None:
-        """Take what the host in a slot posted."""
+    async def receive(
+        self, slot: Slot, incarnation: int, batch: Sequence[Parcel]
+    ) -> tuple[Envelope, ...]:
+        """Take what the host in a slot posted; returns when it is on disk, and says so."""
         if self._broken is not None or incarnation != self._seats.incarnation(slot):
-            return
+            return ()
         self._seats.heard(slot)
-        for parcel in batch:
-            if isinstance(parcel, Envelope):
-                try:
-                    self._perform(self._coordinator.received(slot, parcel))
-                except Exception as error:
-                    # A fault of ours, or of a user's values: better stop than hang.
-                    logger.exception("%r of %s was not taken", parcel, slot)
-                    self._break(CellError("the coordinator", f"{type(error).__name__}: {error}"))
+        envelopes = [parcel for parcel in batch if isinstance(parcel, Envelope)]
+        for envelope in envelopes:
+            try:
+                self._perform(self._coordinator.received(slot, envelope))
+            except Exception as error:
+                # A fault of ours, or of a user's values: better stop than hang.
+                logger.exception("%r of %s was not taken", envelope, slot)
+                self._break(CellError("the coordinator", f"{type(error).__name__}: {error}"))
+        await self._writer.settle()
+        return () if self.is_broken else self._coordinator.receipts(envelopes)
 
     # ---- what follows ---------------------------------------------------------------
 
@@ -314,6 +318,10 @@ class CoordinatorHost:
         if not self._coordinator.is_current(post.envelope):
             return
         body = post.envelope.body
+        if isinstance(body, Committed) and self._seats.is_idle(post.slot):
+            # Not before what was posted to this host already: it may be that the run is closing.
+            self._coordinator.runs[post.envelope.run_id].receipt = body.change
+            return
         if isinstance(body, Deliver) and body.spec is not None:
             self._programs.teach(self._seats, post.slot, body.spec)
         self._seats.post(post.slot, post.envelope)

@@ -103,7 +103,7 @@ class ExecutorHost:
         self._sender = None if reach_streams is None else TextSender(reach_streams, self._hush)
         self._executor = executor
         self._term = term
-        self._outbox = Outbox(longest_pause_s=longest_pause_s)
+        self._outbox = Outbox(longest_pause_s=longest_pause_s, answered=self._told)
         self._outbox.connect(coordinator)
         self._seen = SeenEnvelopes()
         self._runs: dict[str, ServedRun] = {}
@@ -118,7 +118,7 @@ class ExecutorHost:
         """Never returns: the call fails when the process of this actor dies."""
         await asyncio.Event().wait()
 
-    async def receive(self, batch: Sequence[Parcel]) -> None:
+    async def receive(self, batch: Sequence[Parcel]) -> tuple[Envelope, ...]:
         # Only enqueue: an answer is a message of its own, so the caller's one call in
         # flight is free again before any work is done.
         for parcel in batch:
@@ -128,6 +128,7 @@ class ExecutorHost:
                 self._workflows.pop(parcel.code, None)
             elif parcel.term == self._term and self._seen.is_new(parcel):
                 self._take(parcel)
+        return ()
 
     def close(self) -> None:
         """Cancel everything in progress. Only a host that shares its process needs it."""
@@ -138,6 +139,19 @@ class ExecutorHost:
             self._sender.close()
         if self._tool_processes is not None:
             self._tool_processes.close()
+
+    def _told(self, answer: Sequence[Envelope]) -> None:
+        """Take what is on disk, in whichever order that is heard."""
+        for envelope in answer:
+            run = self._runs.get(envelope.run_id)
+            if run is None or run.step != envelope.step or envelope.term != self._term:
+                continue
+            assert isinstance(envelope.body, Committed)
+            for change in [number for number in run.commits if number <= envelope.body.change]:
+                waiting = run.commits.pop(change)
+                # Whoever waited may have been cancelled, and the future with it.
+                if not waiting.done():
+                    waiting.set_result(None)
 
     def _learn(self, code: Code) -> None:
         # In a thread: what a user's modules import may take longer than a process may be
@@ -150,11 +164,8 @@ class ExecutorHost:
         match envelope.body:
             case Deliver() as deliver:
                 self._deliver(envelope, deliver)
-            case Committed(change):
-                waiting = None if run is None else run.commits.pop(change, None)
-                # Whoever waited may have been cancelled, and the future with it.
-                if waiting is not None and not waiting.done():
-                    waiting.set_result(None)
+            case Committed():
+                self._told((envelope,))
             case Park() | GoOn():
                 if run is not None:
                     run.parking = isinstance(envelope.body, Park)

@@ -15,7 +15,7 @@ from harness_actors.actors.local_streams import LocalStreams
 from harness_actors.actors.mailbox import Parcel
 from harness_actors.actors.processes import mark_of_this_process
 from harness_actors.actors.runtime import Happened, StopMode, TextCursor, Texts
-from harness_actors.coordination.protocol import Slot
+from harness_actors.coordination.protocol import Envelope, Slot
 from harness_actors.errors import ActorLostError
 from harness_actors.events import RunEvent
 from harness_actors.messages import Message
@@ -33,10 +33,10 @@ class LocalCoordinatorPeer:
         self._incarnation = incarnation
         self._copies = copies
 
-    async def receive(self, batch: Sequence[Parcel]) -> None:
+    async def receive(self, batch: Sequence[Parcel]) -> Sequence[Envelope]:
         if self._copies:
             batch = pickle.loads(pickle.dumps(batch))
-        await self._coordinator.receive(self._slot, self._incarnation, batch)
+        return await self._coordinator.receive(self._slot, self._incarnation, batch)
 
     async def hello(self) -> tuple[ProcessMark, ...]:
         return (mark_of_this_process("coordinator"),)
@@ -57,12 +57,12 @@ class LocalHostPeer:
         self._copies = copies
         self._dead = asyncio.Event()
 
-    async def receive(self, batch: Sequence[Parcel]) -> None:
+    async def receive(self, batch: Sequence[Parcel]) -> Sequence[Envelope]:
         if self._dead.is_set():
             raise ActorLostError(str(self._slot), "it was killed")
         if self._copies:
             batch = pickle.loads(pickle.dumps(batch))
-        await self.host.receive(batch)
+        return await self.host.receive(batch)
 
     async def hello(self) -> tuple[ProcessMark, ...]:
         # Not this process's mark: what ends with the host is the host alone.

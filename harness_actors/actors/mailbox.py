@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -64,8 +64,12 @@ class Peer(Protocol):
         ActorLostError: The actor is dead.
     """
 
-    async def receive(self, batch: Sequence[Parcel]) -> None:
-        """Hand over a batch; it is only enqueued there."""
+    async def receive(self, batch: Sequence[Parcel]) -> Sequence[Envelope]:
+        """Hand over a batch.
+
+        A host only enqueues it. A coordinator answers when what it changes is on disk, and
+        tells that with the answer: a message of its own would cost as much as the batch.
+        """
         ...
 
     async def hello(self) -> tuple[ProcessMark, ...]:
@@ -97,9 +101,17 @@ class Outbox:
 
     Args:
         longest_pause_s: The longest such pause, in seconds; 0 for none.
+        answered: Called with what the peer tells with its answer to a batch. The answer may get
+            lost; then it is told again with that of the copy.
     """
 
-    def __init__(self, *, longest_pause_s: float = 0.0) -> None:
+    def __init__(
+        self,
+        *,
+        longest_pause_s: float = 0.0,
+        answered: Callable[[Sequence[Envelope]], None] = lambda _: None,
+    ) -> None:
+        self._answered = answered
         self._longest_pause_s = longest_pause_s
         self._peer: Peer | None = None
         self._waiting: list[Parcel] = []
@@ -115,6 +127,11 @@ class Outbox:
         if not self._closed:
             self._waiting.append(parcel)
             self._send()
+
+    @property
+    def is_idle(self) -> bool:
+        """Whatever was posted has come through."""
+        return not self._waiting and self._sending is None
 
     def close(self) -> None:
         """Drop what waits, and whatever is still posted: the peer is gone."""
@@ -146,7 +163,7 @@ class Outbox:
         pause = FIRST_RETRY_S
         while True:
             try:
-                await peer.receive(batch)
+                self._answered(await peer.receive(batch))
                 return
             except UnreachableError:
                 # The same batch again: receivers drop what they have seen.

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import pickle
 import platform
 import sys
 from collections.abc import Sequence
@@ -32,7 +33,7 @@ from harness_actors.actors.processes import mark_of_this_process
 from harness_actors.actors.ray_cell import on_node
 from harness_actors.actors.ray_peer import PlacedActor
 from harness_actors.actors.ray_streams import RayStreamsPeer, place_streams, reach_streams
-from harness_actors.coordination.protocol import Slot
+from harness_actors.coordination.protocol import Envelope, Slot
 from harness_actors.errors import HarnessError
 from harness_actors.records import ProcessMark
 from harness_actors.stores import SqliteJournal
@@ -44,8 +45,9 @@ LEAVE_S = 30.0
 class RayPeer(PlacedActor):
     """The other end of an outbox, over Ray."""
 
-    async def receive(self, batch: Sequence[Parcel]) -> None:
+    async def receive(self, batch: Sequence[Parcel]) -> Sequence[Envelope]:
         await self._call(self._handle.take, pack_batch(batch))
+        return ()
 
 
 class CoordinatorPeer(RayPeer):
@@ -56,9 +58,10 @@ class CoordinatorPeer(RayPeer):
         self._slot = slot
         self._incarnation = incarnation
 
-    async def receive(self, batch: Sequence[Parcel]) -> None:
+    async def receive(self, batch: Sequence[Parcel]) -> Sequence[Envelope]:
         packed = pack_batch(batch)
-        await self._call(self._handle.receive, self._slot, self._incarnation, packed)
+        told: bytes = await self._call(self._handle.receive, self._slot, self._incarnation, packed)
+        return pickle.loads(told)  # type: ignore[no-any-return]
 
 
 class RayExecutorHost(ExecutorHost):
@@ -257,10 +260,12 @@ class RayCoordinator:
         await asyncio.sleep(after_s)
         ray.actor.exit_actor()  # type: ignore[no-untyped-call]
 
-    async def receive(self, slot: Slot, incarnation: int, packed: bytes) -> None:
-        """Take what the host in a slot posted."""
+    async def receive(self, slot: Slot, incarnation: int, packed: bytes) -> bytes:
+        """Take what the host in a slot posted; what is told with the answer, packed."""
+        told: Sequence[Envelope] = ()
         if isinstance(self._host, CoordinatorHost):
-            await self._host.receive(slot, incarnation, unpack_batch(packed))
+            told = await self._host.receive(slot, incarnation, unpack_batch(packed))
+        return pickle.dumps(told, pickle.HIGHEST_PROTOCOL)
 
     async def hello(self) -> tuple[ProcessMark, ...]:
         return (mark_of_this_process("coordinator"),)

@@ -141,6 +141,10 @@ class Seats:
         """The host in a slot said something."""
         self._seats[slot].signs.heard()
 
+    def is_idle(self, slot: Slot) -> bool:
+        """Whether whatever was posted to the host in a slot has come through."""
+        return self._seats[slot].outbox.is_idle
+
     def incarnation(self, slot: Slot) -> int:
         """Number of the host in a slot, never given twice; 0 where there is none."""
         return self._seats[slot].incarnation if slot in self._seats else 0

@@ -59,6 +59,9 @@ class ActiveRun:
     """Number of the newest envelope that was posted to its host in this step."""
     received: int = 0
     """Number of the newest envelope that came from its host in this step."""
+    receipt: int = 0
+    """Number of the newest change of this step whose commit is told with the answer of the call
+    that brought it."""
     tools_running: bool = False
     parking: bool = False
     """It was asked to stop at the next round, to be taken up later."""

@@ -83,6 +83,7 @@ class Coordinator:
         self._books = RunBooks(
             self.runs, self._conversations, self._dispatch, self._deadlines, self._budget, clock
         )
+        self.receipts = self._dispatch.receipts
 
     # ---- what may happen ------------------------------------------------------------
 

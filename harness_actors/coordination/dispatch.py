@@ -8,6 +8,7 @@ from typing import Any
 from harness_actors.coordination.active import ActiveRun, ExecutorNeeds, Post, Step
 from harness_actors.coordination.protocol import (
     QUARANTINE,
+    Committed,
     Deliver,
     Envelope,
     Forget,
@@ -56,7 +57,7 @@ class Dispatch:
         code = run.spec.code if executor in run.spec.custom else ""
         slot = self._router.slot_for(run_id, executor, code, run.losses)
         run.step = next(self._steps)
-        run.sent = run.received = 0
+        run.sent = run.received = run.receipt = 0
         run.tools_running = False
         if slot.index == QUARANTINE and not self._router.isolate(run_id):
             run.slot = None
@@ -99,6 +100,19 @@ class Dispatch:
         while len(self._streams) > SUBSCRIBED_RUNS:
             self._streams.popitem(last=False)
         return step
+
+    def receipts(self, batch: Iterable[Envelope]) -> tuple[Envelope, ...]:
+        """What is told with the answer of the call that brought a batch, or its copy."""
+        told = {}
+        for envelope in batch:
+            run = self._runs.get(envelope.run_id)
+            if run is not None and run.step == envelope.step and envelope.seq <= run.receipt:
+                # Of no number: it is true whenever it comes.
+                committed = Committed(run.receipt)
+                told[envelope.run_id] = Envelope(
+                    envelope.run_id, self._term, run.step, 0, committed
+                )
+        return tuple(told.values())
 
     def leave(self, run: ActiveRun, step: Step) -> None:
         """The run is at its host no longer; another may have the quarantine host."""

@@ -64,7 +64,7 @@ class Deliver:
 @pickled_by_position
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """To a host: its change number `change` of this step is on disk."""
+    """To a host: its changes of this step up to number `change` are on disk."""
 
     change: int
 

@@ -68,11 +68,15 @@ class Coordinator:
 
     def __init__(self) -> None:
         self.heard: list[Envelope] = []
+        self.tells: Sequence[Envelope] = ()
+        """What it tells with its next answer."""
         self._changed = asyncio.Event()
 
-    async def receive(self, batch: Sequence[Parcel]) -> None:
+    async def receive(self, batch: Sequence[Parcel]) -> Sequence[Envelope]:
         self.heard += [parcel for parcel in batch if isinstance(parcel, Envelope)]
         self._changed.set()
+        told, self.tells = self.tells, ()
+        return told
 
     async def next(self, kind: type, count: int = 1) -> Envelope:
         """The how-manieth message of a kind; waits for it."""
@@ -299,6 +303,37 @@ async def test_a_change_is_awaited_until_it_is_on_disk(a_host: Makes) -> None:
         return RepairComplete()
 
     desk = a_host(act)
+    await desk.say(deliver())
+    change = await desk.coordinator.next(Changed)
+    await settled()
+    assert not passed.is_set()
+    await desk.say(Committed(change.seq), seq=2)
+    await desk.answer()
+
+
+async def test_a_commit_is_heard_with_the_answer_to_its_change(a_host: Makes) -> None:
+    async def act(signal: Signal, context: RunContext) -> RepairComplete:
+        context.set(MINE, 1)
+        await context.flush()
+        return RepairComplete()
+
+    desk = a_host(act)
+    desk.coordinator.tells = [Envelope("run", 1, 1, 0, Committed(1))]
+    await desk.say(deliver())
+    await desk.answer()
+
+
+async def test_a_commit_of_a_step_that_is_over_is_none_of_the_next(a_host: Makes) -> None:
+    passed = asyncio.Event()
+
+    async def act(signal: Signal, context: RunContext) -> RepairComplete:
+        context.set(MINE, 1)
+        await context.flush()
+        passed.set()
+        return RepairComplete()
+
+    desk = a_host(act)
+    desk.coordinator.tells = [Envelope("run", 1, 7, 0, Committed(1))]
     await desk.say(deliver())
     change = await desk.coordinator.next(Changed)
     await settled()

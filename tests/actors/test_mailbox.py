@@ -27,7 +27,7 @@ class Receiver:
         self.gate.set()
         self._changed = asyncio.Condition()
 
-    async def receive(self, batch: Sequence[Parcel]) -> None:
+    async def receive(self, batch: Sequence[Parcel]) -> Sequence[Envelope]:
         self.in_flight += 1
         self.most_in_flight = max(self.most_in_flight, self.in_flight)
         self.batches.append([parcel.seq for parcel in batch if isinstance(parcel, Envelope)])
@@ -37,6 +37,7 @@ class Receiver:
             await self.gate.wait()
             if self.failures:
                 raise self.failures.pop(0)
+            return [parcel for parcel in batch if isinstance(parcel, Envelope)]
         finally:
             self.in_flight -= 1
 
@@ -52,6 +53,25 @@ class Receiver:
 
     def kill(self) -> None:
         raise NotImplementedError
+
+
+async def test_what_a_peer_answers_is_told_also_where_its_first_answer_was_lost() -> None:
+    receiver = Receiver()
+    receiver.failures = [UnreachableError("the connection broke")]
+    told: list[int] = []
+    heard = asyncio.Event()
+
+    def answered(answer: Sequence[Envelope]) -> None:
+        told.extend(envelope.seq for envelope in answer)
+        heard.set()
+
+    outbox = Outbox(answered=answered)
+    outbox.connect(receiver)
+    outbox.post(an_envelope(1))
+    async with asyncio.timeout(10):
+        await heard.wait()
+    assert told == [1]
+    assert receiver.batches == [[1], [1]]
 
 
 def connected(receiver: Receiver, *, longest_pause_s: float = 0.0) -> Outbox:

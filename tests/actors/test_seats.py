@@ -48,9 +48,10 @@ class Peer:
             await asyncio.Event().wait()
         return (mark_of(self._process.pid),)
 
-    async def receive(self, batch: Sequence[Parcel]) -> None:
+    async def receive(self, batch: Sequence[Parcel]) -> tuple[Envelope, ...]:
         self.got.extend(batch)
         self.arrived.set()
+        return ()
 
     async def watch(self) -> None:
         if self.hiccups:

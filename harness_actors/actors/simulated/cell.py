@@ -14,7 +14,7 @@ from harness_actors.actors.simulated.network import SimulatedActor
 from harness_actors.actors.simulated.processes import SimulatedProcess
 from harness_actors.actors.simulated.ray import SimulatedRay
 from harness_actors.actors.simulated.tools import SimulatedToolProcesses, Work
-from harness_actors.coordination.protocol import Slot
+from harness_actors.coordination.protocol import Envelope, Slot
 from harness_actors.errors import HarnessError
 from harness_actors.ports import Executor, Journal, ToolProcesses
 from harness_actors.records import ProcessMark
@@ -68,8 +68,11 @@ class SimulatedPeer:
         self.actor = actor
         self._leading = leading
 
-    async def receive(self, batch: Sequence[Parcel]) -> None:
-        await self._ray.network.call(self.actor, "receive", *self._leading, batch)
+    async def receive(self, batch: Sequence[Parcel]) -> Sequence[Envelope]:
+        told: Sequence[Envelope] = await self._ray.network.call(
+            self.actor, "receive", *self._leading, batch
+        )
+        return told
 
     async def hello(self) -> tuple[ProcessMark, ...]:
         marks: tuple[ProcessMark, ...] = await self._ray.network.call(self.actor, "hello")
@@ -89,8 +92,8 @@ class SimulatedHost:
         self.host = host
         self.process = process
 
-    async def receive(self, batch: Sequence[Parcel]) -> None:
-        await self.host.receive(batch)
+    async def receive(self, batch: Sequence[Parcel]) -> Sequence[Envelope]:
+        return await self.host.receive(batch)
 
     async def hello(self) -> tuple[ProcessMark, ...]:
         companion = self.process.companion
@@ -166,9 +169,12 @@ class SimulatedCoordinator:
         await asyncio.shield(self._starting)
         return await getattr(self.host, method)(*arguments)
 
-    async def receive(self, slot: Slot, incarnation: int, batch: Sequence[Parcel]) -> None:
+    async def receive(
+        self, slot: Slot, incarnation: int, batch: Sequence[Parcel]
+    ) -> Sequence[Envelope]:
         if isinstance(self.host, CoordinatorHost):
-            await self.host.receive(slot, incarnation, batch)
+            return await self.host.receive(slot, incarnation, batch)
+        return ()
 
     async def hello(self) -> tuple[ProcessMark, ...]:
         return (self.process.mark,)

@@ -1,5 +1,6 @@
 """Faults in the coordinator: what it decides, and what it remembers."""
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -12,7 +13,7 @@ from harness_actors.coordination.coordinator import Coordinator
 from harness_actors.coordination.deadlines import Deadlines
 from harness_actors.coordination.dispatch import Dispatch
 from harness_actors.coordination.endings import CANCELLED, last_words
-from harness_actors.coordination.protocol import Changed, Deliver, Envelope, Slot
+from harness_actors.coordination.protocol import Changed, Committed, Deliver, Envelope, Slot
 from harness_actors.records import SnapshotTaken
 from harness_actors.state import USAGE, SharedState, StateDelta
 from tests.simulation.planted.bug import Patches, PlantedBug
@@ -176,7 +177,32 @@ def _time_is_looked_at_in_turns() -> Patches:
     return [(Deadlines, "next", lambda self: None)]
 
 
+def _receipts_for_all() -> Patches:
+    def patched(self: Dispatch, batch: Iterable[Envelope]) -> tuple[Envelope, ...]:
+        return tuple(
+            replace(envelope, body=Committed(envelope.seq))
+            for envelope in batch
+            if isinstance(envelope.body, Changed)
+        )
+
+    return [(Dispatch, "receipts", patched)]
+
+
+def _receipts_are_given_once() -> Patches:
+    receipts = Dispatch.receipts
+
+    def patched(self: Dispatch, batch: Iterable[Envelope]) -> tuple[Envelope, ...]:
+        told = receipts(self, batch)
+        for envelope in told:
+            self._runs[envelope.run_id].receipt = 0
+        return told
+
+    return [(Dispatch, "receipts", patched)]
+
+
 BUGS: tuple[PlantedBug, ...] = (
+    PlantedBug("a change that was not taken is called committed", _receipts_for_all),
+    PlantedBug("a commit is told once, heard or not", _receipts_are_given_once),
     PlantedBug("results of an older step are accepted", _no_step_check),
     PlantedBug("what a host says twice is taken twice", _answers_twice),
     PlantedBug("a snapshot misses an entry", _snapshot_misses_an_entry),
