@@ -9,7 +9,7 @@ from pathlib import Path
 from harness_actors.actors import Runtime
 from harness_actors.agents import ChatAgent, Program
 from harness_actors.config import HarnessConfig, Limits
-from harness_actors.events import Event, ToolCalled, TurnStarted
+from harness_actors.events import Event, RunCompleted, ToolCalled, TurnStarted
 from harness_actors.messages import Message
 from harness_actors.ports import ModelRequest, ModelResponse, Tool
 from harness_actors.records import RunSpec, WorkspaceSpec
@@ -119,12 +119,12 @@ def stuck_runs(release: Path, limits: Limits | None = None) -> StuckRuns:
 
 
 async def begin(runtime: Runtime, runs: StuckRuns) -> None:
-    """Submit runs; returns when all of them are stuck."""
+    """Submit runs; returns when all of them are stuck, or over if they have little time."""
     for program, spec in runs.values():
         await submit(runtime, program, [spec])
     for way, (_, spec) in runs.items():
         kind = TurnStarted if way.startswith("model") else ToolCalled
-        await until(runtime, spec.run_id, partial(_is, kind))
+        await until(runtime, spec.run_id, partial(_is, (kind, RunCompleted)))
 
 
 async def command_is_gone(run_id: str) -> None:
@@ -133,5 +133,5 @@ async def command_is_gone(run_id: str) -> None:
             await asyncio.sleep(0.02)
 
 
-def _is(kind: type[Event], event: Event) -> bool:
-    return isinstance(event, kind)
+def _is(kinds: tuple[type[Event], ...], event: Event) -> bool:
+    return isinstance(event, kinds)
