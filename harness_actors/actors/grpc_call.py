@@ -161,7 +161,7 @@ def _status(block: bytes) -> int:
                 if name == b"grpc-status" and value.isdigit():
                     return int(value)
     except (IndexError, ValueError):
-        pass
+        pass  # no headers that can be read are no status either
     raise CallFailedError("it speaks HTTP/2, but not gRPC")
 
 

@@ -80,7 +80,7 @@ def make_own_token() -> Path:
     try:
         os.link(whole, path)
     except FileExistsError:
-        pass
+        pass  # the other's is as good
     finally:
         whole.unlink()
     return path

@@ -5,8 +5,7 @@ import sys
 from collections.abc import Callable
 from contextlib import aclosing, suppress
 from dataclasses import replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -32,10 +31,7 @@ def chat(
     model: options.ModelOption = None,
     model_base_url: options.BaseUrlOption = None,
     setting: options.SettingsOption = None,
-    workspace: Annotated[
-        Path | None,
-        typer.Option("--workspace", metavar="DIR", help="The folder to work in, in place."),
-    ] = None,
+    workspace: options.WorkspaceOption = None,
     max_turns: options.MaxTurnsOption = None,
     token_limit: options.TokenLimitOption = None,
     cost_limit: options.CostLimitOption = None,

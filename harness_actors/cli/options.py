@@ -51,6 +51,10 @@ SettingsOption = Annotated[
         rich_help_panel=MODEL,
     ),
 ]
+WorkspaceOption = Annotated[
+    Path | None,
+    typer.Option("--workspace", metavar="DIR", help="The folder to work in, in place."),
+]
 MaxTurnsOption = Annotated[
     int | None,
     typer.Option("--max-turns", metavar="N", help="Turns of a run.", rich_help_panel=BOUNDS),

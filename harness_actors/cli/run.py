@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -25,10 +24,7 @@ def run(
     model: options.ModelOption = None,
     model_base_url: options.BaseUrlOption = None,
     setting: options.SettingsOption = None,
-    workspace: Annotated[
-        Path | None,
-        typer.Option("--workspace", metavar="DIR", help="The folder to work in, in place."),
-    ] = None,
+    workspace: options.WorkspaceOption = None,
     max_turns: options.MaxTurnsOption = None,
     token_limit: options.TokenLimitOption = None,
     cost_limit: options.CostLimitOption = None,
