@@ -47,10 +47,10 @@ def count_messages(kind: RuntimeKind) -> None:
     import ray
 
     from benchmarks.counting_actor import CountingCoordinator
-    from harness_actors.actors import ray_hosts
+    from harness_actors.actors import ray_coordinator
 
     # At its home, before whoever places it takes it from there.
-    ray_hosts.RayCoordinatorActor = ray.remote(CountingCoordinator)
+    ray_coordinator.RayCoordinatorActor = ray.remote(CountingCoordinator)
 
 
 async def counts_of(runtime: Runtime) -> Mapping[str, int]:

@@ -3,12 +3,12 @@
 from typing import Any
 
 from benchmarks.counting import CountingCoordinatorHost
-from harness_actors.actors import ray_hosts
+from harness_actors.actors import ray_coordinator
 
 
-class CountingCoordinator(ray_hosts.RayCoordinator):
+class CountingCoordinator(ray_coordinator.RayCoordinator):
     """Makes a coordinator that counts, in the process that it lives in."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
-        setattr(ray_hosts, "CoordinatorHost", CountingCoordinatorHost)  # noqa: B010 - a type
+        setattr(ray_coordinator, "CoordinatorHost", CountingCoordinatorHost)  # noqa: B010 - a type
         super().__init__(*arguments, **options)

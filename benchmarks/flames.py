@@ -36,7 +36,10 @@ ROOMS: Sequence[tuple[str, str]] = (
     ("model client", r"/(openai|httpx2|httpcore2|aiohttp|yarl|multidict|pydantic)/"),
     ("model client", r"/harness_actors/models/"),
     ("journal", r"/harness_actors/(stores/|actors/(writer|readings|bulletin)\.py)"),
-    ("sending", r"/harness_actors/actors/(mailbox|ray_calls|ray_hosts)\.py"),
+    (
+        "sending",
+        r"/harness_actors/actors/(mailbox|channels|ray_calls|ray_hosts|ray_coordinator)\.py",
+    ),
     ("sending", r"/ray/(cloudpickle/|_private/serialization\.py)"),
     ("coordination", r"/harness_actors/(coordination/|actors/)"),
     ("turn", r"/harness_actors/(turn|executors|tools)/|/benchmarks/notes\.py"),

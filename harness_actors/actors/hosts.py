@@ -82,7 +82,6 @@ class ExecutorHost:
         tool_processes: What starts the processes of its runs; those of a run end when it is
             forgotten, and all with the host.
         reach_streams: Finds a stream actor by its name; None where there are none.
-        longest_pause_s: Of the outbox to the coordinator; see there.
     """
 
     def __init__(
@@ -95,7 +94,6 @@ class ExecutorHost:
         companions: Callable[[], Sequence[ProcessMark]] = tuple,
         tool_processes: ToolProcesses | None = None,
         reach_streams: Reach | None = None,
-        longest_pause_s: float = 0.0,
     ) -> None:
         self._slot = slot
         self._companions = companions
@@ -103,7 +101,7 @@ class ExecutorHost:
         self._sender = None if reach_streams is None else TextSender(reach_streams, self._hush)
         self._executor = executor
         self._term = term
-        self._outbox = Outbox(longest_pause_s=longest_pause_s, answered=self._told)
+        self._outbox = Outbox(answered=self._told)
         self._outbox.connect(coordinator)
         self._seen = SeenEnvelopes()
         self._runs: dict[str, ServedRun] = {}

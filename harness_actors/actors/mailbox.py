@@ -17,10 +17,6 @@ REMEMBERED_RUNS = 1_000
 """Runs that are over of which a receiver still knows what it got."""
 FIRST_RETRY_S = 0.02
 LONGEST_RETRY_S = 1.0
-PAUSE_PER_PARCEL_S = 0.003
-LONGEST_PAUSE_S = 0.04
-"""Of an outbox whose calls are dear: those of a host on Ray. A coordinator's fill up with
-each commit of many runs' changes, and need no pause."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,25 +90,13 @@ class Outbox:
     What is posted while a call is in flight goes with the next one, as one batch: under
     light load a message leaves at once, under heavy load batches grow by themselves.
 
-    On Ray a call costs some 1.2 ms of CPU at its two ends, whatever it carries, and answers
-    sooner than a busy actor has the next batch. There a batch of several is followed by a
-    pause of 3 ms for each: so calls take a fraction of what runs do under load, and a run
-    that is alone is not kept waiting.
-
     Args:
-        longest_pause_s: The longest such pause, in seconds; 0 for none.
         answered: Called with what the peer tells with its answer to a batch. The answer may get
             lost; then it is told again with that of the copy.
     """
 
-    def __init__(
-        self,
-        *,
-        longest_pause_s: float = 0.0,
-        answered: Callable[[Sequence[Envelope]], None] = lambda _: None,
-    ) -> None:
+    def __init__(self, *, answered: Callable[[Sequence[Envelope]], None] = lambda _: None) -> None:
         self._answered = answered
-        self._longest_pause_s = longest_pause_s
         self._peer: Peer | None = None
         self._waiting: list[Parcel] = []
         self._sending: asyncio.Task[None] | None = None
@@ -149,9 +133,6 @@ class Outbox:
             while self._waiting:
                 batch, self._waiting = self._waiting, []
                 await self._deliver(peer, batch)
-                if len(batch) > 1 and self._longest_pause_s:
-                    pause_s = min(len(batch) * PAUSE_PER_PARCEL_S, self._longest_pause_s)
-                    await asyncio.sleep(pause_s)
         except ActorLostError:
             # Whoever watches the peer decides what becomes of its runs.
             self._waiting.clear()

@@ -22,7 +22,7 @@ from harness_actors.actors.idleness import GoneError
 from harness_actors.actors.processes import end_processes, wait_until_gone
 from harness_actors.actors.ray_calls import AwayError, CoordinatorCalls
 from harness_actors.actors.ray_cell import NAMESPACE, clear_name, cores_of, node_of_driver, on_node
-from harness_actors.actors.ray_hosts import RayCoordinatorActor
+from harness_actors.actors.ray_coordinator import RayCoordinatorActor
 from harness_actors.actors.runtime import StopMode
 from harness_actors.errors import CellError
 from harness_actors.records import ProcessMark

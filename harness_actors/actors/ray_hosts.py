@@ -1,66 +1,60 @@
-"""The actors of a cell on Ray: plain classes, placed, and the peers that reach them."""
+"""The executor hosts of a cell on Ray: plain classes, placed, and the peers at either end."""
 
-import asyncio
-import os
 import pickle
-import platform
-import sys
-from collections.abc import Sequence
-from contextlib import nullcontext
-from dataclasses import replace
-from importlib.metadata import version
-from pathlib import Path
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import ray
 from ray.actor import ActorHandle
 
 from harness_actors.actors.batches import pack_batch, unpack_batch
-from harness_actors.actors.cell_facts import CellFacts
+from harness_actors.actors.channels import Channel, Channels, connect
 from harness_actors.actors.clock import SystemClock
-from harness_actors.actors.coordinator_host import CoordinatorHost
 from harness_actors.actors.embedded import EmbeddedModelHost
-from harness_actors.actors.factory import (
-    companions_of,
-    executor_for,
-    executor_needs,
-    processes_for,
-)
+from harness_actors.actors.factory import companions_of, executor_for, processes_for
 from harness_actors.actors.hosts import ExecutorHost
-from harness_actors.actors.idleness import GoneError, Idleness
-from harness_actors.actors.mailbox import LONGEST_PAUSE_S, Parcel
-from harness_actors.actors.processes import mark_of_this_process
+from harness_actors.actors.mailbox import Parcel
 from harness_actors.actors.ray_cell import on_node
 from harness_actors.actors.ray_peer import PlacedActor
 from harness_actors.actors.ray_streams import RayStreamsPeer, place_streams, reach_streams
 from harness_actors.coordination.protocol import Envelope, Slot
-from harness_actors.errors import HarnessError
 from harness_actors.records import ProcessMark
-from harness_actors.stores import SqliteJournal
-
-LEAVE_S = 30.0
-"""How long a coordinator stays that can do nothing any more, when its driver knows of it."""
 
 
-class RayPeer(PlacedActor):
-    """The other end of an outbox, over Ray."""
+class HostPeer(PlacedActor):
+    """How the coordinator reaches the host in a slot."""
+
+    def __init__(
+        self, handle: "ActorHandle[Any]", slot: Slot, channel: Callable[[], Channel | None]
+    ) -> None:
+        super().__init__(handle, str(slot))
+        self._channel = channel
 
     async def receive(self, batch: Sequence[Parcel]) -> Sequence[Envelope]:
-        await self._call(self._handle.take, pack_batch(batch))
+        packed, channel = pack_batch(batch), self._channel()
+        if channel is None:
+            await self._call(self._handle.take, packed)
+        else:
+            await channel.ask(packed)
         return ()
 
 
-class CoordinatorPeer(RayPeer):
+class CoordinatorPeer(PlacedActor):
     """How the host in a slot reaches its coordinator."""
 
     def __init__(self, handle: "ActorHandle[Any]", slot: Slot, incarnation: int) -> None:
         super().__init__(handle, "the coordinator")
         self._slot = slot
         self._incarnation = incarnation
+        self.channel: Channel | None = None
 
     async def receive(self, batch: Sequence[Parcel]) -> Sequence[Envelope]:
         packed = pack_batch(batch)
-        told: bytes = await self._call(self._handle.receive, self._slot, self._incarnation, packed)
+        told: bytes
+        if self.channel is None or not self.channel.is_open:
+            told = await self._call(self._handle.receive, self._slot, self._incarnation, packed)
+        else:
+            told = await self.channel.ask(packed)
         return pickle.loads(told)  # type: ignore[no-any-return]
 
 
@@ -68,26 +62,40 @@ class RayExecutorHost(ExecutorHost):
     """An executor host that makes its own parts, in the process that it lives in."""
 
     def __init__(
-        self, slot: Slot, incarnation: int, coordinator: "ActorHandle[Any]", term: int
+        self,
+        slot: Slot,
+        incarnation: int,
+        coordinator: "ActorHandle[Any]",
+        term: int,
+        address: str,
     ) -> None:
         processes = processes_for(slot, own_process=True)
+        self._incarnation = incarnation
+        self._address = address
+        self._peer = CoordinatorPeer(coordinator, slot, incarnation)
         super().__init__(
             slot,
             executor_for(slot, SystemClock(), processes),
-            CoordinatorPeer(coordinator, slot, incarnation),
+            self._peer,
             term=term,
             companions=companions_of(slot, processes),
             tool_processes=processes,
             reach_streams=reach_streams,
-            longest_pause_s=LONGEST_PAUSE_S,
         )
 
-    async def take(self, packed: bytes) -> None:
+    async def hello(self) -> tuple[ProcessMark, ...]:
+        address, self._address = self._address, ""
+        if address:
+            self._peer.channel = await connect(address, self._incarnation, self.take)
+        return await super().hello()
+
+    async def take(self, packed: bytes) -> bytes:
         """`receive`, as another process calls it."""
         await self.receive(unpack_batch(packed))
+        return b""
 
 
-class RayModelPeer(RayPeer):
+class RayModelPeer(PlacedActor):
     """How the coordinator reaches the host of the embedded model."""
 
     async def start(self) -> str:
@@ -98,19 +106,22 @@ class RayModelPeer(RayPeer):
 class RayHostStarter:
     """Places executor hosts on the node of their coordinator."""
 
-    def __init__(self, coordinator: "ActorHandle[Any]", node: str) -> None:
+    def __init__(self, coordinator: "ActorHandle[Any]", node: str, channels: Channels) -> None:
         self._coordinator = coordinator
         self._node = node
+        self._channels = channels
         self.term = 0
 
-    async def start(self, slot: Slot, incarnation: int) -> RayPeer:
+    async def start(self, slot: Slot, incarnation: int) -> HostPeer:
         # max_restarts=0: the coordinator decides what becomes of this actor's runs, and
         # starts the next incarnation itself. No task events: nobody looks at them, and Ray
         # would send and keep some for each of the many calls.
         options = {"max_restarts": 0, "enable_task_events": False, **on_node(self._node)}
         actor = RayExecutorHostActor.options(**options)
-        handle: Any = actor.remote(slot, incarnation, self._coordinator, self.term)
-        return RayPeer(handle, str(slot))
+        self._channels.expect(slot, incarnation)
+        address = self._channels.address
+        handle: Any = actor.remote(slot, incarnation, self._coordinator, self.term, address)
+        return HostPeer(handle, slot, lambda: self._channels.of(incarnation))
 
     async def start_model(self, port: int) -> RayModelPeer:
         """Begin to start a host of the embedded model that listens on a port."""
@@ -124,153 +135,5 @@ class RayHostStarter:
         return place_streams(name, self._node)
 
 
-class RayCoordinator:
-    """The coordinator of a cell, as its actor makes it.
-
-    A constructor that raises would be the end of the actor, and its cause would reach
-    the driver as a text of Ray's; so the error is kept, and every call raises it.
-
-    Args:
-        store: Path of the journal.
-        command: Who owns its runs.
-        node: Ray's id of the node that the cell lives on.
-        agent_turns: Number of agent turn hosts.
-        leave_s: See `LEAVE_S`.
-        idle_s: When it leaves for want of runs, in seconds; None for never.
-    """
-
-    def __init__(
-        self,
-        store: str,
-        command: str,
-        node: str,
-        agent_turns: int,
-        leave_s: float = LEAVE_S,
-        idle_s: float | None = None,
-    ) -> None:
-        self._store = store
-        self._node = node
-        self._leave_s = leave_s
-        self._leaving = False
-        self._host: CoordinatorHost | HarnessError
-        self._self: Any = ray.get_runtime_context().current_actor
-        starter = RayHostStarter(self._self, node)
-        try:
-            self._host = CoordinatorHost(
-                journal=SqliteJournal(Path(store)),
-                store=store,
-                command=command,
-                starter=starter,
-                needs=executor_needs(),
-                agent_turns=agent_turns,
-                clock=SystemClock(),
-                place_model=starter.start_model,
-                place_streams=starter.start_streams,
-                process=mark_of_this_process("coordinator"),
-            )
-        except HarnessError as error:
-            self._host = error
-            # The driver that is told may die before it ends us.
-            self._self.leave.remote(leave_s)
-            return
-        starter.term = self._host.term
-        host = self._host
-        self._idleness = Idleness(lambda: len(host.in_progress), lambda: host.committed, idle_s)
-        self._starting = asyncio.ensure_future(host.start())
-        self._idling = asyncio.ensure_future(self._leave_when_idle())
-
-    async def call(self, method: str, *arguments: Any) -> Any:
-        """Call a method of the host, or `serve`; for the driver.
-
-        Raises:
-            HarnessError: Whatever it raises, or the reason why there is none.
-            GoneError: There is nothing to do here any more, so this actor leaves.
-        """
-        if isinstance(self._host, HarnessError):
-            raise self._host
-        if self._leaving:
-            raise GoneError("its cell had nothing to do and stops")
-        await self._starting
-        called = self._serve if method == "serve" else getattr(self._host, method)
-        waits = method == "happened"
-        try:
-            with nullcontext() if waits else self._idleness.interrupted():
-                return await called(*arguments)
-        except HarnessError:
-            if self._leaving:
-                raise GoneError("its cell had nothing to do and stopped", waits) from None
-            raise
-        finally:
-            if waits and self._host.is_broken and not self._leaving:
-                # Whoever follows the runs knows; the journal may be read for a while.
-                self._self.leave.remote(self._leave_s)
-
-    async def _serve(self, idle_s: float | None) -> None:
-        """Another driver is there, and says how long this cell may be idle."""
-        assert isinstance(self._host, CoordinatorHost)
-        if self._host.failure is not None:
-            raise self._host.failure
-        self._idleness.idle_s = idle_s
-        self._host.forget_driver()
-
-    async def describe(self) -> CellFacts:
-        """What there is to say of this cell."""
-        facts = CellFacts(
-            store=self._store,
-            pid=os.getpid(),
-            host=platform.node(),
-            node=self._node,
-            version=version("harness_actors"),
-            python=sys.prefix,
-        )
-        if isinstance(self._host, HarnessError):
-            return replace(facts, problem=str(self._host))
-        return replace(
-            facts,
-            term=self._host.term,
-            in_progress=self._host.in_progress,
-            held=self._host.held,
-            idle_for_s=self._idleness.lasts_s,
-            stops_in_s=self._idleness.left_s,
-            problem=str(self._host.failure or ""),
-        )
-
-    async def retire(self) -> int:
-        """Leave for good, unless runs are in progress; returns how many are."""
-        in_progress = 0 if isinstance(self._host, HarnessError) else len(self._host.in_progress)
-        if not in_progress and not self._leaving:
-            self._leaving = True
-            self._going = asyncio.ensure_future(self._go())
-        return in_progress
-
-    async def _leave_when_idle(self) -> None:
-        await self._starting
-        await self._idleness.until_over()
-        # No call is made in between, so none is lost.
-        self._leaving = True
-        await self._go()
-
-    async def _go(self) -> None:
-        if isinstance(self._host, CoordinatorHost):
-            await self._host.close()
-        self._self.leave.remote(0.0)
-
-    async def leave(self, after_s: float) -> None:
-        """End this actor in a while, for good: Ray does not restart one that exits."""
-        await asyncio.sleep(after_s)
-        ray.actor.exit_actor()  # type: ignore[no-untyped-call]
-
-    async def receive(self, slot: Slot, incarnation: int, packed: bytes) -> bytes:
-        """Take what the host in a slot posted; what is told with the answer, packed."""
-        told: Sequence[Envelope] = ()
-        if isinstance(self._host, CoordinatorHost):
-            told = await self._host.receive(slot, incarnation, unpack_batch(packed))
-        return pickle.dumps(told, pickle.HIGHEST_PROTOCOL)
-
-    async def hello(self) -> tuple[ProcessMark, ...]:
-        return (mark_of_this_process("coordinator"),)
-
-
 RayExecutorHostActor = ray.remote(RayExecutorHost)
 EmbeddedModelActor = ray.remote(EmbeddedModelHost)
-RayCoordinatorActor = ray.remote(RayCoordinator)

@@ -74,8 +74,8 @@ async def test_what_a_peer_answers_is_told_also_where_its_first_answer_was_lost(
     assert receiver.batches == [[1], [1]]
 
 
-def connected(receiver: Receiver, *, longest_pause_s: float = 0.0) -> Outbox:
-    outbox = Outbox(longest_pause_s=longest_pause_s)
+def connected(receiver: Receiver) -> Outbox:
+    outbox = Outbox()
     outbox.connect(receiver)
     return outbox
 
@@ -100,43 +100,14 @@ async def test_what_is_posted_while_a_call_is_in_flight_goes_with_the_next_one()
     assert receiver.most_in_flight == 1
 
 
-async def test_what_is_posted_soon_after_a_batch_leaves_as_one_batch_where_pauses_are_allowed() -> (
-    None
-):
-    receiver = Receiver()
-    outbox = connected(receiver, longest_pause_s=0.5)
-    for number in range(1, 501):
-        outbox.post(an_envelope(number))
-    await receiver.until(lambda: len(receiver.batches) == 1)
-    for number in range(501, 505):
-        outbox.post(an_envelope(number))
-        await until_idle()
-    assert len(receiver.batches) == 1, "the pause is not over"
-    await receiver.until(lambda: len(receiver.batches) == 2)
-    assert receiver.batches[1] == [501, 502, 503, 504]
-
-
 async def test_a_message_alone_is_never_kept_waiting_by_the_one_before() -> None:
     receiver = Receiver()
-    outbox = connected(receiver, longest_pause_s=3600.0)
+    outbox = connected(receiver)
     for number in range(1, 20):
         outbox.post(an_envelope(number))
         await until_idle()
         assert len(receiver.batches) == number
     assert receiver.batches == [[number] for number in range(1, 20)]
-
-
-async def test_closing_ends_a_pause() -> None:
-    receiver = Receiver()
-    outbox = connected(receiver, longest_pause_s=3600.0)
-    outbox.post(an_envelope(1))
-    outbox.post(an_envelope(2))
-    await receiver.until(lambda: receiver.batches == [[1, 2]])
-    outbox.post(an_envelope(3))
-    outbox.close()
-    await until_idle()
-    assert receiver.batches == [[1, 2]]
-    assert asyncio.all_tasks() == {asyncio.current_task()}
 
 
 async def test_what_was_posted_before_the_peer_is_known_waits_for_it() -> None:

@@ -1,0 +1,187 @@
+"""The coordinator of a cell on Ray: a plain class, placed."""
+
+import asyncio
+import os
+import pickle
+import platform
+import sys
+from collections.abc import Sequence
+from contextlib import nullcontext
+from dataclasses import replace
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import ray
+
+from harness_actors.actors.batches import unpack_batch
+from harness_actors.actors.cell_facts import CellFacts
+from harness_actors.actors.channels import Channels
+from harness_actors.actors.clock import SystemClock
+from harness_actors.actors.coordinator_host import CoordinatorHost
+from harness_actors.actors.factory import executor_needs
+from harness_actors.actors.idleness import GoneError, Idleness
+from harness_actors.actors.processes import mark_of_this_process
+from harness_actors.actors.ray_hosts import RayHostStarter
+from harness_actors.coordination.protocol import Envelope, Slot
+from harness_actors.errors import HarnessError
+from harness_actors.records import ProcessMark
+from harness_actors.stores import SqliteJournal
+
+LEAVE_S = 30.0
+"""How long a coordinator stays that can do nothing any more, when its driver knows of it."""
+
+
+class RayCoordinator:
+    """The coordinator of a cell, as its actor makes it.
+
+    A constructor that raises would be the end of the actor, and its cause would reach
+    the driver as a text of Ray's; so the error is kept, and every call raises it.
+
+    Args:
+        store: Path of the journal.
+        command: Who owns its runs.
+        node: Ray's id of the node that the cell lives on.
+        agent_turns: Number of agent turn hosts.
+        leave_s: See `LEAVE_S`.
+        idle_s: When it leaves for want of runs, in seconds; None for never.
+    """
+
+    def __init__(
+        self,
+        store: str,
+        command: str,
+        node: str,
+        agent_turns: int,
+        leave_s: float = LEAVE_S,
+        idle_s: float | None = None,
+    ) -> None:
+        self._store = store
+        self._node = node
+        self._leave_s = leave_s
+        self._leaving = False
+        self._host: CoordinatorHost | HarnessError
+        self._self: Any = ray.get_runtime_context().current_actor
+        self._channels = Channels(self.receive)
+        starter = RayHostStarter(self._self, node, self._channels)
+        try:
+            self._host = CoordinatorHost(
+                journal=SqliteJournal(Path(store)),
+                store=store,
+                command=command,
+                starter=starter,
+                needs=executor_needs(),
+                agent_turns=agent_turns,
+                clock=SystemClock(),
+                place_model=starter.start_model,
+                place_streams=starter.start_streams,
+                process=mark_of_this_process("coordinator"),
+            )
+        except HarnessError as error:
+            self._host = error
+            # The driver that is told may die before it ends us.
+            self._self.leave.remote(leave_s)
+            return
+        starter.term = self._host.term
+        host = self._host
+        self._idleness = Idleness(lambda: len(host.in_progress), lambda: host.committed, idle_s)
+        self._starting = asyncio.ensure_future(self._start(host))
+        self._idling = asyncio.ensure_future(self._leave_when_idle())
+
+    async def _start(self, host: CoordinatorHost) -> None:
+        await self._channels.open()
+        await host.start()
+
+    async def call(self, method: str, *arguments: Any) -> Any:
+        """Call a method of the host, or `serve`; for the driver.
+
+        Raises:
+            HarnessError: Whatever it raises, or the reason why there is none.
+            GoneError: There is nothing to do here any more, so this actor leaves.
+        """
+        if isinstance(self._host, HarnessError):
+            raise self._host
+        if self._leaving:
+            raise GoneError("its cell had nothing to do and stops")
+        await self._starting
+        called = self._serve if method == "serve" else getattr(self._host, method)
+        waits = method == "happened"
+        try:
+            with nullcontext() if waits else self._idleness.interrupted():
+                return await called(*arguments)
+        except HarnessError:
+            if self._leaving:
+                raise GoneError("its cell had nothing to do and stopped", waits) from None
+            raise
+        finally:
+            if waits and self._host.is_broken and not self._leaving:
+                # Whoever follows the runs knows; the journal may be read for a while.
+                self._self.leave.remote(self._leave_s)
+
+    async def _serve(self, idle_s: float | None) -> None:
+        """Another driver is there, and says how long this cell may be idle."""
+        assert isinstance(self._host, CoordinatorHost)
+        if self._host.failure is not None:
+            raise self._host.failure
+        self._idleness.idle_s = idle_s
+        self._host.forget_driver()
+
+    async def describe(self) -> CellFacts:
+        """What there is to say of this cell."""
+        facts = CellFacts(
+            store=self._store,
+            pid=os.getpid(),
+            host=platform.node(),
+            node=self._node,
+            version=version("harness_actors"),
+            python=sys.prefix,
+        )
+        if isinstance(self._host, HarnessError):
+            return replace(facts, problem=str(self._host))
+        return replace(
+            facts,
+            term=self._host.term,
+            in_progress=self._host.in_progress,
+            held=self._host.held,
+            idle_for_s=self._idleness.lasts_s,
+            stops_in_s=self._idleness.left_s,
+            problem=str(self._host.failure or ""),
+        )
+
+    async def retire(self) -> int:
+        """Leave for good, unless runs are in progress; returns how many are."""
+        in_progress = 0 if isinstance(self._host, HarnessError) else len(self._host.in_progress)
+        if not in_progress and not self._leaving:
+            self._leaving = True
+            self._going = asyncio.ensure_future(self._go())
+        return in_progress
+
+    async def _leave_when_idle(self) -> None:
+        await self._starting
+        await self._idleness.until_over()
+        # No call is made in between, so none is lost.
+        self._leaving = True
+        await self._go()
+
+    async def _go(self) -> None:
+        if isinstance(self._host, CoordinatorHost):
+            await self._host.close()
+        self._self.leave.remote(0.0)
+
+    async def leave(self, after_s: float) -> None:
+        """End this actor in a while, for good: Ray does not restart one that exits."""
+        await asyncio.sleep(after_s)
+        ray.actor.exit_actor()  # type: ignore[no-untyped-call]
+
+    async def receive(self, slot: Slot, incarnation: int, packed: bytes) -> bytes:
+        """Take what the host in a slot posted; what is told with the answer, packed."""
+        told: Sequence[Envelope] = ()
+        if isinstance(self._host, CoordinatorHost):
+            told = await self._host.receive(slot, incarnation, unpack_batch(packed))
+        return pickle.dumps(told, pickle.HIGHEST_PROTOCOL)
+
+    async def hello(self) -> tuple[ProcessMark, ...]:
+        return (mark_of_this_process("coordinator"),)
+
+
+RayCoordinatorActor = ray.remote(RayCoordinator)

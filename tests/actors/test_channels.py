@@ -1,0 +1,271 @@
+"""Channels: batches through sockets, both ways, and what becomes of them when one breaks."""
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness_actors.actors.batches import unpack_batch
+from harness_actors.actors.channels import Channel, Channels, NotTakenError, connect
+from harness_actors.actors.mailbox import Outbox, Parcel, UnreachableError
+from harness_actors.actors.ray_hosts import CoordinatorPeer, HostPeer
+from harness_actors.coordination.protocol import Committed, Envelope, Slot
+
+SLOT = Slot("agent_turn")
+
+
+class End:
+    """One end: keeps what it takes, and answers with its length when it is let."""
+
+    def __init__(self) -> None:
+        self.taken: list[bytes] = []
+        self.from_whom: list[tuple[Slot, int]] = []
+        self.gate = asyncio.Event()
+        self.gate.set()
+        self.failure: Exception | None = None
+
+    async def take(self, packed: bytes) -> bytes:
+        self.taken.append(packed)
+        await self.gate.wait()
+        if self.failure is not None:
+            raise self.failure
+        return b"%d" % len(packed)
+
+    async def take_from(self, slot: Slot, incarnation: int, packed: bytes) -> bytes:
+        self.from_whom.append((slot, incarnation))
+        return await self.take(packed)
+
+
+async def until(met: Callable[[], object]) -> None:
+    async with asyncio.timeout(10):
+        while not met():  # noqa: ASYNC110 - nobody tells it
+            await asyncio.sleep(0.001)
+
+
+@asynccontextmanager
+async def a_pair(coordinator: End, host: End) -> AsyncIterator[tuple[Channel, Channel]]:
+    """Both ends of a channel: that of the coordinator, and that of its host number 7."""
+    channels = Channels(coordinator.take_from)
+    await channels.open()
+    channels.expect(SLOT, 7)
+    theirs = await connect(channels.address, 7, host.take)
+    assert theirs is not None
+    await until(lambda: channels.of(7))
+    ours = channels.of(7)
+    assert ours is not None
+    try:
+        yield ours, theirs
+    finally:
+        theirs.close()
+        channels.close()
+        await until(lambda: not theirs.is_open and channels.of(7) is None)
+
+
+async def test_a_batch_is_answered_in_both_directions_at_once() -> None:
+    coordinator, host = End(), End()
+    async with a_pair(coordinator, host) as (ours, theirs):
+        coordinator.gate.clear()
+        waiting = asyncio.ensure_future(theirs.ask(b"up"))
+        await until(lambda: coordinator.taken)
+        assert await ours.ask(b"down!") == b"5"
+        assert not waiting.done()
+        coordinator.gate.set()
+        assert await waiting == b"2"
+    assert coordinator.from_whom == [(SLOT, 7)]
+    assert host.taken == [b"down!"]
+
+
+async def test_a_batch_of_many_megabytes_comes_through_whole() -> None:
+    coordinator, host = End(), End()
+    large = os.urandom(1 << 20) * 20
+    async with a_pair(coordinator, host) as (ours, theirs):
+        answers = await asyncio.gather(ours.ask(large), theirs.ask(large))
+    assert set(answers) == {b"%d" % len(large)}
+    assert coordinator.taken == host.taken == [large]
+
+
+@given(batches=st.lists(st.binary(max_size=400), max_size=8), cuts=st.data())
+def test_what_comes_in_any_pieces_is_put_together(
+    batches: list[bytes], cuts: st.DataObject
+) -> None:
+    async def play() -> list[bytes]:
+        end, wire = End(), _Wire()
+        sender = Channel(None, user=os.geteuid())
+        sender.connection_made(wire)
+        for batch in batches:
+            sender.greet(batch)  # a greeting is a frame as any other, and not answered
+        heard: list[bytes] = []
+        receiver = Channel(
+            end.take, greeted=lambda _, words: heard.append(words), user=os.geteuid()
+        )
+        receiver.connection_made(_Wire())
+        left = bytes(wire.written)
+        while left:
+            size = cuts.draw(st.integers(1, len(left)))
+            receiver.data_received(left[:size])
+            left = left[size:]
+        return heard
+
+    assert asyncio.run(play()) == batches
+
+
+class _Credentials:
+    def getsockopt(self, level: int, option: int, size: int) -> bytes:
+        return os.getpid().to_bytes(4, "little") + os.geteuid().to_bytes(4, "little") + bytes(4)
+
+
+class _Wire(asyncio.Transport):
+    """A transport that keeps what is written."""
+
+    def __init__(self) -> None:
+        super().__init__({"socket": _Credentials()})
+        self.written = bytearray()
+
+    def write(self, data: Any) -> None:
+        self.written += data
+
+
+async def test_what_is_asked_when_the_connection_breaks_is_in_doubt() -> None:
+    coordinator, host = End(), End()
+    async with a_pair(coordinator, host) as (ours, theirs):
+        coordinator.gate.clear()
+        asking = asyncio.ensure_future(theirs.ask(b"up"))
+        await until(lambda: coordinator.taken)
+        ours.close()
+        with pytest.raises(UnreachableError):
+            await asking
+        with pytest.raises(UnreachableError):
+            await theirs.ask(b"again")
+        await until(lambda: not ours.is_open)
+        with pytest.raises(UnreachableError):
+            await ours.ask(b"down")
+
+
+async def test_an_end_that_fails_on_a_batch_says_so_and_takes_the_next() -> None:
+    coordinator, host = End(), End()
+    async with a_pair(coordinator, host) as (_, theirs):
+        coordinator.failure = ValueError("no such thing")
+        with pytest.raises(NotTakenError, match="ValueError: no such thing"):
+            await theirs.ask(b"up")
+        coordinator.failure = None
+        assert await theirs.ask(b"next") == b"4"
+
+
+async def test_an_answer_that_nobody_waits_for_is_not_taken_for_the_next() -> None:
+    coordinator, host = End(), End()
+    async with a_pair(coordinator, host) as (_, theirs):
+        coordinator.gate.clear()
+        asking = asyncio.ensure_future(theirs.ask(b"up"))
+        await until(lambda: coordinator.taken)
+        asking.cancel()
+        await asyncio.wait((asking,))
+        coordinator.gate.set()
+        with pytest.raises(UnreachableError):
+            await theirs.ask(b"next")
+
+
+async def test_only_a_host_that_is_expected_gets_a_channel_and_only_one() -> None:
+    coordinator, host = End(), End()
+    async with a_pair(coordinator, host):
+        pass
+    channels = Channels(coordinator.take_from)
+    await channels.open()
+    channels.expect(SLOT, 1)
+    first = await connect(channels.address, 1, host.take)
+    assert first is not None
+    await until(lambda: channels.of(1))
+    for incarnation in (1, 2):
+        other = await connect(channels.address, incarnation, host.take)
+        assert other is not None
+        with pytest.raises(UnreachableError):
+            await other.ask(b"let me in")
+    assert await first.ask(b"up") == b"2"
+    assert coordinator.from_whom == [(SLOT, 1)]
+    channels.close()
+    await until(lambda: not first.is_open)
+
+
+async def test_a_process_of_another_user_is_not_let_in() -> None:
+    coordinator, host = End(), End()
+    channels = Channels(coordinator.take_from, user=os.geteuid() + 1)
+    await channels.open()
+    channels.expect(SLOT, 1)
+    stranger = await connect(channels.address, 1, host.take)
+    assert stranger is not None
+    with pytest.raises(UnreachableError):
+        await stranger.ask(b"let me in")
+    assert coordinator.taken == []
+    assert channels.of(1) is None
+    channels.close()
+
+
+async def test_where_nobody_listens_there_is_no_channel() -> None:
+    assert await connect("\0harness-nobody", 1, End().take) is None
+
+
+# ---- with the peers that use them -----------------------------------------------------
+
+
+class Calls:
+    """Stands for Ray's handle of an actor: its methods are called with `.remote`."""
+
+    def __init__(self, method: Callable[..., Awaitable[bytes]]) -> None:
+        self.receive = self.take = self
+        self.remote = method
+
+
+def a_batch() -> list[Parcel]:
+    return [Envelope("run", 1, 1, 1, Committed(1))]
+
+
+async def test_a_host_whose_channel_breaks_says_the_same_again_by_a_call() -> None:
+    coordinator, called = End(), End()
+
+    async def receive(slot: Slot, incarnation: int, packed: bytes) -> bytes:
+        await called.take_from(slot, incarnation, packed)
+        return _NOTHING
+
+    answered = asyncio.Event()
+    async with a_pair(coordinator, End()) as (ours, theirs):
+        coordinator.gate.clear()
+        handle: Any = Calls(receive)
+        peer = CoordinatorPeer(handle, SLOT, 7)
+        peer.channel = theirs
+        outbox = Outbox(answered=lambda _: answered.set())
+        outbox.connect(peer)
+        for parcel in a_batch():
+            outbox.post(parcel)
+        await until(lambda: coordinator.taken)
+        ours.close()
+        async with asyncio.timeout(10):
+            await answered.wait()
+    assert called.from_whom == [(SLOT, 7)]
+    assert called.taken == coordinator.taken
+    assert unpack_batch(called.taken[0]) == a_batch()
+
+
+async def test_a_coordinator_whose_channel_breaks_says_the_same_again_by_a_call() -> None:
+    host, called = End(), End()
+    coordinator = End()
+    async with a_pair(coordinator, host) as (ours, theirs):
+        host.gate.clear()
+        handle: Any = Calls(called.take)
+        peer = HostPeer(handle, SLOT, lambda: ours if ours.is_open else None)
+        outbox = Outbox()
+        outbox.connect(peer)
+        for parcel in a_batch():
+            outbox.post(parcel)
+        await until(lambda: host.taken)
+        theirs.close()
+        await until(lambda: outbox.is_idle)
+    assert called.taken == host.taken
+    assert unpack_batch(called.taken[0]) == a_batch()
+
+
+_NOTHING = b"\x80\x04)."
+"""An empty tuple, pickled."""
