@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from harness_actors.actors.simulated.cell import EPOCH
 from harness_actors.conversation import repaired
+from harness_actors.coordination.graph import ENTRY
 from harness_actors.errors import HarnessError
 from harness_actors.events import DERIVED_EVENTS, RunCompleted, TurnCompleted
 from harness_actors.results import HarnessResult
@@ -12,6 +13,7 @@ from harness_actors.state import AGENT_TURN
 from tests.simulation import driver, user
 from tests.simulation.disk import DiskRun, MemoryJournal
 from tests.simulation.journals import view_of_run
+from tests.simulation.ledger import Happening
 from tests.simulation.promptness import INVARIANT, WITHIN_S
 
 if TYPE_CHECKING:
@@ -80,16 +82,22 @@ def _has_limit(schedule: "Schedule", run: DiskRun, kind: str) -> bool:
 
 
 def _check_losses(schedule: "Schedule", run_id: str) -> None:
+    steps = [step for step in schedule.ledger.steps if step.run_id == run_id]
     killed: list[object] = [
         step
-        for step in schedule.ledger.steps
-        if step.run_id == run_id and step.ended_at is None and step.process.gone
+        for step, following in zip(steps, [*steps[1:], None], strict=True)
+        if step.process.gone and (step.ended_at is None or _is_unheard(step, following))
     ]
     # Of a user's executor, every death counts for the runs that are there or on their way.
     killed += [p for p in schedule.machine.processes if p.gone and p.mark.role == "tally"]
     if len(killed) < 3:
         text = f"{run_id} ends failed(executor_lost) after {len(killed)} deaths"
         schedule.ledger.broken("one poisonous run does not take its neighbours with it", text)
+
+
+def _is_unheard(step: Happening, following: Happening | None) -> bool:
+    """Whether what a turn came to may have died with its process before anybody else knew it."""
+    return step.what == AGENT_TURN and (following is None or following.what == ENTRY)
 
 
 def _check_budget(schedule: "Schedule", run: DiskRun, end: HarnessResult) -> None:
