@@ -18,8 +18,14 @@ class Cell:
         self.committed = 0
         self.now = 100.0
 
-    def idleness(self, seconds: float | None) -> Idleness:
+    def new_idleness(self, seconds: float | None) -> Idleness:
         return Idleness(lambda: self.runs, lambda: self.committed, seconds, lambda: self.now)
+
+    def idleness(self, seconds: float | None) -> Idleness:
+        """Of a cell whose command has called it."""
+        idleness = self.new_idleness(seconds)
+        with idleness.interrupted():
+            return idleness
 
 
 def test_it_counts_from_when_the_last_run_was_over() -> None:
@@ -33,6 +39,16 @@ def test_it_counts_from_when_the_last_run_was_over() -> None:
     assert (idleness.lasts_s, idleness.left_s) == (4, 6)
     cell.now += 20
     assert idleness.left_s == 0
+
+
+def test_one_that_nobody_has_called_yet_waits_for_the_command_that_started_it() -> None:
+    cell = Cell()
+    idleness = cell.new_idleness(0.5)
+    cell.now += ABANDONED_S - 1
+    assert idleness.left_s == 1
+    with idleness.interrupted():
+        pass
+    assert idleness.left_s == 0.5
 
 
 def test_a_run_that_came_and_went_between_two_looks_is_seen_by_what_it_left() -> None:
