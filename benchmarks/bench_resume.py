@@ -100,7 +100,7 @@ async def resume(folder: Path) -> Resumed:
     tasks = TaskFile(folder / "tasks.jsonl")
     tasks_s = time.perf_counter() - began
     # Ray itself is not what is measured, and neither is loading it.
-    from harness_actors.actors.ray_connect import connect
+    from harness_actors.actors.joining.connect import connect
 
     await asyncio.to_thread(connect, "local")
     asked: list[float] = []

@@ -47,10 +47,10 @@ def count_messages(kind: RuntimeKind) -> None:
     import ray
 
     from benchmarks.counting_actor import CountingCoordinator
-    from harness_actors.actors import ray_coordinator
+    from harness_actors.actors.on_ray import coordinator
 
     # At its home, before whoever places it takes it from there.
-    ray_coordinator.RayCoordinatorActor = ray.remote(CountingCoordinator)
+    coordinator.RayCoordinatorActor = ray.remote(CountingCoordinator)
 
 
 async def counts_of(runtime: Runtime) -> Mapping[str, int]:

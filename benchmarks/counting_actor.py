@@ -3,12 +3,12 @@
 from typing import Any
 
 from benchmarks.counting import CountingCoordinatorHost
-from harness_actors.actors import ray_coordinator
+from harness_actors.actors.on_ray import coordinator
 
 
-class CountingCoordinator(ray_coordinator.RayCoordinator):
+class CountingCoordinator(coordinator.RayCoordinator):
     """Makes a coordinator that counts, in the process that it lives in."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
-        setattr(ray_coordinator, "CoordinatorHost", CountingCoordinatorHost)  # noqa: B010 - a type
+        setattr(coordinator, "CoordinatorHost", CountingCoordinatorHost)  # noqa: B010 - a type
         super().__init__(*arguments, **options)

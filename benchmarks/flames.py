@@ -38,7 +38,7 @@ ROOMS: Sequence[tuple[str, str]] = (
     ("journal", r"/harness_actors/(stores/|actors/(writer|readings|bulletin)\.py)"),
     (
         "sending",
-        r"/harness_actors/actors/(mailbox|channels|ray_calls|ray_hosts|ray_coordinator)\.py",
+        r"/harness_actors/actors/(mailbox\.py|on_ray/)",
     ),
     ("sending", r"/ray/(cloudpickle/|_private/serialization\.py)"),
     ("coordination", r"/harness_actors/(coordination/|actors/)"),

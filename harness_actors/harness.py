@@ -12,8 +12,8 @@ from typing import Any, Self
 from harness_actors.actors import Runtime, RuntimeKind, StopMode
 from harness_actors.actors.attach import is_served
 from harness_actors.actors.following import follow
-from harness_actors.actors.hearing import HeardItem, Item, with_texts
 from harness_actors.actors.open_cells import close_cell, in_place, open_cell
+from harness_actors.actors.text.hearing import HeardItem, Item, with_texts
 from harness_actors.agents import Program, new_run_id
 from harness_actors.config import HarnessConfig
 from harness_actors.coordination.graph import Workflow

@@ -22,7 +22,7 @@ async def open_runtime(
     Args:
         kind: ``"ray"``, or ``"local"`` for this process and event loop alone.
         store: The journal's file; made if there is none. Its caller holds its lock.
-        address: Which Ray; see `ray_connect.connect`.
+        address: Which Ray; see `joining.connect`.
         command: Who owns the runs of a cell that is started: what it has in progress goes
             on by itself after a restart of the coordinator, the runs of others do not.
         on_progress: Told in a few words what is being waited for.
@@ -45,9 +45,9 @@ async def open_runtime(
         return await LocalRuntime.open(store, command)
     tell("starting the actors on Ray")
     # Loading Ray takes a second; whoever runs without it does not pay that.
-    from harness_actors.actors.ray_quiet import load_ray
+    from harness_actors.actors.joining.quiet import load_ray
 
     load_ray()
-    from harness_actors.actors.ray_runtime import RayRuntime
+    from harness_actors.actors.on_ray.runtime import RayRuntime
 
     return await RayRuntime.open(store, command, address, lasting=lasting)

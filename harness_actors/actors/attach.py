@@ -62,7 +62,7 @@ async def attach(store: Path, address: str | None = None) -> Runtime | None:
     if address is None:
         return None
     # Loading Ray takes a second; whoever finds no cell does not pay that.
-    from harness_actors.actors.ray_attach import attach_at
+    from harness_actors.actors.on_ray.attach import attach_at
 
     return await attach_at(store, address)
 
@@ -102,7 +102,7 @@ async def _retired(store: Path, address: str, mark: ProcessMark) -> int:
     """Ask the cell of a journal to leave; returns how many runs keep it from that."""
     # In a process of its own: this one is perhaps connected to another Ray, or to none.
     asking = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "harness_actors.actors.ray_leave", str(store), address),
+        *(sys.executable, "-m", "harness_actors.actors.on_ray.leave", str(store), address),
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.DEVNULL,

@@ -20,7 +20,7 @@ from harness_actors.actors.programs import Programs
 from harness_actors.actors.readings import Readings
 from harness_actors.actors.runtime import Happened, StopMode
 from harness_actors.actors.seats import HostStarter, Seats
-from harness_actors.actors.stream_seat import PlaceStreams, StreamSeat
+from harness_actors.actors.text.seat import PlaceStreams, StreamSeat
 from harness_actors.actors.writer import JournalWriter
 from harness_actors.coordination.active import ExecutorNeeds, Post, Step
 from harness_actors.coordination.coordinator import Coordinator

@@ -12,7 +12,7 @@ from harness_actors.actors.code import unpack
 from harness_actors.actors.embedded import EMBEDDED_MODEL_URL
 from harness_actors.actors.mailbox import Code, DropCode, Outbox, Parcel, Peer, SeenEnvelopes
 from harness_actors.actors.processes import mark_of_this_process
-from harness_actors.actors.speaking import Reach, Speaker, TextSender
+from harness_actors.actors.text.speaking import Reach, Speaker, TextSender
 from harness_actors.conversation import Conversation
 from harness_actors.coordination.graph import Workflow
 from harness_actors.coordination.protocol import (

@@ -10,11 +10,11 @@ from harness_actors.actors.clock import SystemClock
 from harness_actors.actors.coordinator_host import CoordinatorHost
 from harness_actors.actors.factory import executor_for, executor_needs, processes_for
 from harness_actors.actors.hosts import ExecutorHost
-from harness_actors.actors.listening import Listener
-from harness_actors.actors.local_streams import LocalStreams
 from harness_actors.actors.mailbox import Parcel
 from harness_actors.actors.processes import mark_of_this_process
 from harness_actors.actors.runtime import Happened, StopMode, TextCursor, Texts
+from harness_actors.actors.text.listening import Listener
+from harness_actors.actors.text.local import LocalStreams
 from harness_actors.coordination.protocol import Envelope, Slot
 from harness_actors.errors import ActorLostError
 from harness_actors.events import RunEvent

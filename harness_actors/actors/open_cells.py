@@ -46,7 +46,7 @@ async def open_cell(store: Path, kind: RuntimeKind, address: str | None) -> Runt
     Args:
         store: The journal's file, an absolute path; locked until `close_cell`.
         kind: What it runs on.
-        address: Which Ray a new one is started on; see `ray_connect.connect`.
+        address: Which Ray a new one is started on; see `joining.connect`.
 
     Raises:
         BadInputError: The journal cannot be in that place.

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-from harness_actors.actors.streams import Cursor, Spoken
+from harness_actors.actors.text.streams import Cursor, Spoken
 from harness_actors.events import RunEvent
 from harness_actors.messages import Message
 from harness_actors.records import RunHeading, RunSpec

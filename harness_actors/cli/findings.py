@@ -101,7 +101,7 @@ def look_at_ray() -> Finding:
 
 def look_at_live_ray() -> Finding:
     """Which Ray commands would join, and whether it lets us in; none is joined or started."""
-    from harness_actors.actors.ray_address import find_ray
+    from harness_actors.actors.joining.address import find_ray
 
     what, own = "Ray that is up", "none; each command starts its own"
     try:

@@ -4,8 +4,8 @@ import pickle
 from enum import Enum
 from types import ModuleType
 
-from harness_actors.actors.batches import pack_batch, unpack_batch
 from harness_actors.actors.mailbox import Code, DropCode, Parcel
+from harness_actors.actors.on_ray.batches import pack_batch, unpack_batch
 from harness_actors.coordination.protocol import Changed, Committed, Envelope
 from harness_actors.state import StateDelta, Write
 

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness_actors.actors.batches import unpack_batch
-from harness_actors.actors.channels import Channel, Channels, NotTakenError, connect
 from harness_actors.actors.mailbox import Outbox, Parcel, UnreachableError
-from harness_actors.actors.ray_hosts import CoordinatorPeer, HostPeer
+from harness_actors.actors.on_ray.batches import unpack_batch
+from harness_actors.actors.on_ray.channels import Channel, Channels, NotTakenError, connect
+from harness_actors.actors.on_ray.hosts import CoordinatorPeer, HostPeer
 from harness_actors.coordination.protocol import Committed, Envelope, Slot
 
 SLOT = Slot("agent_turn")

@@ -6,12 +6,12 @@ from typing import Any, cast
 
 import pytest
 
-from harness_actors.actors import hearing
-from harness_actors.actors.hearing import HeardItem, Item, with_texts
-from harness_actors.actors.listening import Listener
-from harness_actors.actors.local_streams import LocalStreams
 from harness_actors.actors.runtime import Runtime, TextCursor, Texts
-from harness_actors.actors.streams import Spoken
+from harness_actors.actors.text import hearing
+from harness_actors.actors.text.hearing import HeardItem, Item, with_texts
+from harness_actors.actors.text.listening import Listener
+from harness_actors.actors.text.local import LocalStreams
+from harness_actors.actors.text.streams import Spoken
 from harness_actors.events import (
     AgentResponse,
     Event,

@@ -10,10 +10,10 @@ import pytest
 import ray
 from ray.exceptions import RayActorError
 
+from harness_actors.actors.joining.connect import connect
+from harness_actors.actors.on_ray.coordinator import RayCoordinatorActor
+from harness_actors.actors.on_ray.placement import node_of_driver, on_node
 from harness_actors.actors.processes import is_alive
-from harness_actors.actors.ray_cell import node_of_driver, on_node
-from harness_actors.actors.ray_connect import connect
-from harness_actors.actors.ray_coordinator import RayCoordinatorActor
 from harness_actors.errors import StaleTermError
 from harness_actors.records import ProcessMark
 from harness_actors.stores import JournalReader, SqliteJournal

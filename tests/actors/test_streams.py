@@ -5,9 +5,9 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from harness_actors.actors import speaking, streams
-from harness_actors.actors.speaking import TextSender
-from harness_actors.actors.streams import Reading, RunOver, Spoken, TextStreams
+from harness_actors.actors.text import speaking, streams
+from harness_actors.actors.text.speaking import TextSender
+from harness_actors.actors.text.streams import Reading, RunOver, Spoken, TextStreams
 from harness_actors.errors import ActorLostError
 
 

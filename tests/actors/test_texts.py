@@ -11,8 +11,8 @@ import pytest_asyncio
 
 from harness_actors.actors import Runtime
 from harness_actors.actors.following import follow
-from harness_actors.actors.hearing import HeardItem, with_texts
 from harness_actors.actors.local import LocalRuntime
+from harness_actors.actors.text.hearing import HeardItem, with_texts
 from harness_actors.agents import ChatAgent, Program
 from harness_actors.config import HarnessConfig
 from harness_actors.events import AgentResponse, RunEvent, TextDelta, TextGap

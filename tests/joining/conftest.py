@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from harness_actors.actors import ray_probe
+from harness_actors.actors.joining import probe
 from tests.joining.rays import RayByHand
 
 
@@ -18,7 +18,7 @@ def ray_by_hand() -> Iterator[RayByHand]:
 @pytest.fixture
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody here is as far away as the time allows for that an answer takes."""
-    monkeypatch.setattr(ray_probe, "ANSWER_S", 1.0)
+    monkeypatch.setattr(probe, "ANSWER_S", 1.0)
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from harness_actors.actors.ray_address import find_ray, note_path
+from harness_actors.actors.joining.address import find_ray, note_path
 from harness_actors.errors import CellError
 from tests.joining.strangers import black_hole, closed_port, http_server, silent_server
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness_actors.actors.grpc_call import CallFailedError, call
+from harness_actors.actors.joining.grpc_call import CallFailedError, call
 
 SETTINGS = b"\0\0\0\x04\0\0\0\0\0"
 

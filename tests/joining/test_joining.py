@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from harness_actors.actors.grpc_call import call
-from harness_actors.actors.ray_address import Found, find_ray, note_path
-from harness_actors.actors.ray_token import make_own_token
+from harness_actors.actors.joining.address import Found, find_ray, note_path
+from harness_actors.actors.joining.grpc_call import call
+from harness_actors.actors.joining.token import make_own_token
 from harness_actors.cli.findings import look_at_live_ray
 from harness_actors.errors import CellError
 from tests.joining.rays import END_WITHIN_S, TOKEN, RayByHand, environment, start_script, told

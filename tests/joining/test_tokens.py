@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from harness_actors.actors.ray_token import find_token, make_own_token, own_token
+from harness_actors.actors.joining.token import find_token, make_own_token, own_token
 
 VALUE = "a-secret-that-nobody-may-see"
 

@@ -11,7 +11,7 @@ from harness_actors.actors.simulated.cell import CellParts, SimulatedCoordinator
 from harness_actors.actors.simulated.network import SimulatedActor
 from harness_actors.actors.simulated.processes import SimulatedProcess
 from harness_actors.actors.simulated.ray import SimulatedRay
-from harness_actors.actors.streams import POLL_S
+from harness_actors.actors.text.streams import POLL_S
 from harness_actors.errors import ActorLostError, HarnessError
 from harness_actors.events import RunEvent
 from harness_actors.messages import Message

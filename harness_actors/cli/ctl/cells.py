@@ -9,9 +9,9 @@ from typing import Any, Literal
 from harness_actors.actors.attach import rays_with_cells
 from harness_actors.actors.cell_facts import CellFacts
 from harness_actors.actors.doubt import SUSPECT_S
-from harness_actors.actors.ray_address import find_ray
-from harness_actors.actors.ray_attach import cells_at
-from harness_actors.actors.ray_cells import KnownCell, end, look, put_aside, retire
+from harness_actors.actors.joining.address import find_ray
+from harness_actors.actors.on_ray.attach import cells_at
+from harness_actors.actors.on_ray.cells import KnownCell, end, look, put_aside, retire
 from harness_actors.errors import BadInputError, CellError, HarnessError
 from harness_actors.stores.places import holder_of
 

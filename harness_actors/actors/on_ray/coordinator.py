@@ -14,15 +14,15 @@ from typing import Any
 
 import ray
 
-from harness_actors.actors.batches import unpack_batch
 from harness_actors.actors.cell_facts import CellFacts
-from harness_actors.actors.channels import Channels
 from harness_actors.actors.clock import SystemClock
 from harness_actors.actors.coordinator_host import CoordinatorHost
 from harness_actors.actors.factory import executor_needs
 from harness_actors.actors.idleness import GoneError, Idleness
+from harness_actors.actors.on_ray.batches import unpack_batch
+from harness_actors.actors.on_ray.channels import Channels
+from harness_actors.actors.on_ray.hosts import RayHostStarter
 from harness_actors.actors.processes import mark_of_this_process
-from harness_actors.actors.ray_hosts import RayHostStarter
 from harness_actors.coordination.protocol import Envelope, Slot
 from harness_actors.errors import HarnessError
 from harness_actors.records import ProcessMark

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 
-from harness_actors.actors.streams import Cursor, Reading, RunOver, Spoken, TextStreams
+from harness_actors.actors.text.streams import Cursor, Reading, RunOver, Spoken, TextStreams
 from harness_actors.errors import ActorLostError
 from harness_actors.records import ProcessMark
 

@@ -6,9 +6,8 @@ from typing import Any
 import ray
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
+from harness_actors.actors.joining.connect import NAMESPACE
 from harness_actors.errors import CellError
-
-NAMESPACE = "harness_actors"
 
 
 def node_of_driver() -> str:

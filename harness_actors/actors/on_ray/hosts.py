@@ -7,16 +7,16 @@ from typing import Any
 import ray
 from ray.actor import ActorHandle
 
-from harness_actors.actors.batches import pack_batch, unpack_batch
-from harness_actors.actors.channels import Channel, Channels, connect
 from harness_actors.actors.clock import SystemClock
 from harness_actors.actors.embedded import EmbeddedModelHost
 from harness_actors.actors.factory import companions_of, executor_for, processes_for
 from harness_actors.actors.hosts import ExecutorHost
 from harness_actors.actors.mailbox import Parcel
-from harness_actors.actors.ray_cell import on_node
-from harness_actors.actors.ray_peer import PlacedActor
-from harness_actors.actors.ray_streams import RayStreamsPeer, place_streams, reach_streams
+from harness_actors.actors.on_ray.batches import pack_batch, unpack_batch
+from harness_actors.actors.on_ray.channels import Channel, Channels, connect
+from harness_actors.actors.on_ray.peer import PlacedActor
+from harness_actors.actors.on_ray.placement import on_node
+from harness_actors.actors.on_ray.streams import RayStreamsPeer, place_streams, reach_streams
 from harness_actors.coordination.protocol import Envelope, Slot
 from harness_actors.records import ProcessMark
 

@@ -19,10 +19,16 @@ from harness_actors.actors.cell_facts import CellFacts
 from harness_actors.actors.cell_key import cell_name, store_of
 from harness_actors.actors.doubt import SUSPECT_S
 from harness_actors.actors.idleness import GoneError
+from harness_actors.actors.joining.connect import NAMESPACE
+from harness_actors.actors.on_ray.calls import AwayError, CoordinatorCalls
+from harness_actors.actors.on_ray.coordinator import RayCoordinatorActor
+from harness_actors.actors.on_ray.placement import (
+    clear_name,
+    cores_of,
+    node_of_driver,
+    on_node,
+)
 from harness_actors.actors.processes import end_processes, wait_until_gone
-from harness_actors.actors.ray_calls import AwayError, CoordinatorCalls
-from harness_actors.actors.ray_cell import NAMESPACE, clear_name, cores_of, node_of_driver, on_node
-from harness_actors.actors.ray_coordinator import RayCoordinatorActor
 from harness_actors.actors.runtime import StopMode
 from harness_actors.errors import CellError
 from harness_actors.records import ProcessMark

@@ -7,10 +7,10 @@ from typing import TypeVar
 
 import ray
 
-from harness_actors.actors.ray_calls import CoordinatorCalls
-from harness_actors.actors.ray_cells import KnownCell, find_cell, list_cells
-from harness_actors.actors.ray_connect import connect
-from harness_actors.actors.ray_runtime import STARTER_THREAD, RayRuntime
+from harness_actors.actors.joining.connect import connect
+from harness_actors.actors.on_ray.calls import CoordinatorCalls
+from harness_actors.actors.on_ray.cells import KnownCell, find_cell, list_cells
+from harness_actors.actors.on_ray.runtime import STARTER_THREAD, RayRuntime
 
 T = TypeVar("T")
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 
-from harness_actors.actors.ray_probe import Answer, ask
-from harness_actors.actors.ray_token import MODE, PATH, VALUE, Token, find_token, own_token
+from harness_actors.actors.joining.probe import Answer, ask
+from harness_actors.actors.joining.token import MODE, PATH, VALUE, Token, find_token, own_token
 from harness_actors.errors import CellError
 
 RAY_ADDRESS = "RAY_ADDRESS"

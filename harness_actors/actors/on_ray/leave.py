@@ -9,8 +9,8 @@ import json
 import sys
 from pathlib import Path
 
-from harness_actors.actors.ray_attach import cells_at
-from harness_actors.actors.ray_cells import retire
+from harness_actors.actors.on_ray.attach import cells_at
+from harness_actors.actors.on_ray.cells import retire
 from harness_actors.errors import HarnessError
 
 

@@ -7,7 +7,7 @@ from itertools import count
 from typing import Protocol
 
 from harness_actors.actors.mailbox import UnreachableError
-from harness_actors.actors.streams import KEPT_CHARS, RunOver, Spoken
+from harness_actors.actors.text.streams import KEPT_CHARS, RunOver, Spoken
 from harness_actors.errors import ActorLostError
 
 logger = logging.getLogger(__name__)

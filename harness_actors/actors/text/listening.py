@@ -7,7 +7,7 @@ from typing import Protocol
 
 from harness_actors.actors.mailbox import UnreachableError
 from harness_actors.actors.runtime import TextCursor, Texts
-from harness_actors.actors.streams import POLL_S, Cursor, Reading
+from harness_actors.actors.text.streams import POLL_S, Cursor, Reading
 from harness_actors.errors import ActorLostError
 
 RENEW_S = 20.0

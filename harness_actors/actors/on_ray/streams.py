@@ -6,9 +6,10 @@ from typing import Any
 
 import ray
 
-from harness_actors.actors.ray_cell import NAMESPACE, on_node
-from harness_actors.actors.ray_peer import PlacedActor
-from harness_actors.actors.streams import Cursor, Reading, RunOver, Spoken, TextStreams
+from harness_actors.actors.joining.connect import NAMESPACE
+from harness_actors.actors.on_ray.peer import PlacedActor
+from harness_actors.actors.on_ray.placement import on_node
+from harness_actors.actors.text.streams import Cursor, Reading, RunOver, Spoken, TextStreams
 from harness_actors.errors import ActorLostError
 
 

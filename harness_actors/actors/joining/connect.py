@@ -17,11 +17,10 @@ from ray._raylet import (  # type: ignore[attr-defined]  # compiled, without typ
 )
 from ray.core.generated.gcs_pb2 import GcsNodeInfo  # type: ignore[attr-defined]  # generated
 
-from harness_actors.actors.ray_address import ELSE, Found, find_ray
-from harness_actors.actors.ray_cell import NAMESPACE
-from harness_actors.actors.ray_probe import ask
-from harness_actors.actors.ray_quiet import keep_quiet, sigterm_kept
-from harness_actors.actors.ray_token import (
+from harness_actors.actors.joining.address import ELSE, Found, find_ray
+from harness_actors.actors.joining.probe import ask
+from harness_actors.actors.joining.quiet import keep_quiet, sigterm_kept
+from harness_actors.actors.joining.token import (
     MODE,
     PATH,
     find_token,
@@ -32,6 +31,7 @@ from harness_actors.actors.ray_token import (
 from harness_actors.errors import CellError
 
 OBJECT_STORE_BYTES = 150_000_000
+NAMESPACE = "harness_actors"
 """Ours carries messages of some kilobytes, not data; the default takes 30 % of the memory."""
 NODE_S = 3.0
 """How long a raylet of this machine may take to be known to its head."""

@@ -13,7 +13,7 @@ import time
 from dataclasses import dataclass
 from typing import Literal
 
-from harness_actors.actors.grpc_call import CallFailedError, call
+from harness_actors.actors.joining.grpc_call import CallFailedError, call
 
 Verdict = Literal["ray", "locked", "closed", "silent", "unreachable", "stranger", "unknown"]
 """`locked`: a Ray that refuses the token, or wants one; `closed`: nobody listens; `silent`:

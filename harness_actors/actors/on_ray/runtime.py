@@ -12,14 +12,14 @@ import ray
 
 from harness_actors.actors.attach import coordinators_of, make_way
 from harness_actors.actors.idleness import GoneError, idle_s
-from harness_actors.actors.listening import Listener
+from harness_actors.actors.joining.connect import connect
+from harness_actors.actors.on_ray.calls import AwayError, CoordinatorCalls, is_ray_up
+from harness_actors.actors.on_ray.cells import find_cell, is_own_ray, retire_others, start_cell
+from harness_actors.actors.on_ray.placement import node_of_driver
+from harness_actors.actors.on_ray.streams import reach_streams
 from harness_actors.actors.processes import wait_until_gone
-from harness_actors.actors.ray_calls import AwayError, CoordinatorCalls, is_ray_up
-from harness_actors.actors.ray_cell import node_of_driver
-from harness_actors.actors.ray_cells import find_cell, is_own_ray, retire_others, start_cell
-from harness_actors.actors.ray_connect import connect
-from harness_actors.actors.ray_streams import reach_streams
 from harness_actors.actors.runtime import Happened, StopMode, TextCursor, Texts
+from harness_actors.actors.text.listening import Listener
 from harness_actors.errors import ActorLostError, CellError, HarnessError
 from harness_actors.events import RunEvent, RunParked
 from harness_actors.messages import Message

@@ -1,0 +1,1 @@
+"""Which Ray is used, and whether it lets us in."""

@@ -1,0 +1,1 @@
+"""The runtime on Ray: actors placed, called and found again."""

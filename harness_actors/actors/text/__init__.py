@@ -1,0 +1,1 @@
+"""What models say, while they say it: told, held, and read."""
