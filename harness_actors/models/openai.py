@@ -270,4 +270,8 @@ def _checked_url(url: str) -> str:
         usable = False
     if not usable:
         raise ConfigError("base_url", f"must be like http://127.0.0.1:8000/v1, not {url!r}")
+    if "@" in parts.netloc:
+        # Not shown: it holds a password.
+        problem = f"must have no login before {parts.hostname!r}; a key goes by its name (key_name)"
+        raise ConfigError("base_url", problem)
     return url

@@ -560,6 +560,13 @@ def test_a_setting_that_cannot_be_used_is_named(settings: dict[str, Any], field:
     assert caught.value.field == field
 
 
+def test_an_address_with_a_login_is_refused_without_showing_it() -> None:
+    with pytest.raises(ConfigError, match=r"no login before 'models\.example'") as caught:
+        OpenAIModel("m", base_url="https://user:hunter2@models.example/v1")
+
+    assert "hunter2" not in str(caught.value)
+
+
 def test_an_empty_name_is_refused() -> None:
     with pytest.raises(ConfigError, match=r"model\.name"):
         OpenAIModel("")
