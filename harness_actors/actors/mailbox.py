@@ -114,8 +114,8 @@ class Outbox:
 
     @property
     def is_idle(self) -> bool:
-        """Whatever was posted has come through."""
-        return not self._waiting and self._sending is None
+        """Whatever was posted has come through; never so behind the death of the peer."""
+        return not self._closed and not self._waiting and self._sending is None
 
     def close(self) -> None:
         """Drop what waits, and whatever is still posted: the peer is gone."""

@@ -142,6 +142,7 @@ async def test_nothing_is_sent_to_a_dead_peer() -> None:
     outbox.post(an_envelope(3))
     await until_idle()
     assert receiver.batches == [[1, 2]]
+    assert not outbox.is_idle, "what was posted has not come through"
 
 
 async def test_a_batch_that_the_receiver_refuses_does_not_hold_up_the_next_one(
