@@ -13,6 +13,10 @@ from harness_actors.errors import WorkflowError
 Role = Literal["system", "user", "assistant", "tool"]
 
 
+MOST_LEVELS = 100
+"""Of lists and mappings in one another, in data of users: pickling gives up at some 490."""
+
+
 @dataclass(frozen=True, slots=True)
 class ToolCall:
     """One call that a model asked for."""
@@ -134,15 +138,25 @@ def encode_json(value: Any) -> bytes:
 
 
 def check_plain(name: str, value: Mapping[str, Any]) -> None:
-    """Refuse what the journal could not keep.
+    """Refuse what the journal could not keep, or no message carry.
 
     Raises:
-        WorkflowError: `value` holds something that is no JSON value.
+        WorkflowError: `value` holds something that is no JSON value, or is nested too deep.
     """
+    if is_too_deep(value):
+        raise WorkflowError(name, f"its data must be nested {MOST_LEVELS} levels deep at most")
     try:
         json.dumps(dict(value))
     except (TypeError, ValueError) as error:
         raise WorkflowError(name, f"its data must be plain JSON values: {error}") from None
+
+
+def is_too_deep(value: object, levels: int = MOST_LEVELS) -> bool:
+    """Whether lists and mappings are nested in one another in more levels than so many."""
+    if not isinstance(value, Mapping | list | tuple):
+        return False
+    inner = value.values() if isinstance(value, Mapping) else value
+    return levels == 0 or any(is_too_deep(item, levels - 1) for item in inner)
 
 
 def _well_formed(value: Any) -> Any:

@@ -101,7 +101,7 @@ class ExecutorHost:
         self._sender = None if reach_streams is None else TextSender(reach_streams, self._hush)
         self._executor = executor
         self._term = term
-        self._outbox = Outbox(answered=self._told)
+        self._outbox = Outbox(answered=self._told, undeliverable=self._not_told)
         self._outbox.connect(coordinator)
         self._seen = SeenEnvelopes()
         self._runs: dict[str, ServedRun] = {}
@@ -150,6 +150,17 @@ class ExecutorHost:
                 # Whoever waited may have been cancelled, and the future with it.
                 if not waiting.done():
                     waiting.set_result(None)
+
+    def _not_told(self, parcel: Parcel, error: Exception) -> None:
+        """The coordinator cannot be told something of a run, which must not wait for that."""
+        run = self._runs.get(parcel.run_id) if isinstance(parcel, Envelope) else None
+        if run is None or not isinstance(parcel, Envelope) or run.step != parcel.step:
+            return
+        if isinstance(parcel.body, Answered) and isinstance(parcel.body.outcome, RunEnd):
+            # What is plain text and yet not taken is no fault of the run's.
+            return
+        self._cut(run.spec.run_id)
+        self._post(run, Answered(StateDelta(), _failure(self._slot, error)))
 
     def _learn(self, code: Code) -> None:
         # In a thread: what a user's modules import may take longer than a process may be

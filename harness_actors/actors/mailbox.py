@@ -93,10 +93,17 @@ class Outbox:
     Args:
         answered: Called with what the peer tells with its answer to a batch. The answer may get
             lost; then it is told again with that of the copy.
+        undeliverable: Called with what cannot be sent, or that the peer fails on, and why.
     """
 
-    def __init__(self, *, answered: Callable[[Sequence[Envelope]], None] = lambda _: None) -> None:
+    def __init__(
+        self,
+        *,
+        answered: Callable[[Sequence[Envelope]], None] = lambda _: None,
+        undeliverable: Callable[[Parcel, Exception], None] = lambda *_: None,
+    ) -> None:
         self._answered = answered
+        self._undeliverable = undeliverable
         self._peer: Peer | None = None
         self._waiting: list[Parcel] = []
         self._sending: asyncio.Task[None] | None = None
@@ -152,9 +159,15 @@ class Outbox:
                 pause = min(2 * pause, LONGEST_RETRY_S)
             except ActorLostError:
                 raise
-            except Exception:
-                # A fault of the receiver's; what was posted behind it must still leave.
-                logger.exception("a batch of %d was not taken", len(batch))
+            except Exception as error:
+                # Of one run, most likely: what was posted with it and behind it must still leave.
+                if len(batch) > 1:
+                    for parcel in batch:
+                        await self._deliver(peer, [parcel])
+                    return
+                about = batch[0].run_id if isinstance(batch[0], Envelope) else batch[0]
+                logger.exception("a message was not taken: %s", about)
+                self._undeliverable(batch[0], error)
                 return
 
 

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from harness_actors.config import HarnessConfig, Limits
 from harness_actors.errors import ConfigError
-from harness_actors.messages import encode_json
+from harness_actors.messages import MOST_LEVELS, encode_json, is_too_deep
 
 CHECK_TIMEOUT_S = 60.0
 
@@ -108,6 +108,9 @@ def parse_task(content: Mapping[str, Any] | object, *, base: Path) -> Task | Bad
         content: The fields of a task, as a line of a tasks file gives them.
         base: The folder that its paths are relative to.
     """
+    if is_too_deep(content):
+        shallow = {"id": content.get("id")} if isinstance(content, Mapping) else {}
+        return bad_task(shallow, (f"it is nested more than {MOST_LEVELS} levels deep",))
     try:
         given = _TaskFields.model_validate(content)
     except ValidationError as error:

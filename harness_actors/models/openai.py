@@ -263,12 +263,13 @@ def _check(name: str, *, max_retries: int, timeout_s: float, max_connections: in
 
 
 def _checked_url(url: str) -> str:
+    parts = None
     try:
         parts = urlsplit(url)
         usable = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
     except ValueError:  # the port is no number
         usable = False
-    if not usable:
+    if parts is None or not usable:
         raise ConfigError("base_url", f"must be like http://127.0.0.1:8000/v1, not {url!r}")
     if "@" in parts.netloc:
         # Not shown: it holds a password.

@@ -22,7 +22,7 @@ class Receiver:
         self.batches: list[list[int]] = []
         self.in_flight = 0
         self.most_in_flight = 0
-        self.failures: list[Exception] = []
+        self.failures: list[Exception | None] = []
         self.gate = asyncio.Event()
         self.gate.set()
         self._changed = asyncio.Condition()
@@ -35,8 +35,8 @@ class Receiver:
             self._changed.notify_all()
         try:
             await self.gate.wait()
-            if self.failures:
-                raise self.failures.pop(0)
+            if self.failures and (failure := self.failures.pop(0)) is not None:
+                raise failure
             return [parcel for parcel in batch if isinstance(parcel, Envelope)]
         finally:
             self.in_flight -= 1
@@ -110,6 +110,22 @@ async def test_a_message_alone_is_never_kept_waiting_by_the_one_before() -> None
     assert receiver.batches == [[number] for number in range(1, 20)]
 
 
+async def test_what_the_peer_fails_on_is_told_and_keeps_nothing_else_from_it() -> None:
+    receiver = Receiver()
+    told: list[int] = []
+    outbox = Outbox(undeliverable=lambda parcel, _: told.append(parcel.seq))  # type: ignore[union-attr]
+    for number in (1, 2, 3):
+        outbox.post(an_envelope(number))
+    # The batch, then its second message alone.
+    receiver.failures = [ValueError("no"), None, ValueError("never")]
+    outbox.connect(receiver)
+    await receiver.until(lambda: len(receiver.batches) >= 1)
+    outbox.post(an_envelope(4))
+    await receiver.until(lambda: len(receiver.batches) == 5)
+    assert receiver.batches == [[1, 2, 3], [1], [2], [3], [4]]
+    assert told == [2]
+
+
 async def test_what_was_posted_before_the_peer_is_known_waits_for_it() -> None:
     outbox, receiver = Outbox(), Receiver()
     outbox.post(an_envelope(1))
@@ -157,7 +173,7 @@ async def test_a_batch_that_the_receiver_refuses_does_not_hold_up_the_next_one(
     outbox.post(an_envelope(2))
     receiver.gate.set()
     await receiver.until(lambda: receiver.batches == [[1], [2]])
-    assert "a batch of 1 was not taken" in caplog.text
+    assert "a message was not taken: run" in caplog.text
 
 
 async def test_closing_drops_what_waits_and_the_call_in_flight() -> None:

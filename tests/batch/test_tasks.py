@@ -89,6 +89,15 @@ def test_metadata_that_is_no_json_is_a_fault(tmp_path: Path) -> None:
     assert "metadata: must hold plain JSON values" in faults_of(tmp_path, metadata={"x": object()})
 
 
+def test_what_is_nested_without_end_is_a_fault_and_keeps_its_id(tmp_path: Path) -> None:
+    nested: list[object] = []
+    for _ in range(900):
+        nested = [nested]
+    task = parse_task({"id": "deep", "task": "do it", "metadata": {"x": nested}}, base=tmp_path)
+    assert isinstance(task, BadTask)
+    assert (task.id, task.faults) == ("deep", ("it is nested more than 100 levels deep",))
+
+
 def test_a_bad_task_keeps_the_id_that_it_gives_itself(tmp_path: Path) -> None:
     task = parse_task({"id": "t9", "tsk": "x"}, base=tmp_path)
 
