@@ -1,10 +1,12 @@
 """Channels: batches through sockets, both ways, and what becomes of them when one breaks."""
 
 import asyncio
+import gc
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any
+from weakref import ref
 
 import pytest
 from hypothesis import given
@@ -12,7 +14,13 @@ from hypothesis import strategies as st
 
 from harness_actors.actors.mailbox import Outbox, Parcel, UnreachableError
 from harness_actors.actors.on_ray.batches import unpack_batch
-from harness_actors.actors.on_ray.channels import Channel, Channels, NotTakenError, connect
+from harness_actors.actors.on_ray.channels import (
+    Channel,
+    Channels,
+    Invitation,
+    NotTakenError,
+    connect,
+)
 from harness_actors.actors.on_ray.hosts import CoordinatorPeer, HostPeer
 from harness_actors.coordination.protocol import Committed, Envelope, Slot
 
@@ -27,7 +35,7 @@ class End:
         self.from_whom: list[tuple[Slot, int]] = []
         self.gate = asyncio.Event()
         self.gate.set()
-        self.failure: Exception | None = None
+        self.failure: BaseException | None = None
 
     async def take(self, packed: bytes) -> bytes:
         self.taken.append(packed)
@@ -52,18 +60,18 @@ async def a_pair(coordinator: End, host: End) -> AsyncIterator[tuple[Channel, Ch
     """Both ends of a channel: that of the coordinator, and that of its host number 7."""
     channels = Channels(coordinator.take_from)
     await channels.open()
-    channels.expect(SLOT, 7)
-    theirs = await connect(channels.address, 7, host.take)
+    invitation = channels.invite(SLOT, 7)
+    theirs = await connect(invitation.address, invitation.token, host.take)
     assert theirs is not None
-    await until(lambda: channels.of(7))
-    ours = channels.of(7)
+    await until(lambda: invitation.channel)
+    ours = invitation.channel
     assert ours is not None
     try:
         yield ours, theirs
     finally:
         theirs.close()
         channels.close()
-        await until(lambda: not theirs.is_open and channels.of(7) is None)
+        await until(lambda: not theirs.is_open and not ours.is_open)
 
 
 async def test_a_batch_is_answered_in_both_directions_at_once() -> None:
@@ -97,19 +105,19 @@ def test_what_comes_in_any_pieces_is_put_together(
         end, wire = End(), _Wire()
         sender = Channel(None, user=os.geteuid())
         sender.connection_made(wire)
-        for batch in batches:
-            sender.greet(batch)  # a greeting is a frame as any other, and not answered
-        heard: list[bytes] = []
-        receiver = Channel(
-            end.take, greeted=lambda _, words: heard.append(words), user=os.geteuid()
-        )
+        asking = [asyncio.ensure_future(sender.ask(batch)) for batch in batches]
+        await asyncio.sleep(0)
+        receiver = Channel(end.take, user=os.geteuid())
         receiver.connection_made(_Wire())
         left = bytes(wire.written)
         while left:
             size = cuts.draw(st.integers(1, len(left)))
             receiver.data_received(left[:size])
             left = left[size:]
-        return heard
+        await until(lambda: len(end.taken) == len(batches))
+        for each in asking:
+            each.cancel()
+        return end.taken
 
     assert asyncio.run(play()) == batches
 
@@ -156,6 +164,23 @@ async def test_an_end_that_fails_on_a_batch_says_so_and_takes_the_next() -> None
         assert await theirs.ask(b"next") == b"4"
 
 
+class UnspeakableError(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("no words")
+
+
+@pytest.mark.parametrize("failure", [UnspeakableError(), asyncio.CancelledError()])
+async def test_an_end_that_cannot_even_say_why_leaves_nobody_waiting(
+    failure: BaseException,
+) -> None:
+    coordinator, host = End(), End()
+    async with a_pair(coordinator, host) as (_, theirs):
+        coordinator.failure = failure
+        async with asyncio.timeout(10):
+            with pytest.raises(UnreachableError):
+                await theirs.ask(b"up")
+
+
 async def test_an_answer_that_nobody_waits_for_is_not_taken_for_the_next() -> None:
     coordinator, host = End(), End()
     async with a_pair(coordinator, host) as (_, theirs):
@@ -169,43 +194,87 @@ async def test_an_answer_that_nobody_waits_for_is_not_taken_for_the_next() -> No
             await theirs.ask(b"next")
 
 
-async def test_only_a_host_that_is_expected_gets_a_channel_and_only_one() -> None:
+async def test_an_invitation_is_good_for_one_connection_and_while_somebody_keeps_it() -> None:
     coordinator, host = End(), End()
-    async with a_pair(coordinator, host):
-        pass
     channels = Channels(coordinator.take_from)
     await channels.open()
-    channels.expect(SLOT, 1)
-    first = await connect(channels.address, 1, host.take)
+    kept, dropped = channels.invite(SLOT, 1), channels.invite(SLOT, 2)
+    address, tokens = kept.address, (kept.token, dropped.token, bytes(16))
+    first = await connect(address, kept.token, host.take)
     assert first is not None
-    await until(lambda: channels.of(1))
-    for incarnation in (1, 2):
-        other = await connect(channels.address, incarnation, host.take)
+    await until(lambda: kept.channel)
+    del dropped
+    for token in tokens:
+        other = await connect(address, token, host.take)
         assert other is not None
         with pytest.raises(UnreachableError):
             await other.ask(b"let me in")
-    assert await first.ask(b"up") == b"2"
-    assert coordinator.from_whom == [(SLOT, 1)]
-    channels.close()
+    first.greet(tokens[0])  # once more: no host does that
     await until(lambda: not first.is_open)
+    assert coordinator.taken == []
+    channels.close()
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        pytest.param(b"b" + (4).to_bytes(8, "big") + b"take", id="a batch"),
+        pytest.param(b"g" + (2**63).to_bytes(8, "big"), id="a greeting without end"),
+        pytest.param(os.urandom(4096), id="noise"),
+    ],
+)
+async def test_whoever_was_not_invited_is_not_listened_to(said: bytes) -> None:
+    coordinator = End()
+    channels = Channels(coordinator.take_from)
+    await channels.open()
+    reader, writer = await asyncio.open_unix_connection(channels.invite(SLOT, 1).address)
+    writer.write(said)
+    async with asyncio.timeout(10):
+        # Closed with what was not read, it looks like a reset.
+        with suppress(ConnectionError):
+            assert await reader.read() == b""
+    assert coordinator.taken == []
+    writer.close()
+    channels.close()
 
 
 async def test_a_process_of_another_user_is_not_let_in() -> None:
     coordinator, host = End(), End()
     channels = Channels(coordinator.take_from, user=os.geteuid() + 1)
     await channels.open()
-    channels.expect(SLOT, 1)
-    stranger = await connect(channels.address, 1, host.take)
+    invitation = channels.invite(SLOT, 1)
+    stranger = await connect(invitation.address, invitation.token, host.take)
     assert stranger is not None
     with pytest.raises(UnreachableError):
         await stranger.ask(b"let me in")
     assert coordinator.taken == []
-    assert channels.of(1) is None
+    assert invitation.channel is None
+    channels.close()
+
+
+async def come_and_gone(channels: Channels, incarnation: int) -> "ref[Channel]":
+    """The coordinator's end of the channel of a host that came, and died."""
+    invitation = channels.invite(SLOT, incarnation)
+    theirs = await connect(invitation.address, invitation.token, End().take)
+    assert theirs is not None
+    await until(lambda: invitation.channel)
+    ours = invitation.channel
+    assert ours is not None
+    theirs.close()
+    await until(lambda: not ours.is_open)
+    return ref(ours)
+
+
+async def test_of_a_host_that_nobody_keeps_nothing_is_left() -> None:
+    channels = Channels(End().take_from)
+    await channels.open()
+    seen = [await come_and_gone(channels, incarnation) for incarnation in range(20)]
+    await until(lambda: gc.collect() + 1 and not any(channel() for channel in seen))
     channels.close()
 
 
 async def test_where_nobody_listens_there_is_no_channel() -> None:
-    assert await connect("\0harness-nobody", 1, End().take) is None
+    assert await connect("\0harness-nobody", bytes(16), End().take) is None
 
 
 # ---- with the peers that use them -----------------------------------------------------
@@ -255,7 +324,7 @@ async def test_a_coordinator_whose_channel_breaks_says_the_same_again_by_a_call(
     async with a_pair(coordinator, host) as (ours, theirs):
         host.gate.clear()
         handle: Any = Calls(called.take)
-        peer = HostPeer(handle, SLOT, lambda: ours if ours.is_open else None)
+        peer = HostPeer(handle, Invitation("", b"", SLOT, 7, ours))
         outbox = Outbox()
         outbox.connect(peer)
         for parcel in a_batch():

@@ -12,16 +12,20 @@ import secrets
 import socket
 import struct
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from functools import partial
+from weakref import WeakSet, WeakValueDictionary
 
 from harness_actors.actors.mailbox import UnreachableError
 from harness_actors.coordination.protocol import Slot
+from harness_actors.errors import error_facts
 
 logger = logging.getLogger(__name__)
 
 _HEAD = struct.Struct("!cQ")
 _GREETING, _BATCH, _ANSWER, _REFUSAL = b"g", b"b", b"a", b"r"
 _CREDENTIALS = struct.Struct("3i")
+_TOKEN_BYTES = 16
 
 Take = Callable[[bytes], Awaitable[bytes]]
 
@@ -54,6 +58,8 @@ class Channel(asyncio.Protocol):
         self._bytes = bytearray()
         self._asked: asyncio.Future[bytes] | None = None
         self._taking: set[asyncio.Task[None]] = set()
+        self._strange = greeted is not None
+        """Nobody knows yet who is at the other end."""
 
     @property
     def is_open(self) -> bool:
@@ -111,6 +117,10 @@ class Channel(asyncio.Protocol):
         self._bytes += data
         while len(self._bytes) >= _HEAD.size:
             kind, length = _HEAD.unpack_from(self._bytes)
+            if self._strange and (kind, length) != (_GREETING, _TOKEN_BYTES):
+                # Nothing is kept of what somebody says that has not been invited.
+                self.close()
+                return
             end = _HEAD.size + length
             if len(self._bytes) < end:
                 return
@@ -126,26 +136,56 @@ class Channel(asyncio.Protocol):
             task = asyncio.get_running_loop().create_task(self._answer(self.take, content))
             self._taking.add(task)
             task.add_done_callback(self._taking.discard)
-        elif kind == _GREETING and self._greeted is not None:
+        elif self._strange and self._greeted is not None:
+            self._strange = False
             self._greeted(self, content)
         elif self._asked is None or self._asked.done():
             self.close()
         elif kind == _ANSWER:
             self._asked.set_result(content)
-        else:
+        elif kind == _REFUSAL:
             self._asked.set_exception(NotTakenError(content.decode()))
+        else:
+            self.close()
 
     async def _answer(self, take: Take, packed: bytes) -> None:
+        answered = False
         try:
-            kind, content = _ANSWER, await take(packed)
+            self._send(_ANSWER, await take(packed))
+            answered = True
         except Exception as error:
             logger.exception("a batch was not taken")
-            kind, content = _REFUSAL, f"{type(error).__name__}: {error}".encode()
-        self._send(kind, content)
+            facts = error_facts(error)
+            words = f"{facts['type']}: {facts['message']}"
+            self._send(_REFUSAL, words.encode("utf-8", "backslashreplace"))
+            answered = True
+        finally:
+            if not answered:
+                # Whoever asked must not wait for ever: it asks again, by a Ray call.
+                self.close()
 
     def _send(self, kind: bytes, content: bytes) -> None:
         if self._transport is not None:
             self._transport.write(_HEAD.pack(kind, len(content)) + content)
+
+
+@dataclass(slots=True, eq=False, weakref_slot=True)
+class Invitation:
+    """What a host needs to connect; good for one connection, and while somebody keeps it.
+
+    Attributes:
+        address: Where to connect.
+        token: What to say there.
+        slot: Of the host.
+        incarnation: Of the host.
+        channel: To the host; None until it has come.
+    """
+
+    address: str
+    token: bytes
+    slot: Slot
+    incarnation: int
+    channel: Channel | None = None
 
 
 class Channels:
@@ -163,10 +203,9 @@ class Channels:
         self._take = take
         self._user = os.geteuid() if user is None else user
         self._server: asyncio.Server | None = None
-        self._expected: dict[int, Slot] = {}
-        self._channels: dict[int, Channel] = {}
-        self.address = ""
-        """Where to connect; empty where there is nothing to connect to."""
+        self._address = ""
+        self._invited: WeakValueDictionary[bytes, Invitation] = WeakValueDictionary()
+        self._channels: WeakSet[Channel] = WeakSet()
 
     async def open(self) -> None:
         """Listen, where the system has sockets that need no file; nothing is left of them."""
@@ -177,43 +216,37 @@ class Channels:
         except OSError as error:
             logger.info("batches go by Ray calls: %s", error)
         else:
-            self.address = address
+            self._address = address
 
-    def expect(self, slot: Slot, incarnation: int) -> None:
-        """A host of this number is being started."""
-        self._expected[incarnation] = slot
-
-    def of(self, incarnation: int) -> Channel | None:
-        """The channel to a host; None where it has none, or none any more."""
-        channel = self._channels.get(incarnation)
-        if channel is not None and not channel.is_open:
-            del self._channels[incarnation]
-            return None
-        return channel
+    def invite(self, slot: Slot, incarnation: int) -> Invitation:
+        """A host is being started; its address is empty where there is nothing to connect to."""
+        token = secrets.token_bytes(_TOKEN_BYTES)
+        self._invited[token] = invitation = Invitation(self._address, token, slot, incarnation)
+        return invitation
 
     def close(self) -> None:
         """Let nobody in any more, and end what there is."""
         if self._server is not None:
             self._server.close()
-        for channel in self._channels.values():
+        for channel in list(self._channels):
             channel.close()
 
-    def _greeted(self, channel: Channel, words: bytes) -> None:
-        incarnation = int(words)
-        slot = self._expected.pop(incarnation, None)
-        if slot is None:
+    def _greeted(self, channel: Channel, token: bytes) -> None:
+        invitation = self._invited.pop(token, None)
+        if invitation is None:
             channel.close()
             return
-        channel.take = partial(self._take, slot, incarnation)
-        self._channels[incarnation] = channel
+        channel.take = partial(self._take, invitation.slot, invitation.incarnation)
+        invitation.channel = channel
+        self._channels.add(channel)
 
 
-async def connect(address: str, incarnation: int, take: Take) -> Channel | None:
+async def connect(address: str, token: bytes, take: Take) -> Channel | None:
     """The channel of a host to its coordinator.
 
     Args:
-        address: That of the coordinator's `Channels`.
-        incarnation: Number of the host.
+        address: Of its invitation, as is the next.
+        token: What to say there.
         take: Called with each batch of the coordinator; returns the answer.
 
     Returns:
@@ -225,7 +258,7 @@ async def connect(address: str, incarnation: int, take: Take) -> Channel | None:
     except OSError as error:
         logger.info("batches go by Ray calls: %s", error)
         return None
-    channel.greet(b"%d" % incarnation)
+    channel.greet(token)
     return channel
 
 

@@ -1,7 +1,7 @@
 """The executor hosts of a cell on Ray: plain classes, placed, and the peers at either end."""
 
 import pickle
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import ray
@@ -13,7 +13,7 @@ from harness_actors.actors.factory import companions_of, executor_for, processes
 from harness_actors.actors.hosts import ExecutorHost
 from harness_actors.actors.mailbox import Parcel
 from harness_actors.actors.on_ray.batches import pack_batch, unpack_batch
-from harness_actors.actors.on_ray.channels import Channel, Channels, connect
+from harness_actors.actors.on_ray.channels import Channel, Channels, Invitation, connect
 from harness_actors.actors.on_ray.peer import PlacedActor
 from harness_actors.actors.on_ray.placement import on_node
 from harness_actors.actors.on_ray.streams import RayStreamsPeer, place_streams, reach_streams
@@ -24,15 +24,13 @@ from harness_actors.records import ProcessMark
 class HostPeer(PlacedActor):
     """How the coordinator reaches the host in a slot."""
 
-    def __init__(
-        self, handle: "ActorHandle[Any]", slot: Slot, channel: Callable[[], Channel | None]
-    ) -> None:
-        super().__init__(handle, str(slot))
-        self._channel = channel
+    def __init__(self, handle: "ActorHandle[Any]", invitation: Invitation) -> None:
+        super().__init__(handle, str(invitation.slot))
+        self._invitation = invitation
 
     async def receive(self, batch: Sequence[Parcel]) -> Sequence[Envelope]:
-        packed, channel = pack_batch(batch), self._channel()
-        if channel is None:
+        packed, channel = pack_batch(batch), self._invitation.channel
+        if channel is None or not channel.is_open:
             await self._call(self._handle.take, packed)
         else:
             await channel.ask(packed)
@@ -68,10 +66,10 @@ class RayExecutorHost(ExecutorHost):
         coordinator: "ActorHandle[Any]",
         term: int,
         address: str,
+        token: bytes,
     ) -> None:
         processes = processes_for(slot, own_process=True)
-        self._incarnation = incarnation
-        self._address = address
+        self._address, self._token = address, token
         self._peer = CoordinatorPeer(coordinator, slot, incarnation)
         super().__init__(
             slot,
@@ -86,7 +84,7 @@ class RayExecutorHost(ExecutorHost):
     async def hello(self) -> tuple[ProcessMark, ...]:
         address, self._address = self._address, ""
         if address:
-            self._peer.channel = await connect(address, self._incarnation, self.take)
+            self._peer.channel = await connect(address, self._token, self.take)
         return await super().hello()
 
     async def take(self, packed: bytes) -> bytes:
@@ -118,10 +116,11 @@ class RayHostStarter:
         # would send and keep some for each of the many calls.
         options = {"max_restarts": 0, "enable_task_events": False, **on_node(self._node)}
         actor = RayExecutorHostActor.options(**options)
-        self._channels.expect(slot, incarnation)
-        address = self._channels.address
-        handle: Any = actor.remote(slot, incarnation, self._coordinator, self.term, address)
-        return HostPeer(handle, slot, lambda: self._channels.of(incarnation))
+        invited = self._channels.invite(slot, incarnation)
+        handle: Any = actor.remote(
+            slot, incarnation, self._coordinator, self.term, invited.address, invited.token
+        )
+        return HostPeer(handle, invited)
 
     async def start_model(self, port: int) -> RayModelPeer:
         """Begin to start a host of the embedded model that listens on a port."""
