@@ -30,7 +30,16 @@ class _Cell:
 
     @property
     def is_gone(self) -> bool:
-        return self.loop is not None and self.loop.is_closed()
+        """It cannot be reached any more, and its place is free."""
+        if self.kind == "local":
+            # Its actors ended with their loop, as after an earlier `asyncio.run`.
+            return self.loop is not None and self.loop.is_closed()
+        if not self.runtime.done() or self.runtime.cancelled() or self.runtime.exception():
+            return False
+        from harness_actors.actors.on_ray.runtime import RayRuntime
+
+        served = self.runtime.result()
+        return isinstance(served, RayRuntime) and not served.is_connected
 
 
 T = TypeVar("T")
@@ -61,7 +70,6 @@ async def open_cell(store: Path, kind: RuntimeKind, address: str | None) -> Runt
         if cell is own:
             return await _start(own, store, address)
         if cell.is_gone:
-            # Its actors ended with their loop, as after an earlier `asyncio.run`.
             _cells.pop(store, None)
             continue
         if (cell.kind, cell.loop) != (kind, loop):

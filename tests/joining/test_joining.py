@@ -204,4 +204,5 @@ def test_a_script_of_the_users_has_the_harness_everywhere_in_its_ray(
     assert answer["after_its_worker"].startswith("done: in process")
     assert answer["cells_left"] == 0
     assert answer["still_mine"] == "mine"
+    assert answer["before_shutdown"] == "done: before"
     assert answer["after_shutdown"] == "done: after"

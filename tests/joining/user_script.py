@@ -104,8 +104,8 @@ def cells_left() -> int:
     return len(coordinators())
 
 
-async def use_again(store: Path, address: str) -> str:
-    async with AgentHarness(AGENT, store=store, address=address) as harness:
+async def use_again(harness: AgentHarness) -> str:
+    async with harness:
         return (await harness.run("after")).output_text
 
 
@@ -122,8 +122,10 @@ if __name__ == "__main__":
     )
     told = use_everywhere(folder)
     told["still_mine"] = ray.get_runtime_context().namespace
+    harness = AgentHarness(AGENT, store=folder / "again.db", address=address)
+    told["before_shutdown"] = asyncio.run(harness.run("before")).output_text
     ray.shutdown()
     # The script is done with Ray, and the harness connects by itself.
-    told["after_shutdown"] = asyncio.run(use_again(folder / "actor.db", address))
+    told["after_shutdown"] = asyncio.run(use_again(harness))
     told["cells_left"] = cells_left()
     print(json.dumps(told))

@@ -30,14 +30,22 @@ from harness_actors.actors.joining.token import (
 )
 from harness_actors.errors import CellError
 
-OBJECT_STORE_BYTES = 150_000_000
 NAMESPACE = "harness_actors"
+OBJECT_STORE_BYTES = 150_000_000
 """Ours carries messages of some kilobytes, not data; the default takes 30 % of the memory."""
 NODE_S = 3.0
 """How long a raylet of this machine may take to be known to its head."""
 
 _connections: set[str] = set()
 """The Rays that this module has connected this process to, so it may disconnect it."""
+
+
+def connection() -> str:
+    """What this process's connection to Ray is known by; empty where there is none.
+
+    Behind ``ray.shutdown()`` there is none, and another ``ray.init()`` makes another.
+    """
+    return ray.get_runtime_context().get_worker_id() if ray.is_initialized() else ""
 
 
 def connect(address: str | None) -> None:
@@ -139,8 +147,7 @@ def _start_own() -> None:
     try:
         started.result()
     except Exception as error:  # noqa: BLE001 - as above
-        problem = f"{_first_line(error)}; look at the free memory and disk of this machine"
-        raise CellError("a Ray of our own", problem) from None
+        raise CellError("a Ray of our own", f"{_first_line(error)}; {_remedy(error)}") from None
 
 
 def _keep_own(token_path: Path | None, started: "Future[None]") -> None:
@@ -188,6 +195,14 @@ def _showing(token_path: Path | None) -> Iterator[None]:
                 os.environ.pop(name, None)
             else:
                 os.environ[name] = value
+
+
+def _remedy(error: BaseException) -> str:
+    """What to do where no Ray of our own could be started."""
+    if "AF_UNIX path length" in str(error):
+        # Its sockets lie in there, and the paths of sockets are short.
+        return "set RAY_TMPDIR to a shorter folder"
+    return "look at the free memory and disk of this machine"
 
 
 def _first_line(error: BaseException) -> str:

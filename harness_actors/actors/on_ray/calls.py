@@ -16,6 +16,7 @@ from ray.exceptions import ActorUnavailableError, RayActorError, RayError, RayTa
 
 from harness_actors.actors.doubt import SUSPECT_S, TICKS
 from harness_actors.actors.idleness import GoneError
+from harness_actors.actors.joining.connect import connection
 from harness_actors.actors.processes import kill_process
 from harness_actors.errors import ActorLostError, HarnessError
 from harness_actors.records import ProcessMark
@@ -48,8 +49,14 @@ class CoordinatorCalls:
         """The same of what its runs may cost together; None for no bound."""
         self._served = True
         """It has been there since it was last known to be away."""
+        self._connection = connection()
         self.process = process
         """Of the incarnation that has answered; None while it is away or starting."""
+
+    @property
+    def is_connected(self) -> bool:
+        """This process has still the connection over which the coordinator was found."""
+        return connection() == self._connection
 
     async def call(self, method: str, *arguments: Any) -> Any:
         """One call; made again if the coordinator dies meanwhile.
@@ -115,6 +122,10 @@ class CoordinatorCalls:
 
     async def once(self, method: str, *arguments: Any) -> Any:
         """One call; fails if the coordinator is away."""
+        if not self.is_connected:
+            # Ray would connect anew by itself, in this thread, to whatever it finds.
+            problem = "this process has disconnected from it (ray.shutdown()); begin anew"
+            raise ActorLostError("Ray", problem)
         answer = asyncio.ensure_future(
             self._answer(self.coordinator.call.remote(method, *arguments))
         )

@@ -234,7 +234,15 @@ class RayRuntime:
         messages: list[Message] = await self._call("conversation", conversation_id)
         return messages
 
+    @property
+    def is_connected(self) -> bool:
+        """Calls can reach the cell still: nobody has disconnected this process from Ray."""
+        return self._calls.is_connected
+
     async def close(self) -> None:
+        if not self.is_connected:
+            # A Ray of our own is gone with it; elsewhere the cell stops when it is idle.
+            return
         if self._idle_s:
             leaves = self._calls.once("stop", list(self._begun), "park_now")
         else:
