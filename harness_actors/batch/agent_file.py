@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from harness_actors.agents import ChatAgent
 from harness_actors.config import HarnessConfig
@@ -86,6 +86,12 @@ class _AgentFields(_Fields):
     persona: _Persona = Field(default_factory=_Persona)
     environment: _Environment = Field(default_factory=_Environment)
     harness: dict[str, Any] = Field(default_factory=dict)
+
+    @field_validator("model", mode="before")
+    @classmethod
+    def _named(cls, given: object) -> object:
+        """``model: local`` is short for ``model: {id: local}``."""
+        return {"id": given} if isinstance(given, str) else given
 
 
 def load_agent_file(path: Path, overrides: AgentOverrides | None = None) -> LoadedAgent:

@@ -1,3 +1,4 @@
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,6 +10,7 @@ from harness_actors.batch.agent_file import AgentOverrides, LoadedAgent, load_ag
 from harness_actors.errors import BadInputError, ConfigError, HarnessError
 from harness_actors.models import LocalModel, OpenAIModel
 
+README = Path(__file__).parents[2] / "README.md"
 WHOLE = """
 model: {id: gpt-4.1, base_url: "http://127.0.0.1:1/v1", settings: {temperature: 0.2}}
 persona:
@@ -51,6 +53,26 @@ def test_a_file_describes_model_persona_environment_and_settings(folder: Path) -
     assert agent.name == "fixer"
     assert loaded.workspace == str(folder / "template")
     assert (loaded.config.max_turns, loaded.config.limits.time_s) == (20, 600)
+
+
+def test_the_name_alone_is_short_for_a_model_without_settings(folder: Path) -> None:
+    _, agent = load(folder, "model: gpt-4.1")
+
+    assert agent.model.name == "gpt-4.1"
+
+
+def test_the_agent_file_of_the_readme_is_one(tmp_path: Path) -> None:
+    (text,) = re.findall(r"```yaml\n(.*?)```", README.read_text(), re.DOTALL)
+    (tmp_path / "template").mkdir()
+    (tmp_path / "billing.py").write_text('def refund(order: int) -> str:\n    "Refund."\n')
+
+    loaded, agent = load(tmp_path, text)
+
+    sys.modules.pop("billing")
+    assert agent.model.name == "gpt-4.1-mini"
+    assert [tool.spec.name for tool in agent.tools] == ["read_file", "edit_file", "refund"]
+    assert loaded.workspace is not None
+    assert loaded.config.limits.model_calls == 30
 
 
 def test_a_command_line_takes_precedence_setting_by_setting(folder: Path) -> None:
