@@ -5,6 +5,7 @@ import sys
 from collections.abc import Callable
 from contextlib import aclosing, suppress
 from dataclasses import replace
+from io import TextIOWrapper
 from typing import TYPE_CHECKING
 
 import typer
@@ -15,6 +16,7 @@ from harness_actors.cli.event_lines import EventLines
 from harness_actors.cli.failures import ALL_DONE, NOT_ALL_DONE, failures_told
 from harness_actors.cli.interrupts import Interrupts
 from harness_actors.cli.screen import JsonLines, Screen, Terminal
+from harness_actors.cli.where import check_where
 from harness_actors.cli.workspaces import fresh_workspace
 from harness_actors.events import Event, ExecutorLost, Repaired, ToolCalled
 
@@ -66,6 +68,7 @@ def chat(
         address=address,
     )
     with failures_told(as_json=as_json):
+        check_where(runtime, address)
         status = _chat(flags, runtime, address, as_json)
     raise typer.Exit(status)
 
@@ -88,6 +91,9 @@ def _chat(
         JsonLines(lines) if as_json else Terminal(lines, of_interest=_is_of_interest, ending=False)
     )
     answers = Answers(harness, lines, screen)
+    if isinstance(sys.stdin, TextIOWrapper):
+        # Bytes that are no text of this terminal's encoding end no conversation.
+        sys.stdin.reconfigure(errors="surrogateescape")
     # One event loop for all answers. While a line is typed it stands still: nothing runs then,
     # and typing needs no thread, which nobody could interrupt.
     with asyncio.Runner() as loop:
@@ -99,6 +105,8 @@ def _chat(
                     break
                 if said == NEW:
                     harness.begin_conversation()
+                elif _is_command(said):
+                    lines.note(f"there is no command {said!r}; there are {NEW} and {EXIT}")
                 elif said:
                     loop.run(answers.answer(said))
         finally:
@@ -122,6 +130,7 @@ class Answers:
         self._harness = harness
         self._lines = lines
         self._screen = screen
+        self._run_id = ""
         self.all_done = True
 
     async def answer(self, said: str) -> None:
@@ -131,27 +140,34 @@ class Answers:
         try:
             with Interrupts(self._cutting(), _leaving()) as interrupts:
                 result = await self._follow(said, interrupts)
-        except RunParkedError as parked:
-            self._screen.cut()
-            self._lines.note(f"cut; harness ctl run resume {parked.run_id} would go on with it")
+        except RunParkedError:
+            self._tell_cut()
             return
+        except asyncio.CancelledError:
+            if self._run_id:
+                self._tell_cut()
+            raise
         self._screen.end(result)
         self.all_done = self.all_done and result.status == "done"
+
+    def _tell_cut(self) -> None:
+        self._screen.cut()
+        self._lines.note(f"cut; harness ctl run resume {self._run_id} would go on with it")
 
     async def _follow(self, said: str, interrupts: Interrupts) -> "HarnessResult":
         from harness_actors.results import HarnessResult
 
-        begun = False
+        self._run_id = ""
         result: HarnessResult | None = None
         async with aclosing(self._harness.run_stream(said, text=self._screen.wants_text)) as stream:
             async for item in stream:
                 if isinstance(item, HarnessResult):
                     result = item
                     continue
-                if not begun:
+                if not self._run_id:
                     # Starting Ray may have taken the signals.
                     interrupts.arm()
-                    begun = True
+                    self._run_id = item.run_id
                 self._screen.show(item)
         assert result is not None, "a stream of a run ends with its result"
         return result
@@ -198,6 +214,11 @@ def _read_line(*, quiet: bool) -> str | None:
                 raise
             # As in a shell: the line is dropped.
             print(file=sys.stderr)
+
+
+def _is_command(said: str) -> bool:
+    """Whether a line is meant for this program, such as `/help`; a path is not."""
+    return said.startswith("/") and said.count("/") == 1 and len(said.split()) == 1
 
 
 def _is_of_interest(event: Event) -> bool:

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import sys
 from contextlib import aclosing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -14,6 +13,7 @@ from harness_actors.cli.ctl import selection
 from harness_actors.cli.event_lines import EventLines
 from harness_actors.cli.failures import ALL_DONE, INTERRUPTED, NOT_ALL_DONE, failures_told
 from harness_actors.cli.streams import show_runs
+from harness_actors.cli.where import check_where
 
 if TYPE_CHECKING:
     from harness_actors.cli.forks import ForkFlags
@@ -84,6 +84,8 @@ def replay(
         )
         if from_turn is None:
             flags.refuse_any()
+        else:
+            check_where(runtime, address)
         found = find_run(journals_in(run_dir, store), run_id)
         journal = JournalReader(found.store)
         recording = load_recording(journal, found.heading.run_id)
@@ -171,6 +173,6 @@ async def _fork(
         return INTERRUPTED
     if as_json:
         print(json.dumps(encode_result(ended[run_id])))
-    else:
-        print(ended[run_id].output_text, file=sys.stdout)
+    elif text := ended[run_id].output_text.strip():
+        print(text)
     return ALL_DONE if ended[run_id].status == "done" else NOT_ALL_DONE

@@ -12,6 +12,7 @@ from harness_actors.cli.event_lines import EventLines
 from harness_actors.cli.failures import ALL_DONE, INTERRUPTED, NOT_ALL_DONE, failures_told
 from harness_actors.cli.interrupts import Interrupts
 from harness_actors.cli.screen import JsonLines, JsonResult, Screen, Terminal
+from harness_actors.cli.where import check_where
 from harness_actors.cli.workspaces import fresh_workspace
 
 if TYPE_CHECKING:
@@ -73,6 +74,7 @@ def run(
         address=address,
     )
     with failures_told(as_json=as_json):
+        check_where(runtime, address)
         screen = _screen(EventLines(quiet=as_json), as_json=as_json, stream=stream)
         status = asyncio.run(_run(task, flags, runtime, address, screen))
     raise typer.Exit(status)
@@ -101,6 +103,7 @@ async def _run(
     if runtime is options.RuntimeChoice.ray:
         lines.note("starting the actors on Ray")  # for which it is silent for some seconds
     result: HarnessResult | None = None
+    run_id = ""
     async with harness:
         try:
             with Interrupts(_parking(harness, lines), _cancelling()) as interrupts:
@@ -108,12 +111,14 @@ async def _run(
                     if isinstance(item, HarnessResult):
                         result = item
                     else:
-                        if not lines.seen:
+                        if not run_id:
                             interrupts.arm()
-                            lines.seen = True
+                            lines.seen, run_id = True, item.run_id
                         screen.show(item)
-        except RunParkedError as parked:
-            lines.note(f"interrupted; harness ctl run resume {parked.run_id}")
+        except (RunParkedError, asyncio.CancelledError):
+            screen.cut()
+            if run_id:
+                lines.note(f"interrupted; harness ctl run resume {run_id} goes on with it")
             return INTERRUPTED
     assert result is not None, "a stream of a run ends with its result"
     screen.end(result)

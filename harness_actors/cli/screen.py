@@ -129,7 +129,7 @@ class Terminal:
         if self._ending or result.status != "done":
             self.lines.end(result)
         answer = result.output_text.strip()
-        if answer != self._written.strip() or not answer:
+        if answer and answer != self._written.strip():
             print(result.output_text, flush=True)
         self._answer, self._written = None, ""
 

@@ -48,6 +48,11 @@ async def show_runs(
     def leave() -> None:
         command.cancel()
 
+    def note_left() -> None:
+        if left := [run_id for run_id in run_ids if run_id not in ended]:
+            them = "it" if len(left) == 1 else "them"
+            lines.note(f"interrupted; {resume_command(store, left)} goes on with {them}")
+
     seen = False
     try:
         with Interrupts(park, leave) as interrupts:
@@ -70,9 +75,9 @@ async def show_runs(
         # Nobody waits for them any more, so they must not go on spending.
         with suppress(HarnessError):
             await asyncio.shield(runtime.stop(run_ids, "park_now"))
+        note_left()
         raise
-    if missing := [run_id for run_id in run_ids if run_id not in ended]:
-        lines.note(f"interrupted; {resume_command(store, missing)}")
+    note_left()
     return ended
 
 

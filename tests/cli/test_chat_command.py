@@ -1,5 +1,6 @@
 import asyncio
 import fcntl
+import io
 import json
 import os
 import pty
@@ -7,7 +8,12 @@ import termios
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
+from harness_actors.cli.chat import Answers
+from harness_actors.cli.event_lines import EventLines
+from harness_actors.cli.screen import JsonLines
+from harness_actors.events import RunEvent, RunStarted
 from harness_actors.messages import Message
 from harness_actors.testing import LoopbackServer, Reply, over_messages
 from tests.cli.commands import END_WITHIN_S, HARNESS
@@ -33,18 +39,21 @@ def environment(home: Path) -> dict[str, str]:
     return {**kept, "HARNESS_HOME": str(home), "TERM": "dumb"}
 
 
-async def piped(home: Path, given: str, arguments: Sequence[str]) -> tuple[int, str, str]:
+async def piped(
+    home: Path, given: str | bytes, arguments: Sequence[str], **variables: str
+) -> tuple[int, str, str]:
     """Chat with lines of a script: its exit status, its stdout and its stderr."""
     process = await asyncio.create_subprocess_exec(
         *HARNESS,
         *arguments,
-        env=environment(home),
+        env={**environment(home), **variables},
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
     )
     async with asyncio.timeout(END_WITHIN_S):
-        out, error = await process.communicate(given.encode())
+        given = given if isinstance(given, bytes) else given.encode()
+        out, error = await process.communicate(given)
     assert process.returncode is not None
     return process.returncode, out.decode(), error.decode()
 
@@ -130,6 +139,34 @@ async def test_lines_of_a_script_are_one_conversation_until_a_new_one_is_asked_f
     assert "Traceback" not in error
 
 
+async def test_a_command_that_there_is_not_is_told_and_not_asked_but_a_path_is(
+    tmp_path: Path,
+) -> None:
+    async with LoopbackServer(remembers) as server:
+        given = "/help\n/quit\n/etc/passwd\n/new please\n/exit\n"
+        status, out, error = await piped(tmp_path, given, command(server))
+
+    assert status == 0
+    assert out == "You said /etc/passwd\nYou said /etc/passwd and /new please\n"
+    told = [line for line in error.splitlines() if "there is no command" in line]
+    assert told == [
+        "there is no command '/help'; there are /new and /exit",
+        "there is no command '/quit'; there are /new and /exit",
+    ]
+
+
+async def test_bytes_that_are_no_text_end_no_conversation(tmp_path: Path) -> None:
+    async with LoopbackServer(remembers) as server:
+        status, out, error = await piped(
+            tmp_path,
+            b"one\ncaf\xe9\nnext\n",
+            command(server),
+            PYTHONIOENCODING="utf-8:strict",
+        )
+    assert (status, error.count("Traceback")) == (0, 0)
+    assert out.splitlines()[-1] == "You said one and caf? and next"
+
+
 async def test_json_has_the_text_in_pieces_and_a_result_for_each_answer(tmp_path: Path) -> None:
     async with LoopbackServer(remembers, piece_s=0.0) as server:
         status, out, _ = await piped(tmp_path, "red\nblue\n", command(server, "--json"))
@@ -148,7 +185,7 @@ async def test_an_answer_that_fails_is_told_and_the_next_line_is_answered(tmp_pa
 
     assert status == 1
     assert error.count("failed(model_error)") == 2
-    assert out == "\n\n"
+    assert out == "", "there is no answer, not even an empty line"
 
 
 async def test_tools_are_noted_in_one_line_beside_the_answer(tmp_path: Path) -> None:
@@ -198,3 +235,29 @@ async def test_at_a_terminal_an_answer_is_written_while_it_is_said_and_ctrl_c_cu
         assert "You said hello" not in shown
         terminal.type("\x04")
         assert await terminal.left() == 0
+
+
+class Endless:
+    """Stands where a harness stands whose runs go on, however they are asked to stop."""
+
+    def __init__(self) -> None:
+        self.waits = asyncio.Event()
+
+    async def run_stream(self, message: str, *, text: bool) -> AsyncIterator[RunEvent]:
+        started = RunStarted(task_preview=message, stop_policy="answer", max_turns=1)
+        yield RunEvent(position=1, run_id="run1", at=0.0, event=started)
+        self.waits.set()
+        await asyncio.Event().wait()
+
+
+async def test_who_leaves_while_an_answer_is_cut_is_told_how_to_go_on() -> None:
+    endless, told = Endless(), io.StringIO()
+    lines = EventLines(quiet=True, out=told)
+    harness: Any = endless
+    answering = asyncio.create_task(Answers(harness, lines, JsonLines(lines)).answer("count"))
+    await endless.waits.wait()
+    answering.cancel()
+    await asyncio.wait([answering])
+
+    assert answering.cancelled()
+    assert told.getvalue() == "cut; harness ctl run resume run1 would go on with it\n"

@@ -256,6 +256,23 @@ def test_several_runs_are_taken_up_together(harness: Harness, runs: Path) -> Non
     assert {result["status"] for result in results} == {"done"}
 
 
+@pytest.mark.parametrize("flags", [(), ("--json",)], ids=["told", "json"])
+def test_of_a_run_that_was_over_it_is_told(
+    harness: Harness, runs: Path, flags: tuple[str, ...]
+) -> None:
+    before = harness("ctl", "run", "resume", "over1", *flags)
+    harness("ctl", "run", "cancel", "aside1")
+    cancelled = harness("ctl", "run", "resume", "aside1", *flags)
+
+    assert (before.exit_code, cancelled.exit_code) == (0, 1)
+    assert before.stderr == "run over1 was over: done(completed)\n"
+    assert cancelled.stderr == "run aside1 was over: cancelled(user)\n"
+    if flags:
+        assert json.loads(cancelled.stdout)["status"] == "cancelled"
+    else:
+        assert cancelled.stdout == "", "it has no answer, not even an empty line"
+
+
 def test_a_run_without_its_key_is_not_taken_up(
     harness: Harness, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,10 +1,17 @@
+import asyncio
 import json
 import os
 import signal
+from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+from typer.testing import CliRunner, Result
+
+from harness_actors.cli.app import app
+from harness_actors.stores import JournalReader
 from harness_actors.testing import LoopbackServer
-from tests.cli.commands import answers, finished, started, works
+from tests.cli.commands import END_WITHIN_S, answers, finished, started, works
 
 
 def command(task: str, server: LoopbackServer, *flags: str) -> list[str]:
@@ -84,9 +91,9 @@ async def test_an_agent_with_a_template_works_in_a_copy(tmp_path: Path) -> None:
 async def test_a_run_that_does_not_end_well_is_told_by_the_exit_status(tmp_path: Path) -> None:
     async with LoopbackServer(works, models=["another"]) as server:
         running = await started(command("x", server), HARNESS_HOME=str(tmp_path))
-        status, _, error = await finished(running)
+        status, out, error = await finished(running)
 
-    assert status == 1
+    assert (status, out) == (1, ""), "there is no answer, not even an empty line"
     assert "failed(model_error)" in error
     assert "Traceback" not in error
 
@@ -111,3 +118,78 @@ async def test_ctrl_c_keeps_the_run(tmp_path: Path) -> None:
     assert (status, out) == (130, "")
     assert "interrupted; harness ctl run resume " in error
     assert "Traceback" not in error
+
+
+@pytest.mark.parametrize("flags", [(), ("--json",)], ids=["told", "json"])
+async def test_who_leaves_by_a_second_ctrl_c_is_told_how_to_go_on(
+    tmp_path: Path, flags: tuple[str, ...]
+) -> None:
+    async with LoopbackServer(works) as server:
+        server.hold()
+        running = await started(command("x", server, *flags), HARNESS_HOME=str(tmp_path))
+        await server.until_open(1)
+        running.process.send_signal(signal.SIGINT)
+        assert running.process.stderr is not None
+        async with asyncio.timeout(END_WITHIN_S):
+            while b"press Ctrl-C again" not in await running.process.stderr.readline():
+                pass
+        running.process.send_signal(signal.SIGINT)
+        status, out, error = await finished(running)
+
+    (run,) = JournalReader(tmp_path / "runs.db").headings()
+    assert (status, out) == (130, "")
+    assert error == f"interrupted; harness ctl run resume {run.run_id} goes on with it\n"
+
+
+# ---- where it runs ----------------------------------------------------------------------
+
+MODEL = ("--model", "scripted", "--model-base-url", "http://127.0.0.1:1")
+ELSEWHERE = (
+    ("foo", "not HOST:PORT"),
+    ("ray://10.0.0.1:10001", "Ray Client"),
+    ("http://10.0.0.1:8265", "a dashboard"),
+    ("some where:6379", "not HOST:PORT"),
+)
+LOOKING = (("ctl", "run", "cancel", "x"), ("ctl", "cell", "list"))
+COMMANDS = (("run", "x", *MODEL), ("chat", *MODEL), ("ctl", "run", "resume", "x"))
+
+
+@pytest.fixture
+def harness(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
+    monkeypatch.setenv("HARNESS_HOME", str(tmp_path))
+    return lambda *words: CliRunner().invoke(app, words, catch_exceptions=False)
+
+
+@pytest.mark.parametrize(("address", "problem"), ELSEWHERE)
+@pytest.mark.parametrize("words", [*COMMANDS, *LOOKING])
+def test_what_is_no_address_is_bad_input_before_anything_is_started(
+    harness: Callable[..., Result], words: tuple[str, ...], address: str, problem: str
+) -> None:
+    refused = harness(*words, "--address", address)
+
+    assert (refused.exit_code, refused.stdout) == (2, "")
+    (line,) = refused.stderr.splitlines()
+    assert line.startswith(f"error: --address: {address!r} cannot be used: ")
+    assert problem in line
+
+
+@pytest.mark.parametrize("words", COMMANDS)
+def test_a_variable_that_is_no_address_is_bad_input_too(
+    harness: Callable[..., Result], words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RAY_ADDRESS", "foo")
+
+    refused = harness(*words)
+
+    assert refused.exit_code == 2
+    assert refused.stderr.startswith("error: RAY_ADDRESS: 'foo' cannot be used: ")
+
+
+@pytest.mark.parametrize("words", COMMANDS)
+def test_an_address_is_refused_where_no_ray_is_used(
+    harness: Callable[..., Result], words: tuple[str, ...]
+) -> None:
+    refused = harness(*words, "--runtime", "local", "--address", "127.0.0.1:6379")
+
+    assert refused.exit_code == 2
+    assert "--address: it names a Ray, and --runtime local uses none" in refused.stderr

@@ -66,3 +66,17 @@ def test_a_driver_that_is_interrupted_while_its_ray_starts_leaves_nothing(
     home = Path(variables["HOME"])
     assert list(home.iterdir()) == [], "the token of our own Ray is none of the user's"
     assert (Path(variables["HARNESS_HOME"]) / "ray_auth_token").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_folder_too_long_for_its_sockets_is_told_with_what_to_do(
+    variables: dict[str, str], tmp_path: Path
+) -> None:
+    long = str(Path(variables["RAY_TMPDIR"]) / ("x" * 100))
+    named = {**variables, "RAY_TMPDIR": long}
+    script = start_script("driver", str(tmp_path / "store.db"), "local", variables=named)
+    _, error = script.communicate(timeout=END_WITHIN_S)
+
+    assert script.returncode != 0
+    told = error.splitlines()[-1]
+    assert "CellError: a Ray of our own: " in told
+    assert told.endswith("; set RAY_TMPDIR to a shorter folder")

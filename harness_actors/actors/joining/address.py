@@ -2,6 +2,7 @@
 
 import os
 import platform
+import re
 import tempfile
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -9,10 +10,12 @@ from pathlib import Path
 
 from harness_actors.actors.joining.probe import Answer, ask
 from harness_actors.actors.joining.token import MODE, PATH, VALUE, Token, find_token, own_token
-from harness_actors.errors import CellError
+from harness_actors.errors import BadInputError, CellError
 
 RAY_ADDRESS = "RAY_ADDRESS"
 FORM = "give HOST:PORT of its head, such as 10.0.0.1:6379"
+HOST = re.compile(r"[\w.:%-]+")
+"""A name, or an address of IPv4 or IPv6, which may name an interface behind ``%``."""
 ELSE = "start one with `ray start --head`, or use --address local for a Ray of our own"
 
 
@@ -69,14 +72,39 @@ def find_ray(address: str | None) -> Found | None:
     Raises:
         CellError: It is no address, or none of a kind that we can join.
     """
+    named, source = _named(address)
+    if not named:
+        return _left_behind()
+    if named == "local":
+        return None
+    return _asked(named, source)
+
+
+def check_form(address: str | None) -> None:
+    """Judge an address by its form alone; nobody is asked, and nothing is started.
+
+    Args:
+        address: See `connect`.
+
+    Raises:
+        BadInputError: It is no address, or none of a kind that we can join; `find_ray` has a
+            `CellError` for this, and for all that is found out by asking.
+    """
+    named, source = _named(address)
+    if named in ("", "local"):
+        return
+    try:
+        _host_and_port(named, source)
+    except CellError as error:
+        raise BadInputError(source, (f"{named!r} cannot be used: {error.problem}",)) from None
+
+
+def _named(address: str | None) -> tuple[str, str]:
+    """The address that counts, empty where none is named, and what names it."""
     source = "--address"
     if address in (None, "", "auto"):
         address, source = os.environ.get(RAY_ADDRESS, "").strip(), RAY_ADDRESS
-    if address in (None, "", "auto"):
-        return _left_behind()
-    if address == "local":
-        return None
-    return _asked(address, source)
+    return ("" if address in (None, "auto") else address), source
 
 
 def note_path() -> Path:
@@ -137,7 +165,8 @@ def _host_and_port(address: str, source: str) -> tuple[str, int]:
         raise CellError(what, f"addresses of the kind {scheme}:// are not supported; {FORM}")
     host, _, port = address.rpartition(":")
     host = host.removeprefix("[").removesuffix("]")
-    if not host or not port.isascii() or not port.isdigit() or not 0 < int(port) < 65536:
+    numbered = port.isascii() and port.isdigit() and 0 < int(port) < 65536
+    if not HOST.fullmatch(host) or not numbered:
         raise CellError(what, f"this is not HOST:PORT; {FORM}, or `auto` or `local`")
     return host, int(port)
 

@@ -10,6 +10,7 @@ import typer
 from harness_actors.cli import options
 from harness_actors.cli.ctl import selection
 from harness_actors.cli.failures import ALL_DONE, NOT_ALL_DONE, failures_told, tell
+from harness_actors.cli.where import check_where
 from harness_actors.errors import HarnessError
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ def cancel(
     run_ids: selection.RunIdsArgument,
     run_dir: selection.RunDirOption = None,
     store: selection.StoreOption = None,
-    address: options.AddressOption = None,
+    address: selection.RunsRayOption = None,
     as_json: options.JsonOption = False,
 ) -> None:
     """End runs, in flight or not, as cancelled by their user; what they did stays.
@@ -37,6 +38,8 @@ def cancel(
         from harness_actors.cli.ctl.control import cancel_runs, find_runs
         from harness_actors.stores.places import journals_in
 
+        if address is not None:
+            check_where("ray", address)
         found = find_runs(journals_in(run_dir, store), run_ids)
         done = True
         refused: HarnessError | None = None

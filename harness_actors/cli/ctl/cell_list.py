@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from harness_actors.cli import options
+from harness_actors.cli.ctl import selection
 from harness_actors.cli.failures import ALL_DONE, failures_told
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def list_cells(
-    address: options.AddressOption = None,
+    address: selection.CellsRayOption = None,
     as_json: options.JsonOption = False,
 ) -> None:
     """Cells: the processes that serve the runs of a journal, on the Rays that can be reached.

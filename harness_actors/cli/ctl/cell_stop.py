@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from harness_actors.cli import options
+from harness_actors.cli.ctl import selection
 from harness_actors.cli.failures import ALL_DONE, NOT_ALL_DONE, failures_told
 
 if TYPE_CHECKING:
     from harness_actors.cli.ctl.cells import Mode, Stopped
+    from harness_actors.errors import CellError
 
 
 def stop(
@@ -27,7 +29,10 @@ def stop(
     force: Annotated[
         bool, typer.Option("--force", help="Cut what is in progress; it can be taken up again.")
     ] = False,
-    address: options.AddressOption = None,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="With --all: also where they live on several Rays.")
+    ] = False,
+    address: selection.CellsRayOption = None,
     as_json: options.JsonOption = False,
 ) -> None:
     """Stop cells, and see their processes gone; without a flag only those without runs.
@@ -41,6 +46,8 @@ def stop(
         harness ctl cell stop runs/one
 
         harness ctl cell stop --all --park
+
+        harness ctl cell stop --all --address 10.0.0.1:6379
     """
     with failures_told(as_json=as_json):
         from harness_actors.errors import BadInputError
@@ -50,7 +57,7 @@ def stop(
         if park and force:
             raise BadInputError("--park", ("give --park or --force, not both",))
         mode: Mode | None = "force" if force else "park" if park else None
-        done = asyncio.run(_stop(target, mode, address))
+        done = asyncio.run(_stop(target, mode, address, sure=yes))
         if not done and target is not None:
             problem = f"no cell serves {str(target)!r}; `harness ctl cell list` shows those up"
             raise BadInputError("STORE", (problem,))
@@ -61,19 +68,45 @@ def stop(
     raise typer.Exit(NOT_ALL_DONE if any(one.problem for one in done) else ALL_DONE)
 
 
-async def _stop(target: Path | None, mode: "Mode | None", address: str | None) -> "list[Stopped]":
+async def _stop(
+    target: Path | None, mode: "Mode | None", address: str | None, *, sure: bool
+) -> "list[Stopped]":
     from harness_actors.cli.ctl.cells import reports, stop_cell, store_named
-    from harness_actors.errors import CellError
 
     unreachable: list[CellError] = []
     store = None if target is None else store_named(target)
     done: list[Stopped] = []
-    async for some in reports(address, unreachable):
-        wanted = [report for report in some if store in (None, report.cell.store)]
-        done += await asyncio.gather(*(stop_cell(report, mode) for report in wanted))
+    asks = store is None and not sure and address in (None, "auto")
+    for ray in await _sole_ray(unreachable) if asks else [address]:
+        async for some in reports(ray, unreachable):
+            wanted = [report for report in some if store in (None, report.cell.store)]
+            done += await asyncio.gather(*(stop_cell(report, mode) for report in wanted))
     for error in unreachable:
         print(f"left out: {error}", file=sys.stderr)
     return done
+
+
+async def _sole_ray(unreachable: "list[CellError]") -> list[str]:
+    """The Ray that all cells are on; empty where there is no cell.
+
+    Args:
+        unreachable: Gets why a Ray is left out.
+
+    Raises:
+        BadInputError: They are on several, which may be those of others.
+    """
+    from harness_actors.cli.ctl.cells import reports
+    from harness_actors.errors import BadInputError
+
+    stores: dict[str, list[str]] = {}
+    async for some in reports(None, unreachable):
+        for report in some:
+            stores.setdefault(report.address, []).append(str(report.cell.store))
+    if len(stores) > 1:
+        where = "; ".join(f"{ray}: {', '.join(served)}" for ray, served in sorted(stores.items()))
+        problem = f"cells on {len(stores)} Rays would be stopped ({where})"
+        raise BadInputError("--all", (f"{problem}; add --yes, or name one Ray by --address",))
+    return list(stores)
 
 
 def _print(one: "Stopped", *, as_json: bool) -> None:

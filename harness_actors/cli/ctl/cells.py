@@ -9,7 +9,7 @@ from typing import Any, Literal
 from harness_actors.actors.attach import rays_with_cells
 from harness_actors.actors.cell_facts import CellFacts
 from harness_actors.actors.doubt import SUSPECT_S
-from harness_actors.actors.joining.address import find_ray
+from harness_actors.actors.joining.address import check_form, find_ray
 from harness_actors.actors.on_ray.attach import cells_at
 from harness_actors.actors.on_ray.cells import KnownCell, end, look, put_aside, retire
 from harness_actors.errors import BadInputError, CellError, HarnessError
@@ -95,6 +95,7 @@ async def reports(
 def _asked(address: str | None) -> list[str]:
     if address == "local":
         raise BadInputError("--address", ("a Ray of our own ends with its command; give another",))
+    check_form(address)
     try:
         found = find_ray(address)
         if found is None:

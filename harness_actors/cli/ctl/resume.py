@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from collections.abc import Mapping
 from contextlib import aclosing
 from functools import partial
 from pathlib import Path
@@ -14,6 +15,7 @@ from harness_actors.cli.ctl import selection
 from harness_actors.cli.event_lines import EventLines
 from harness_actors.cli.failures import ALL_DONE, INTERRUPTED, NOT_ALL_DONE, failures_told
 from harness_actors.cli.streams import show_runs
+from harness_actors.cli.where import check_where
 
 if TYPE_CHECKING:
     from harness_actors.results import HarnessResult
@@ -42,6 +44,7 @@ def resume(
         from harness_actors.cli.ctl.control import check_keys, find_runs
         from harness_actors.stores.places import journals_in
 
+        check_where(runtime, address)
         found = find_runs(journals_in(run_dir, store), run_ids)
         for path, named in found.items():
             check_keys(path, named)
@@ -70,18 +73,21 @@ async def _resume(
     from harness_actors.actors.open_cells import close_cell, open_cell
     from harness_actors.cli.ctl.control import ended_among
 
+    lines = EventLines(quiet=as_json)
     ended = ended_among(store, run_ids)
+    _tell_over(ended, lines)
     waiting = [run_id for run_id in run_ids if run_id not in ended]
     if not waiting:
         return ended
-    lines = EventLines(quiet=as_json)
     if runtime is options.RuntimeChoice.ray:
         lines.note("starting the actors on Ray")
     cell = await open_cell(store, runtime.value, address)
     try:
         # In a cell that outlived its command, they may have ended by themselves.
         cursor = await cell.position()
-        ended = await asyncio.to_thread(ended_among, store, run_ids)
+        since = await asyncio.to_thread(ended_among, store, waiting)
+        _tell_over(since, lines)
+        ended |= since
         waiting = [run_id for run_id in run_ids if run_id not in ended]
         if not waiting:
             return ended
@@ -97,12 +103,18 @@ async def _resume(
         await close_cell(store, runtime.value)
 
 
+def _tell_over(ended: "Mapping[str, HarnessResult]", lines: EventLines) -> None:
+    for run_id, result in ended.items():
+        lines.note(f"run {run_id} was over: {result.status}({result.reason.kind})")
+
+
 def _print(result: "HarnessResult", *, alone: bool, as_json: bool) -> None:
     from harness_actors.results import encode_result
 
     if as_json:
         print(json.dumps(encode_result(result)))
-    elif alone:
+    elif not alone:
+        told = f"{result.run_id}: {result.status}({result.reason.kind}) {result.output_text}"
+        print(told.rstrip())
+    elif result.output_text.strip():
         print(result.output_text)
-    else:
-        print(f"{result.run_id}: {result.status}({result.reason.kind}) {result.output_text}")

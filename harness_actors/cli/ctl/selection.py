@@ -22,6 +22,25 @@ RunDirOption = Annotated[
         rich_help_panel=WHERE,
     ),
 ]
+CellsRayOption = Annotated[
+    str | None,
+    typer.Option(
+        "--address",
+        metavar="HOST:PORT",
+        help="The one Ray to look at; by default each that has a cell on this machine, and the "
+        "one that a command would join.",
+        rich_help_panel=WHERE,
+    ),
+]
+RunsRayOption = Annotated[
+    str | None,
+    typer.Option(
+        "--address",
+        metavar="HOST:PORT",
+        help="The Ray of the cell that serves them; by default it is found on this machine.",
+        rich_help_panel=WHERE,
+    ),
+]
 StoreOption = Annotated[
     Path | None,
     typer.Option(
