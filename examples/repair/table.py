@@ -62,7 +62,7 @@ def read_row(part: str, tasks_dir: Path, run_dir: Path, tasks: int) -> Row:
         tokens=sum(usage["input_tokens"] + usage["output_tokens"] for usage in usages),
         cost_usd=sum(usage["cost_usd"] for usage in usages),
         wall_s=command.get("wall_s", 0.0),
-        rounds_per_s=command["rounds"] / command["wall_s"] if command else 0.0,
+        rounds_per_s=command["rounds"] / max(command["wall_s"], 0.001) if command else 0.0,
         first_run=next(((each["id"], each["run_id"]) for each in results.values()), None),
     )
 

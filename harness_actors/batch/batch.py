@@ -10,16 +10,18 @@ from typing import Any
 from uuid import uuid4
 
 from harness_actors.actors import open_runtime
+from harness_actors.actors.idleness import idle_s
 from harness_actors.actors.runtime import Runtime, RuntimeKind, StopMode
 from harness_actors.batch.agents import Agents
 from harness_actors.batch.brakes import Ending
 from harness_actors.batch.engine import Engine, OnEvent
 from harness_actors.batch.feed import Feed, TaskSource
 from harness_actors.batch.outcomes import TaskOutcome
-from harness_actors.batch.results_file import read_outcomes
 from harness_actors.batch.run_directory import RunDirectory
 from harness_actors.batch.settings import CONCURRENCY, BatchSettings
-from harness_actors.batch.tally import Tally, Totals
+from harness_actors.batch.summary import sum_up
+from harness_actors.batch.survey import survey
+from harness_actors.batch.tally import Tally
 from harness_actors.config import HarnessConfig
 from harness_actors.coordination.graph import Workflow
 from harness_actors.errors import StoreError
@@ -45,6 +47,7 @@ class Batch:
 
     Attributes:
         tally: The figures so far.
+        looked: Set when the tally knows what earlier commands did, if that can be known.
         summary: What `summary.json` says; empty until the end.
         ending: Why it ended; None until then.
     """
@@ -59,6 +62,7 @@ class Batch:
         open_runtime: OpenRuntime,
         on_event: OnEvent | None = None,
     ) -> None:
+        self._source = source
         self._feed = Feed(source, epochs=settings.epochs)
         self._agents = agents
         self._directory = directory
@@ -66,6 +70,7 @@ class Batch:
         self._open_runtime = open_runtime
         self._on_event = on_event
         self.tally = Tally(self._feed.count)
+        self.looked = asyncio.Event()
         self.summary: dict[str, Any] = {}
         self.ending: Ending | None = None
         self._engine: Engine | None = None
@@ -119,6 +124,8 @@ class Batch:
             self._stops.add(asyncio.create_task(self._engine.stop(mode)))
 
     async def _do_work(self) -> None:
+        if not await self._look() or self._parks:
+            return
         runtime = await self._open_runtime(self._directory.store)
         try:
             self._engine = Engine(
@@ -136,6 +143,14 @@ class Batch:
         finally:
             await runtime.close()
 
+    async def _look(self) -> bool:
+        """Find out what earlier commands did; whether a runtime may be needed for the rest."""
+        found = await survey(self._source, self._directory, self._settings)
+        if found is not None:
+            self.tally.know_skipped(found.done, ok=found.ok)
+        self.looked.set()
+        return found is None or found.left > 0
+
     async def _deliver(self, outcome: TaskOutcome) -> None:
         # One that was not taken yet holds the next back, and so the places of their runs.
         await self._room.acquire()
@@ -150,11 +165,8 @@ class Batch:
         # Where a full disk has ended the work, it is what stopped the work that is told.
         with suppress(StoreError) if self.ending == "error" else nullcontext():
             self._directory.results.compact()
-            self.summary = {
-                "ending": self.ending,
-                **Totals(read_outcomes(self._directory.results_path)).as_mapping(),
-                "command": {**self.tally.command(), "settings": asdict(self._settings)},
-            }
+            command = {**self.tally.command(), "settings": asdict(self._settings)}
+            self.summary = sum_up(self._directory, ending=self.ending, command=command)
             self._directory.write_summary(self.summary)
 
     def _ending_of(self, work: asyncio.Task[None]) -> Ending:
@@ -206,6 +218,8 @@ async def run_batch(
     Raises:
         ConfigError: A setting is out of range.
         AgentCodeError: A part of the agent cannot be sent to another process.
+        BadInputError: ``$HARNESS_CELL_IDLE_S`` is no number of seconds, or the run
+            directory holds something else.
         StoreInUseError: Another command works on the run directory.
         HarnessError: The runtime or a file failed; the same call goes on.
     """
@@ -246,7 +260,14 @@ def opener(
     *,
     lasting: bool = True,
 ) -> OpenRuntime:
-    """Opens runtimes of one kind, as a command of its own."""
+    """Opens runtimes of one kind, as a command of its own.
+
+    Raises:
+        BadInputError: ``$HARNESS_CELL_IDLE_S`` is no number of seconds.
+    """
+    if runtime == "ray":
+        # It is read when Ray is up, which is late to be told of a mistake.
+        idle_s()
 
     async def open_it(store: Path) -> Runtime:
         command = uuid4().hex

@@ -1,10 +1,11 @@
 """Tasks from any source, one at a time, each with a name of its own."""
 
-from collections.abc import AsyncIterable, AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterable, AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from harness_actors.batch.task_file import TaskFile
 from harness_actors.batch.tasks import BadTask, Task, find_faults, parse_task
 from harness_actors.errors import ConfigError
 
@@ -12,6 +13,12 @@ TaskLike = Task | BadTask | Mapping[str, Any] | str
 """What a batch takes for a task; what cannot be one has an outcome that says so."""
 
 TaskSource = Iterable[TaskLike] | AsyncIterable[TaskLike]
+
+
+def can_be_read_again(source: TaskSource) -> bool:
+    """Whether each reading of a source yields all of its tasks, and not what is left of them."""
+    # Others with a length may still be of one reading, such as a bar around a generator.
+    return isinstance(source, Sequence | TaskFile)
 
 
 class Feed:

@@ -23,6 +23,9 @@ ENDINGS: Mapping[str, str] = {
     "error": "stopped by an error; the same command goes on",
 }
 
+UNLISTED: Mapping[str, str] = {"unfinished": "", "unlisted": " that ended without a line"}
+"""Runs that the results do not tell of, as the summary names them, and what they are."""
+
 
 class Display(Protocol):
     """Shows a batch to somebody."""
@@ -38,7 +41,7 @@ class Display(Protocol):
         ...
 
     def close(self, summary: Mapping[str, Any], results: str | None) -> None:
-        """The end: the summary, empty if there is none, and where the results are."""
+        """The end: the summary, empty if there is none, and where the results are, if any."""
         ...
 
 
@@ -151,10 +154,26 @@ def final_rows(summary: Mapping[str, Any], results: str | None) -> list[tuple[st
     rows += [
         ("tokens", f"{tokens}, {usage.get('cached_tokens', 0):,} cached"),
         ("cost", f"${usage['cost_usd']:.4f}"),
+        *_unlisted_rows(summary),
         ("time", short_time(command["wall_s"])),
     ]
     if results is not None:
         rows.append(("results", results))
+    return rows
+
+
+def _unlisted_rows(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """How much of tokens and cost is of runs that the results do not tell of."""
+    if summary["unfinished"] is None:
+        return [("unfinished", "runs are not counted in these: their journal cannot be read")]
+    rows = []
+    for name, what in UNLISTED.items():
+        runs, usage = summary[name]["runs"], summary[name]["usage"]
+        tokens = usage["input_tokens"] + usage["output_tokens"]
+        if tokens or usage["cost_usd"]:
+            noun = "run" if runs == 1 else "runs"
+            used = f"{tokens:,} of the tokens and ${usage['cost_usd']:.4f} of the cost"
+            rows.append((name, f"{runs} {noun}{what}: {used}"))
     return rows
 
 

@@ -4,13 +4,24 @@ import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 import orjson
 
 from harness_actors.batch.results_file import ResultsFile, store_error, write_atomically
 from harness_actors.errors import BadInputError, StoreInUseError
+from harness_actors.records import RunHeading, StoredRun
+from harness_actors.stores import JournalReader
 from harness_actors.stores.lock import hold, release
+
+
+class Runs(Protocol):
+    """What is read of a journal while another process may write it."""
+
+    def headings(self) -> list[RunHeading]: ...
+
+    def load_run(self, run_id: str) -> StoredRun | None: ...
+
 
 _in_use: set[Path] = set()
 """Run directories that this process works on: a lock keeps out other processes only."""
@@ -47,6 +58,25 @@ class RunDirectory:
     def checks_path(self) -> Path:
         """Where checks have their copies, each for as long as it runs."""
         return self.path / "checks"
+
+    def headings(self) -> list[RunHeading]:
+        """The runs of the journal.
+
+        Raises:
+            StoreError: As `journal`.
+        """
+        journal = self.journal()
+        return [] if journal is None else journal.headings()
+
+    def journal(self) -> Runs | None:
+        """The journal for reading; None where it is not made.
+
+        Raises:
+            StoreError: It is none, or cannot be read.
+        """
+        if not self.store.exists() or not self.store.stat().st_size:
+            return None
+        return JournalReader(self.store)
 
     def workspace(self, run_id: str) -> Path:
         """The folder that a run works in; kept when it has ended."""

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from harness_actors.batch.outcomes import TaskOutcome
+from harness_actors.batch.spending import UsageSum
 from harness_actors.events import RoundCompleted
 
 
@@ -30,6 +31,7 @@ class Tally:
     def __init__(self, total: int | None) -> None:
         self.total = total
         self.skipped = self.skipped_ok = 0
+        self._skipped_known = False
         self.ended = self.succeeded = self.failed = 0
         self.running = self.parked = self.retried = 0
         self.rounds = self.tokens = 0
@@ -58,9 +60,16 @@ class Tally:
             return None
         return self.left * self.wall_s / self.ended
 
+    def know_skipped(self, skipped: int, *, ok: int) -> None:
+        """All tasks that were done before were counted, so none is when it is come by."""
+        self.skipped, self.skipped_ok = skipped, ok
+        self._skipped_known = True
+
     def add_skipped(self, *, ok: bool) -> None:
-        self.skipped += 1
-        self.skipped_ok += ok
+        """A task that was done before was come by."""
+        if not self._skipped_known:
+            self.skipped += 1
+            self.skipped_ok += ok
 
     def add_round(self, event: RoundCompleted) -> None:
         self.rounds += 1
@@ -89,15 +98,20 @@ class Tally:
 
 
 class Totals:
-    """The sums over many outcomes."""
+    """The sums over many outcomes.
+
+    Attributes:
+        run_ids: The runs that they tell of.
+        usage: What those used.
+    """
 
     def __init__(self, outcomes: Iterable[TaskOutcome] = ()) -> None:
         self.tasks = 0
         self.statuses: Counter[str] = Counter()
         self.reasons: Counter[str] = Counter()
         self.checks: Counter[str] = Counter(passed=0, failed=0)
-        self.usage: Counter[str] = Counter()
-        self.cost_usd = 0.0
+        self.run_ids: set[str] = set()
+        self.usage = UsageSum()
         for outcome in outcomes:
             self.add(outcome)
 
@@ -107,16 +121,19 @@ class Totals:
         self.reasons[f"{outcome.status}({outcome.reason.kind})"] += 1
         if outcome.check is not None:
             self.checks["passed" if outcome.check.passed else "failed"] += 1
+        if outcome.run_id is None:
+            return
+        self.run_ids.add(outcome.run_id)
         usage = outcome.usage
-        self.usage.update(
+        self.usage.add(
             model_calls=outcome.model_calls,
             tool_calls=outcome.tool_calls,
             turns=outcome.turns,
             input_tokens=usage.input_tokens,
             output_tokens=usage.output_tokens,
             cached_tokens=usage.cached_tokens,
+            cost_usd=usage.cost_usd,
         )
-        self.cost_usd += usage.cost_usd
 
     def as_mapping(self) -> dict[str, Any]:
         """The sums as plain values, for `summary.json`."""
@@ -125,5 +142,5 @@ class Totals:
             "statuses": dict(self.statuses),
             "reasons": dict(self.reasons),
             "checks": dict(self.checks),
-            "usage": {**self.usage, "cost_usd": round(self.cost_usd, 6)},
+            "usage": self.usage.as_mapping(),
         }

@@ -1,4 +1,4 @@
-"""The tasks file: read twice and never held, first to find its faults, then task by task."""
+"""The tasks file: never held; read for its faults, for what is left of it, then task by task."""
 
 from collections.abc import Callable, Iterator
 from itertools import islice

@@ -13,10 +13,11 @@ from harness_actors.cli import options
 from harness_actors.cli.agents import AgentFlags
 from harness_actors.cli.failures import ALL_DONE, INTERRUPTED, NOT_ALL_DONE, failures_told
 from harness_actors.cli.interrupts import Interrupts
+from harness_actors.cli.where import check_where
 
 if TYPE_CHECKING:
     from harness_actors.actors import Runtime
-    from harness_actors.batch.batch import Batch
+    from harness_actors.batch.batch import Batch, OpenRuntime
     from harness_actors.batch.progress import Display
     from harness_actors.batch.settings import BatchSettings
 
@@ -70,6 +71,7 @@ def batch(
         address=address,
     )
     with failures_told(as_json=as_json):
+        check_where(runtime, address)
         from harness_actors.batch.settings import BatchSettings
 
         settings = BatchSettings(
@@ -111,7 +113,7 @@ class _Command:
 
         batch = self._prepare(tasks, run_dir, limit)
         self._display = make_display(batch.tally, as_json=self._as_json)
-        ticking = asyncio.create_task(self._tick())
+        ticking = asyncio.create_task(self._tick(batch.looked))
         try:
             with Interrupts(self._parking(batch), self._parking_now(batch)) as self._interrupts:
                 async with aclosing(batch.run()) as outcomes:
@@ -121,14 +123,15 @@ class _Command:
             ticking.cancel()
             with suppress(asyncio.CancelledError):
                 await ticking
-            self._display.close(batch.summary, str(run_dir / "results.jsonl"))
+            results = run_dir / "results.jsonl"
+            self._display.close(batch.summary, str(results) if results.exists() else None)
         if batch.ending == "interrupted":
             return INTERRUPTED
         return ALL_DONE if batch.ok else NOT_ALL_DONE
 
     def _prepare(self, tasks: Path, run_dir: Path, limit: int | None) -> "Batch":
         """Check all input before anything runs."""
-        from harness_actors.batch.batch import Batch
+        from harness_actors.batch.batch import Batch, opener
         from harness_actors.batch.run_directory import RunDirectory
         from harness_actors.batch.task_file import TaskFile
 
@@ -138,22 +141,25 @@ class _Command:
             self._flags.agents(needed=source.needs_agent),
             directory=RunDirectory(run_dir),
             settings=self._settings,
-            open_runtime=self._open,
+            open_runtime=self._arming(opener(self._runtime.value, self._address, self._note)),
         )
 
-    async def _open(self, store: Path) -> "Runtime":
-        from harness_actors.batch.batch import opener
+    def _arming(self, open_runtime: "OpenRuntime") -> "OpenRuntime":
+        async def open_it(store: Path) -> "Runtime":
+            runtime = await open_runtime(store)
+            if self._interrupts is not None:
+                self._interrupts.arm()
+            return runtime
 
-        runtime = await opener(self._runtime.value, self._address, self._note)(store)
-        if self._interrupts is not None:
-            self._interrupts.arm()
-        return runtime
+        return open_it
 
     def _note(self, text: str) -> None:
         if self._display is not None:
             self._display.note(text)
 
-    async def _tick(self) -> None:
+    async def _tick(self, looked: asyncio.Event) -> None:
+        # What earlier commands did is part of what is shown first.
+        await looked.wait()
         while self._display is not None:
             self._display.tick()
             await asyncio.sleep(TICK_S)

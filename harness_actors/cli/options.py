@@ -71,14 +71,19 @@ CostLimitOption = Annotated[
 ]
 TimeLimitOption = Annotated[
     float | None,
-    typer.Option("--time-limit", metavar="S", help="Seconds of a run.", rich_help_panel=BOUNDS),
+    typer.Option(
+        "--time-limit",
+        metavar="S",
+        help="Seconds of a run since its first start, pauses included.",
+        rich_help_panel=BOUNDS,
+    ),
 ]
 WorkingLimitOption = Annotated[
     float | None,
     typer.Option(
         "--working-limit",
         metavar="S",
-        help="Seconds of a run, without waits on rate limits.",
+        help="Seconds of work on a run, without pauses and waits on rate limits.",
         rich_help_panel=BOUNDS,
     ),
 ]

@@ -12,7 +12,8 @@ def check_where(runtime: str, address: str | None) -> None:
 
     Raises:
         BadInputError: An address is given where no Ray is used, or it is none by its form,
-            or ``RAY_ADDRESS`` is not, where that is what counts. Whether a Ray answers there
+            or ``RAY_ADDRESS`` is not, where that is what counts; or ``HARNESS_CELL_IDLE_S``
+            is no number of seconds. Whether a Ray answers there
             is not asked: that is a `CellError` of whoever joins it.
     """
     if runtime == "local":
@@ -20,6 +21,8 @@ def check_where(runtime: str, address: str | None) -> None:
             problem = "it names a Ray, and --runtime local uses none; leave one of them out"
             raise BadInputError("--address", (problem,))
         return
+    from harness_actors.actors.idleness import idle_s
     from harness_actors.actors.joining.address import check_form
 
     check_form(address)
+    idle_s()

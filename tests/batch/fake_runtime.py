@@ -11,13 +11,13 @@ from harness_actors.batch.agents import Agents
 from harness_actors.batch.batch import Batch
 from harness_actors.batch.feed import TaskSource
 from harness_actors.batch.outcomes import TaskOutcome
-from harness_actors.batch.run_directory import RunDirectory
+from harness_actors.batch.run_directory import RunDirectory, Runs
 from harness_actors.batch.settings import BatchSettings
 from harness_actors.config import HarnessConfig
 from harness_actors.errors import RunNotFoundError, StoreError
 from harness_actors.events import Event, RoundCompleted, RunCompleted, RunEvent, RunParked
 from harness_actors.messages import Message
-from harness_actors.records import RunHeading, RunSpec
+from harness_actors.records import RunHeading, RunSpec, StoredRun
 from harness_actors.results import HarnessResult, Reason, Status, Usage
 from harness_actors.testing import an_agent
 
@@ -61,6 +61,33 @@ class Journal:
             for event in events
         ]
 
+    def headings(self) -> list[RunHeading]:
+        return [
+            RunHeading(
+                run_id=spec.run_id,
+                conversation_id=spec.conversation_id,
+                added_at=0.0,
+                metadata=spec.metadata,
+                end=self.ends.get(spec.run_id),
+            )
+            for spec in self.specs.values()
+        ]
+
+    def load_run(self, run_id: str) -> StoredRun | None:
+        """Never asked for: its unfinished runs have made no round."""
+        raise NotImplementedError
+
+
+class FakeDirectory(RunDirectory):
+    """A run directory whose journal is the fake one."""
+
+    def __init__(self, path: Path, journal: Journal) -> None:
+        super().__init__(path)
+        self._journal = journal
+
+    def journal(self) -> Runs:
+        return self._journal
+
 
 class FakeRuntime:
     """Answers the `Runtime` port from a journal that tests share between commands."""
@@ -71,6 +98,7 @@ class FakeRuntime:
         self.resumed: list[str] = []
         self.in_flight: set[str] = set()
         self.peak = 0
+        self.opened = False
         self.closed = False
         self.allowed_usd: float | None = None
         self.failure: StoreError | None = None
@@ -155,16 +183,7 @@ class FakeRuntime:
         return len(self.journal.log)
 
     async def headings(self) -> list[RunHeading]:
-        return [
-            RunHeading(
-                run_id=spec.run_id,
-                conversation_id=spec.conversation_id,
-                added_at=0.0,
-                metadata=spec.metadata,
-                end=self.journal.ends.get(spec.run_id),
-            )
-            for spec in self.journal.specs.values()
-        ]
+        return self.journal.headings()
 
     async def events(self, run_id: str) -> tuple[RunEvent, ...]:
         return tuple(event for event in self.journal.log if event.run_id == run_id)
@@ -188,12 +207,13 @@ def a_batch(tasks: TaskSource, folder: Path, runtime: FakeRuntime, **settings: o
     """A command on a run directory, served by a fake runtime."""
 
     async def open_it(_: Path) -> Runtime:
+        runtime.opened = True
         return runtime
 
     return Batch(
         tasks,
         Agents.of(an_agent(), HarnessConfig()),
-        directory=RunDirectory(folder),
+        directory=FakeDirectory(folder, runtime.journal),
         settings=BatchSettings(**settings),  # type: ignore[arg-type]
         open_runtime=open_it,
     )

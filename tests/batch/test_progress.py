@@ -7,7 +7,15 @@ from rich.console import Console
 
 from harness_actors.batch.live import LiveDisplay
 from harness_actors.batch.outcomes import TaskOutcome
-from harness_actors.batch.progress import JsonDisplay, PlainDisplay, figures, make_display
+from harness_actors.batch.progress import (
+    JsonDisplay,
+    PlainDisplay,
+    figures,
+    final_rows,
+    make_display,
+)
+from harness_actors.batch.spending import Unlisted
+from harness_actors.batch.summary import NOT_KNOWN
 from harness_actors.batch.tally import Tally, Totals
 from harness_actors.events import RoundCompleted
 from harness_actors.results import Reason
@@ -43,7 +51,8 @@ def a_tally() -> Tally:
 
 def a_summary(tally: Tally) -> dict[str, Any]:
     command = {**tally.command(), "settings": {}}
-    return {"ending": "interrupted", **Totals([FAILED]).as_mapping(), "command": command}
+    totals, unlisted = Totals([FAILED]).as_mapping(), Unlisted().as_mapping()
+    return {"ending": "interrupted", **totals, **unlisted, "command": command}
 
 
 def test_the_state_of_a_batch_fits_in_a_line() -> None:
@@ -102,3 +111,32 @@ def test_nothing_is_said_of_a_command_that_did_not_begin() -> None:
     PlainDisplay(Tally(3), out).close({}, None)
 
     assert out.getvalue() == ""
+
+
+def test_the_table_says_what_runs_without_a_result_have_of_its_figures() -> None:
+    unlisted = Unlisted()
+    for _ in range(2):
+        unlisted.unfinished.add(input_tokens=1000, output_tokens=50, cost_usd=0.25)
+    unlisted.ended.add(input_tokens=7, output_tokens=3, cost_usd=0.0)
+    rows = dict(final_rows({**a_summary(a_tally()), **unlisted.as_mapping()}, None))
+
+    assert rows["unfinished"] == "2 runs: 2,100 of the tokens and $0.5000 of the cost"
+    assert rows["unlisted"] == (
+        "1 run that ended without a line: 10 of the tokens and $0.0000 of the cost"
+    )
+    assert "results" not in rows
+
+
+def test_figures_that_lack_the_unfinished_runs_say_so() -> None:
+    rows = dict(final_rows({**a_summary(a_tally()), **NOT_KNOWN}, None))
+
+    assert "not counted" in rows["unfinished"]
+
+
+def test_tasks_that_were_done_before_are_counted_from_the_beginning_and_once() -> None:
+    tally = Tally(5)
+    tally.know_skipped(3, ok=2)
+    tally.add_skipped(ok=True)
+
+    assert figures(tally, 0.0).startswith("3/5 done")
+    assert (tally.skipped, tally.skipped_ok, tally.left) == (3, 2, 2)

@@ -10,7 +10,7 @@ import pytest
 from harness_actors.agents import ChatAgent
 from harness_actors.batch import Task, TaskOutcome, run_batch
 from harness_actors.batch.tasks import Check
-from harness_actors.errors import AgentCodeError, ConfigError
+from harness_actors.errors import AgentCodeError, BadInputError, ConfigError
 from harness_actors.events import RunCompleted, RunEvent
 from harness_actors.messages import Message
 from harness_actors.testing import Reply, ScriptedModel, an_agent
@@ -101,6 +101,17 @@ async def test_an_agent_that_cannot_be_sent_is_told_before_anything_runs(tmp_pat
 
     with pytest.raises(AgentCodeError, match="open connection"):
         await anext(run_batch(["x"], agent, runtime="local", run_dir=tmp_path / "run"))
+
+    assert not (tmp_path / "run").exists()
+
+
+async def test_a_bad_time_of_idleness_is_told_before_anything_is_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HARNESS_CELL_IDLE_S", "10s")
+
+    with pytest.raises(BadInputError, match="HARNESS_CELL_IDLE_S"):
+        await anext(run_batch(["x"], an_agent(), run_dir=tmp_path / "run"))
 
     assert not (tmp_path / "run").exists()
 

@@ -6,8 +6,10 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from harness_actors.batch.task_file import TaskFile
 from harness_actors.cli.app import app
 from harness_actors.testing import LoopbackServer
+from tests.batch.fake_runtime import FakeRuntime, Journal, a_batch, outcomes_of
 from tests.cli.commands import Command, finished, started, works
 
 NOBODY = LoopbackServer(port=9)
@@ -190,6 +192,20 @@ def test_bad_input_is_told_in_a_line_and_nothing_is_run(
     assert not (tmp_path / "run").exists()
 
 
+def test_a_bad_time_of_idleness_is_told_before_anything_is_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HARNESS_CELL_IDLE_S", "10s")
+    tasks_file(tmp_path, TASK)
+
+    result = CliRunner().invoke(app, command(tmp_path, NOBODY, "--runtime", "ray"))
+
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert len(result.stderr.splitlines()) == 1
+    assert "HARNESS_CELL_IDLE_S: must be a number of seconds, not '10s'" in result.stderr
+    assert not (tmp_path / "run").exists()
+
+
 def test_errors_are_json_for_scripts(tmp_path: Path) -> None:
     tasks_file(tmp_path, "{")
 
@@ -259,7 +275,7 @@ def test_a_missing_key_is_told_before_anything_runs(
     assert "set OPENAI_API_KEY in the environment" in result.stderr
 
 
-async def test_sigterm_parks_as_ctrl_c_does(tmp_path: Path) -> None:
+async def test_sigterm_parks_as_ctrl_c_does_and_what_was_used_is_told(tmp_path: Path) -> None:
     tasks_file(tmp_path, {"id": "t1", **TASK})
     async with LoopbackServer(works) as server:
         server.hold()
@@ -270,5 +286,23 @@ async def test_sigterm_parks_as_ctrl_c_does(tmp_path: Path) -> None:
         server.release()
         status, out, _ = await finished(running)
 
+    rows = {line.split()[0]: line for line in out.splitlines() if line}
     assert status == 130
     assert "the same command goes on" in out
+    assert rows["tokens"].split()[1] != "0"
+    assert rows["unfinished"].startswith("unfinished 1 run: ")
+    assert "results.jsonl" not in out, "there is no such file yet"
+
+
+def test_the_same_command_with_nothing_left_starts_nothing(tmp_path: Path) -> None:
+    path = tasks_file(tmp_path, {"id": "t1", "task": "x"}, {"id": "t2", "task": "x"})
+    before = a_batch(TaskFile(path), tmp_path / "run", FakeRuntime(Journal()))
+    asyncio.run(outcomes_of(before))
+    # A Ray that is not there would be told.
+    flags = ("--runtime", "ray", "--address", "127.0.0.1:9")
+
+    result = CliRunner().invoke(app, command(tmp_path, NOBODY, *flags))
+
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert result.stdout.startswith("2/2 done")
+    assert str(tmp_path / "run" / "results.jsonl") in result.stdout

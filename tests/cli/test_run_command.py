@@ -151,7 +151,12 @@ ELSEWHERE = (
     ("some where:6379", "not HOST:PORT"),
 )
 LOOKING = (("ctl", "run", "cancel", "x"), ("ctl", "cell", "list"))
-COMMANDS = (("run", "x", *MODEL), ("chat", *MODEL), ("ctl", "run", "resume", "x"))
+COMMANDS = (
+    ("run", "x", *MODEL),
+    ("chat", *MODEL),
+    ("batch", "tasks.jsonl", "--run-dir", "out", *MODEL),
+    ("ctl", "run", "resume", "x"),
+)
 
 
 @pytest.fixture
@@ -183,6 +188,19 @@ def test_a_variable_that_is_no_address_is_bad_input_too(
 
     assert refused.exit_code == 2
     assert refused.stderr.startswith("error: RAY_ADDRESS: 'foo' cannot be used: ")
+
+
+@pytest.mark.parametrize("words", COMMANDS)
+def test_how_long_a_cell_may_be_idle_is_looked_at_before_anything_is_started(
+    harness: Callable[..., Result], words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HARNESS_CELL_IDLE_S", "10s")
+
+    refused = harness(*words)
+
+    assert (refused.exit_code, refused.stdout) == (2, "")
+    (line,) = refused.stderr.splitlines()
+    assert "HARNESS_CELL_IDLE_S: must be a number of seconds, not '10s'" in line
 
 
 @pytest.mark.parametrize("words", COMMANDS)

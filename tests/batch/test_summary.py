@@ -1,0 +1,128 @@
+"""The summary of a run directory, with a journal that is really there."""
+
+import asyncio
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from harness_actors.agents import ChatAgent
+from harness_actors.batch import run_batch
+from harness_actors.batch.progress import final_rows
+from harness_actors.batch.results_file import read_outcomes
+from harness_actors.events import RoundCompleted, RunEvent
+from harness_actors.messages import Message
+from harness_actors.ports import ModelRequest, ModelResponse
+from harness_actors.results import Usage
+from harness_actors.testing import Reply, ScriptedModel
+from harness_actors.tools import tool
+from tests.batch.fake_runtime import tasks
+
+
+class Dollar(ScriptedModel):
+    """A scripted model whose answers cost ten tokens and a dollar."""
+
+    async def complete(self, request: ModelRequest) -> ModelResponse:
+        answer = await super().complete(request)
+        usage = Usage(model_calls=1, input_tokens=9, output_tokens=1, cost_usd=1.0)
+        return ModelResponse(text=answer.text, tool_calls=answer.tool_calls, usage=usage)
+
+
+@tool(effect="read_only")
+async def look() -> str:
+    """Look, which takes a moment."""
+    await asyncio.sleep(0.01)
+    return "nothing yet"
+
+
+def looks_twice(messages: Sequence[Message]) -> Reply:
+    if sum(message.role == "tool" for message in messages) < 2:
+        return Reply.call("look")
+    return Reply.call("work_complete", {"summary": "seen"})
+
+
+def looks_for_ever(_: Sequence[Message]) -> Reply:
+    return Reply.call("look")
+
+
+def an_agent(model: ScriptedModel) -> ChatAgent:
+    return ChatAgent(model=model, tools=[look])
+
+
+def summary_in(folder: Path) -> dict[str, Any]:
+    summary: dict[str, Any] = json.loads((folder / "summary.json").read_text())
+    return summary
+
+
+async def finish(folder: Path, model: ScriptedModel, **settings: Any) -> dict[str, Any]:
+    agent = an_agent(model)
+    async for _ in run_batch(tasks(2), agent, runtime="local", run_dir=folder, **settings):
+        pass
+    return summary_in(folder)
+
+
+async def interrupt(folder: Path, rounds: int) -> dict[str, Any]:
+    """Leave two runs in the middle of their work."""
+    done = asyncio.Semaphore(0)
+
+    def count(event: RunEvent) -> None:
+        if isinstance(event.event, RoundCompleted):
+            done.release()
+
+    command = asyncio.create_task(finish(folder, Dollar(looks_for_ever), on_event=count))
+    for _ in range(rounds):
+        await done.acquire()
+    command.cancel()
+    await asyncio.wait((command,))
+    return summary_in(folder)
+
+
+async def test_what_unfinished_runs_used_is_in_the_sums_and_shown(tmp_path: Path) -> None:
+    summary = await interrupt(tmp_path, rounds=6)
+
+    used, unfinished = summary["usage"], summary["unfinished"]
+    assert (summary["tasks"], unfinished["runs"]) == (0, 2)
+    assert unfinished["usage"] == used
+    assert used["model_calls"] >= 6
+    assert used["input_tokens"] == 9 * used["model_calls"]
+    assert used["cost_usd"] == used["model_calls"]
+    rows = dict(final_rows(summary, None))
+    assert rows["tokens"].startswith(f"{used['input_tokens']:,} in, {used['output_tokens']:,} out")
+    assert rows["cost"] == f"${used['cost_usd']:.4f}"
+    assert rows["unfinished"].startswith("2 runs: ")
+
+
+async def test_runs_that_went_on_to_their_end_are_counted_once(tmp_path: Path) -> None:
+    cut = await interrupt(tmp_path, rounds=2)
+    # They go on with the agent that they began with, so a bound has to end them.
+    bound = cut["usage"]["cost_usd"] + 4
+    summary = await finish(tmp_path, Dollar(looks_twice), budget_usd=bound)
+
+    lines = list(read_outcomes(tmp_path / "results.jsonl"))
+    assert summary["tasks"] == len(lines) == 2
+    assert summary["usage"]["cost_usd"] == sum(line.usage.cost_usd for line in lines) >= bound
+    assert summary["unfinished"]["runs"] == summary["unlisted"]["runs"] == 0
+    assert "unfinished" not in dict(final_rows(summary, None))
+
+
+async def test_attempts_that_another_took_the_place_of_are_in_the_sums(tmp_path: Path) -> None:
+    poor = await finish(tmp_path, Dollar(looks_for_ever), budget_usd=4)
+    rich = await finish(tmp_path, Dollar(looks_twice), retry_failed=True)
+
+    assert rich["statuses"] == {"done": 2}
+    assert rich["unlisted"] == {"runs": 2, "usage": poor["usage"]}
+    assert rich["usage"]["cost_usd"] == poor["usage"]["cost_usd"] + 2 * 3
+
+
+async def test_a_journal_that_cannot_be_read_is_told_and_the_rest_summed_up(tmp_path: Path) -> None:
+    whole = await finish(tmp_path, Dollar(looks_twice))
+    (tmp_path / "runs.db").write_text("no journal at all, of no version")
+
+    with_none = asyncio.create_task(finish(tmp_path, Dollar(looks_twice)))
+    await asyncio.wait((with_none,))
+
+    summary = summary_in(tmp_path)
+    assert with_none.exception() is not None
+    assert summary["ending"] == "error"
+    assert summary["usage"] == whole["usage"]
+    assert summary["unfinished"] is summary["unlisted"] is None

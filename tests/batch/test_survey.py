@@ -1,0 +1,153 @@
+"""What a command finds out before it starts anything: what is done, and what is left."""
+
+import asyncio
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from harness_actors.batch.batch import Batch
+from harness_actors.batch.task_file import TaskFile
+from harness_actors.records import RunSpec
+from harness_actors.results import HarnessResult
+from tests.batch.fake_runtime import (
+    FakeRuntime,
+    Journal,
+    a_batch,
+    always_done,
+    ended,
+    never_ends,
+    outcomes_of,
+    tasks,
+)
+
+CHECKED = {"id": "t1", "task": "x", "check": {"command": "true"}}
+
+
+@pytest.fixture
+def journal() -> Journal:
+    return Journal()
+
+
+async def done_before(
+    given: Iterable[Mapping[str, object]], folder: Path, journal: Journal
+) -> None:
+    await outcomes_of(a_batch(list(given), folder, FakeRuntime(journal)))
+
+
+async def interrupted(batch: Batch, runtime: FakeRuntime, runs: int) -> None:
+    command = asyncio.create_task(outcomes_of(batch))
+    await runtime.until_in_flight(runs)
+    batch.park()
+    await command
+
+
+async def test_where_everything_is_done_no_runtime_is_opened(
+    tmp_path: Path, journal: Journal
+) -> None:
+    await done_before(tasks(3), tmp_path, journal)
+    runtime = FakeRuntime(journal)
+    again = a_batch(tasks(3), tmp_path, runtime)
+
+    assert await outcomes_of(again) == {}
+    assert not runtime.opened
+    assert (again.ending, again.ok, again.tally.done) == ("complete", True, 3)
+    assert again.summary["command"]["done_before"] == 3
+
+
+async def test_a_tasks_file_of_which_everything_is_done_opens_no_runtime(
+    tmp_path: Path, journal: Journal
+) -> None:
+    path = tmp_path / "tasks.jsonl"
+    path.write_text('{"id": "a", "task": "x"}\n{"task": "y"}\n{"task": "y"}\n')
+    await outcomes_of(a_batch(TaskFile(path), tmp_path, FakeRuntime(journal), epochs=2))
+    runtime = FakeRuntime(journal)
+    again = a_batch(TaskFile(path), tmp_path, runtime, epochs=2)
+
+    assert await outcomes_of(again) == {}
+    assert not runtime.opened
+    assert (again.ok, again.tally.done) == (True, 6)
+
+
+async def test_failures_are_done_unless_they_are_to_be_retried(
+    tmp_path: Path, journal: Journal
+) -> None:
+    def fails(spec: RunSpec) -> HarnessResult:
+        return ended(spec, "failed", "model_error")
+
+    await outcomes_of(a_batch(tasks(2), tmp_path, FakeRuntime(journal, fails)))
+    plain, retrying = FakeRuntime(journal), FakeRuntime(journal)
+
+    again = a_batch(tasks(2), tmp_path, plain)
+    assert await outcomes_of(again) == {}
+    assert (plain.opened, again.ending, again.ok) == (False, "complete", False)
+    assert len(await outcomes_of(a_batch(tasks(2), tmp_path, retrying, retry_failed=True))) == 2
+    assert retrying.opened
+
+
+async def test_a_retry_that_is_unfinished_is_left_although_its_task_has_a_line(
+    tmp_path: Path, journal: Journal
+) -> None:
+    def fails(spec: RunSpec) -> HarnessResult:
+        return ended(spec, "failed", "model_error")
+
+    await outcomes_of(a_batch(tasks(1), tmp_path, FakeRuntime(journal, fails)))
+    stopped = FakeRuntime(journal, never_ends)
+    await interrupted(a_batch(tasks(1), tmp_path, stopped, retry_failed=True), stopped, 1)
+    runtime = FakeRuntime(journal)
+
+    assert (await outcomes_of(a_batch(tasks(1), tmp_path, runtime)))["t1"].ok
+    assert len(runtime.resumed) == 1
+
+
+async def test_a_check_that_is_still_to_be_made_is_left(tmp_path: Path, journal: Journal) -> None:
+    await done_before([CHECKED, *tasks(3)[1:]], tmp_path, journal)
+    results = tmp_path / "results.jsonl"
+    lines = results.read_text().splitlines(keepends=True)
+    results.write_text("".join(line for line in lines if '"t1"' not in line))
+
+    outcomes = await outcomes_of(
+        a_batch([CHECKED, *tasks(3)[1:]], tmp_path, FakeRuntime(journal, never_ends))
+    )
+
+    assert outcomes.keys() == {"t1"}
+    assert outcomes["t1"].check is not None
+
+
+async def test_progress_begins_at_what_is_done_wherever_that_stands(
+    tmp_path: Path, journal: Journal
+) -> None:
+    await done_before(tasks(5)[2:], tmp_path, journal)
+    runtime = FakeRuntime(journal, never_ends)
+    batch = a_batch(tasks(5), tmp_path, runtime, concurrency=1)
+    command = asyncio.create_task(outcomes_of(batch))
+    await batch.looked.wait()
+
+    # The engine has come by none of them: the first task has its only place.
+    assert (batch.tally.done, batch.tally.left) == (3, 2)
+    await runtime.until_in_flight(1)
+    assert batch.tally.done == 3
+    batch.park()
+    await command
+    assert batch.summary["command"]["not_ended"] == 2
+
+
+async def test_a_source_that_can_be_read_only_once_is_left_to_the_work(
+    tmp_path: Path, journal: Journal
+) -> None:
+    def once() -> Iterator[Mapping[str, str]]:
+        yield from tasks(4)
+
+    await done_before(tasks(2), tmp_path, journal)
+    batch = a_batch(once(), tmp_path, FakeRuntime(journal, always_done))
+
+    assert (await outcomes_of(batch)).keys() == {"t3", "t4"}
+    assert (batch.tally.done, batch.ok) == (4, True)
+
+
+async def test_a_batch_of_nothing_needs_no_runtime(tmp_path: Path, journal: Journal) -> None:
+    runtime = FakeRuntime(journal)
+    batch = a_batch([], tmp_path, runtime)
+
+    assert await outcomes_of(batch) == {}
+    assert (runtime.opened, batch.ok) == (False, True)
