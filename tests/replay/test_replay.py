@@ -164,7 +164,7 @@ async def test_time_that_was_over_during_a_call_is_taken_from_the_journal(
     store: Path, limit: str, name: str
 ) -> None:
     calls = Reply.calls([("read", {"text": "a"}), (name, {}), ("write", {"text": "b"})])
-    session = await recorded(store, [WRITE, calls, done()], limits={limit: 0.3})
+    session = await recorded(store, [WRITE, calls, done()], limits={limit: 2.0})
 
     replayed = await session.replayed()
 
