@@ -124,10 +124,26 @@ class Batch:
             self._stops.add(asyncio.create_task(self._engine.stop(mode)))
 
     async def _do_work(self) -> None:
-        if not await self._look() or self._parks:
-            return
+        looking = asyncio.create_task(self._look())
+        try:
+            # Looking at many tasks takes a while, and what is not there yet need not wait for it.
+            if not self._is_surely_needed() and not await looking:
+                return
+            if not self._parks:
+                await self._do_rest(looking)
+        finally:
+            looking.cancel()
+            await asyncio.wait((looking,))
+
+    def _is_surely_needed(self) -> bool:
+        """Whether a runtime is needed, as far as can be told by counting."""
+        tasks = self._feed.count
+        return tasks is not None and len(self._directory.results.lines) < tasks
+
+    async def _do_rest(self, looking: "asyncio.Task[bool]") -> None:
         runtime = await self._open_runtime(self._directory.store)
         try:
+            await looking
             self._engine = Engine(
                 feed=self._feed,
                 agents=self._agents,
