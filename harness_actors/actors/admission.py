@@ -135,6 +135,10 @@ class Admission:
         await self._end_processes(run_ids)
         async with self._adding:
             for run_id in run_ids:
+                if run_id in self._coordinator.runs:
+                    # Taken up meanwhile. It may end while it is read, and must not end twice.
+                    self._perform(self._coordinator.stop(run_id, mode))
+                    continue
                 try:
                     stored = await self._stored(run_id)
                 except RunNotFoundError as error:

@@ -263,6 +263,33 @@ async def test_a_run_is_taken_up_from_where_it_was_put_aside_a_moment_ago(cell: 
     assert kinds.count("tool_called") == kinds.count("tool_returned")
 
 
+async def test_a_run_that_is_taken_up_while_it_is_to_be_cancelled_ends_once(
+    cell: Cell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = a_waiting_program("once")
+    await cell.submit(program, a_spec(program))
+    await gates.started["once"].wait()
+    await cell.host.stop(["run"], "park_now")
+    reads = 0
+
+    async def read(call: Callable[..., Any], *arguments: Any) -> Any:
+        # Each takes its time after the first, in which the run goes to its end.
+        nonlocal reads
+        reads += 1
+        answer = call(*arguments)
+        if reads > 1:
+            gates.opened["once"].set()
+            await cell.until("run")
+        return answer
+
+    monkeypatch.setattr(cell.host._admission, "_read", read)
+    await asyncio.gather(cell.host.stop(["run"], "cancel"), cell.host.resume(["run"], {}))
+    gates.opened["once"].set()
+    await cell.until("run")
+    kinds = [event.event.type for event in await cell.host.events("run")]
+    assert kinds.count("run_completed") == 1
+
+
 async def test_resuming_a_run_that_is_served_changes_nothing(cell: Cell) -> None:
     program = a_waiting_program("served")
     await cell.submit(program, a_spec(program))
