@@ -58,8 +58,6 @@ class Channel(asyncio.Protocol):
         self._bytes = bytearray()
         self._asked: asyncio.Future[bytes] | None = None
         self._taking: set[asyncio.Task[None]] = set()
-        self._strange = greeted is not None
-        """Nobody knows yet who is at the other end."""
 
     @property
     def is_open(self) -> bool:
@@ -117,7 +115,7 @@ class Channel(asyncio.Protocol):
         self._bytes += data
         while len(self._bytes) >= _HEAD.size:
             kind, length = _HEAD.unpack_from(self._bytes)
-            if self._strange and (kind, length) != (_GREETING, _TOKEN_BYTES):
+            if self.take is None and (kind, length) != (_GREETING, _TOKEN_BYTES):
                 # Nothing is kept of what somebody says that has not been invited.
                 self.close()
                 return
@@ -136,8 +134,7 @@ class Channel(asyncio.Protocol):
             task = asyncio.get_running_loop().create_task(self._answer(self.take, content))
             self._taking.add(task)
             task.add_done_callback(self._taking.discard)
-        elif self._strange and self._greeted is not None:
-            self._strange = False
+        elif self.take is None and self._greeted is not None:
             self._greeted(self, content)
         elif self._asked is None or self._asked.done():
             self.close()
@@ -149,24 +146,27 @@ class Channel(asyncio.Protocol):
             self.close()
 
     async def _answer(self, take: Take, packed: bytes) -> None:
-        answered = False
         try:
-            self._send(_ANSWER, await take(packed))
-            answered = True
-        except Exception as error:
-            logger.exception("a batch was not taken")
-            facts = error_facts(error)
-            words = f"{facts['type']}: {facts['message']}"
-            self._send(_REFUSAL, words.encode("utf-8", "backslashreplace"))
-            answered = True
-        finally:
-            if not answered:
-                # Whoever asked must not wait for ever: it asks again, by a Ray call.
-                self.close()
+            self._send(*await _outcome(take, packed))
+        except BaseException:
+            # Whoever asked must not wait for ever: it asks again, by a Ray call.
+            self.close()
+            raise
 
     def _send(self, kind: bytes, content: bytes) -> None:
         if self._transport is not None:
             self._transport.write(_HEAD.pack(kind, len(content)) + content)
+
+
+async def _outcome(take: Take, packed: bytes) -> tuple[bytes, bytes]:
+    """What to say of a batch: the answer, or why there is none."""
+    try:
+        return _ANSWER, await take(packed)
+    except Exception as error:
+        logger.exception("a batch was not taken")
+        facts = error_facts(error)
+        words = f"{facts['type']}: {facts['message']}"
+        return _REFUSAL, words.encode("utf-8", "backslashreplace")
 
 
 @dataclass(slots=True, eq=False, weakref_slot=True)
