@@ -10,7 +10,7 @@ from typing import assert_never, cast
 
 from harness_actors.actors.code import unpack
 from harness_actors.actors.embedded import EMBEDDED_MODEL_URL
-from harness_actors.actors.mailbox import Code, DropCode, Outbox, Parcel, Peer, SeenEnvelopes
+from harness_actors.actors.mailbox import Code, DropCode, Outbox, Parcel, Peer, SeenEnvelopes, Tell
 from harness_actors.actors.processes import mark_of_this_process
 from harness_actors.actors.text.speaking import Reach, Speaker, TextSender
 from harness_actors.conversation import Conversation
@@ -82,6 +82,7 @@ class ExecutorHost:
         tool_processes: What starts the processes of its runs; those of a run end when it is
             forgotten, and all with the host.
         reach_streams: Finds a stream actor by its name; None where there are none.
+        tell: The way to the coordinator for what needs no answer; there may be none.
     """
 
     def __init__(
@@ -94,6 +95,7 @@ class ExecutorHost:
         companions: Callable[[], Sequence[ProcessMark]] = tuple,
         tool_processes: ToolProcesses | None = None,
         reach_streams: Reach | None = None,
+        tell: Tell = lambda _: False,
     ) -> None:
         self._slot = slot
         self._companions = companions
@@ -101,7 +103,7 @@ class ExecutorHost:
         self._sender = None if reach_streams is None else TextSender(reach_streams, self._hush)
         self._executor = executor
         self._term = term
-        self._outbox = Outbox(answered=self._told, undeliverable=self._not_told)
+        self._outbox = Outbox(answered=self._told, undeliverable=self._not_told, tell=tell)
         self._outbox.connect(coordinator)
         self._seen = SeenEnvelopes()
         self._runs: dict[str, ServedRun] = {}
@@ -275,7 +277,8 @@ class ExecutorHost:
                 log=run.log if executor.reads_log or self._slot.code else None,
                 started_at=deliver.started_at,
                 send=lambda delta: self._send_change(run, delta),
-                on_tools_started=lambda: self._post(run, ToolsStarted()),
+                # Before a tool that ends its process does: that it was this run's must be known.
+                on_tools_started=lambda: self._outbox.tell(self._next(run, ToolsStarted())),
                 parking=run.parking,
                 texts=run.texts,
             )
@@ -347,9 +350,11 @@ class ExecutorHost:
         return committed
 
     def _post(self, run: ServedRun, body: FromHost) -> None:
+        self._outbox.post(self._next(run, body))
+
+    def _next(self, run: ServedRun, body: FromHost) -> Envelope:
         run.sent += 1
-        envelope = Envelope(run.spec.run_id, self._term, run.step, run.sent, body)
-        self._outbox.post(envelope)
+        return Envelope(run.spec.run_id, self._term, run.step, run.sent, body)
 
 
 def _load(code: Code) -> Workflow | AgentCodeError:

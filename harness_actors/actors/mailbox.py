@@ -47,6 +47,10 @@ class DropCode:
 
 Parcel = Envelope | Code | DropCode
 
+Tell = Callable[[Sequence[Parcel]], bool]
+"""Hands a batch to a peer before it returns, where that can be done; says whether it was.
+There is no answer, and what breaks the connection may lose it."""
+
 
 class UnreachableError(Exception):
     """A call did not come through, or its answer did not come back; the actor may live."""
@@ -94,6 +98,7 @@ class Outbox:
         answered: Called with what the peer tells with its answer to a batch. The answer may get
             lost; then it is told again with that of the copy.
         undeliverable: Called with what cannot be sent, or that the peer fails on, and why.
+        tell: The way to the peer for what needs no answer; there may be none.
     """
 
     def __init__(
@@ -101,9 +106,11 @@ class Outbox:
         *,
         answered: Callable[[Sequence[Envelope]], None] = lambda _: None,
         undeliverable: Callable[[Parcel, Exception], None] = lambda *_: None,
+        tell: Tell = lambda _: False,
     ) -> None:
         self._answered = answered
         self._undeliverable = undeliverable
+        self._tell = tell
         self._peer: Peer | None = None
         self._waiting: list[Parcel] = []
         self._sending: asyncio.Task[None] | None = None
@@ -118,6 +125,14 @@ class Outbox:
         if not self._closed:
             self._waiting.append(parcel)
             self._send()
+
+    def tell(self, parcel: Parcel) -> None:
+        """Post what may be lost with the connection; it leaves at once where nothing is before it.
+
+        Then the kernel has it when this returns, whatever becomes of this process next.
+        """
+        if not (self.is_idle and self._tell((parcel,))):
+            self.post(parcel)
 
     @property
     def is_idle(self) -> bool:

@@ -3,6 +3,8 @@
 import asyncio
 import gc
 import os
+import signal
+import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from typing import Any
@@ -136,6 +138,51 @@ class _Wire(asyncio.Transport):
 
     def write(self, data: Any) -> None:
         self.written += data
+
+
+async def test_what_is_told_comes_before_what_is_asked_behind_it() -> None:
+    coordinator = End()
+    async with a_pair(coordinator, End()) as (_, theirs):
+        theirs.tell(b"told")
+        assert await theirs.ask(b"asked") == b"5", "there is no answer to the first"
+    assert coordinator.taken == [b"told", b"asked"]
+
+
+async def test_an_end_that_fails_on_what_it_is_told_takes_the_next() -> None:
+    coordinator = End()
+    async with a_pair(coordinator, End()) as (_, theirs):
+        coordinator.failure = ValueError("no")
+        theirs.tell(b"told")
+        await until(lambda: coordinator.taken)
+        coordinator.failure = None
+        assert await theirs.ask(b"asked") == b"5"
+
+
+async def test_what_is_told_arrives_though_its_process_ends_at_once() -> None:
+    coordinator = End()
+    channels = Channels(coordinator.take_from)
+    await channels.open()
+    invitation = channels.invite(SLOT, 7)
+    program = _TELL_AND_DIE.format(address=invitation.address, token=invitation.token)
+    dying = await asyncio.create_subprocess_exec(sys.executable, "-c", program)
+    async with asyncio.timeout(30):
+        assert await dying.wait() == -signal.SIGKILL
+    await until(lambda: coordinator.taken)
+    channels.close()
+    assert coordinator.taken == [b"told"]
+
+
+_TELL_AND_DIE = """
+import asyncio, os, signal
+from harness_actors.actors.on_ray.channels import connect
+
+async def tell_and_die():
+    channel = await connect({address!r}, {token!r}, None)
+    channel.tell(b"told")
+    os.kill(os.getpid(), signal.SIGKILL)
+
+asyncio.run(tell_and_die())
+"""
 
 
 async def test_what_is_asked_when_the_connection_breaks_is_in_doubt() -> None:
@@ -313,6 +360,7 @@ async def test_a_host_whose_channel_breaks_says_the_same_again_by_a_call() -> No
         ours.close()
         async with asyncio.timeout(10):
             await answered.wait()
+        assert not peer.tell(a_batch()), "nothing can be told where there is no channel"
     assert called.from_whom == [(SLOT, 7)]
     assert called.taken == coordinator.taken
     assert unpack_batch(called.taken[0]) == a_batch()

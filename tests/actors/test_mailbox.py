@@ -110,6 +110,48 @@ async def test_a_message_alone_is_never_kept_waiting_by_the_one_before() -> None
     assert receiver.batches == [[number] for number in range(1, 20)]
 
 
+async def test_what_needs_no_answer_leaves_before_telling_returns() -> None:
+    told: list[Parcel] = []
+
+    def tell(batch: Sequence[Parcel]) -> bool:
+        told.extend(batch)
+        return True
+
+    outbox, receiver = Outbox(tell=tell), Receiver()
+    outbox.connect(receiver)
+    outbox.tell(an_envelope(1))
+    assert told == [an_envelope(1)]
+    await until_idle()
+    assert receiver.batches == [], "it was not sent a second time"
+
+
+async def test_what_needs_no_answer_never_overtakes_what_was_posted_before() -> None:
+    told: list[Parcel] = []
+
+    def tell(batch: Sequence[Parcel]) -> bool:
+        told.extend(batch)
+        return True
+
+    outbox, receiver = Outbox(tell=tell), Receiver()
+    outbox.connect(receiver)
+    receiver.gate.clear()
+    outbox.post(an_envelope(1))
+    await receiver.until(lambda: receiver.in_flight == 1)
+    outbox.tell(an_envelope(2))
+    receiver.gate.set()
+    await until_idle()
+    outbox.tell(an_envelope(3))
+    assert receiver.batches == [[1], [2]]
+    assert told == [an_envelope(3)]
+
+
+async def test_where_nothing_can_be_told_at_once_it_is_posted() -> None:
+    receiver = Receiver()
+    outbox = connected(receiver)
+    outbox.tell(an_envelope(1))
+    await receiver.until(lambda: receiver.batches == [[1]])
+
+
 async def test_what_the_peer_fails_on_is_told_and_keeps_nothing_else_from_it() -> None:
     receiver = Receiver()
     told: list[int] = []

@@ -23,7 +23,7 @@ from harness_actors.errors import error_facts
 logger = logging.getLogger(__name__)
 
 _HEAD = struct.Struct("!cQ")
-_GREETING, _BATCH, _ANSWER, _REFUSAL = b"g", b"b", b"a", b"r"
+_GREETING, _BATCH, _NOTE, _ANSWER, _REFUSAL = b"g", b"b", b"n", b"a", b"r"
 _CREDENTIALS = struct.Struct("3i")
 _TOKEN_BYTES = 16
 
@@ -57,7 +57,7 @@ class Channel(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._bytes = bytearray()
         self._asked: asyncio.Future[bytes] | None = None
-        self._taking: set[asyncio.Task[None]] = set()
+        self._taking: set[asyncio.Task[object]] = set()
 
     @property
     def is_open(self) -> bool:
@@ -82,6 +82,10 @@ class Channel(asyncio.Protocol):
             raise
         finally:
             self._asked = None
+
+    def tell(self, packed: bytes) -> None:
+        """Hand over a batch that nobody waits for; it is lost where the connection breaks."""
+        self._send(_NOTE, packed)
 
     def greet(self, words: bytes) -> None:
         """Say who is at this end, before anything else."""
@@ -130,8 +134,11 @@ class Channel(asyncio.Protocol):
     # ---- what follows from it -------------------------------------------------------
 
     def _received(self, kind: bytes, content: bytes) -> None:
-        if kind == _BATCH and self.take is not None:
-            task = asyncio.get_running_loop().create_task(self._answer(self.take, content))
+        if kind in (_BATCH, _NOTE) and self.take is not None:
+            taken = (
+                self._answer(self.take, content) if kind == _BATCH else _outcome(self.take, content)
+            )
+            task: asyncio.Task[object] = asyncio.get_running_loop().create_task(taken)
             self._taking.add(task)
             task.add_done_callback(self._taking.discard)
         elif self.take is None and self._greeted is not None:

@@ -55,6 +55,13 @@ class CoordinatorPeer(PlacedActor):
             told = await self.channel.ask(packed)
         return pickle.loads(told)  # type: ignore[no-any-return]
 
+    def tell(self, batch: Sequence[Parcel]) -> bool:
+        """Hand over a batch at once, without an answer; False where there is no channel."""
+        if self.channel is None or not self.channel.is_open:
+            return False
+        self.channel.tell(pack_batch(batch))
+        return True
+
 
 class RayExecutorHost(ExecutorHost):
     """An executor host that makes its own parts, in the process that it lives in."""
@@ -79,6 +86,7 @@ class RayExecutorHost(ExecutorHost):
             companions=companions_of(slot, processes),
             tool_processes=processes,
             reach_streams=reach_streams,
+            tell=self._peer.tell,
         )
 
     async def hello(self) -> tuple[ProcessMark, ...]:

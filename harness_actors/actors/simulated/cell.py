@@ -74,6 +74,9 @@ class SimulatedPeer:
         )
         return told
 
+    def tell(self, batch: Sequence[Parcel]) -> bool:
+        return self._ray.network.tell(self.actor, "receive", *self._leading, batch)
+
     async def hello(self) -> tuple[ProcessMark, ...]:
         marks: tuple[ProcessMark, ...] = await self._ray.network.call(self.actor, "hello")
         return marks
@@ -116,12 +119,14 @@ class SimulatedHostStarter:
         def make(process: SimulatedProcess) -> SimulatedHost:
             process.term = self.term
             tools = self._tools_of(slot, process)
+            coordinator = SimulatedPeer(self._ray, self._owner, slot, incarnation)
             host = ExecutorHost(
                 slot,
                 self._parts.executor_for(slot, tools),
-                SimulatedPeer(self._ray, self._owner, slot, incarnation),
+                coordinator,
                 term=self.term,
                 tool_processes=tools,
+                tell=coordinator.tell,
             )
             return SimulatedHost(host, process)
 

@@ -13,6 +13,9 @@ from harness_actors.actors.simulated.processes import Note, SimulatedMachine, Si
 from harness_actors.coordination.protocol import Envelope, Slot
 from harness_actors.errors import ActorLostError
 
+UNTOLD = 0.1
+"""How often there is no way to an actor but a call that is answered."""
+
 
 @dataclass(slots=True, kw_only=True)
 class Weather:
@@ -143,6 +146,17 @@ class Network:
         finally:
             actor.calls.pop(answer, None)
 
+    def tell(self, actor: SimulatedActor, method: str, *arguments: Any) -> bool:
+        """Call a method of an actor without waiting, nor hearing, whether it arrives.
+
+        Returns:
+            False where there is no way to the actor now, as for a part of all calls.
+        """
+        if actor.away or self._chance.random() < UNTOLD:
+            return False
+        self._send(actor, method, arguments, None)
+        return True
+
     def _wait_for_death(self, answer: "asyncio.Future[Any]") -> None:
         if self.weather.broken_watch and self._chance.random() < self.weather.broken_watch:
             after = self._chance.random() * 10
@@ -154,7 +168,7 @@ class Network:
         actor: SimulatedActor,
         method: str,
         arguments: tuple[Any, ...],
-        answer: "asyncio.Future[Any]",
+        answer: "asyncio.Future[Any] | None",
     ) -> None:
         loop, weather, chance = self._loop, self.weather, self._chance.random
         if self._copies:
@@ -178,11 +192,16 @@ class Network:
             loop.call_later(later, arrive, target, method, arguments, None, caller, context=where)
 
     def _break(
-        self, actor: SimulatedActor, method: str, answer: "asyncio.Future[Any]", after: float
+        self,
+        actor: SimulatedActor,
+        method: str,
+        answer: "asyncio.Future[Any] | None",
+        after: float,
     ) -> None:
         if self.note is not None:
             self.note(repr(LANE.get()), f"the connection breaks: {method} of {actor.name}")
-        self._loop.call_later(after, _fail, answer, UnreachableError("the connection broke"))
+        if answer is not None:
+            self._loop.call_later(after, _fail, answer, UnreachableError("the connection broke"))
 
     def _arrive(
         self,
