@@ -8,13 +8,12 @@ from functools import partial
 from threading import current_thread, main_thread
 from typing import assert_never, cast
 
-from harness_actors.actors.code import unpack
-from harness_actors.actors.embedded import EMBEDDED_MODEL_URL
+from harness_actors.actors.loaded import LoadedPrograms
 from harness_actors.actors.mailbox import Code, DropCode, Outbox, Parcel, Peer, SeenEnvelopes, Tell
+from harness_actors.actors.plain import check_change, check_outcome
 from harness_actors.actors.processes import mark_of_this_process
 from harness_actors.actors.text.speaking import Reach, Speaker, TextSender
 from harness_actors.conversation import Conversation
-from harness_actors.coordination.graph import Workflow
 from harness_actors.coordination.protocol import (
     Answered,
     Changed,
@@ -32,13 +31,11 @@ from harness_actors.coordination.protocol import (
     ToolsStarted,
 )
 from harness_actors.errors import AgentCodeError, WorkflowError, error_facts
-from harness_actors.events import EVENT_TYPES, encode_event
 from harness_actors.executors.context import DeltaContext
-from harness_actors.messages import check_plain
 from harness_actors.ports import Agent, Executor, ToolProcesses
 from harness_actors.records import ProcessMark, RunSpec
 from harness_actors.results import Reason
-from harness_actors.signals import Outcome, RunEnd
+from harness_actors.signals import RunEnd
 from harness_actors.state import AGENT_TURN, StateDelta
 
 logger = logging.getLogger(__name__)
@@ -106,10 +103,10 @@ class ExecutorHost:
         self._outbox = Outbox(answered=self._told, undeliverable=self._not_told, tell=tell)
         self._outbox.connect(coordinator)
         self._seen = SeenEnvelopes()
+        self._programs = LoadedPrograms()
         self._runs: dict[str, ServedRun] = {}
         self._tasks: dict[str, set[asyncio.Task[None]]] = {}
         """By run: its steps that have not ended, also those that were cut."""
-        self._workflows: dict[str, asyncio.Future[Workflow | AgentCodeError]] = {}
 
     async def hello(self) -> tuple[ProcessMark, ...]:
         return (mark_of_this_process(str(self._slot)), *self._companions())
@@ -123,9 +120,9 @@ class ExecutorHost:
         # flight is free again before any work is done.
         for parcel in batch:
             if isinstance(parcel, Code):
-                self._learn(parcel)
+                self._programs.learn(parcel)
             elif isinstance(parcel, DropCode):
-                self._workflows.pop(parcel.code, None)
+                self._programs.drop(parcel.code)
             elif parcel.term == self._term and self._seen.is_new(parcel):
                 self._take(parcel)
         return ()
@@ -163,12 +160,6 @@ class ExecutorHost:
             return
         self._cut(run.spec.run_id)
         self._post(run, Answered(StateDelta(), _failure(self._slot, error)))
-
-    def _learn(self, code: Code) -> None:
-        # In a thread: what a user's modules import may take longer than a process may be
-        # silent. Runs that need it wait for it.
-        loop = asyncio.get_running_loop()
-        self._workflows[code.code] = loop.run_in_executor(None, _load, code)
 
     def _take(self, envelope: Envelope) -> None:
         run = self._runs.get(envelope.run_id)
@@ -283,7 +274,7 @@ class ExecutorHost:
                 texts=run.texts,
             )
             outcome = await executor.handle(deliver.signal, context)
-            self._check_answer(outcome)
+            check_outcome(self._slot.executor, outcome)
             last = self._checked(context.take())
         except asyncio.CancelledError:
             # Cut by the coordinator, which has gone on without this step.
@@ -304,39 +295,20 @@ class ExecutorHost:
         except WorkflowError:
             return StateDelta()
 
-    def _check_answer(self, outcome: object) -> None:
-        if not isinstance(outcome, Outcome):
-            problem = f"must answer a signal, Parked() or RunEnd(...), not {outcome!r}"
-            raise WorkflowError(self._slot.executor, problem)
-        if isinstance(outcome, RunEnd):
-            check_plain(f"reason {outcome.reason.kind!r}", outcome.reason.details)
-
     def _checked(self, delta: StateDelta) -> StateDelta:
-        """Refuse, from a user's own executor, what the journal could not hold or read back.
-
-        There it would stop the cell with all its runs.
+        """What an executor has changed.
 
         Raises:
-            WorkflowError: An event is of a class that no reader knows, or a value is not
-                plain JSON.
+            WorkflowError: It is a user's own, and this cannot be committed.
         """
         if self._slot.code:
-            for event in delta.events:
-                if type(event).type not in EVENT_TYPES:
-                    problem = f"emits a {type(event).__name__}; use CustomEvent(name=, data=)"
-                    raise WorkflowError(self._slot.executor, problem)
-                check_plain(f"event {event.type!r}", encode_event(event))
-            check_plain("state", {write.key: write.value for write in delta.writes})
+            check_change(self._slot.executor, delta)
         return delta
 
     async def _program(self, code: str) -> tuple[Executor, Agent]:
         """Who serves a run of this code, and its agent."""
-        if code in self._workflows:
-            # Shielded: the others that wait for it are not cut with this run.
-            workflow = await asyncio.shield(self._workflows[code])
-            if isinstance(workflow, AgentCodeError):
-                raise workflow
-        else:
+        workflow = await self._programs.find(code)
+        if workflow is None:
             # Only hosts that run a user's code are sent it; the others do not look at the agent.
             if self._executor is None or self._slot.executor == AGENT_TURN:
                 raise AgentCodeError(f"the agent of {self._slot}", "the journal does not have it")
@@ -355,30 +327,6 @@ class ExecutorHost:
     def _next(self, run: ServedRun, body: FromHost) -> Envelope:
         run.sent += 1
         return Envelope(run.spec.run_id, self._term, run.step, run.sent, body)
-
-
-def _load(code: Code) -> Workflow | AgentCodeError:
-    """The program of a blob, its model with its keys; or why there is none.
-
-    The reason is told to each run that needs it, as its result.
-    """
-    try:
-        workflow = unpack(code.blob)
-    except AgentCodeError as error:
-        return error
-    try:
-        model = workflow.agent.model
-        if EMBEDDED_MODEL_URL in code.keys:
-            model.connect(code.keys[EMBEDDED_MODEL_URL])  # type: ignore[attr-defined]
-        elif hasattr(model, "use_keys"):
-            model.use_keys(code.keys)
-    except Exception as error:  # noqa: BLE001 - whatever a user's model does with its keys
-        facts = error_facts(error)
-        reason = f"it does not take its keys: {facts['type']}: {facts['message']}"
-        return AgentCodeError("the model", reason)
-    if hasattr(model, "preload"):
-        model.preload()
-    return workflow
 
 
 def _failure(slot: Slot, error: BaseException) -> RunEnd:

@@ -25,7 +25,7 @@ from harness_actors.coordination.protocol import (
     SnapshotWanted,
     ToolsStarted,
 )
-from harness_actors.errors import AgentCodeError, WorkflowError
+from harness_actors.errors import WorkflowError
 from harness_actors.events import CustomEvent, Event
 from harness_actors.messages import Message
 from harness_actors.ports import RunContext
@@ -580,10 +580,7 @@ class Odd(Event):
 def custom_host(a_host: Makes, act: Acts) -> Desk:
     """A host of a user's own executor; its code came with the run."""
     desk = a_host(act, slot=Slot(REPAIR, "code"))
-    agent = an_agent()
-    loaded: asyncio.Future[Workflow | AgentCodeError] = asyncio.get_running_loop().create_future()
-    loaded.set_result(Workflow(agent))
-    desk.host._workflows["code"] = loaded
+    desk.host._programs.learn(Code("code", pack(Workflow(an_agent()))[1], {}))
     return desk
 
 
