@@ -9,6 +9,7 @@ from typing import TypeVar
 from harness_actors.actors.admission import Admission
 from harness_actors.actors.alarm import Alarm
 from harness_actors.actors.bulletin import Bulletin
+from harness_actors.actors.earlier_costs import EarlierCosts
 from harness_actors.actors.embedded import (
     EMBEDDED_MODEL_URL,
     EmbeddedModelPeer,
@@ -35,7 +36,7 @@ from harness_actors.events import RunEvent
 from harness_actors.messages import Message
 from harness_actors.ports import Clock, Journal
 from harness_actors.records import ProcessMark, RunHeading, RunSpec
-from harness_actors.state import AGENT_TURN, USAGE
+from harness_actors.state import AGENT_TURN
 from harness_actors.turn.bounds import BUDGET
 
 T = TypeVar("T")
@@ -116,9 +117,9 @@ class CoordinatorHost:
             *(Slot(name) for name in needs if name != AGENT_TURN),
         ]
         self._programs = Programs(journal, self._is_code_in_use)
-        self._spent_before: float | None = None
         self._broken: HarnessError | None = None
         self._closed = False
+        self._earlier = EarlierCosts(self._coordinator, journal, self._read, self._writer.settle)
         self._admission = Admission(
             self._coordinator,
             journal=journal,
@@ -150,7 +151,8 @@ class CoordinatorHost:
         await self._start_model([stored.spec for stored in unfinished])
         if any(BUDGET.name in stored.state.values for stored in unfinished):
             # How much it is, each of them says itself.
-            self._perform(self._coordinator.allow(None, spent_usd=await self._spent_before_usd()))
+            spent_usd = await self._earlier.ended_usd()
+            self._perform(self._coordinator.allow(None, spent_usd=spent_usd))
         for stored in unfinished:
             if self._programs.has_keys(stored.spec.keys):
                 self._perform(self._coordinator.adopt(stored))
@@ -207,29 +209,9 @@ class CoordinatorHost:
         self._check()
         if budget_usd is None and self._coordinator.budget.limit_usd is None:
             return
-        spent_usd = await self._spent_before_usd()
+        spent_usd = await self._earlier.ended_usd()
         self._perform(self._coordinator.allow(budget_usd, spent_usd=spent_usd))
         await self._on_disk()
-
-    async def _spent_before_usd(self) -> float:
-        """What those runs of the journal cost that were over when this term began."""
-        while self._spent_before is None:
-            ended = self._coordinator.budget.ended_usd
-            await self._writer.settle()
-            headings = await self.headings()
-            for heading in headings:
-                if heading.end is None and heading.run_id not in self._coordinator.runs:
-                    # It may be taken up by and by, and what it has cost is spent until then, too.
-                    stored = await self._read(self._journal.load_run, heading.run_id)
-                    used = {} if stored is None else stored.state.values.get(USAGE.name, {})
-                    cost_usd = used.get("cost_usd", 0.0)
-                    self._coordinator.budget.take_up(heading.run_id, cost_usd)
-            ends = [heading.end for heading in headings]
-            total = sum(end.usage.cost_usd for end in ends if end is not None)
-            # One that ended meanwhile may be in the one sum and not in the other.
-            if ended == self._coordinator.budget.ended_usd:
-                self._spent_before = total - ended
-        return self._spent_before
 
     async def subscribe(self, run_ids: Sequence[str]) -> str:
         """See `Runtime.subscribe`; the name of the stream actor, empty where there is none."""
@@ -268,10 +250,7 @@ class CoordinatorHost:
         if self._broken is None:
             self._broken = ActorLostError("the coordinator", "its command has ended")
         self._alarm.set(None)
-        self._seats.close()
-        for seat in (self._model, self._streams):
-            if seat is not None:
-                seat.close()
+        self._close_seats()
         self._bulletin.wake()
         await self._writer.settle()
         await asyncio.get_running_loop().run_in_executor(self._thread, self._journal.close)
@@ -350,11 +329,13 @@ class CoordinatorHost:
             logger.error("the cell stops: %s", error)
             self._broken = error
             self._alarm.set(None)
-            self._seats.close()
-            for seat in (self._model, self._streams):
-                if seat is not None:
-                    seat.close()
+            self._close_seats()
             self._bulletin.wake()
+
+    def _close_seats(self) -> None:
+        for seat in (self._seats, self._model, self._streams):
+            if seat is not None:
+                seat.close()
 
     @property
     def in_progress(self) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ from harness_actors.coordination.protocol import Envelope, Slot
 from harness_actors.coordination.routing import Replica
 from harness_actors.records import Entry, Hop, RunSpec
 from harness_actors.signals import RunEnd
-from harness_actors.state import OPEN_CALLS, SharedState, StateDelta, Write
+from harness_actors.state import AGENT_TURN, OPEN_CALLS, SharedState, StateDelta, Write
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +70,11 @@ class ActiveRun:
     closing: RunEnd | None = None
     """How it ends where it would make its next model call; None while it may make some."""
     replicas: dict[Slot, Replica] = field(default_factory=dict)
+
+    @property
+    def makes_rounds(self) -> bool:
+        """Whether its host may stop it between two; a user's own executor may, too."""
+        return self.slot is not None and (self.slot.executor == AGENT_TURN or bool(self.slot.code))
 
     @property
     def due_at(self) -> float | None:

@@ -11,13 +11,13 @@ from harness_actors.conversation import Conversation
 from harness_actors.coordination.active import ActiveRun, ExecutorNeeds, Step, closed_elsewhere
 from harness_actors.coordination.books import PARKING, RunBooks, entry
 from harness_actors.coordination.budget import Budget
+from harness_actors.coordination.closing import Closing
 from harness_actors.coordination.deadlines import Deadlines
 from harness_actors.coordination.dispatch import Dispatch
 from harness_actors.coordination.endings import (
     CANCELLED,
     agent_error,
     executor_lost,
-    out_of_budget,
     out_of_time,
 )
 from harness_actors.coordination.graph import ENTRY, successor
@@ -30,7 +30,6 @@ from harness_actors.coordination.protocol import (
     Envelope,
     Forget,
     GoOn,
-    Park,
     Slot,
     SnapshotWanted,
     ToolsStarted,
@@ -47,7 +46,6 @@ from harness_actors.state import (
     SharedState,
     StateDelta,
 )
-from harness_actors.turn.bounds import BUDGET
 
 
 class Coordinator:
@@ -76,13 +74,13 @@ class Coordinator:
         self.runs: dict[str, ActiveRun] = {}
         self._dispatch = Dispatch(term=term, needs=needs, agent_turns=agent_turns, runs=self.runs)
         self._deadlines = Deadlines(self.runs)
-        self._budget = Budget()
-        # Those that begin later are closed as they begin.
-        self._all_closing = False
+        self.budget = Budget()
+        """What all runs may cost together, and have cost."""
         self._conversations: dict[str, str] = {}
         self._books = RunBooks(
-            self.runs, self._conversations, self._dispatch, self._deadlines, self._budget, clock
+            self.runs, self._conversations, self._dispatch, self._deadlines, self.budget, clock
         )
+        self._closing = Closing(self.runs, self.budget, self._books, self._dispatch)
         self.receipts = self._dispatch.receipts
 
     # ---- what may happen ------------------------------------------------------------
@@ -105,7 +103,7 @@ class Coordinator:
         run = ActiveRun(spec, SharedState(log=Conversation(log)), hop, now)
         self._books.begin(run)
         step.entries.append(RunAdded(spec=spec, command=self._command, at=now))
-        self._note_budget(run, step)
+        self._closing.note(run, step)
         self._dispatch.deliver(run, step)
         return step
 
@@ -141,7 +139,7 @@ class Coordinator:
             self._books.change(run, entry(PARKING, False), step)
         if closed := closed_elsewhere(run.state):
             self._books.change(run, closed, step)
-        self._note_budget(run, step, restored=ours)
+        self._closing.note(run, step, restored=ours)
         self._retrace(run)
         self._dispatch.deliver(run, step)
         return step
@@ -153,7 +151,7 @@ class Coordinator:
         if run is not None and run.parking:
             run.parking, run.unparked_in = False, run.step
             self._books.change(run, entry(PARKING, False), step)
-            if run.closing is None and _makes_rounds(run):
+            if run.closing is None and run.makes_rounds:
                 self._dispatch.post(run, GoOn(), step)
         return step
 
@@ -176,8 +174,7 @@ class Coordinator:
             # A user's executor made a change that its entry does not allow.
             self._dispatch.leave(run, step)
             self._books.end(run, StateDelta(), agent_error(str(error)), step)
-        if self._budget.is_spent and not self._all_closing:
-            self._close_all(step)
+        self._closing.close_if_spent(step)
         return step
 
     def _take(self, run: ActiveRun, envelope: Envelope, step: Step) -> None:
@@ -257,16 +254,9 @@ class Coordinator:
                 began.
         """
         step = Step()
-        self._budget.allow(limit_usd, spent_usd=spent_usd)
-        self._all_closing = False
-        for run in list(self.runs.values()):
-            self._note_budget(run, step)
+        self.budget.allow(limit_usd, spent_usd=spent_usd)
+        self._closing.note_all(step)
         return step
-
-    @property
-    def budget(self) -> Budget:
-        """What all runs may cost together, and have cost."""
-        return self._budget
 
     def subscribe(self, run_ids: Iterable[str], stream: str) -> Step:
         """Somebody reads what runs say, from a stream actor of this name."""
@@ -353,36 +343,7 @@ class Coordinator:
         if not run.parking:
             run.parking = True
             self._books.change(run, entry(PARKING, True), step)
-        self._stop_at_round(run, step)
-
-    def _stop_at_round(self, run: ActiveRun, step: Step) -> None:
-        """Tell the host; where none makes rounds, the run stops when it is answered."""
-        if _makes_rounds(run):
-            self._dispatch.post(run, Park(), step)
-
-    def _note_budget(self, run: ActiveRun, step: Step, *, restored: bool = False) -> None:
-        """Keep the budget with a run, or take it from one of an earlier incarnation."""
-        noted = run.state.values.get(BUDGET.name)
-        if restored and self._budget.limit_usd is None:
-            self._budget.limit_usd = noted
-        if noted != self._budget.limit_usd:
-            self._books.change(run, entry(BUDGET, self._budget.limit_usd), step)
-        if self._budget.is_spent and run.closing is None:
-            self._close(run, step)
-
-    def _close_all(self, step: Step) -> None:
-        self._all_closing = True
-        for run in [run for run in self.runs.values() if run.closing is None]:
-            self._close(run, step)
-
-    def _close(self, run: ActiveRun, step: Step) -> None:
-        """No model call more for a run: the budget is spent."""
-        run.closing = out_of_budget(run, self._budget.limit_usd or 0.0)
-        if run.slot is None and run.step:
-            # It waits for the quarantine host, and would ask the model there.
-            self._books.end(run, StateDelta(), run.closing, step)
-        else:
-            self._stop_at_round(run, step)
+        self._dispatch.stop_at_round(run, step)
 
     def _cut(self, run: ActiveRun, step: Step) -> None:
         self._dispatch.post(run, Cut(), step)
@@ -392,8 +353,3 @@ class Coordinator:
 def _taken_from(stored: StoredRun) -> ActiveRun:
     hop = stored.hop or Hop(to=ENTRY, signal=RepairTrigger())
     return ActiveRun(stored.spec, stored.state, hop, stored.added_at, stored.losses)
-
-
-def _makes_rounds(run: ActiveRun) -> bool:
-    """Whether its host may stop it between two; a user's own executor may, too."""
-    return run.slot is not None and (run.slot.executor == AGENT_TURN or bool(run.slot.code))

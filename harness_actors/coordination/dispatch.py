@@ -12,6 +12,7 @@ from harness_actors.coordination.protocol import (
     Deliver,
     Envelope,
     Forget,
+    Park,
     Slot,
     Speak,
     ToHost,
@@ -87,6 +88,11 @@ class Dispatch:
             run.sent += 1
             envelope = Envelope(run.spec.run_id, self._term, run.step, run.sent, body)
             step.posts.append(Post(run.slot, envelope))
+
+    def stop_at_round(self, run: ActiveRun, step: Step) -> None:
+        """Tell its host; where none makes rounds, the run stops when it is answered."""
+        if run.makes_rounds:
+            self.post(run, Park(), step)
 
     def subscribe(self, run_ids: Iterable[str], stream: str) -> Step:
         """Have runs tell a stream actor what their models say, also such as are still to come."""

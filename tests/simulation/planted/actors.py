@@ -6,6 +6,7 @@ from typing import Any
 from harness_actors.actors import doubt, seats
 from harness_actors.actors.admission import Admission
 from harness_actors.actors.coordinator_host import CoordinatorHost
+from harness_actors.actors.earlier_costs import EarlierCosts
 from harness_actors.actors.mailbox import Outbox, SeenEnvelopes, UnreachableError
 from harness_actors.actors.programs import Programs
 from harness_actors.actors.readings import Readings
@@ -111,10 +112,10 @@ def _stopped_hosts_are_waited_for() -> Patches:
 
 
 def _budget_of_each_command() -> Patches:
-    async def patched(self: CoordinatorHost) -> float:
+    async def patched(self: EarlierCosts) -> float:
         return 0.0
 
-    return [(CoordinatorHost, "_spent_before_usd", patched)]
+    return [(EarlierCosts, "ended_usd", patched)]
 
 
 def _held_runs_are_forgotten() -> Patches:

@@ -9,6 +9,7 @@ from harness_actors.coordination import books
 from harness_actors.coordination.active import ActiveRun, Step
 from harness_actors.coordination.books import RunBooks
 from harness_actors.coordination.budget import Budget
+from harness_actors.coordination.closing import Closing
 from harness_actors.coordination.coordinator import Coordinator
 from harness_actors.coordination.deadlines import Deadlines
 from harness_actors.coordination.dispatch import Dispatch
@@ -143,20 +144,20 @@ def _budget_forgets_what_ended() -> Patches:
 
 
 def _budget_is_noted_by_nobody() -> Patches:
-    note_budget = Coordinator._note_budget
+    note = Closing.note
 
-    def patched(self: Coordinator, run: ActiveRun, step: Step, *, restored: bool = False) -> None:
-        note_budget(self, run, step)
+    def patched(self: Closing, run: ActiveRun, step: Step, *, restored: bool = False) -> None:
+        note(self, run, step)
 
     async def attach(self: CoordinatorHost, secrets: Any, budget_usd: float | None = None) -> None:
         await attach_with(self, secrets)
 
     attach_with = CoordinatorHost.attach
-    return [(Coordinator, "_note_budget", patched), (CoordinatorHost, "attach", attach)]
+    return [(Closing, "note", patched), (CoordinatorHost, "attach", attach)]
 
 
 def _spent_budget_is_not_told() -> Patches:
-    return [(Coordinator, "_close_all", lambda self, step: None)]
+    return [(Closing, "close_if_spent", lambda self, step: None)]
 
 
 def _cancelled_runs_end_with_their_round() -> Patches:
@@ -167,7 +168,7 @@ def _cancelled_runs_end_with_their_round() -> Patches:
         if mode != "cancel" or run is None or run.slot is None:
             return stop(self, run_id, mode)
         run.closing = CANCELLED
-        self._stop_at_round(run, step)
+        self._dispatch.stop_at_round(run, step)
         return step
 
     return [(Coordinator, "stop", patched)]
