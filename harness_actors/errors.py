@@ -18,6 +18,7 @@ HarnessError
 ├── RunNotFoundError         no journal here knows this run
 ├── RunParkedError           a run was put aside before it ended
 ├── ConversationBusyError    one harness was asked for two runs at once
+├── ConversationMovedOnError another run has continued the conversation of a cut one
 └── WorkflowError            a workflow graph that cannot run
 """
 
@@ -261,6 +262,32 @@ class ConversationBusyError(HarnessError):
         return (
             f"conversation {self.conversation_id!r} has a run in progress; "
             "await it first, or use a second AgentHarness"
+        )
+
+
+class ConversationMovedOnError(HarnessError):
+    """A cut run would answer what another run of its conversation has said since.
+
+    While that other one is in progress, you get `ConversationBusyError` for runs that have
+    not said their task yet.
+
+    Attributes:
+        run_id: The run that was to be taken up.
+        conversation_id: The conversation of both.
+        later_run_id: The first run that spoke behind it.
+    """
+
+    def __init__(self, run_id: str, conversation_id: str, later_run_id: str) -> None:
+        super().__init__(run_id, conversation_id, later_run_id)
+        self.run_id = run_id
+        self.conversation_id = conversation_id
+        self.later_run_id = later_run_id
+
+    def __str__(self) -> str:
+        return (
+            f"run {self.run_id!r} cannot go on where it was cut: run {self.later_run_id!r} has "
+            f"continued its conversation {self.conversation_id!r} since; ask again in the "
+            "conversation, or start a new run"
         )
 
 

@@ -163,6 +163,8 @@ class AgentHarness:
         Raises:
             RunNotFoundError: The store does not know the run.
             StoreInUseError: Another process works on the store.
+            ConversationMovedOnError: Another run has continued its conversation since.
+            BadInputError: Its workspace is gone.
         """
         self._begin(run_id)
         try:
@@ -177,6 +179,11 @@ class AgentHarness:
             heading = next((h for h in await runtime.headings() if h.run_id == run_id), None)
             if heading is None:
                 raise RunNotFoundError(run_id, str(self._store))
+            if heading.end is None:
+                from harness_actors.stores.taking_up import check_taking_up
+
+                assert self._store is not None, "the runtime works on it"
+                await asyncio.to_thread(check_taking_up, self._store, [run_id])
             self._conversation_id = heading.conversation_id
             if heading.end is not None:
                 return heading.end.with_transcript(await runtime.events(run_id))

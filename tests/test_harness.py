@@ -19,6 +19,7 @@ from harness_actors.errors import (
     BadInputError,
     ConfigError,
     ConversationBusyError,
+    ConversationMovedOnError,
     HarnessError,
     RunNotFoundError,
     RunParkedError,
@@ -354,6 +355,51 @@ async def test_behind_a_run_that_was_cut_the_conversation_is_free_again(
         await running
 
     assert (await harness.run("second")).status == "done"
+
+
+async def test_a_cut_run_whose_conversation_went_on_is_not_resumed(
+    at_work: tuple[AgentHarness, Path],
+) -> None:
+    harness, log = at_work
+    running = asyncio.create_task(harness.run("first"))
+    await written(log, 1)
+    await harness.park(now=True)
+    with pytest.raises(RunParkedError) as parked:
+        await running
+    second = await harness.run("second")
+    notes = lines(log)
+
+    with pytest.raises(ConversationMovedOnError) as refused:
+        await harness.resume(parked.value.run_id)
+
+    error = refused.value
+    facts = (parked.value.run_id, parked.value.run_id, second.run_id)
+    assert (error.run_id, error.conversation_id, error.later_run_id) == facts
+    assert lines(log) == notes, "no tool was called"
+    assert (await harness.run("third")).status == "done"
+
+
+async def test_a_run_whose_workspace_is_gone_is_resumed_when_it_is_there_again(
+    tmp_path: Path,
+) -> None:
+    log, folder = tmp_path / "log", tmp_path / "work"
+    agent = noting(log, rounds=2, seconds=0.3)
+    async with AgentHarness(agent, runtime="local", workspace=folder) as harness:
+        running = asyncio.create_task(harness.run("go"))
+        await written(log, 1)
+        await harness.park()
+        with pytest.raises(RunParkedError) as parked:
+            await running
+        folder.rmdir()
+
+        with pytest.raises(BadInputError, match="make it again") as refused:
+            await harness.resume(parked.value.run_id)
+        assert repr(parked.value.run_id) in str(refused.value)
+        assert repr(str(folder.resolve())) in str(refused.value)
+        assert len(lines(log)) == 1
+
+        folder.mkdir()
+        assert (await harness.resume(parked.value.run_id)).status == "done"
 
 
 async def test_a_caller_that_is_cancelled_parks_its_run(

@@ -117,6 +117,24 @@ def load_conversation(connection: sqlite3.Connection, conversation_id: str) -> l
     return [_message(row) for row in found]
 
 
+def load_run_behind(connection: sqlite3.Connection, run_id: str) -> str | None:
+    # CROSS JOIN as in `load_conversation`; a result may answer what the run itself left open.
+    said = (
+        "CROSS JOIN records ON records.run = runs.id AND version IS NOT NULL "
+        "CROSS JOIN messages ON messages.id >= position * ?1 AND messages.id < (position + 1) * ?1 "
+    )
+    own = connection.execute(
+        f"SELECT conversation_id, min(position) FROM runs {said}WHERE run_id = ?2",
+        (PLACES, run_id),
+    ).fetchone()
+    found = connection.execute(
+        f"SELECT run_id FROM runs {said}WHERE conversation_id = ?2 AND run_id != ?3 "
+        "AND position > ?4 AND role != 'tool' ORDER BY messages.id LIMIT 1",
+        (PLACES, own[0], run_id, own[1]),
+    ).fetchone()
+    return None if found is None else str(found[0])
+
+
 def load_messages(connection: sqlite3.Connection, position: int) -> list[Message]:
     """The messages of one record, in their order."""
     found = connection.execute(

@@ -28,6 +28,14 @@ class Loads(ABC):
     def load_run(self, run_id: str) -> StoredRun | None:
         return self._read(lambda connection: load.load_run(connection, run_id))
 
+    def run_behind(self, run_id: str) -> str | None:
+        """The first other run that spoke in its conversation after a run had begun to.
+
+        Results that answer what a run left open do not count. None where there is no such
+        run, and where the run itself has said nothing.
+        """
+        return self._read(lambda connection: load.load_run_behind(connection, run_id))
+
     def load_result(self, run_id: str) -> HarnessResult | None:
         """How a run ended; None while it is unfinished, or where nobody knows it."""
         return self._read(lambda connection: load.load_result(connection, run_id))

@@ -12,13 +12,17 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from harness_actors.cli.app import app
-from harness_actors.events import RunParked, ToolCalled
+from harness_actors.config import HarnessConfig
+from harness_actors.events import RunCompleted, RunParked, ToolCalled
 from harness_actors.messages import Message
+from harness_actors.records import WorkspaceSpec
 from harness_actors.stores import JournalReader
 from harness_actors.testing import LoopbackServer, Reply, ScriptedModel
+from tests.actors.followers import until
 from tests.cli.commands import finished, started, works
 from tests.replay.recorded_runs import (
     FIRST_COMMAND,
+    SECOND_COMMAND,
     Session,
     done,
     opened_locally,
@@ -292,6 +296,57 @@ def test_a_run_without_its_key_is_not_taken_up(
 
     assert resumed.exit_code == 2
     assert "needs A_KEY_OF_TESTS" in resumed.stderr
+
+
+def test_a_run_whose_conversation_went_on_is_not_taken_up(harness: Harness, runs: Path) -> None:
+    agent = program(ScriptedModel(_hangs_once))
+    later = Session(runs, agent, {}, "what now?", "later1", "aside1")
+
+    async def talk_on() -> None:
+        # Another command, so that the runs of the first one are left as they are.
+        async with opened_locally(runs, SECOND_COMMAND) as runtime:
+            await later.submit(runtime)
+            await later.until(lambda event: isinstance(event, RunCompleted), runtime)
+
+    asyncio.run(talk_on())
+
+    refused = harness("ctl", "run", "resume", "broken1", "aside1", "--runtime", "local")
+
+    assert refused.exit_code == 2
+    for said in ("'aside1'", "'later1'", "in the conversation, or start a new run"):
+        assert said in refused.stderr
+    assert JournalReader(runs).load_result("broken1") is None, "nothing of it was begun"
+
+
+@pytest.mark.parametrize("there", [False, True], ids=["gone", "there again"])
+def test_a_run_goes_on_only_where_its_workspace_is(
+    home: Path, harness: Harness, there: bool
+) -> None:
+    folder, agent = home / "work", program(ScriptedModel(_hangs_once))
+    spec = agent.spec(
+        "x", HarnessConfig(), run_id="works1", workspace=WorkspaceSpec(path=str(folder))
+    )
+
+    async def begin() -> None:
+        async with opened_locally(home / "runs.db", FIRST_COMMAND) as runtime:
+            await runtime.submit([spec], code={agent.code: agent.blob}, secrets={})
+            await until(runtime, "works1", lambda event: isinstance(event, ToolCalled))
+
+    asyncio.run(begin())
+    folder.rmdir()
+    if there:
+        folder.mkdir()
+
+    resumed = harness("ctl", "run", "resume", "works1", "--runtime", "local")
+
+    if there:
+        assert (resumed.exit_code, resumed.stdout) == (0, "after all\n")
+        return
+    assert resumed.exit_code == 2
+    assert f"run 'works1': there is no folder {str(folder)!r}" in resumed.stderr
+    assert "make it again" in resumed.stderr
+    (run,) = JournalReader(home / "runs.db").headings()
+    assert (run.rounds, run.end, run.command) == (1, None, FIRST_COMMAND), "it was left alone"
 
 
 class KeyedModel(ScriptedModel):

@@ -32,7 +32,8 @@ def resume(
     """Take up runs with the agent and settings that they have, and show them to their ends.
 
     Keys are looked up in the environment by the names that the runs know. A batch is
-    resumed by its own command instead, which writes its results too.
+    resumed by its own command instead, which writes its results too. A run whose workspace is
+    gone is refused, and so is a cut one whose conversation another run has continued.
 
     Examples:
 
@@ -43,11 +44,13 @@ def resume(
     with failures_told(as_json=as_json):
         from harness_actors.cli.ctl.control import check_keys, find_runs
         from harness_actors.stores.places import journals_in
+        from harness_actors.stores.taking_up import check_taking_up
 
         check_where(runtime, address)
         found = find_runs(journals_in(run_dir, store), run_ids)
         for path, named in found.items():
             check_keys(path, named)
+            check_taking_up(path, named)
         ended: dict[str, HarnessResult] = {}
         for path, named in found.items():
             ended.update(asyncio.run(_resume(path, named, runtime, address, as_json=as_json)))

@@ -1,0 +1,57 @@
+"""What stands in the way of taking up a run where it was cut."""
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from harness_actors.errors import BadInputError, ConversationMovedOnError
+from harness_actors.records import StoredRun
+from harness_actors.signals import TurnComplete
+from harness_actors.state import TURN_COUNT
+from harness_actors.stores.reader import JournalReader
+
+
+def check_taking_up(store: Path, run_ids: Iterable[str]) -> None:
+    """Refuse runs that would ask their model about something else, or work nowhere.
+
+    Those that are over or unknown are passed by.
+
+    Args:
+        store: Their journal, read as it is on disk.
+        run_ids: The runs.
+
+    Raises:
+        ConversationMovedOnError: Another run has continued the conversation of one.
+        BadInputError: The workspace of one is gone.
+        StoreError: The journal cannot be read.
+    """
+    journal = JournalReader(store)
+    for run_id in run_ids:
+        run = journal.load_run(run_id)
+        if run is None or run.end is not None or not _goes_on_in_the_middle(run):
+            continue
+        later = journal.run_behind(run_id)
+        if later is not None:
+            raise ConversationMovedOnError(run_id, run.spec.conversation_id, later)
+        workspace = run.spec.workspace
+        if workspace is not None and not os.path.isdir(workspace.path):
+            problem = (
+                f"there is no folder {workspace.path!r}, in which it works; make it again, with "
+                "what was in it, or start a new run"
+            )
+            raise BadInputError(f"run {run_id!r}", (problem,))
+
+
+def _goes_on_in_the_middle(run: StoredRun) -> bool:
+    """Whether its model is asked again behind what was said already.
+
+    A run whose first turn has not begun makes its workspace then, and says its task behind
+    all that is in the log. One whose last turn is over has only to be judged.
+    """
+    if not run.state.values.get(TURN_COUNT.name):
+        return False
+    turn = None if run.hop is None else run.hop.signal
+    if not isinstance(turn, TurnComplete):
+        return True
+    nudged = turn.ending == "text" and run.spec.config.completion != "answer"
+    return turn.ending == "rounds" or nudged
