@@ -14,7 +14,7 @@ from harness_actors.actors.joining.connect import connect
 from harness_actors.actors.on_ray.coordinator import RayCoordinatorActor
 from harness_actors.actors.on_ray.placement import node_of_driver, on_node
 from harness_actors.actors.processes import is_alive
-from harness_actors.errors import StaleTermError
+from harness_actors.errors import CellError, StaleTermError
 from harness_actors.records import ProcessMark
 from harness_actors.stores import JournalReader, SqliteJournal
 from tests.actors.followers import opened, results, specs, submit
@@ -77,6 +77,16 @@ async def test_a_coordinator_that_cannot_commit_says_so_and_leaves_for_good(
     await asyncio.sleep(4.0)
     assert not await answers(coordinator)
     assert "broken" not in ray.util.list_named_actors()
+
+
+async def test_a_coordinator_that_cannot_begin_says_why_in_our_words(tmp_path: Path) -> None:
+    connect("local")
+    actor = RayCoordinatorActor.options(**on_node(node_of_driver()))
+    # Whatever of ours is wrong there; this stands for it.
+    coordinator: Any = actor.remote(str(tmp_path / "runs.db"), "command", "", "many", leave_s=0.1)
+
+    with pytest.raises(CellError, match=r"the coordinator.*TypeError.*'str' object"):
+        await coordinator.call.remote("attach", {})
 
 
 async def answers(coordinator: Any) -> bool:

@@ -1,6 +1,7 @@
 """The coordinator of a cell on Ray: a plain class, placed."""
 
 import asyncio
+import logging
 import os
 import pickle
 import platform
@@ -24,9 +25,11 @@ from harness_actors.actors.on_ray.channels import Channels
 from harness_actors.actors.on_ray.hosts import RayHostStarter
 from harness_actors.actors.processes import mark_of_this_process
 from harness_actors.coordination.protocol import Envelope, Slot
-from harness_actors.errors import HarnessError
+from harness_actors.errors import CellError, HarnessError
 from harness_actors.records import ProcessMark
 from harness_actors.stores import SqliteJournal
+
+logger = logging.getLogger(__name__)
 
 LEAVE_S = 30.0
 """How long a coordinator stays that can do nothing any more, when its driver knows of it."""
@@ -77,7 +80,11 @@ class RayCoordinator:
                 place_streams=starter.start_streams,
                 process=mark_of_this_process("coordinator"),
             )
-        except HarnessError as error:
+        except Exception as error:
+            if not isinstance(error, HarnessError):
+                logger.exception("the coordinator did not start")
+                problem = f"it did not start: {type(error).__name__}: {error}"
+                error = CellError("the coordinator", problem)
             self._host = error
             # The driver that is told may die before it ends us.
             self._self.leave.remote(leave_s)
