@@ -123,6 +123,10 @@ class Demo:
 
     def _make_tasks(self) -> int:
         """Make the tasks unless they are there; returns how many are to be done."""
+        if self._fresh:
+            # All parts at once: one that is not reached must not show what was there before.
+            for journal in list(self._folder.glob("*/runs.db")):
+                shutil.rmtree(journal.parent)
         if self._fresh or not self._tasks.exists():
             self._say("Making tasks derived from HumanEval: its solutions, one fault in each …")
             # Beside, and put in place when it is whole.
@@ -136,8 +140,6 @@ class Demo:
     def _batch(self, part: str, tasks: int, agent: str, *flags: str, must_run: bool = True) -> Row:
         """`harness batch` for a part, unless an earlier command has done it all."""
         run_dir = self._folder / part
-        if self._fresh:
-            shutil.rmtree(run_dir, ignore_errors=True)
         row = read_row(part, self._tasks, run_dir, tasks)
         if row.done == tasks:
             self._say(
@@ -207,7 +209,7 @@ def main(given: Sequence[str] | None = None) -> int:
         print(f"error: {error}", file=sys.stderr)
         return FAILED
     if status == INTERRUPTED:
-        again = " without --fresh" if chosen.fresh else ""
+        again = " without --fresh (or FRESH=1)" if chosen.fresh else ""
         print(f"Stopped. The same command{again} goes on where it was.", file=sys.stderr)
     return status
 

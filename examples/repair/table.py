@@ -87,7 +87,7 @@ def draw_table(rows: Sequence[Row]) -> Table:
     """One line for each part."""
     table = Table(box=box.SIMPLE_HEAD, collapse_padding=True, pad_edge=False)
     costs = any(row.cost_usd for row in rows)
-    names = ["tasks", "done", "checks passed", "model calls", "tokens", "wall", "rounds/s"]
+    names = ["tasks", "ended", "checks passed", "model calls", "tokens", "wall", "rounds/s"]
     table.add_column("part")
     for name in [*names, *(["cost"] if costs else [])]:
         table.add_column(name, justify="right")

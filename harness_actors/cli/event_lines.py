@@ -18,7 +18,7 @@ from harness_actors.events import (
     ToolReturned,
     TurnStarted,
 )
-from harness_actors.results import HarnessResult
+from harness_actors.results import HarnessResult, Usage
 
 WIDTH = 100
 
@@ -51,11 +51,7 @@ class EventLines:
         why = f"{result.status}({result.reason.kind})"
         if result.status != "done" and result.reason.message:
             why = f"{why} {result.reason.message}"
-        self._say(
-            f"{why}: {result.turn_count} turns, {usage.model_calls} model calls, "
-            f"{usage.tool_calls} tool calls, {usage.tokens:,} tokens, ${usage.cost_usd:.4f}, "
-            f"{result.wall_s:.1f} s"
-        )
+        self._say(f"{why}: {used(result.turn_count, usage)}, {result.wall_s:.1f} s")
 
     def note(self, text: str) -> None:
         print(text, file=self._out, flush=True)
@@ -63,6 +59,17 @@ class EventLines:
     def _say(self, text: str) -> None:
         if not self._quiet:
             self.note(text)
+
+
+def used(turns: int, usage: Usage) -> str:
+    """What a run took, in words.
+
+    >>> used(1, Usage(model_calls=2, input_tokens=1000, output_tokens=24))
+    '1 turn, 2 model calls, 0 tool calls, 1,024 tokens, $0.0000'
+    """
+    counted = ((turns, "turn"), (usage.model_calls, "model call"), (usage.tool_calls, "tool call"))
+    counts = [f"{number} {name}{'' if number == 1 else 's'}" for number, name in counted]
+    return ", ".join([*counts, f"{usage.tokens:,} tokens", f"${usage.cost_usd:.4f}"])
 
 
 def event_line(event: Event) -> str | None:

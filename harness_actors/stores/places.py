@@ -81,7 +81,10 @@ def _not_one(given: str, matches: list[str], seen: list[str], paths: list[Path])
     if matches:
         problem = f"{len(matches)} runs begin with {given!r}: {_some(matches)}"
     elif seen:
-        problem = f"no run begins with {given!r}; the newest are {_some(seen[::-1])}"
+        problem = (
+            f"no run begins with {given!r}; the newest are {_some(seen[::-1])}; those of a batch "
+            "are found with --run-dir"
+        )
     else:
         where = ", ".join(map(str, paths)) or str(home())
         problem = f"there are no runs in {where}; name a place with --run-dir or --store"

@@ -91,6 +91,21 @@ def test_a_list_says_where_each_run_stands(harness: Harness, runs: Path) -> None
     assert "say done" in table.stdout
 
 
+def test_a_task_of_a_batch_is_known_by_its_id_or_else_by_its_text(
+    harness: Harness, home: Path
+) -> None:
+    for run_id, task_id in (("named1", "task-7"), ("nameless1", "0f0f")):
+        note = {"task_id": task_id, "task_hash": "0f0f", "attempt": 1}
+        session = Session(home / "runs.db", program([done()]), {}, "say done", run_id, run_id, note)
+        asyncio.run(session.to_its_end())
+
+    listed = by_id(harness("ctl", "run", "list", "--json"))
+
+    assert (listed["named1"]["what"], listed["nameless1"]["what"]) == ("task-7", "say done")
+    shown = harness("ctl", "run", "show", "nameless1").stdout
+    assert all(line == line.rstrip() for line in shown.splitlines())
+
+
 def test_a_list_for_scripts(harness: Harness, runs: Path) -> None:
     listed = by_id(harness("ctl", "run", "list", "--json"))
 
@@ -203,7 +218,7 @@ def test_events_are_those_of_the_run(harness: Harness, runs: Path) -> None:
     plain = harness("ctl", "run", "events", "over1", "--json")
 
     assert "run over1\nturn 1\n  → work_complete" in lines.stdout
-    assert "done(completed): 1 turns" in lines.stdout
+    assert "done(completed): 1 turn" in lines.stdout
     kinds = [json.loads(line)["type"] for line in plain.stdout.splitlines()]
     assert kinds[0] == "run_started"
     assert kinds[-1] == "run_completed"

@@ -212,6 +212,7 @@ class Session:
     task: str | tuple[Message, ...] = "the task"
     run_id: str = "run"
     conversation_id: str = "run"
+    metadata: dict[str, Any] = field(default_factory=dict)
 
     async def submit(self, runtime: LocalRuntime) -> None:
         spec = self.program.spec(
@@ -219,6 +220,7 @@ class Session:
             HarnessConfig.from_mapping(self.settings),
             run_id=self.run_id,
             conversation_id=self.conversation_id,
+            metadata=self.metadata,
         )
         code = {self.program.code: self.program.blob}
         await runtime.submit([spec], code=code, secrets={})

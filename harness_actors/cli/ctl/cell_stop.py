@@ -39,7 +39,7 @@ def stop(
 
     A cell that does not answer is killed. Nothing committed is lost, and the next command
     starts another. Exits with 0 where all of them are gone, 1 where one was left as it is, and
-    2 where there is none.
+    2 where none serves the STORE that is named.
 
     Examples:
 

@@ -83,7 +83,8 @@ async def reports(
         except CellError as error:
             if one in asked:
                 raise BadInputError("--address", (str(error),)) from error
-            unreachable.append(error)
+            theirs = f"the Ray at {one!r}, which has a cell on this machine"
+            unreachable.append(CellError(theirs, error.problem))
             continue
         facts = await asyncio.gather(*(look(cell) for cell in cells))
         yield [
@@ -128,7 +129,10 @@ async def _stop(report: CellReport, mode: Mode | None) -> str:
     cell = report.cell
     if report.facts is not None and (runs := report.facts.in_progress):
         if mode is None:
-            return f"{_counted(len(runs))} in progress; --park puts them aside, --force cuts them"
+            them = "it" if len(runs) == 1 else "them"
+            return (
+                f"{_counted(len(runs))} in progress; --park puts {them} aside, --force cuts {them}"
+            )
         if mode == "park" and report.command is not None:
             return (
                 f"process {report.command} works on it, and would begin others; press Ctrl-C "

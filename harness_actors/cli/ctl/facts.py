@@ -132,7 +132,8 @@ def _usage(journal: JournalReader, heading: RunHeading) -> Usage:
 
 def _what(journal: JournalReader, heading: RunHeading) -> str:
     note = RunNote.read(heading.metadata)
-    if note is not None:
+    # One without an id is known by its hash, which tells nobody anything.
+    if note is not None and note.task_id != note.task_hash:
         return note.task_id
     begun: Sequence[Any] = journal.load_events(0, run_id=heading.run_id, limit=1)
     previews = [e.event.task_preview for e in begun if isinstance(e.event, RunStarted)]

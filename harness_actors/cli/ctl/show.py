@@ -92,13 +92,21 @@ def _print(told: dict[str, Any], facts: "RunFacts") -> None:
     for name, value in _rows(told, facts):
         table.add_row(name, escape(value))
     console = Console()
-    (console if console.is_terminal else Console(width=200)).print(table)
+    if console.is_terminal:
+        console.print(table)
+        return
+    # In a pipe no line ends in the blanks that fill a table's column.
+    wide = Console(width=200)
+    with wide.capture() as drawn:
+        wide.print(table)
+    print("\n".join(line.rstrip() for line in drawn.get().splitlines()))
 
 
 def _rows(told: dict[str, Any], facts: "RunFacts") -> list[tuple[str, str]]:
     from harness_actors.cli.ctl.list import age
+    from harness_actors.cli.event_lines import used
 
-    usage, settings = told["usage"], told["settings"]
+    settings = told["settings"]
     rows = [
         ("run", told["run_id"]),
         ("status", facts.status),
@@ -106,12 +114,7 @@ def _rows(told: dict[str, Any], facts: "RunFacts") -> list[tuple[str, str]]:
         ("journal", told["store"]),
         ("submitted", f"{age(time.time() - told['added_at'])} ago"),
         ("last change", f"{age(time.time() - told['changed_at'])} ago"),
-        (
-            "used",
-            f"{told['turns']} turns, {usage['model_calls']} model calls, "
-            f"{usage['tool_calls']} tool calls, {facts.usage.tokens:,} tokens, "
-            f"${usage['cost_usd']:.4f}",
-        ),
+        ("used", used(told["turns"], facts.usage)),
         ("settings", ", ".join(_settings(settings))),
         ("workspace", told["workspace"] or "none"),
     ]
