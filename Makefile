@@ -61,7 +61,7 @@ bench: setup
 bench-peers: setup
 	$(BIN)/python -m benchmarks.peers.bench_peers $(ARGS)
 
-# Kills, stops and starves real batches, and looks for what was lost or done twice. About 45 minutes;
+# Kills, stops and starves real batches, and looks for what was lost or done twice. About 50 minutes;
 # ARGS='--kinds agent_turn,driver --times 5' and so on (ARGS=--help lists them).
 chaos: setup
 	$(BIN)/python -m tests.chaos $(ARGS)

@@ -5,7 +5,7 @@ nothing travels in batches, and what a round costs at the least is seen.
 
 - One run of 200 rounds, with a tool that is read-only and with one that must not run twice,
   beside a loop over `AsyncOpenAI`, which walks the conversation at every call, and beside one
-  over aiohttp for the time on the wall.
+  over aiohttp, near the least that Python needs, for CPU and the time on the wall.
 - One run of 1,000 rounds with results of 200 bytes, beside runs of 20 rounds one after the
   other. Its tool is read-only, so that the growth is not hidden by the cost of a fence.
 - One run of 1,000 rounds with results of 4 KB, beside a loop over aiohttp that joins encoded
@@ -61,12 +61,14 @@ def findings(found: Mapping[str, Sequence[Measured]], options: argparse.Namespac
     added = [ours - raw for ours, raw in zip(wall["effectful"], wall["aiohttp"], strict=True)]
     of, long = f"one run of {options.rounds} rounds", options.long_rounds
 
-    def compared(name: str, other: str, question: str, at_most: float) -> Finding:
+    def compared(name: str, other: str, question: str, at_most: float | None = None) -> Finding:
         return Finding.of(question, ratios(net[name], net[other]), at_most=at_most)
 
     return [
         compared("read_only", "openai", f"CPU, {of}, read-only tool, to AsyncOpenAI", 0.07),
-        compared("effectful", "openai", "… effectful tool", 0.25),
+        compared("read_only", "aiohttp", "… to aiohttp"),
+        compared("effectful", "openai", "… effectful tool, to AsyncOpenAI", 0.25),
+        compared("effectful", "aiohttp", "… effectful tool, to aiohttp"),
         Finding.of("… added wall per round, to aiohttp", added, unit="ms", at_most=8.0),
         compared("long", "short", f"CPU per round at {long} to {options.short_rounds} rounds", 2.0),
         compared("heavy", "sent", f"CPU, {long} rounds of 4 KB, to aiohttp sending them", 2.0),

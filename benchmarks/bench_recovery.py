@@ -58,8 +58,9 @@ def report(options: argparse.Namespace, found: dict[str, Delays], load: dict[str
         "unit": "s until a run that was touched asks its model again",
         "machine": load,
         "versions": versions("ray"),
+        # Disturbances of each kind.
+        "n": options.times,
         "runs": options.runs,
-        "strikes_of_each_kind": options.times,
         "recovery_s": {
             name: {**plain_delays(delays), "bar": KINDS[name].bar_s}
             for name, delays in found.items()

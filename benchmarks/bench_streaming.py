@@ -6,7 +6,8 @@ itself, as fast as it can and at a pace; in front of the first it takes as long 
 provider does. Beside a loop over `AsyncOpenAI.chat.completions.create(stream=True)` stand
 `run_stream` on a warm cell on Ray, counted from the call, and `harness run` on a terminal,
 counted from when its model is asked. What the same processes use idle is shown apart, and
-taken off for `net`.
+taken off for `net`. 300 ms of every first token are the server's, the client's as well as
+ours, and bring their ratio nearer to 1; so what we add to them is told in milliseconds, too.
 
 What would change our mind: more than 1.3 × the client's own, in either. Then text would have
 to go from the agent turn to its readers in larger pieces, or in fewer steps.
@@ -122,7 +123,10 @@ def compare(options: argparse.Namespace) -> dict[str, dict[str, list[Measured]]]
     return found
 
 
-def findings(found: Mapping[str, Mapping[str, Sequence[Measured]]]) -> list[Finding]:
+def findings(
+    found: Mapping[str, Mapping[str, Sequence[Measured]]], server_ms: int
+) -> list[Finding]:
+    """The answers; of both first tokens `server_ms` are the server's."""
     answers = []
     for pace, by_way in found.items():
         client = by_way["client"]
@@ -134,8 +138,12 @@ def findings(found: Mapping[str, Mapping[str, Sequence[Measured]]]) -> list[Find
             later = [o.first_ms - c.first_ms for o, c in zip(ours, client, strict=True)]
             answers += [
                 Finding.of(f"CPU per token, {title}, to the client", cpu, at_most=1.3),
-                Finding.of("… first token", first, at_most=1.3),
-                Finding.of("… later than the client's", later, unit="ms"),
+                Finding.of(
+                    f"… first token, {server_ms} ms of either the server's, to the client",
+                    first,
+                    at_most=1.3,
+                ),
+                Finding.of("… first token, added to the client's", later, unit="ms"),
             ]
     return answers
 
@@ -171,7 +179,8 @@ def main() -> None:
         for pace, by_way in found.items()
     }
     unit = "ms CPU per 1,000 tokens; ms to the first"
-    publish("streaming", unit, options, findings(found), {"paces": figures}, (heads, rows))
+    answers = findings(found, options.first_ms)
+    publish("streaming", unit, options, answers, {"paces": figures}, (heads, rows))
 
 
 if __name__ == "__main__":

@@ -56,6 +56,7 @@ def findings(found: Mapping[str, Sequence[Measured]], options: argparse.Namespac
             ratios(pace["ours"], pace["openai"]),
             at_least=3.0,
         ),
+        Finding.of("… to aiohttp", ratios(pace["ours"], pace["aiohttp"])),
         Finding.of("… rounds per second", pace["ours"], unit="/s"),
         Finding.of(f"{slow}, wall to calls × latency", stretched("waiting"), at_most=1.3),
         Finding.of("… of a loop over aiohttp", stretched("raw_waiting")),

@@ -3,23 +3,40 @@
 import json
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from argparse import Namespace
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from benchmarks.__main__ import FOLDER, PREFIX, is_well, names, table
+from benchmarks import bench_recovery, bench_resume
+from benchmarks.__main__ import FOLDER, PREFIX, REPORTED, is_well, names, table
 from benchmarks.bench_recovery import findings as findings_of_recovery
 from benchmarks.findings import Finding, plain
 from tests.chaos.recovery import Delays
 
 Smokes = Mapping[str, "Future[subprocess.CompletedProcess[str]]"]
 
-ELSEWHERE = {"recovery", "resume"}
-"""Run by `tests/chaos` and `test_resume`, but for their last lines: each starts Ray for long."""
-SMOKED = sorted(set(names()) - ELSEWHERE)
+
+def report_recovery() -> None:
+    seen = {"repair": Delays(seconds=(1.0, 2.0))}
+    bench_recovery.report(Namespace(runs=30, times=5), seen, {"load": 0.5})
+
+
+def report_resume() -> None:
+    found = bench_resume.Resumed(first_call_s=2.0, tasks_s=0.1, ended=bench_resume.NEW)
+    bench_resume.report(Namespace(repeats=3), {0: [found], 10_000: [found]})
+
+
+ELSEWHERE: Mapping[str, Callable[[], None]] = {
+    "recovery": report_recovery,
+    "resume": report_resume,
+}
+"""Run by `tests/chaos` and `test_resume`, but for their last lines: each starts Ray for long.
+These print such a line of figures that were made up."""
+SMOKED = sorted(set(names()) - set(ELSEWHERE))
 AT_ONCE = 2
 DEADLINE_S = 240
 
@@ -57,7 +74,7 @@ def test_a_benchmark_prints_one_line_with_its_answers(name: str, smokes: Smokes)
     report = report_of(name, smokes)
 
     assert report["benchmark"] == name
-    assert {"unit", "machine", "versions", "n"} <= set(report)
+    assert {"unit", *REPORTED} <= set(report)
     assert report["findings"]
     for found in report["findings"]:
         assert found["question"]
@@ -95,6 +112,20 @@ def test_the_journal_weighs_no_more_than_its_bar(smokes: Smokes) -> None:
 
     assert report["bytes_per_message_byte"]["plain"] > 0
     assert 0 < report["bytes_per_message_byte"]["fenced"] <= 1.5
+
+
+@pytest.mark.parametrize("name", ELSEWHERE)
+def test_a_benchmark_that_is_run_elsewhere_prints_such_a_line_as_well(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ELSEWHERE[name]()
+
+    (line,) = capsys.readouterr().out.splitlines()
+    report = json.loads(line)
+    assert report["benchmark"] == name
+    assert {"unit", *REPORTED} <= set(report)
+    assert report["findings"]
+    assert is_well(report, judged=True)
 
 
 def test_a_recovery_that_nothing_was_seen_of_misses_its_bar() -> None:

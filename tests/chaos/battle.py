@@ -12,7 +12,8 @@ from random import Random
 from tests.chaos.checks import Findings, check
 from tests.chaos.command import BatchCommand
 from tests.chaos.kinds import Kind
-from tests.chaos.logs import now
+from tests.chaos.logs import now, read_tool_log
+from tests.chaos.memory import MemoryDeaths, small_memory
 from tests.chaos.model import WatchedModel
 from tests.chaos.plans import make_plans
 from tests.chaos.rays import RayByHand
@@ -56,6 +57,7 @@ class Verdict:
             of theirs is among the delays.
         wall_s: How long it took.
         folder: What it left, for a look; None where it was removed.
+        memory: How the processes ended that took too much memory; None where none did.
     """
 
     kinds: tuple[str, ...]
@@ -64,6 +66,7 @@ class Verdict:
     overlapping: int
     wall_s: float
     folder: Path | None
+    memory: MemoryDeaths | None = None
 
     @property
     def is_clean(self) -> bool:
@@ -101,13 +104,17 @@ class Battle:
         self._kinds = kinds
         self._size = size
         self._seed = seed
-        self._hasty = hasty
         self._poison = poison
         self._keep = keep
         self._tell = tell
         self._random = Random(f"battle:{seed}")
+        # Apart from the others, of which the machine's timing decides how many are drawn.
+        haste = Random(f"haste:{seed}")
+        # Nothing comes on top of the last one.
+        self._hasty = [haste.random() < hasty for _ in kinds[1:]] + [False]
         self._strikes: list[Strike] = []
         self._measured: list[tuple[str, list[float]]] = []
+        self._memory: MemoryDeaths | None = None
 
     async def fight(self) -> Verdict:
         """Run the batch to its end under fire, and look at what it left."""
@@ -126,18 +133,23 @@ class Battle:
                 ray = await stack.enter_async_context(RayByHand())
             # The Ray of a command leaves much behind when it is killed.
             own = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="hc")))
+            # Behind the command's end nothing is left in it.
+            memory = stack.enter_context(small_memory()) if self._poison == "memory" else None
             model = WatchedModel(self._folder / "model.log", seed=self._seed)
             await stack.enter_async_context(model)
+            variables = ray.variables if ray else {"RAY_TMPDIR": str(own)}
             command = BatchCommand(
                 self._folder,
                 model.base_url,
                 plans,
                 at_once=self._size.at_once,
                 address="auto" if ray else "local",
-                variables=ray.variables if ray else {"RAY_TMPDIR": str(own)},
+                variables={**variables, **(memory.variables if memory else {})},
             )
             stack.push_async_callback(command.clean_up)
             findings = await self._to_the_end(command, model, ray)
+            if memory is not None:
+                self._memory = memory.deaths(read_tool_log(command.tool_log))
         return self._verdict(findings, now() - began)
 
     async def _to_the_end(
@@ -172,7 +184,7 @@ class Battle:
             await asyncio.sleep(self._random.uniform(0, 0.3))
             strike = await striker.strike(kind)
             self._strikes.append(strike)
-            after, hasty = hasty, self._random.random() < self._hasty
+            after, hasty = hasty, self._hasty[number]
             told = "and on at once"
             if not hasty:
                 found = await self._recovered(strike, command, model)
@@ -237,6 +249,7 @@ class Battle:
             overlapping=len(self._strikes) - len(self._measured),
             wall_s=wall_s,
             folder=self._folder if kept else None,
+            memory=self._memory,
         )
 
 

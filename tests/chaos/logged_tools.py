@@ -11,6 +11,15 @@ from harness_actors.ports import ToolContext
 from harness_actors.tools import tool
 from harness_actors.tools.shell import run_shell
 
+GROUP_VARIABLE = "CHAOS_SMALL_MEMORY"
+"""Names the folder of a control group with little memory."""
+LIMIT_FILES = ("memory.max", "memory.limit_in_bytes")
+"""What bounds such a group: of the second version, and of the first."""
+ALLOWED_BYTES = 100 * 2**20
+MOST_BYTES = 2**30
+"""More is never taken, whatever the bound does."""
+CHUNK_BYTES = 8 * 2**20
+
 
 def write_line(log: str, word: str, sort: str, run: str, context: ToolContext) -> None:
     """One line, in one write: lines of many processes do not mix."""
@@ -109,10 +118,33 @@ def crash(log: str, run: str, how: str, context: ToolContext) -> str:
     Args:
         log: Where its calls are logged.
         run: The task that it works for.
-        how: ``segfault``, or ``memory``: what the kernel does to a process that takes too much.
+        how: ``segfault``, or ``memory``: by the kernel, for taking too much of it.
     """
     write_line(log, "begin", "crash", run, context)
     if how == "segfault":
         ctypes.string_at(0)
-    os.kill(os.getpid(), signal.SIGKILL)
+    run_out_of_memory()
     return "not reached"
+
+
+def run_out_of_memory() -> None:
+    """Have the kernel kill this process; where it does not, do to it what the kernel would."""
+    group = os.environ.get(GROUP_VARIABLE)
+    if group and is_bounded_by(Path(group)):
+        taken = []
+        for _ in range(MOST_BYTES // CHUNK_BYTES):
+            # Written to, for memory counts from then.
+            taken.append(b"\1" * CHUNK_BYTES)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def is_bounded_by(group: Path) -> bool:
+    """Join a control group; whether this process is in it then, and it has its bound."""
+    try:
+        (group / "cgroup.procs").write_text(str(os.getpid()))
+        bounds = [(group / name).read_text() for name in LIMIT_FILES if (group / name).exists()]
+        joined = Path("/proc/self/cgroup").read_text().splitlines()
+        is_in = any(line.endswith(f"/{group.name}") for line in joined)
+        return is_in and bool(bounds) and all(0 < int(bound) <= ALLOWED_BYTES for bound in bounds)
+    except (OSError, ValueError):
+        return False

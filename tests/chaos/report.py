@@ -1,6 +1,7 @@
 """What `python -m tests.chaos` prints."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from rich.console import Console
@@ -39,6 +40,8 @@ def print_table(console: Console, verdicts: Mapping[str, Verdict]) -> None:
     for name, verdict in verdicts.items():
         for word, sentence in verdict.findings.broken:
             console.print(f"{name}: {word}: {sentence}", style="red", markup=False, highlight=False)
+        if verdict.memory is not None:
+            console.print(f"{name}: processes killed: {verdict.memory}", style="dim", markup=False)
         if verdict.folder is not None:
             style = "dim" if verdict.is_clean else "red"
             console.print(f"{name}: look at {verdict.folder}", style=style, highlight=False)
@@ -73,6 +76,7 @@ def _plain(verdict: Verdict) -> dict[str, Any]:
         "repeated_idempotent": findings.repeated,
         "broken": {word: findings.count(word) for word in WORDS},
         "recovery_s": {kind: plain_delays(delays) for kind, delays in verdict.delays.items()},
+        "memory_deaths": None if verdict.memory is None else asdict(verdict.memory),
         "wall_s": round(verdict.wall_s, 1),
         "folder": None if verdict.folder is None else str(verdict.folder),
     }

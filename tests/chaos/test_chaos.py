@@ -7,11 +7,14 @@ import pytest
 from tests.chaos.battle import Battle, Size
 from tests.chaos.kinds import KINDS
 
+SLOW = 3
+"""How many times its bar recovery may take: other work shares the machine."""
+
 pytestmark = [pytest.mark.ray, pytest.mark.timeout(400)]
 
 
 async def test_a_batch_under_fire_loses_nothing_and_does_nothing_twice(tmp_path: Path) -> None:
-    kinds = ["agent_turn", "repair", "coordinator", "compaction", "stop_decision"]
+    kinds = ["coordinator", "repair", "compaction", "agent_turn", "stop_decision"]
     kinds += ["stopped_agent_turn", "driver", "ray"]
     battle = Battle(
         tmp_path,
@@ -26,7 +29,11 @@ async def test_a_batch_under_fire_loses_nothing_and_does_nothing_twice(tmp_path:
 
     assert verdict.findings.broken == []
     assert verdict.kinds == ("segfault", *kinds)
-    assert verdict.delays.keys() <= set(kinds)
+    # Two were on top of each other; each of the others touched runs, and they came back.
+    assert len(verdict.delays) == len(kinds) - verdict.overlapping == len(kinds) - 2
+    for name, delays in verdict.delays.items():
+        assert delays.median is not None, f"no run was touched by {name}"
+        assert delays.median < SLOW * KINDS[name].bar_s, name
 
 
 async def test_under_a_ray_that_outlives_it_the_next_command_goes_on(tmp_path: Path) -> None:
