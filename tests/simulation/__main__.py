@@ -3,11 +3,24 @@
 import argparse
 import os
 import sys
+from collections.abc import Sequence
 
 HASH_SEED = "0"
 
 
 def main() -> int:
+    given = parsed(sys.argv[1:])
+    if os.environ.get("PYTHONHASHSEED") != HASH_SEED:
+        # A set of strings has another order in each process, unless this is set.
+        environment = {**os.environ, "PYTHONHASHSEED": HASH_SEED}
+        os.execve(
+            sys.executable, [sys.executable, "-m", "tests.simulation", *sys.argv[1:]], environment
+        )
+    return simulate(given)
+
+
+def parsed(arguments: Sequence[str]) -> argparse.Namespace:
+    """What the command is asked to do."""
     parser = argparse.ArgumentParser(prog="python -m tests.simulation", description=__doc__)
     parser.add_argument("--seeds", type=int, default=1000, help="how many schedules")
     parser.add_argument("--first", type=int, default=1, help="the first of their seeds")
@@ -16,13 +29,15 @@ def main() -> int:
     parser.add_argument("--seed", type=int, help="run this one alone")
     parser.add_argument("--trace", action="store_true", help="print what happened in it")
     parser.add_argument("--without", default="", help="kinds of disturbances to leave out")
-    given = parser.parse_args()
-    if os.environ.get("PYTHONHASHSEED") != HASH_SEED:
-        # A set of strings has another order in each process, unless this is set.
-        environment = {**os.environ, "PYTHONHASHSEED": HASH_SEED}
-        os.execve(
-            sys.executable, [sys.executable, "-m", "tests.simulation", *sys.argv[1:]], environment
-        )
+    return parser.parse_args(arguments)
+
+
+def simulate(given: argparse.Namespace) -> int:
+    """Run one schedule, or many until one breaks a promise.
+
+    Returns:
+        The exit code: 1 where a promise was broken.
+    """
     without = frozenset(filter(None, given.without.split(",")))
     if given.seed is not None:
         return _one(given.seed, given.mode, without, trace=given.trace)

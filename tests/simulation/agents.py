@@ -4,23 +4,20 @@ import asyncio
 import pickle
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from random import Random
-from typing import Any
 
 import orjson
 
 from harness_actors.actors.simulated.processes import SimulatedMachine
-from harness_actors.coordination.graph import HarnessWorkflowBuilder, Workflow
+from harness_actors.coordination.graph import Workflow
 from harness_actors.messages import Message, ToolCall
-from harness_actors.ports import ModelRequest, ModelResponse, RunContext
+from harness_actors.ports import ModelRequest, ModelResponse
 from harness_actors.results import Usage
-from harness_actors.signals import Outcome, Signal
-from harness_actors.state import AGENT_TURN, StateKey
+from tests.simulation.executors import build_workflow
 from tests.simulation.oracle import Oracle
 from tests.simulation.tools import KINDS, WatchedTool, deafly
 from tests.simulation.workload import PlannedRound, PlannedTool, Workload
-
-TALLY: StateKey[int] = StateKey("tally", int, "tally", "increment", 0)
 
 
 def task_of(run_id: str) -> Message:
@@ -107,24 +104,6 @@ def where_in(messages: Sequence[Message]) -> tuple[str, int]:
     raise LookupError("a conversation without a task")
 
 
-class Tally:
-    """A user's own executor: counts turns and passes on what it got."""
-
-    name = "tally"
-    reads: tuple[StateKey[Any], ...] = (TALLY,)
-    reads_log = True
-
-    def __init__(self, oracle: Oracle) -> None:
-        self._oracle = oracle
-
-    async def handle(self, signal: Signal, context: RunContext) -> Outcome:
-        with self._oracle.serving(context, self.name):
-            context.increment(TALLY, 1)
-            await context.flush()
-            await asyncio.sleep(0.01)
-            return signal
-
-
 @dataclass(frozen=True)
 class PlannedAgent:
     model: PlannedModel
@@ -151,18 +130,22 @@ class Ticket:
         return program_of, (self.name,)
 
 
+def _same(workflow: Workflow) -> Workflow:
+    return workflow
+
+
 def load_programs(
     workload: Workload, oracle: Oracle, machine: SimulatedMachine, chance: Random
 ) -> dict[str, bytes]:
     """The programs of a workload, and their blobs by name."""
     tools = tuple(WatchedTool(kind, oracle, machine) for kind in KINDS)
     agent = PlannedAgent(PlannedModel(workload, oracle, chance), tools)
-    plain = HarnessWorkflowBuilder(agent).build()
-    custom = HarnessWorkflowBuilder(agent).insert_after(AGENT_TURN, Tally(oracle)).build()
-    _PROGRAMS["plain"] = lambda: plain
-    _PROGRAMS["custom"] = lambda: custom
+    _PROGRAMS.clear()
+    workflows = {"plain": (), **workload.workflows}
+    for name, planned in workflows.items():
+        _PROGRAMS[name] = partial(_same, build_workflow(agent, planned, oracle))
     # One for each host: what it was given in one process is not in another.
-    _PROGRAMS["keyed"] = lambda: HarnessWorkflowBuilder(
-        PlannedAgent(KeyedModel(workload, oracle, chance), tools)
-    ).build()
+    _PROGRAMS["keyed"] = lambda: build_workflow(
+        PlannedAgent(KeyedModel(workload, oracle, chance), tools), (), oracle
+    )
     return {name: pickle.dumps(Ticket(name)) for name in _PROGRAMS}

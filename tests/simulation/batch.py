@@ -23,16 +23,28 @@ class Outcome:
         steps: How many steps they took.
         seconds: How long that took, on the wall.
         broken: The report of the lowest seed that broke a promise; None where none did.
+        other: The same, of one that broke only promises that nobody asked for.
     """
 
     schedules: int
     steps: int
     seconds: float
     broken: Report | None
+    other: Report | None = None
 
     @property
     def per_second(self) -> float:
         return self.schedules / max(self.seconds, 1e-9)
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """What a process does before it says what came of it; as `run_many` is told."""
+
+    seeds: range
+    mode: Mode
+    without: frozenset[str]
+    breaks: frozenset[str] | None
 
 
 def run_many(
@@ -41,6 +53,7 @@ def run_many(
     *,
     jobs: int,
     without: frozenset[str] = frozenset(),
+    breaks: frozenset[str] | None = None,
     progress: Callable[[int], None] = lambda _: None,
 ) -> Outcome:
     """Run schedules, until one breaks a promise.
@@ -50,34 +63,45 @@ def run_many(
         mode: With which journal.
         jobs: Processes to use, at least 1.
         without: Kinds of disturbances that are left out.
+        breaks: The promises that are asked for; None for all. The others are looked over.
         progress: Told now and then how many are done.
     """
     begun = time.perf_counter()
-    chunks = [(seeds[at : at + CHUNK], mode, without) for at in range(0, len(seeds), CHUNK)]
+    places = range(0, len(seeds), CHUNK)
+    chunks = [Chunk(seeds[at : at + CHUNK], mode, without, breaks) for at in places]
     schedules = steps = 0
     broken: Report | None = None
+    other: Report | None = None
     # Forked: what was imported, and perhaps changed by a test, is there at once.
     with multiprocessing.get_context("fork").Pool(jobs) as pool:
-        for count, taken, report in pool.imap(_run_chunk, chunks):
-            schedules, steps = schedules + count, steps + taken
+        for done in pool.imap(_run_chunk, chunks):
+            schedules, steps = schedules + done.schedules, steps + done.steps
             progress(schedules)
-            if report is not None:
-                broken = report
+            other = other or done.other
+            if done.broken is not None:
+                broken = done.broken
                 break
     seconds = time.perf_counter() - begun
-    return Outcome(schedules=schedules, steps=steps, seconds=seconds, broken=broken)
+    return Outcome(schedules=schedules, steps=steps, seconds=seconds, broken=broken, other=other)
 
 
-def _run_chunk(chunk: tuple[range, Mode, frozenset[str]]) -> tuple[int, int, Report | None]:
-    seeds, mode, without = chunk
-    steps = 0
+def _run_chunk(chunk: Chunk) -> Outcome:
+    begun = time.perf_counter()
+    count = steps = 0
+    broken: Report | None = None
+    other: Report | None = None
     with quiet():
-        for number, seed in enumerate(seeds, start=1):
-            report = Schedule(seed, mode=mode, without=without).run()
-            steps += report.steps
-            if report.violations:
-                return number, steps, report
-    return len(seeds), steps, None
+        for seed in chunk.seeds:
+            report = Schedule(seed, mode=chunk.mode, without=chunk.without).run()
+            count, steps = count + 1, steps + report.steps
+            if not report.violations:
+                continue
+            if chunk.breaks is None or report.breaks & chunk.breaks:
+                broken = report
+                break
+            other = other or report
+    seconds = time.perf_counter() - begun
+    return Outcome(schedules=count, steps=steps, seconds=seconds, broken=broken, other=other)
 
 
 @contextmanager

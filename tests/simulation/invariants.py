@@ -1,5 +1,6 @@
 """What must hold when a schedule is over."""
 
+from collections.abc import Sequence
 from traceback import walk_tb
 from typing import TYPE_CHECKING
 
@@ -12,8 +13,10 @@ from harness_actors.results import HarnessResult
 from harness_actors.state import AGENT_TURN
 from tests.simulation import driver, user
 from tests.simulation.disk import DiskRun, MemoryJournal
+from tests.simulation.executors import FLAW, JUDGED
 from tests.simulation.journals import view_of_run
 from tests.simulation.ledger import Happening
+from tests.simulation.paths import check_path
 from tests.simulation.promptness import INVARIANT, WITHIN_S
 
 if TYPE_CHECKING:
@@ -60,15 +63,29 @@ def _check_run(schedule: "Schedule", run: DiskRun, end: HarnessResult) -> None:
     if len(completed) != 1 or run.changes[-1][1].end is None:
         broken("a run ends once", f"{run_id} has {len(completed)} ends")
     ending = f"{end.status}({end.reason.kind})"
-    if end.status == "failed" and end.reason.kind != "executor_lost":
-        broken("runs end as planned", f"{run_id}: {ending}: {end.reason.message}")
+    _check_own_end(schedule, run, end)
+    check_path(schedule, run)
     if end.reason.kind == "executor_lost":
-        _check_losses(schedule, run_id)
+        _check_losses(schedule, run_id, run.spec.custom)
     if end.status == "cancelled" and not any(stop.mode == "cancel" for stop in plan.stops):
         broken("runs end as planned", f"{run_id}: {ending}, and nobody asked for it")
     if end.status == "limit" and not _has_limit(schedule, run, end.reason.kind):
         broken("runs end as planned", f"{run_id}: {ending}, which it does not have")
     _check_budget(schedule, run, end)
+
+
+def _check_own_end(schedule: "Schedule", run: DiskRun, end: HarnessResult) -> None:
+    """What only an executor of the user's own does to a run, one of its workflow does."""
+    workflow = schedule.workload.workflows.get(schedule.workload.runs[run.spec.run_id].program, ())
+    kinds = {executor.kind for executor in workflow}
+    reason = end.reason
+    flawed = reason.kind == "agent_error" and FLAW in reason.message and "flaw" in kinds
+    judged = reason == JUDGED.reason and "judge" in kinds
+    if (end.status == "failed" and reason.kind != "executor_lost" and not flawed) or (
+        reason.kind == JUDGED.reason.kind and not judged
+    ):
+        text = f"{run.spec.run_id}: {end.status}({reason.kind}): {reason.message}"
+        schedule.ledger.broken("runs end as planned", text)
 
 
 def _has_limit(schedule: "Schedule", run: DiskRun, kind: str) -> bool:
@@ -81,23 +98,26 @@ def _has_limit(schedule: "Schedule", run: DiskRun, kind: str) -> bool:
     return getattr(config.limits, name, None) is not None
 
 
-def _check_losses(schedule: "Schedule", run_id: str) -> None:
+def _check_losses(schedule: "Schedule", run_id: str, custom: Sequence[str]) -> None:
     steps = [step for step in schedule.ledger.steps if step.run_id == run_id]
     killed: list[object] = [
         step
         for step, following in zip(steps, [*steps[1:], None], strict=True)
-        if step.process.gone and (step.ended_at is None or _is_unheard(step, following))
+        if step.what == AGENT_TURN
+        and step.process.gone
+        and (step.ended_at is None or _is_unheard(following))
     ]
     # Of a user's executor, every death counts for the runs that are there or on their way.
-    killed += [p for p in schedule.machine.processes if p.gone and p.mark.role == "tally"]
+    theirs = [p for p in schedule.machine.processes if p.mark.role in custom]
+    killed += [p for p in theirs if p.gone and p not in schedule.ours]
     if len(killed) < 3:
         text = f"{run_id} ends failed(executor_lost) after {len(killed)} deaths"
         schedule.ledger.broken("one poisonous run does not take its neighbours with it", text)
 
 
-def _is_unheard(step: Happening, following: Happening | None) -> bool:
+def _is_unheard(following: Happening | None) -> bool:
     """Whether what a turn came to may have died with its process before anybody else knew it."""
-    return step.what == AGENT_TURN and (following is None or following.what == ENTRY)
+    return following is None or following.what == ENTRY
 
 
 def _check_budget(schedule: "Schedule", run: DiskRun, end: HarnessResult) -> None:

@@ -29,6 +29,7 @@ class Oracle:
 
     def __init__(self, ledger: Ledger, machine: SimulatedMachine, budget_usd: float | None) -> None:
         self.ledger = ledger
+        self.machine = machine
         self._disk = ledger.disk
         self._disk.written = self._written
         self.serving_rules = Serving(ledger, machine)

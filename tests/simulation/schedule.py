@@ -13,7 +13,11 @@ from typing import Any, Literal
 from harness_actors.actors.simulated.cell import CellParts, SimulatedClock
 from harness_actors.actors.simulated.loop import SimulatedLoop
 from harness_actors.actors.simulated.network import Network, Weather
-from harness_actors.actors.simulated.processes import SimulatedMachine
+from harness_actors.actors.simulated.processes import (
+    SimulatedMachine,
+    SimulatedProcess,
+    current_process,
+)
 from harness_actors.actors.simulated.ray import SimulatedRay
 from harness_actors.actors.simulated.steps import EndlessScheduleError
 from harness_actors.coordination import books as committed
@@ -74,6 +78,11 @@ class Report:
     virtual_s: float
     endings: tuple[str, ...]
 
+    @property
+    def breaks(self) -> frozenset[str]:
+        """The promises that were broken."""
+        return frozenset(violation.invariant for violation in self.violations)
+
 
 class Pauses:
     """How long blocking calls take: mostly little, now and then long enough to be cut in two."""
@@ -132,6 +141,8 @@ class Schedule:
         )
         self.ray = SimulatedRay(self.machine, network, Random(f"{seed}/ray"))
         self.disk = Disk()
+        self.ours: set[SimulatedProcess] = set()
+        """Processes that serve executors of ours."""
         self.ledger = Ledger(loop, self.disk, None if trace is None else note)
         pauses.ledger = self.ledger
         self.oracle = Oracle(self.ledger, self.machine, self.workload.budget_usd)
@@ -237,6 +248,7 @@ class Schedule:
     def _executor_for(self, slot: Slot, processes: ToolProcesses | None) -> Executor | None:
         if slot.code:
             return None
+        self.ours.add(current_process())
         executor: Executor
         match slot.executor:
             case "repair":

@@ -34,6 +34,9 @@ class Serving:
     def begins(self, context: RunContext, executor: str) -> Happening:
         run_id, process = context.spec.run_id, current_process()
         step = self._ledger.begin(self._ledger.steps, run_id, executor)
+        if run_id not in self._disk.runs:
+            text = f"{executor} begins with {run_id}, which is not on disk"
+            self._ledger.broken("no run is served before it is on disk", text)
         self._check_predecessors(step)
         self._check_keys(step, context.spec.keys)
         if executor == AGENT_TURN:

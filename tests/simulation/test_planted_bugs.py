@@ -4,8 +4,13 @@ import os
 
 import pytest
 
+from harness_actors.coordination.active import Step
+from harness_actors.coordination.coordinator import Coordinator
+from harness_actors.coordination.protocol import Envelope, Slot
 from tests.simulation.batch import run_many
 from tests.simulation.planted import BUGS, PlantedBug
+from tests.simulation.planted.bug import Patches
+from tests.simulation.planted.promises import PENDING
 
 SEEDS = range(1, 5001)
 
@@ -14,8 +19,33 @@ SEEDS = range(1, 5001)
 @pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.name)
 def test_a_planted_bug_is_found(bug: PlantedBug) -> None:
     with bug.planted():
-        outcome = run_many(SEEDS, bug.mode, jobs=os.cpu_count() or 1)
-    assert outcome.broken is not None, f"not found in {outcome.schedules} schedules: {bug.name}"
+        outcome = run_many(SEEDS, bug.mode, jobs=os.cpu_count() or 1, breaks=bug.breaks)
+    assert outcome.broken is not None, (
+        f"not found in {outcome.schedules} schedules: {bug.name}; "
+        f"what it broke besides: {outcome.other}"
+    )
+
+
+def _nothing_is_received() -> Patches:
+    def patched(self: Coordinator, slot: Slot, envelope: Envelope) -> Step:
+        raise AttributeError("a patch that names something that is there no longer")
+
+    return [(Coordinator, "received", patched)]
+
+
+def test_a_bug_that_only_crashes_is_not_found() -> None:
+    crash = PlantedBug("nothing is received", _nothing_is_received, frozenset({PENDING}))
+    with crash.planted():
+        outcome = run_many(range(1, 2), crash.mode, jobs=1, breaks=crash.breaks)
+    assert outcome.broken is None
+    assert outcome.other is not None
+    assert outcome.schedules == 1
+
+
+def test_no_bug_is_found_by_what_any_crash_would_break() -> None:
+    for bug in BUGS:
+        assert bug.breaks
+        assert not bug.breaks & {"nothing fails unseen", "runs end as planned"}, bug.name
 
 
 def test_no_bug_stays_behind() -> None:

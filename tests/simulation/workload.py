@@ -1,11 +1,13 @@
 """What runs are asked to do: plans, chosen by a seed before anything happens."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Literal
 
 from harness_actors.actors.runtime import StopMode
 from harness_actors.config import ContinuationConfig, HarnessConfig, Limits
+from tests.simulation.workflows import PlannedWorkflow, plan_workflows
 
 ToolKind = Literal[
     "look",
@@ -108,6 +110,7 @@ class Workload:
 
     Attributes:
         runs: By run id, in the order of their conversations.
+        workflows: Those that are not the default, by program.
         agent_turns: Number of agent turn hosts.
         snapshot_every: Changes of a run after which its state is written whole.
         reused_ids: The model gives the same call ids again and again.
@@ -119,6 +122,7 @@ class Workload:
     """
 
     runs: dict[str, PlannedRun] = field(default_factory=dict)
+    workflows: Mapping[str, PlannedWorkflow] = field(default_factory=dict)
     agent_turns: int = 1
     snapshot_every: int = 64
     reused_ids: bool = False
@@ -138,13 +142,19 @@ class Workload:
 def plan_workload(seed: int) -> Workload:
     """The workload of a seed."""
     chance = Random(f"{seed}/workload")
+    own = Random(f"{seed}/workflows")
+    workflows = plan_workflows(own)
     runs: dict[str, PlannedRun] = {}
     for conversation in range(chance.choice((1, 1, 2, 2, 3))):
         for place in range(2 if chance.random() < 0.15 else 1):
             run = _plan_run(chance, f"run-{conversation}-{place}", f"talk-{conversation}")
+            if run.program == "custom":
+                run = _plan_own(own, run, workflows)
             runs[run.run_id] = run
+    used = sorted({run.program for run in runs.values()})
     return Workload(
         runs=runs,
+        workflows={name: workflows[name] for name in used if name in workflows},
         agent_turns=chance.choice((1, 2)),
         snapshot_every=chance.choice((2, 3, 5, 64)),
         reused_ids=chance.random() < 0.3,
@@ -182,6 +192,19 @@ def _plan_run(chance: Random, run_id: str, conversation_id: str) -> PlannedRun:
         stops=_plan_stops(chance),
         config=config,
     )
+
+
+def _plan_own(
+    chance: Random, run: PlannedRun, workflows: Mapping[str, PlannedWorkflow]
+) -> PlannedRun:
+    """The run with one of the user's own workflows."""
+    run = replace(run, program=chance.choice(("custom", "custom", "other")))
+    slow = any(executor.kind == "slow" for executor in workflows[run.program])
+    if slow and chance.random() < 0.7:
+        # Its time is over where no turn looks at the clock.
+        limits = replace(run.config.limits, time_s=chance.uniform(0.5, 6.0))
+        run = replace(run, config=replace(run.config, limits=limits))
+    return run
 
 
 def _plan_round(chance: Random) -> PlannedRound:

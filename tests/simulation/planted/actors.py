@@ -14,6 +14,23 @@ from harness_actors.actors.writer import JournalWriter
 from harness_actors.coordination.active import Step
 from harness_actors.stores.commit import Committer
 from tests.simulation.planted.bug import Patches, PlantedBug
+from tests.simulation.planted.promises import (
+    ACKNOWLEDGED,
+    ALONE,
+    ENDS,
+    KEYS,
+    LAST_HOST,
+    LEFT,
+    OLDER_COMMIT,
+    OLDER_EFFECT,
+    PENDING,
+    SERVED,
+    SPENT,
+    STARTS_ONCE,
+    STATE,
+    TOLD,
+    TOOLS_GONE,
+)
 
 
 def _posts_before_commit() -> Patches:
@@ -130,20 +147,55 @@ def _runs_do_not_wait_for_keys() -> Patches:
 
 
 BUGS: tuple[PlantedBug, ...] = (
-    PlantedBug("messages leave before their commit", _posts_before_commit),
-    PlantedBug("whoever waits for a commit is told before it", _tells_before_commit),
-    PlantedBug("the journal does not check terms", _journal_ignores_terms, "disk"),
-    PlantedBug("runs go on beside the old process", _goes_on_beside_the_living),
-    PlantedBug("processes of earlier terms live on", _earlier_terms_live_on),
-    PlantedBug("hosts work before they are marked", _unmarked_hosts),
-    PlantedBug("receivers have no memory", _receiver_without_memory),
-    PlantedBug("receivers forget what is over at once", _receiver_forgets_at_once),
-    PlantedBug("senders try once", _sender_gives_up),
-    PlantedBug("requests are acknowledged before they are on disk", _cancel_is_in_memory),
-    PlantedBug("who follows is told of less", _news_are_skipped),
-    PlantedBug("a commit that fails is overlooked", _commit_failures_are_overlooked),
-    PlantedBug("stopped hosts are waited for", _stopped_hosts_are_waited_for),
-    PlantedBug("each command has a budget of its own", _budget_of_each_command),
-    PlantedBug("runs that are held are forgotten", _held_runs_are_forgotten),
-    PlantedBug("runs do not wait for their keys", _runs_do_not_wait_for_keys),
+    PlantedBug(
+        "messages leave before their commit", _posts_before_commit, frozenset({SERVED, PENDING})
+    ),
+    PlantedBug(
+        "whoever waits for a commit is told before it",
+        _tells_before_commit,
+        frozenset({TOLD, ACKNOWLEDGED, PENDING}),
+    ),
+    PlantedBug(
+        "the journal does not check terms",
+        _journal_ignores_terms,
+        frozenset({OLDER_COMMIT}),
+        "disk",
+    ),
+    PlantedBug(
+        "runs go on beside the old process",
+        _goes_on_beside_the_living,
+        frozenset({LAST_HOST, TOOLS_GONE}),
+    ),
+    PlantedBug(
+        "processes of earlier terms live on",
+        _earlier_terms_live_on,
+        frozenset({LAST_HOST, TOOLS_GONE, OLDER_EFFECT}),
+    ),
+    PlantedBug(
+        "hosts work before they are marked",
+        _unmarked_hosts,
+        frozenset({LAST_HOST, TOOLS_GONE, OLDER_EFFECT}),
+    ),
+    PlantedBug(
+        "receivers have no memory", _receiver_without_memory, frozenset({ALONE, STATE, STARTS_ONCE})
+    ),
+    PlantedBug(
+        "receivers forget what is over at once", _receiver_forgets_at_once, frozenset({LEFT})
+    ),
+    PlantedBug("senders try once", _sender_gives_up, frozenset({ENDS})),
+    PlantedBug(
+        "requests are acknowledged before they are on disk",
+        _cancel_is_in_memory,
+        frozenset({ACKNOWLEDGED}),
+    ),
+    PlantedBug("who follows is told of less", _news_are_skipped, frozenset({TOLD})),
+    PlantedBug(
+        "a commit that fails is overlooked",
+        _commit_failures_are_overlooked,
+        frozenset({STATE, TOLD, ACKNOWLEDGED, ENDS}),
+    ),
+    PlantedBug("stopped hosts are waited for", _stopped_hosts_are_waited_for, frozenset({ENDS})),
+    PlantedBug("each command has a budget of its own", _budget_of_each_command, frozenset({SPENT})),
+    PlantedBug("runs that are held are forgotten", _held_runs_are_forgotten, frozenset({ENDS})),
+    PlantedBug("runs do not wait for their keys", _runs_do_not_wait_for_keys, frozenset({KEYS})),
 )

@@ -18,11 +18,14 @@ class PlantedBug:
     Attributes:
         name: What is wrong.
         patches: Makes it so.
+        breaks: The promises that it may break. What else goes wrong with it, it is not found
+            by: a patch that only fails would break something, too.
         mode: With which journal it shows.
     """
 
     name: str
     patches: Callable[[], Patches]
+    breaks: frozenset[str]
     mode: Mode = "protocol"
 
     @contextmanager

@@ -18,6 +18,24 @@ from harness_actors.coordination.protocol import Changed, Committed, Deliver, En
 from harness_actors.records import SnapshotTaken
 from harness_actors.state import USAGE, SharedState, StateDelta
 from tests.simulation.planted.bug import Patches, PlantedBug
+from tests.simulation.planted.promises import (
+    ACKNOWLEDGED,
+    ALONE,
+    ALONG_EDGES,
+    ANSWERED,
+    COUNTED,
+    ENDS,
+    IN_TIME,
+    LEFT,
+    NEIGHBOURS,
+    OVERDRAWN,
+    PENDING,
+    SPENT,
+    STATE,
+    STOPPED,
+    STRANGERS,
+    TAKEN_ONCE,
+)
 
 
 def _no_step_check() -> Patches:
@@ -202,23 +220,61 @@ def _receipts_are_given_once() -> Patches:
 
 
 BUGS: tuple[PlantedBug, ...] = (
-    PlantedBug("a change that was not taken is called committed", _receipts_for_all),
-    PlantedBug("a commit is told once, heard or not", _receipts_are_given_once),
-    PlantedBug("results of an older step are accepted", _no_step_check),
-    PlantedBug("what a host says twice is taken twice", _answers_twice),
-    PlantedBug("a snapshot misses an entry", _snapshot_misses_an_entry),
-    PlantedBug("losses are not counted", _losses_are_not_counted),
-    PlantedBug("losses count for runs without a tool in flight", _losses_count_for_all),
-    PlantedBug("the budget begins at zero after a resume", _budget_from_zero),
-    PlantedBug("a run is sent another run's log", _another_runs_log),
-    PlantedBug("runs end with open calls", _ends_with_open_calls),
-    PlantedBug("what is old is posted all the same", _everything_is_current),
-    PlantedBug("a request to park is forgotten", _park_is_forgotten),
-    PlantedBug("parked runs go on by themselves", _parked_runs_keep_their_command),
-    PlantedBug("a step that was cut is not told", _cut_is_not_told),
-    PlantedBug("the budget forgets what runs that are over have cost", _budget_forgets_what_ended),
-    PlantedBug("the budget is lost with its coordinator", _budget_is_noted_by_nobody),
-    PlantedBug("a spent budget is looked at when a run begins", _spent_budget_is_not_told),
-    PlantedBug("cancelled runs end behind their round", _cancelled_runs_end_with_their_round),
-    PlantedBug("wall time is looked at by turns alone", _time_is_looked_at_in_turns),
+    PlantedBug(
+        "a change that was not taken is called committed", _receipts_for_all, frozenset({PENDING})
+    ),
+    PlantedBug("a commit is told once, heard or not", _receipts_are_given_once, frozenset({ENDS})),
+    PlantedBug(
+        "results of an older step are accepted",
+        _no_step_check,
+        frozenset({ALONE, ANSWERED, STATE, ALONG_EDGES, TAKEN_ONCE}),
+    ),
+    PlantedBug(
+        "what a host says twice is taken twice",
+        _answers_twice,
+        frozenset({ANSWERED, STATE, TAKEN_ONCE, COUNTED}),
+    ),
+    PlantedBug("a snapshot misses an entry", _snapshot_misses_an_entry, frozenset({STATE})),
+    PlantedBug("losses are not counted", _losses_are_not_counted, frozenset({ENDS})),
+    PlantedBug(
+        "losses count for runs without a tool in flight",
+        _losses_count_for_all,
+        frozenset({NEIGHBOURS}),
+    ),
+    PlantedBug(
+        "the budget begins at zero after a resume",
+        _budget_from_zero,
+        frozenset({STATE, COUNTED, OVERDRAWN}),
+    ),
+    PlantedBug("a run is sent another run's log", _another_runs_log, frozenset({STATE, STRANGERS})),
+    PlantedBug("runs end with open calls", _ends_with_open_calls, frozenset({ANSWERED})),
+    PlantedBug(
+        "what is old is posted all the same", _everything_is_current, frozenset({ALONE, STATE})
+    ),
+    PlantedBug("a request to park is forgotten", _park_is_forgotten, frozenset({ACKNOWLEDGED})),
+    PlantedBug(
+        "parked runs go on by themselves", _parked_runs_keep_their_command, frozenset({STOPPED})
+    ),
+    PlantedBug("a step that was cut is not told", _cut_is_not_told, frozenset({LEFT, STOPPED})),
+    PlantedBug(
+        "the budget forgets what runs that are over have cost",
+        _budget_forgets_what_ended,
+        frozenset({SPENT}),
+    ),
+    PlantedBug(
+        "the budget is lost with its coordinator", _budget_is_noted_by_nobody, frozenset({SPENT})
+    ),
+    PlantedBug(
+        "a spent budget is looked at when a run begins",
+        _spent_budget_is_not_told,
+        frozenset({SPENT}),
+    ),
+    PlantedBug(
+        "cancelled runs end behind their round",
+        _cancelled_runs_end_with_their_round,
+        frozenset({ACKNOWLEDGED, IN_TIME}),
+    ),
+    PlantedBug(
+        "wall time is looked at by turns alone", _time_is_looked_at_in_turns, frozenset({IN_TIME})
+    ),
 )

@@ -14,6 +14,15 @@ from harness_actors.turn.bounds import Bounds
 from harness_actors.turn.loop import TurnLoop
 from harness_actors.turn.tool_calls import ToolCalls
 from tests.simulation.planted.bug import Patches, PlantedBug
+from tests.simulation.planted.promises import (
+    AHEAD,
+    COUNTED,
+    IN_TIME,
+    OVERDRAWN,
+    PENDING,
+    STARTS_ONCE,
+    TOOLS_GONE,
+)
 
 
 def _record_without_message() -> Patches:
@@ -103,15 +112,31 @@ def _hung_work_is_waited_for() -> Patches:
 
 
 BUGS: tuple[PlantedBug, ...] = (
-    PlantedBug("the pending record lacks the assistant message", _record_without_message),
-    PlantedBug("there is no pending record", _no_pending_record),
-    PlantedBug("effects begin before their record is on disk", _effects_before_commit),
-    PlantedBug("everything that was open runs again", _repair_runs_everything_again),
-    PlantedBug("calls that were refused run after a crash", _refused_calls_run_after_a_crash),
-    PlantedBug("bounds are not looked at", _bounds_are_not_looked_at),
-    PlantedBug("rounds are not counted", _rounds_are_not_counted),
-    PlantedBug("turns run ahead of the disk", _rounds_ahead),
-    PlantedBug("nothing is reaped before a run goes on", _nothing_is_reaped),
-    PlantedBug("reaping is not awaited", _reaping_is_not_awaited),
-    PlantedBug("what hangs is waited for", _hung_work_is_waited_for),
+    PlantedBug(
+        "the pending record lacks the assistant message",
+        _record_without_message,
+        frozenset({PENDING}),
+    ),
+    PlantedBug("there is no pending record", _no_pending_record, frozenset({PENDING})),
+    PlantedBug(
+        "effects begin before their record is on disk", _effects_before_commit, frozenset({PENDING})
+    ),
+    PlantedBug(
+        "everything that was open runs again",
+        _repair_runs_everything_again,
+        frozenset({STARTS_ONCE}),
+    ),
+    PlantedBug(
+        "calls that were refused run after a crash",
+        _refused_calls_run_after_a_crash,
+        frozenset({OVERDRAWN, STARTS_ONCE}),
+    ),
+    PlantedBug("bounds are not looked at", _bounds_are_not_looked_at, frozenset({OVERDRAWN})),
+    PlantedBug("rounds are not counted", _rounds_are_not_counted, frozenset({COUNTED})),
+    PlantedBug("turns run ahead of the disk", _rounds_ahead, frozenset({AHEAD})),
+    PlantedBug(
+        "nothing is reaped before a run goes on", _nothing_is_reaped, frozenset({TOOLS_GONE})
+    ),
+    PlantedBug("reaping is not awaited", _reaping_is_not_awaited, frozenset({TOOLS_GONE})),
+    PlantedBug("what hangs is waited for", _hung_work_is_waited_for, frozenset({IN_TIME})),
 )

@@ -1,0 +1,44 @@
+"""Faults in what becomes of users' own workflows: which way runs go, and what is kept of it."""
+
+from typing import Any
+
+from harness_actors.coordination import coordinator, graph
+from harness_actors.coordination.active import ActiveRun
+from harness_actors.coordination.coordinator import Coordinator
+from harness_actors.coordination.graph import BUILT_IN, Edges
+from harness_actors.state import StateDelta
+from tests.simulation.planted.bug import Patches, PlantedBug
+from tests.simulation.planted.promises import ALONG_EDGES, TAKEN_ONCE
+
+
+def _edges_are_skipped() -> Patches:
+    def patched(edges: Edges, name: str) -> str:
+        end = successor(edges, name)
+        return end if end in BUILT_IN else successor(edges, end)
+
+    successor = graph.successor
+    return [(coordinator, "successor", patched)]
+
+
+def _answers_come_without_their_change() -> Patches:
+    answered = Coordinator._answered
+
+    def patched(self: Coordinator, run: ActiveRun, delta: StateDelta, *facts: Any) -> None:
+        theirs = run.slot is not None and run.slot.code
+        answered(self, run, StateDelta() if theirs else delta, *facts)
+
+    return [(Coordinator, "_answered", patched)]
+
+
+BUGS: tuple[PlantedBug, ...] = (
+    PlantedBug(
+        "executors of the user's own are left out",
+        _edges_are_skipped,
+        frozenset({ALONG_EDGES}),
+    ),
+    PlantedBug(
+        "answers come without their change",
+        _answers_come_without_their_change,
+        frozenset({TAKEN_ONCE}),
+    ),
+)
