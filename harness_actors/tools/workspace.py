@@ -32,7 +32,8 @@ def prepare_workspace(spec: WorkspaceSpec) -> Path:
     path = Path(spec.path)
     if path.is_dir():
         return path
-    if os.path.lexists(path):
+    # Looked at again: another run may have made it just now.
+    if os.path.lexists(path) and not path.is_dir():
         raise BadInputError(spec.path, ("is to be a workspace, but there is a file of this name",))
     if spec.source is not None:
         _check_source(Path(spec.source), path)
@@ -77,26 +78,36 @@ def _check_source(source: Path, path: Path) -> None:
 
 @contextmanager
 def _half_made(path: Path) -> Iterator[Path | None]:
-    """An empty folder beside `path`, locked; None if another process made `path` meanwhile.
+    """An empty folder beside `path`, locked; None if somebody else made `path` meanwhile.
 
     Its name is fixed, so that what a killed process left is found and cleared away.
     """
     partial = path.with_name(f".{path.name}.partial")
     while True:
-        partial.mkdir(exist_ok=True)
-        handle = os.open(partial, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        try:
+            partial.mkdir(exist_ok=True)
+            handle = os.open(partial, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        except (FileExistsError, FileNotFoundError):
+            # It was there for the one of the two, and is the workspace for the other.
+            if path.is_dir():
+                yield None
+                return
+            raise
         try:
             # Held until closed; the kernel opens it when this process dies.
             fcntl.flock(handle, fcntl.LOCK_EX)
-            if not _is_still(partial, handle):
-                # The process before us finished, and this folder is the workspace now.
-                if path.is_dir():
-                    yield None
-                    return
-                continue
-            _clear(partial)
-            yield partial
-            return
+            ours = _is_still(partial, handle)
+            if path.is_dir():
+                # Whoever was before us finished; a folder that we made is one too many, and
+                # must not take the place of one in which a run may work.
+                if ours:
+                    shutil.rmtree(partial)
+                yield None
+                return
+            if ours:
+                _clear(partial)
+                yield partial
+                return
         finally:
             os.close(handle)
 

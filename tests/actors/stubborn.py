@@ -1,6 +1,7 @@
 """Agents whose model or tool does not end: told to or not, until a file is there."""
 
 import asyncio
+import os
 import time
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -19,9 +20,13 @@ from harness_actors.tools.command import run_command
 from harness_actors.tools.processes import carries, list_processes
 from harness_actors.turn.services import RUN_VARIABLE
 from tests.actors.followers import submit, until
+from tests.actors.tasks import replies
 
 WAYS = ("model_hangs", "model_swallows", "hang", "swallow", "block", "run_command")
-"""How a run of `stubborn` gets stuck: in its model, or in the tool of this name."""
+"""How a run of `stubborn` gets stuck: in its model, or in the tool of this name.
+
+`stall` is another way, and none of these: in one process it would hold up the test, too."""
+STALLED_S = 60.0
 
 
 class StuckModel(ScriptedModel):
@@ -83,11 +88,49 @@ def block(release: str) -> str:
     return "released"
 
 
+@tool
+async def stall(release: str) -> str:
+    """Wait, and let nothing else happen in this process's event loop.
+
+    Args:
+        release: The file that is waited for; `stalled_in` is made beside it.
+    """
+    stalled_in(Path(release)).write_text(str(os.getpid()))
+    until_s = time.monotonic() + STALLED_S
+    while time.monotonic() < until_s and not Path(release).exists():  # noqa: ASYNC240
+        time.sleep(0.02)  # noqa: ASYNC251 - which is what it is for
+    return "released"
+
+
+def stalled_in(release: Path) -> Path:
+    """The file with the process that `stall` holds up."""
+    return release.with_name("stalled in")
+
+
+async def stalled(release: Path) -> int:
+    """Return when `stall` holds up a process, and which."""
+    path = stalled_in(release)
+    while not path.exists() or not path.read_text():  # noqa: ASYNC110 - see `_hang`
+        await asyncio.sleep(0.01)
+    return int(path.read_text())
+
+
+def hangs_then_completes(release: Path) -> Program:
+    """An agent that hangs in its first call, and completes when it has an answer to that."""
+
+    def script(messages: Sequence[Message]) -> Reply:
+        if not replies(messages):
+            return Reply.call("hang", {"release": str(release)})
+        return Reply.call("work_complete", {"summary": "went on"})
+
+    return Program.of(ChatAgent(model=ScriptedModel(script), tools=[hang]))
+
+
 def stubborn(way: str, release: Path) -> Program:
     """An agent that gets stuck in its first round.
 
     Args:
-        way: One of `WAYS`.
+        way: One of `WAYS`, or `stall`.
         release: The file that lets everything go; to be made at the end of the test.
     """
     if way.startswith("model"):
@@ -99,7 +142,7 @@ def stubborn(way: str, release: Path) -> Program:
     def script(messages: Sequence[Message]) -> Reply:
         return Reply.call(way, arguments)
 
-    tools: list[Tool] = [hang, swallow, block, run_command]
+    tools: list[Tool] = [hang, swallow, block, stall, run_command]
     return Program.of(ChatAgent(model=ScriptedModel(script), tools=tools))
 
 

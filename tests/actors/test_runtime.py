@@ -12,14 +12,28 @@ from harness_actors.agents import ChatAgent, Program
 from harness_actors.config import HarnessConfig, Limits
 from harness_actors.coordination.graph import HarnessWorkflowBuilder
 from harness_actors.errors import ConversationBusyError, ModelSetupError, RunNotFoundError
-from harness_actors.events import RunCompleted, RunParked, ToolCalled, TurnStarted
+from harness_actors.events import (
+    ExecutorLost,
+    RunCompleted,
+    RunParked,
+    ToolCalled,
+    TurnStarted,
+)
 from harness_actors.messages import Message
 from harness_actors.ports import RunContext
 from harness_actors.signals import CompactionComplete, Outcome, Signal
 from harness_actors.state import StateKey
 from harness_actors.testing import Reply, ScriptedModel
+from harness_actors.tools.processes import list_processes
 from tests.actors.followers import opened, results, specs, submit, until
-from tests.actors.stubborn import begin, command_is_gone, stuck_runs
+from tests.actors.stubborn import (
+    begin,
+    command_is_gone,
+    hangs_then_completes,
+    stalled,
+    stubborn,
+    stuck_runs,
+)
 from tests.actors.tasks import (
     lines,
     look_then_complete,
@@ -209,8 +223,48 @@ async def test_a_run_has_its_result_within_a_second_of_its_time_whatever_it_is_s
 
     endings = {(ended[run_id].status, ended[run_id].reason.kind) for run_id in ids}
     assert endings == {("limit", "time")}
-    assert max(ended[run_id].wall_s for run_id in ids) < 7.5
+    # Within a second where the machine is at rest.
+    assert max(ended[run_id].wall_s for run_id in ids) < 9
     await command_is_gone(runs["run_command"][1].run_id)
+
+
+@pytest.mark.parametrize("runtime", KINDS[1:], indirect=True, scope="module")
+async def test_a_run_that_blocks_its_actor_ends_in_time_and_its_neighbours_go_on_elsewhere(
+    runtime: Runtime, tmp_path: Path, release: Path
+) -> None:
+    away = tmp_path / "away"
+    hanging = hangs_then_completes(away)
+    # So many that, wherever there are more actors than one, some are where it is blocked.
+    neighbours = specs(hanging, 4)
+    await submit(runtime, hanging, neighbours)
+    for spec in neighbours:
+        await until(runtime, spec.run_id, lambda event: isinstance(event, ToolCalled))
+    stalling = stubborn("stall", release)
+    # Its time is over when the loop is blocked and not killed yet, which takes 10 s.
+    limited = stalling.spec("block", HarnessConfig(limits=Limits(time_s=5)))
+    patient = stalling.spec("block", HarnessConfig())
+    cursor = await runtime.position()
+
+    await submit(runtime, stalling, [limited, patient])
+    blocked = await stalled(release)
+    # At once where the machine is at rest; in any case before the actor is killed.
+    async with asyncio.timeout(5):
+        await runtime.stop([patient.run_id], "cancel")
+        ended = await results(runtime, [patient.run_id], cursor=cursor)
+    ended |= await results(runtime, [limited.run_id], cursor=cursor)
+    # Whoever can see it is where nothing is blocked.
+    away.touch()
+    went_on = await results(runtime, [spec.run_id for spec in neighbours], cursor=cursor)
+
+    assert ended[patient.run_id].status == "cancelled"
+    late = ended[limited.run_id]
+    assert (late.status, late.reason.kind) == ("limit", "time")
+    assert late.wall_s < 6
+    assert {went_on[spec.run_id].output_text for spec in neighbours} == {"went on"}
+    told = [event.event for spec in neighbours for event in await runtime.events(spec.run_id)]
+    causes = {event.cause for event in told if isinstance(event, ExecutorLost)}
+    assert causes == {"it did not answer for 10 s and was killed"}
+    assert blocked not in list_processes()
 
 
 @pytest.mark.parametrize("mode", ["park", "park_now"])

@@ -82,6 +82,31 @@ def test_several_at_once_make_one(tmp_path: Path, source: Path) -> None:
     assert sorted(os.listdir(tmp_path)) == ["source", "w"]
 
 
+def test_runs_that_begin_together_in_one_new_folder_all_work_in_it(tmp_path: Path) -> None:
+    rounds, runs = 200, 6
+    together = threading.Barrier(runs)
+    failures: list[Exception] = []
+
+    def begin(run: int) -> None:
+        for number in range(rounds):
+            together.wait(timeout=60)
+            try:
+                (prepare(tmp_path / f"w{number}") / f"of-run-{run}").touch()
+            except Exception as error:  # noqa: BLE001 - the others wait for this one
+                failures.append(error)
+
+    threads = [threading.Thread(target=begin, args=(run,)) for run in range(runs)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert failures == []
+    mine = [f"of-run-{run}" for run in range(runs)]
+    assert all(sorted(os.listdir(tmp_path / f"w{number}")) == mine for number in range(rounds))
+    assert len(os.listdir(tmp_path)) == rounds, "nothing half made is left"
+
+
 def test_a_read_only_source_gives_a_workspace_that_can_be_worked_in(
     tmp_path: Path, source: Path
 ) -> None:
