@@ -22,7 +22,12 @@ def main() -> int:
 def parsed(arguments: Sequence[str]) -> argparse.Namespace:
     """What the command is asked to do."""
     parser = argparse.ArgumentParser(prog="python -m tests.simulation", description=__doc__)
-    parser.add_argument("--seeds", type=int, default=1000, help="how many schedules")
+    parser.add_argument(
+        "--seeds",
+        type=int,
+        default=1000,
+        help="how many schedules of the protocol; on disk a 25th as many, at least 200",
+    )
     parser.add_argument("--first", type=int, default=1, help="the first of their seeds")
     parser.add_argument("--mode", choices=("protocol", "disk", "both"), default="both")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes to use")
