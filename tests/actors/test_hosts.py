@@ -660,12 +660,12 @@ async def test_keys_come_beside_the_code_and_new_ones_replace_them(a_host: Makes
 
     _, blob = pack(Workflow(an_agent(TakesKeys())))
     desk = a_host(act, slot=Slot(AGENT_TURN))
-    for step, key in enumerate(("one", "two"), start=1):
+    for step, key in enumerate(("the-first-key", "another"), start=1):
         await desk.host.receive([Code("code", blob, {"KEY": key})])
         await desk.say(deliver(), step=step)
         await desk.answer(step)
-    assert [model.keys["KEY"] for model in seen] == ["one", "two"]
-    assert b"one" not in blob
+    assert [model.keys["KEY"] for model in seen] == ["the-first-key", "another"]
+    assert b"the-first-key" not in blob
 
 
 async def test_a_model_that_refuses_its_keys_does_not_disturb_the_batch(a_host: Makes) -> None:

@@ -83,7 +83,7 @@ async def test_a_coordinator_that_cannot_begin_says_why_in_our_words(tmp_path: P
     connect("local")
     actor = RayCoordinatorActor.options(**on_node(node_of_driver()))
     # Whatever of ours is wrong there; this stands for it.
-    coordinator: Any = actor.remote(str(tmp_path / "runs.db"), "command", "", "many", leave_s=0.1)
+    coordinator: Any = actor.remote(str(tmp_path / "runs.db"), "command", "", "many", leave_s=30)
 
     with pytest.raises(CellError, match=r"the coordinator.*TypeError.*'str' object"):
         await coordinator.call.remote("attach", {})

@@ -171,7 +171,8 @@ def test_two_drivers_with_two_stores_join_one_ray_at_once_and_the_terminal_stays
 
 def test_a_refused_driver_ends_with_our_error_alone(ray_by_hand: RayByHand, tmp_path: Path) -> None:
     variables = environment(tmp_path)
-    script = start_script("driver", "store.db", ray_by_hand.address, variables=variables)
+    store = str(tmp_path / "store.db")
+    script = start_script("driver", store, ray_by_hand.address, variables=variables)
     out, error = script.communicate(timeout=60)
 
     assert script.returncode == 1
