@@ -74,6 +74,19 @@ async def test_what_a_peer_answers_is_told_also_where_its_first_answer_was_lost(
     assert receiver.batches == [[1], [1]]
 
 
+def telling(receiver: Receiver) -> tuple[Outbox, list[Parcel]]:
+    """An outbox that can tell at once, and what it has told so."""
+    told: list[Parcel] = []
+
+    def tell(batch: Sequence[Parcel]) -> bool:
+        told.extend(batch)
+        return True
+
+    outbox = Outbox(tell=tell)
+    outbox.connect(receiver)
+    return outbox, told
+
+
 def connected(receiver: Receiver) -> Outbox:
     outbox = Outbox()
     outbox.connect(receiver)
@@ -111,14 +124,8 @@ async def test_a_message_alone_is_never_kept_waiting_by_the_one_before() -> None
 
 
 async def test_what_needs_no_answer_leaves_before_telling_returns() -> None:
-    told: list[Parcel] = []
-
-    def tell(batch: Sequence[Parcel]) -> bool:
-        told.extend(batch)
-        return True
-
-    outbox, receiver = Outbox(tell=tell), Receiver()
-    outbox.connect(receiver)
+    receiver = Receiver()
+    outbox, told = telling(receiver)
     outbox.tell(an_envelope(1))
     assert told == [an_envelope(1)]
     await until_idle()
@@ -126,14 +133,8 @@ async def test_what_needs_no_answer_leaves_before_telling_returns() -> None:
 
 
 async def test_what_needs_no_answer_never_overtakes_what_was_posted_before() -> None:
-    told: list[Parcel] = []
-
-    def tell(batch: Sequence[Parcel]) -> bool:
-        told.extend(batch)
-        return True
-
-    outbox, receiver = Outbox(tell=tell), Receiver()
-    outbox.connect(receiver)
+    receiver = Receiver()
+    outbox, told = telling(receiver)
     receiver.gate.clear()
     outbox.post(an_envelope(1))
     await receiver.until(lambda: receiver.in_flight == 1)
