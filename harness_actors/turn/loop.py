@@ -68,14 +68,18 @@ class TurnLoop:
     async def _finish_open_calls(self) -> TurnComplete | None:
         if not self._context.log.open_calls():
             return None
-        ended = await self._calls.finish()
+        ended = await self._calls.finish() or self._rounds_done()
         if ended is None:
             self._end_round()
         return ended
 
+    def _rounds_done(self) -> TurnComplete | None:
+        done = self._books.rounds >= self._context.spec.config.max_rounds_per_turn
+        return TurnComplete(ending="rounds") if done else None
+
     def _bound_reached(self) -> TurnComplete | None:
-        if self._books.rounds >= self._context.spec.config.max_rounds_per_turn:
-            return TurnComplete(ending="rounds")
+        if (ended := self._rounds_done()) is not None:
+            return ended
         kind = self._bounds.reached(self._books.usage)
         return None if kind is None else TurnComplete(ending="limit", limit=kind)
 
@@ -101,6 +105,7 @@ class TurnLoop:
         else:
             ended = TurnComplete(ending="text", text=message.text)
         self._context.emit(self._completed(response, len(calls)))
+        ended = ended or self._rounds_done()
         if ended is None:
             self._end_round()
         return ended

@@ -1,6 +1,7 @@
 """What is on disk before what begins."""
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -9,7 +10,7 @@ from harness_actors.events import RoundCompleted, TurnCompleted
 from harness_actors.executors import AgentTurn, AgentTurnServices, DeltaContext
 from harness_actors.messages import Message, ToolCall
 from harness_actors.signals import CompactionComplete, TurnComplete
-from harness_actors.state import OPEN_CALLS, TURN, TURN_COUNT, OpenCall, StateDelta, Write
+from harness_actors.state import OPEN_CALLS, TURN, TURN_COUNT, USAGE, OpenCall, StateDelta, Write
 from harness_actors.testing.clock import ManualClock
 from harness_actors.testing.scripted import Reply
 from harness_actors.turn.tool_calls import NOT_MADE
@@ -47,13 +48,14 @@ class SlowDisk:
 class Bench:
     """One turn over a disk that waits for us."""
 
-    def __init__(self, script: list[Reply], *tools: SimpleTool) -> None:
+    def __init__(self, script: list[Reply], *tools: SimpleTool, **settings: Any) -> None:
         self.disk = SlowDisk()
+        self.clock = ManualClock()
         self.model = RecordingModel(script)
-        driver = Driver(SimpleAgent(self.model, tools))
+        driver = Driver(SimpleAgent(self.model, tools), **settings)
         services = AgentTurnServices(
             counter_for=lambda _model: WordCounter(),
-            clock=ManualClock(),
+            clock=self.clock,
             in_thread=asyncio.to_thread,
             prepare_workspace=lambda _spec: pytest.fail("there is no workspace"),
         )
@@ -65,7 +67,7 @@ class Bench:
             reads=executor.reads,
             values={},
             log=Conversation(),
-            started_at=0.0,
+            started_at=self.clock.now(),
             send=self.disk.send,
         )
         self.turn = asyncio.ensure_future(executor.handle(CompactionComplete(), self.context))
@@ -90,6 +92,21 @@ async def test_the_turn_is_one_round_ahead_of_the_disk_and_no_more() -> None:
     await bench.settle()
     assert (len(bench.model.requests), len(bench.disk.sent)) == (3, 4)
     bench.turn.cancel()
+
+
+async def test_no_model_call_is_counted_when_time_is_over_before_the_disk_is_ready() -> None:
+    bench = Bench([calls(("a", "read"))], a_tool("read", idempotent=True), limits={"time_s": 10.0})
+    await bench.settle()
+    bench.clock.advance(11.0)
+    bench.disk.commit(1)
+    await bench.settle()
+
+    ended = bench.turn.result()
+    assert isinstance(ended, TurnComplete)
+    assert ended.limit == "time"
+    deltas = [*bench.disk.sent, bench.context.take()]
+    used = [write.value for delta in deltas for write in delta.writes if write.key == USAGE.name]
+    assert sum(value["model_calls"] for value in used) == len(bench.model.requests) == 1
 
 
 async def test_a_tool_that_is_not_idempotent_starts_when_its_record_is_on_disk() -> None:
@@ -161,6 +178,19 @@ async def test_the_last_result_of_a_fenced_round_that_ends_a_turn_is_written_wit
     await driver.serve("agent_turn", CompactionComplete())
     assert [[m.tool_call_id for m in d.messages] for d in driver.deltas[-2:]] == [["a"], ["b"]]
     assert isinstance(driver.deltas[-1].events[-1], TurnCompleted)
+
+
+@pytest.mark.parametrize("tool", ["read", "write"])
+async def test_the_last_of_the_rounds_that_a_turn_may_have_is_written_with_the_answer(
+    tool: str,
+) -> None:
+    model = RecordingModel([calls(("a", tool))])
+    tools = [a_tool("read", idempotent=True), a_tool("write")]
+    driver = Driver(SimpleAgent(model, tools), max_rounds_per_turn=1)
+    await driver.serve("agent_turn", CompactionComplete())
+    delta = driver.deltas[-1]
+    assert delta.messages[-1].tool_call_id == "a"
+    assert [type(event) for event in delta.events] == [RoundCompleted, TurnCompleted]
 
 
 @pytest.mark.parametrize(
