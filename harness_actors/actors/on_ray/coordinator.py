@@ -22,6 +22,7 @@ from harness_actors.actors.factory import executor_needs
 from harness_actors.actors.idleness import GoneError, Idleness
 from harness_actors.actors.on_ray.batches import unpack_batch
 from harness_actors.actors.on_ray.channels import Channels
+from harness_actors.actors.on_ray.collecting import collect_seldom
 from harness_actors.actors.on_ray.hosts import RayHostStarter
 from harness_actors.actors.processes import mark_of_this_process
 from harness_actors.coordination.protocol import Envelope, Slot
@@ -59,6 +60,7 @@ class RayCoordinator:
         leave_s: float = LEAVE_S,
         idle_s: float | None = None,
     ) -> None:
+        collect_seldom()
         self._store = store
         self._node = node
         self._leave_s = leave_s

@@ -14,6 +14,7 @@ from harness_actors.actors.hosts import ExecutorHost
 from harness_actors.actors.mailbox import Parcel
 from harness_actors.actors.on_ray.batches import pack_batch, unpack_batch
 from harness_actors.actors.on_ray.channels import Channel, Channels, Invitation, connect
+from harness_actors.actors.on_ray.collecting import collect_seldom
 from harness_actors.actors.on_ray.peer import PlacedActor
 from harness_actors.actors.on_ray.placement import on_node
 from harness_actors.actors.on_ray.streams import RayStreamsPeer, place_streams, reach_streams
@@ -63,8 +64,11 @@ class CoordinatorPeer(PlacedActor):
         return True
 
 
-class RayExecutorHost(ExecutorHost):
-    """An executor host that makes its own parts, in the process that it lives in."""
+class RayExecutorHost:
+    """The actor of an executor host, whose parts it makes in the process that it lives in.
+
+    It has a host and is none: Ray puts a wrapper around every method of an actor.
+    """
 
     def __init__(
         self,
@@ -75,10 +79,11 @@ class RayExecutorHost(ExecutorHost):
         address: str,
         token: bytes,
     ) -> None:
+        collect_seldom()
         processes = processes_for(slot, own_process=True)
         self._address, self._token = address, token
         self._peer = CoordinatorPeer(coordinator, slot, incarnation)
-        super().__init__(
+        self._host = ExecutorHost(
             slot,
             executor_for(slot, SystemClock(), processes),
             self._peer,
@@ -93,11 +98,14 @@ class RayExecutorHost(ExecutorHost):
         address, self._address = self._address, ""
         if address:
             self._peer.channel = await connect(address, self._token, self.take)
-        return await super().hello()
+        return await self._host.hello()
+
+    async def watch(self) -> None:
+        await self._host.watch()
 
     async def take(self, packed: bytes) -> bytes:
-        """`receive`, as another process calls it."""
-        await self.receive(unpack_batch(packed))
+        """`ExecutorHost.receive`, as another process calls it."""
+        await self._host.receive(unpack_batch(packed))
         return b""
 
 
