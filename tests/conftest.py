@@ -1,14 +1,26 @@
 """Rules that every test obeys."""
 
+import asyncio
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 import hypothesis
 import pytest
+import uvloop
 
 # The slowest machine that runs these tests must not turn a slow example into a failure.
 hypothesis.settings.register_profile("unhurried", deadline=None)
 hypothesis.settings.load_profile("unhurried")
+
+
+def pytest_asyncio_loop_factories(
+    item: pytest.Item,
+) -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
+    """Run asynchronous tests on asyncio's loop, those marked `both_loops` on uvloop as well."""
+    loops = {"asyncio": asyncio.new_event_loop}
+    if item.get_closest_marker("both_loops") is not None:
+        loops["uvloop"] = uvloop.new_event_loop
+    return loops
 
 
 @pytest.fixture(autouse=True)

@@ -4,9 +4,10 @@ import asyncio
 import gc
 import os
 import signal
+import socket
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager, closing, suppress
 from typing import Any
 from weakref import ref
 
@@ -25,6 +26,8 @@ from harness_actors.actors.on_ray.channels import (
 )
 from harness_actors.actors.on_ray.hosts import CoordinatorPeer, HostPeer
 from harness_actors.coordination.protocol import Committed, Envelope, Slot
+
+pytestmark = pytest.mark.both_loops
 
 SLOT = Slot("agent_turn")
 
@@ -163,25 +166,30 @@ async def test_what_is_told_arrives_though_its_process_ends_at_once() -> None:
     channels = Channels(coordinator.take_from)
     await channels.open()
     invitation = channels.invite(SLOT, 7)
-    program = _TELL_AND_DIE.format(address=invitation.address, token=invitation.token)
-    dying = await asyncio.create_subprocess_exec(sys.executable, "-c", program)
-    async with asyncio.timeout(30):
-        assert await dying.wait() == -signal.SIGKILL
-    await until(lambda: coordinator.taken)
-    channels.close()
-    assert coordinator.taken == [b"told"]
+    program = _TELL_AND_DIE.format(
+        loop=type(asyncio.get_running_loop()).__module__.split(".")[0],
+        address=invitation.address,
+        token=invitation.token,
+    )
+    with closing(channels):
+        dying = await asyncio.create_subprocess_exec(sys.executable, "-c", program)
+        async with asyncio.timeout(30):
+            assert await dying.wait() == -signal.SIGKILL
+        await until(lambda: len(coordinator.taken) == 2)
+    assert coordinator.taken == [b"asked", b"told"]
 
 
 _TELL_AND_DIE = """
-import asyncio, os, signal
+import asyncio, os, signal, {loop}
 from harness_actors.actors.on_ray.channels import connect
 
 async def tell_and_die():
-    channel = await connect({address!r}, {token!r}, None)
+    channel = await connect({address!r}, {token!r}, print)
+    await channel.ask(b"asked")
     channel.tell(b"told")
     os.kill(os.getpid(), signal.SIGKILL)
 
-asyncio.run(tell_and_die())
+{loop}.run(tell_and_die())
 """
 
 
@@ -274,14 +282,16 @@ async def test_whoever_was_not_invited_is_not_listened_to(said: bytes) -> None:
     coordinator = End()
     channels = Channels(coordinator.take_from)
     await channels.open()
-    reader, writer = await asyncio.open_unix_connection(channels.invite(SLOT, 1).address)
-    writer.write(said)
-    async with asyncio.timeout(10):
-        # Closed with what was not read, it looks like a reset.
-        with suppress(ConnectionError):
-            assert await reader.read() == b""
+    loop = asyncio.get_running_loop()
+    with socket.socket(socket.AF_UNIX) as stranger:
+        stranger.setblocking(False)
+        await loop.sock_connect(stranger, channels.invite(SLOT, 1).address)
+        await loop.sock_sendall(stranger, said)
+        async with asyncio.timeout(10):
+            # Closed with what was not read, it looks like a reset.
+            with suppress(ConnectionError):
+                assert await loop.sock_recv(stranger, 1) == b""
     assert coordinator.taken == []
-    writer.close()
     channels.close()
 
 

@@ -20,7 +20,11 @@ END_WITHIN_S = 300.0
 
 def environment(folder: Path, **variables: str) -> dict[str, str]:
     """That of a user whose home is in a folder and who has set nothing of Ray's."""
-    ours = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
+    ours = {
+        name: value
+        for name, value in os.environ.items()
+        if name == "RAY_USE_UVLOOP" or not name.startswith("RAY_")
+    }
     places = {"HOME": str(folder / "home"), "HARNESS_HOME": str(folder / "harness")}
     (folder / "home").mkdir(parents=True, exist_ok=True)
     # Cells that nobody uses any more leave soon, so that a test can wait for that.

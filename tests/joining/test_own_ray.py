@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from harness_actors.tools.processes import carries, end_processes, list_processes
-from tests.joining.rays import END_WITHIN_S, environment, start_script
+from tests.joining.rays import END_WITHIN_S, environment, start_script, told
 
 pytestmark = [pytest.mark.ray, pytest.mark.timeout(400)]
 
@@ -77,6 +77,15 @@ def test_a_folder_too_long_for_its_sockets_is_told_with_what_to_do(
     _, error = script.communicate(timeout=END_WITHIN_S)
 
     assert script.returncode != 0
-    told = error.splitlines()[-1]
-    assert "CellError: a Ray of our own: " in told
-    assert told.endswith("; set RAY_TMPDIR to a shorter folder")
+    last = error.splitlines()[-1]
+    assert "CellError: a Ray of our own: " in last
+    assert last.endswith("; set RAY_TMPDIR to a shorter folder")
+
+
+@pytest.mark.parametrize(("taken", "loop"), [("0", "asyncio"), ("1", "uvloop")])
+def test_whichever_loop_ray_takes_batches_pass_it_by(
+    taken: str, loop: str, variables: dict[str, str], tmp_path: Path
+) -> None:
+    named = {**variables, "RAY_USE_UVLOOP": taken}
+    script = start_script("looping", str(tmp_path / "store.db"), variables=named)
+    assert told(script) == {"loop": loop, "hosts": 4, "channels": 4}

@@ -12,8 +12,10 @@ import secrets
 import socket
 import struct
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
+from typing import cast
 from weakref import WeakSet, WeakValueDictionary
 
 from harness_actors.actors.mailbox import UnreachableError
@@ -42,6 +44,7 @@ class Channel(asyncio.Protocol):
             where it is known only when the other end has greeted.
         greeted: Called with what the other end says first, where it says something.
         user: Only with a process of this user id is anything exchanged.
+        connection: The socket beneath, at the end that has something to `tell`.
     """
 
     def __init__(
@@ -50,10 +53,12 @@ class Channel(asyncio.Protocol):
         *,
         greeted: Callable[["Channel", bytes], None] | None = None,
         user: int,
+        connection: socket.socket | None = None,
     ) -> None:
         self.take = take
         self._greeted = greeted
         self._user = user
+        self._connection = connection
         self._transport: asyncio.Transport | None = None
         self._bytes = bytearray()
         self._asked: asyncio.Future[bytes] | None = None
@@ -84,8 +89,20 @@ class Channel(asyncio.Protocol):
             self._asked = None
 
     def tell(self, packed: bytes) -> None:
-        """Hand over a batch that nobody waits for; it is lost where the connection breaks."""
-        self._send(_NOTE, packed)
+        """Hand over a batch that nobody waits for; it is lost where the connection breaks.
+
+        The kernel has it when this returns, where nothing that was sent before waits still.
+        """
+        if self._transport is None:
+            return
+        left = _framed(_NOTE, packed)
+        if self._connection is not None and self._transport.get_write_buffer_size() == 0:
+            # The transports of uvloop up to 0.22 send only when the loop goes on. What hinders
+            # this, the transport will meet, too.
+            with suppress(OSError):
+                left = left[self._connection.send(left) :]
+        if left:
+            self._transport.write(left)
 
     def greet(self, words: bytes) -> None:
         """Say who is at this end, before anything else."""
@@ -98,8 +115,9 @@ class Channel(asyncio.Protocol):
 
     # ---- from asyncio ---------------------------------------------------------------
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
+    def connection_made(self, made: asyncio.BaseTransport) -> None:
+        # Not asked for its class: that of another loop need not derive from asyncio's.
+        transport = cast(asyncio.Transport, made)
         # The names of such sockets can be read by everyone on the machine, and whoever could
         # send a pickle could do anything.
         if _user_of(transport) != self._user:
@@ -162,7 +180,11 @@ class Channel(asyncio.Protocol):
 
     def _send(self, kind: bytes, content: bytes) -> None:
         if self._transport is not None:
-            self._transport.write(_HEAD.pack(kind, len(content)) + content)
+            self._transport.write(_framed(kind, content))
+
+
+def _framed(kind: bytes, content: bytes) -> bytes:
+    return _HEAD.pack(kind, len(content)) + content
 
 
 async def _outcome(take: Take, packed: bytes) -> tuple[bytes, bytes]:
@@ -218,9 +240,13 @@ class Channels:
         """Listen, where the system has sockets that need no file; nothing is left of them."""
         address = f"\0harness-{secrets.token_hex(16)}"
         make = partial(Channel, None, greeted=self._greeted, user=self._user)
+        # A socket of our own: loops that know such addresses themselves are not all there are.
+        listening = _unix_socket()
         try:
-            self._server = await asyncio.get_running_loop().create_unix_server(make, address)
+            listening.bind(address)
+            self._server = await asyncio.get_running_loop().create_unix_server(make, sock=listening)
         except OSError as error:
+            listening.close()
             logger.info("batches go by Ray calls: %s", error)
         else:
             self._address = address
@@ -259,14 +285,27 @@ async def connect(address: str, token: bytes, take: Take) -> Channel | None:
     Returns:
         None where it cannot be reached so.
     """
-    make = partial(Channel, take, user=os.geteuid())
+    loop = asyncio.get_running_loop()
+    connecting = _unix_socket()
     try:
-        _, channel = await asyncio.get_running_loop().create_unix_connection(make, address)
-    except OSError as error:
+        await loop.sock_connect(connecting, address)
+        _, channel = await loop.create_unix_connection(
+            partial(Channel, take, user=os.geteuid(), connection=connecting), sock=connecting
+        )
+    except BaseException as error:
+        connecting.close()
+        if not isinstance(error, OSError):
+            raise
         logger.info("batches go by Ray calls: %s", error)
         return None
     channel.greet(token)
     return channel
+
+
+def _unix_socket() -> socket.socket:
+    made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    made.setblocking(False)
+    return made
 
 
 def _user_of(transport: asyncio.Transport) -> int:
