@@ -80,6 +80,7 @@ def main() -> None:
         __doc__,
         sizes={"conversations": 100, "rounds": 20},
         smoke={"conversations": 10, "rounds": 3},
+        smoke_runtime="ray",
     )
     competing = contenders(options)
     measured = compete(competing, options.repeats)

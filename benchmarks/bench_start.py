@@ -89,8 +89,13 @@ async def one_start(variables: Mapping[str, str], home: Path, *more: str) -> Sta
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
         )
-        async with asyncio.timeout(ENDS_WITHIN_S):
-            _, error = await process.communicate()
+        try:
+            async with asyncio.timeout(ENDS_WITHIN_S):
+                _, error = await process.communicate()
+        finally:
+            if process.returncode is None:
+                # With a Ray of its own, which ends with it.
+                process.kill()
         after = os.times()
     if process.returncode != 0 or asked.at is None:
         raise RuntimeError(f"harness run ended with {process.returncode}: {error.decode()}")

@@ -102,8 +102,10 @@ def _both(windows: Mapping[str, Window], name: str) -> Window:
 def compare(options: argparse.Namespace) -> dict[str, dict[str, list[Measured]]]:
     """Measure all ways in turn at each pace, as often as asked: by pace, then by way."""
     found: dict[str, dict[str, list[Measured]]] = {}
-    ways = [way for way in WAYS if way != "command" or not options.smoke]
-    paces = {"as fast as it can": 0.0, f"{options.pace} tokens/s": 1 / options.pace}
+    ways = [way for way in WAYS if way != "command" or options.runtime == "ray"]
+    paces = {"as fast as it can": 0.0}
+    if not options.smoke:
+        paces[f"{options.pace} tokens/s"] = 1 / options.pace
     for pace, piece_s in paces.items():
         found[pace] = {way: [] for way in ways}
         with (
@@ -152,7 +154,8 @@ def main() -> None:
     options = read_options(
         __doc__,
         sizes={"tokens": 1000, "answers": 3, "pace": 100, "first_ms": 300},
-        smoke={"tokens": 100, "answers": 1, "pace": 1000, "first_ms": 20},
+        smoke={"tokens": 100, "answers": 1, "first_ms": 20},
+        smoke_runtime="ray",
     )
     found = compare(options)
     heads = ("pace", "way", "ms CPU/1,000 tokens", "idle", "net", "first token, ms")

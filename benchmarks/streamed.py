@@ -146,6 +146,8 @@ def _run_command(reading: Reading, number: str) -> float:
         os.environ.update(HARNESS_HOME=str(reading.folder / number), TERM="dumb")
         os.execv(command[0], command)
     while _tell(reading, "hold")["requests"] == asked:
+        if os.waitpid(pid, os.WNOHANG) != (0, 0):
+            raise RuntimeError(f"harness run ended early: {os.read(terminal, 65_536).decode()}")
         time.sleep(0.1)
     with window(f"idle {number}"):
         time.sleep(IDLE_S)
@@ -164,7 +166,9 @@ def _run_command(reading: Reading, number: str) -> float:
             pass
     except OSError:
         pass  # so a terminal says that nobody is at its other end
-    os.waitpid(pid, 0)
+    os.close(terminal)
+    if status := os.waitpid(pid, 0)[1]:
+        raise RuntimeError(f"harness run ended with {os.waitstatus_to_exitcode(status)}")
     return first
 
 

@@ -19,7 +19,12 @@ class RayByHand:
     async def __aenter__(self) -> Self:
         # Short: the paths of Ray's sockets, which lie in it, must be.
         self._folder = Path(tempfile.mkdtemp(prefix="hr"))
-        await asyncio.to_thread(self._start)
+        try:
+            await asyncio.to_thread(self._start)
+        except BaseException:
+            await end_processes(self.variables)
+            shutil.rmtree(self._folder, ignore_errors=True)
+            raise
         return self
 
     async def __aexit__(
