@@ -10,6 +10,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from harness_actors.cli.chat import Answers
 from harness_actors.cli.event_lines import EventLines
 from harness_actors.cli.screen import JsonLines
@@ -136,6 +138,16 @@ async def test_lines_of_a_script_are_one_conversation_until_a_new_one_is_asked_f
 
     assert status == 0
     assert out == "You said red\nYou said red and blue\nYou said green\n"
+    assert "Traceback" not in error
+
+
+@pytest.mark.ray
+async def test_on_a_ray_it_is_one_conversation_as_well(tmp_path: Path) -> None:
+    async with LoopbackServer(remembers) as server:
+        flags = command(server, "--runtime", "ray", "--address", "local")
+        status, out, error = await piped(tmp_path, "red\nblue\n/new\ngreen\n", flags)
+
+    assert (status, out) == (0, "You said red\nYou said red and blue\nYou said green\n")
     assert "Traceback" not in error
 
 
