@@ -56,7 +56,7 @@ class AgentFlags:
         if self.agent is not None:
             return self.load_file(self.agent)
         loaded = self._general(with_tools)
-        self._check(loaded.innermost.model)
+        self._check(loaded, "")
         return loaded
 
     def load_file(self, path: Path) -> "LoadedAgent":
@@ -68,7 +68,7 @@ class AgentFlags:
         from harness_actors.batch.agent_file import load_agent_file
 
         loaded = load_agent_file(path, self.overrides)
-        self._check(loaded.innermost.model)
+        self._check(loaded, f"{path}: harness.limits.cost_usd")
         return loaded
 
     def agents(self, *, needed: bool) -> "Agents":
@@ -130,18 +130,28 @@ class AgentFlags:
             harness=harness,
         )
 
-    def _check(self, model: "Model") -> None:
-        """Refuse what would fail each run, or bound none, before anything is run."""
+    def _check(self, loaded: "LoadedAgent", setting: str) -> None:
+        """Refuse what would fail each run, or bound none, before anything is run.
+
+        Args:
+            loaded: The agent.
+            setting: Where its file bounds what a run may cost.
+        """
+        model = loaded.innermost.model
         secrets = getattr(model, "secrets", {})
         for name in getattr(model, "key_names", ()):
             if not (os.environ.get(name) or secrets.get(name) or self._joins_a_ray()):
                 fault = f"no key for {model.name!r}: set {name} in the environment"
                 raise BadInputError("--model", (f"{fault}, or take --model local",))
-        bounded = self.budget is not None or self.cost_limit is not None
-        if bounded and not _has_price(model):
-            flag = "--cost-limit" if self.budget is None else "--budget"
+        bounds = {
+            "--budget": self.budget,
+            "--cost-limit": self.cost_limit,
+            setting: loaded.config.limits.cost_usd,
+        }
+        given = [name for name, bound in bounds.items() if bound is not None]
+        if given and not _has_price(model):
             fault = f"no price is known for {model.name!r}, so this would bound nothing"
-            raise BadInputError(flag, (f"{fault}; use --token-limit",))
+            raise BadInputError(given[0], (f"{fault}; use --token-limit",))
 
     def _joins_a_ray(self) -> bool:
         named = self.address not in (None, "auto", "local")

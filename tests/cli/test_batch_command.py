@@ -192,6 +192,20 @@ def test_bad_input_is_told_in_a_line_and_nothing_is_run(
     assert not (tmp_path / "run").exists()
 
 
+def test_a_bound_on_cost_that_would_bound_nothing_is_refused_in_a_file_as_well(
+    tmp_path: Path,
+) -> None:
+    tasks_file(tmp_path, TASK)
+    agent = tmp_path / "agent.yaml"
+    agent.write_text("model: scripted\nharness: {limits: {cost_usd: 0.5}}\n")
+
+    result = CliRunner().invoke(app, command(tmp_path, NOBODY, "--agent", str(agent)))
+
+    assert result.exit_code == 2
+    assert f"{agent}: harness.limits.cost_usd: no price is known for 'scripted'" in result.stderr
+    assert not (tmp_path / "run").exists()
+
+
 def test_a_bad_time_of_idleness_is_told_before_anything_is_made(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
