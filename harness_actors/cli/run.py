@@ -118,7 +118,7 @@ async def _run(
         except (RunParkedError, asyncio.CancelledError):
             screen.cut()
             if run_id:
-                lines.note(f"interrupted; harness ctl run resume {run_id} goes on with it")
+                lines.note(f"parked; harness ctl run resume {run_id} goes on with it")
             return INTERRUPTED
     assert result is not None, "a stream of a run ends with its result"
     screen.end(result)

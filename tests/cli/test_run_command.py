@@ -116,7 +116,7 @@ async def test_ctrl_c_keeps_the_run(tmp_path: Path) -> None:
         status, out, error = await finished(running)
 
     assert (status, out) == (130, "")
-    assert "interrupted; harness ctl run resume " in error
+    assert "parked; harness ctl run resume " in error
     assert "Traceback" not in error
 
 
@@ -138,7 +138,7 @@ async def test_who_leaves_by_a_second_ctrl_c_is_told_how_to_go_on(
 
     (run,) = JournalReader(tmp_path / "runs.db").headings()
     assert (status, out) == (130, "")
-    assert error == f"interrupted; harness ctl run resume {run.run_id} goes on with it\n"
+    assert error == f"parked; harness ctl run resume {run.run_id} goes on with it\n"
 
 
 # ---- where it runs ----------------------------------------------------------------------
