@@ -90,8 +90,9 @@ def main() -> int:
                 file.write(json.dumps(reports[name]) + "\n")
     judged = not options.smoke
     if not options.json:
-        # Sizes of a smoke run say nothing of a bar.
         print(aligned(("benchmark", *HEADS), table(reports, judged=judged)))
+        if not judged:
+            print("A smoke run: at its sizes, no figure says anything of a bar.")
     return 0 if all(is_well(report, judged=judged) for report in reports.values()) else 1
 
 

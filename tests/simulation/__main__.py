@@ -90,7 +90,8 @@ def _many(given: argparse.Namespace, without: frozenset[str]) -> int:
         progress.end()
         print(
             f"{mode}: {outcome.schedules} schedules, {outcome.steps} steps, "
-            f"{outcome.seconds:.1f} s, {outcome.per_second:.0f} schedules per second",
+            f"{outcome.seconds:.1f} s, {outcome.per_second:.0f} schedules per second"
+            f"{'' if outcome.broken else ': every invariant holds'}",
             flush=True,
         )
         if outcome.broken is not None:
