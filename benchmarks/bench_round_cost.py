@@ -62,6 +62,7 @@ def findings(found: Mapping[str, Sequence[Measured]], options: argparse.Namespac
         compared("hops", "openai", "… with one round per turn", 0.5),
         compared("ours", "post", "… to the same client's post"),
         compared("ours", "aiohttp", "… to a loop over aiohttp and orjson"),
+        compared("hops", "aiohttp", "… with one round per turn, to aiohttp and orjson"),
         compared("local", "openai", "… in one process, to AsyncOpenAI"),
     ]
 
