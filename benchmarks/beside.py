@@ -29,6 +29,11 @@ from benchmarks.measure import Spread, print_table
 
 ONE = """
 import json, sys
+from pathlib import Path
+import benchmarks, harness_actors
+for package in (benchmarks, harness_actors):
+    if not Path(package.__file__).is_relative_to(Path.cwd()):
+        sys.exit(f"it has no {package.__name__}: {package.__file__} would be measured")
 from benchmarks.contest import Contender, compete
 from benchmarks.notes import Work
 kind, sizes = json.loads(sys.argv[1])

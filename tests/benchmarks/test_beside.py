@@ -21,5 +21,5 @@ def test_two_trees_do_the_same_work_and_the_ratio_of_their_cpu_is_told(
 
 
 def test_a_tree_without_the_code_is_told(tmp_path: Path) -> None:
-    with pytest.raises(RuntimeError, match="No module named 'benchmarks"):
+    with pytest.raises(RuntimeError, match=f"{tmp_path}: it has no benchmarks"):
         beside.main([str(tmp_path), "--pairs", "1", "--rounds", "1", "--runtime", "local"])
