@@ -292,12 +292,13 @@ async def connect(address: str, token: bytes, take: Take) -> Channel | None:
         _, channel = await loop.create_unix_connection(
             partial(Channel, take, user=os.geteuid(), connection=connecting), sock=connecting
         )
-    except BaseException as error:
+    except OSError as error:
         connecting.close()
-        if not isinstance(error, OSError):
-            raise
         logger.info("batches go by Ray calls: %s", error)
         return None
+    except BaseException:
+        connecting.close()
+        raise
     channel.greet(token)
     return channel
 
