@@ -357,7 +357,11 @@ async def test_a_home_where_no_journal_can_be_is_told(tmp_path: Path, home: str)
     [
         ("results.jsonl", b"not ours\n{}\n", "line 1: not a result of a batch"),
         ("results.jsonl", b'{"id": "t1"}\n{"id": "t2"}\n', "line 1: not a result of a batch"),
+        ("results.jsonl", b"a single line", "line 1: not a result of a batch"),
+        ("results.jsonl", b'{"mine": 1}\n{"mine": 2', "line 1: not a result of a batch"),
+        ("summary.json", b'{"mine": 1}', "is no summary of a batch"),
         ("runs.db", b"garbage" * 1000, "runs.db"),
+        ("runs.db.lock", b"locked versions", "that file is none of ours"),
     ],
 )
 async def test_files_that_are_none_of_ours_are_told_and_left_alone(
@@ -366,6 +370,7 @@ async def test_files_that_are_none_of_ours_are_told_and_left_alone(
     run = tmp_path / "run"
     run.mkdir()
     (run / name).write_bytes(content)
+    changed_at = (run / name).stat().st_mtime_ns
     write(tmp_path, "tasks.jsonl", '{"task": "x"}\n')
     async with LoopbackServer() as server:
         ended = await harness(
@@ -377,6 +382,7 @@ async def test_files_that_are_none_of_ours_are_told_and_left_alone(
     assert told in ended.error
     assert server.requests == 0
     assert (run / name).read_bytes() == content
+    assert (run / name).stat().st_mtime_ns == changed_at
 
 
 async def test_tasks_from_a_pipe_are_refused_for_they_are_read_twice(tmp_path: Path) -> None:

@@ -33,6 +33,7 @@ from harness_actors.models.prices import FREE, price_of
 
 HERE = Path(__file__).parent
 FOLDER = Path("runs", "demo")
+MARK = ".harness-demo"
 EMBEDDED_TASKS = 20
 BUDGET_USD = "2"
 OK, FAILED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
@@ -123,6 +124,7 @@ class Demo:
 
     def _make_tasks(self) -> int:
         """Make the tasks unless they are there; returns how many are to be done."""
+        self._claim()
         if self._fresh:
             # All parts at once: one that is not reached must not show what was there before.
             for journal in list(self._folder.glob("*/runs.db")):
@@ -136,6 +138,20 @@ class Demo:
             beside.rename(self._tasks)
         lines = (self._tasks / "tasks.jsonl").read_text(encoding="utf-8").splitlines()
         return len(lines[: self._limit])
+
+    def _claim(self) -> None:
+        """Mark the folder as the demo's: what it makes anew, it removes before."""
+        mark = self._folder / MARK
+        if not mark.exists():
+            if self._folder.exists() and any(self._folder.iterdir()):
+                print(
+                    f"error: {self._folder} is not empty, and was not made by the demo: "
+                    "take another --dir",
+                    file=sys.stderr,
+                )
+                raise DemoEndsError(BAD_INPUT)
+            self._folder.mkdir(parents=True, exist_ok=True)
+            mark.touch()
 
     def _batch(self, part: str, tasks: int, agent: str, *flags: str, must_run: bool = True) -> Row:
         """`harness batch` for a part, unless an earlier command has done it all."""

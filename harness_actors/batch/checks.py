@@ -5,6 +5,7 @@ import os
 import shutil
 import tempfile
 import time
+from contextlib import suppress
 from pathlib import Path
 
 from harness_actors.batch.outcomes import CheckResult
@@ -15,6 +16,8 @@ from harness_actors.tools.environment import command_environment
 from harness_actors.tools.shell import run_shell
 
 OUTPUT_BYTES = 4000
+COPY = "harness-check-"
+"""What the names of the copies begin with: by that they are known to be ours."""
 
 
 class Checks:
@@ -54,7 +57,7 @@ class Checks:
 
     def _prepare(self, check: Check, workspace: Path | None) -> Path:
         self._folder.mkdir(parents=True, exist_ok=True)
-        copy = Path(tempfile.mkdtemp(dir=self._folder))
+        copy = Path(tempfile.mkdtemp(prefix=COPY, dir=self._folder))
         work = copy / "work"
         try:
             if workspace is not None and workspace.is_dir():
@@ -67,6 +70,14 @@ class Checks:
             shutil.rmtree(copy, ignore_errors=True)
             raise
         return copy
+
+
+def clear_copies(folder: Path) -> None:
+    """Remove copies of checks that did not end, and their folder if nothing else is in it."""
+    for copy in folder.glob(f"{COPY}*"):
+        shutil.rmtree(copy, ignore_errors=True)
+    with suppress(OSError):
+        folder.rmdir()
 
 
 async def _scored(check: Check, folder: Path) -> CheckResult:

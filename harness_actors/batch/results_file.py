@@ -1,15 +1,17 @@
 """`results.jsonl`: a finished task a line, on disk before anybody is told."""
 
 import asyncio
+import glob
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from secrets import token_hex
 
 import orjson
 
 from harness_actors.batch.outcomes import TaskOutcome, decode_outcome, encode_outcome
+from harness_actors.batch.torn_line import as_object, heal, is_torn
 from harness_actors.errors import BadInputError, StoreError
 from harness_actors.messages import encode_json
 
@@ -35,10 +37,12 @@ class ResultsFile:
     """
 
     def __init__(self, path: Path) -> None:
-        """Open the file, cut or complete a torn last line, and read what is done.
+        """Open the file, read what is done, and cut or complete a torn last line.
+
+        Nothing of the file is changed before all of it is known to be ours.
 
         Raises:
-            BadInputError: A line in the middle is none of ours.
+            BadInputError: A line is none of ours.
             StoreError: The file cannot be read or written.
         """
         self.path = path
@@ -48,9 +52,14 @@ class ResultsFile:
         self._failure: OSError | None = None
         self._writing = asyncio.Lock()
         try:
-            heal(path)
-            for outcome in read_outcomes(path):
-                self._remember(outcome)
+            torn_at: int | None = None
+            for place, outcome in _read(path):
+                if outcome is None:
+                    torn_at = place
+                else:
+                    self._remember(outcome)
+            clear_unfinished(path)
+            heal(path, torn_at)
             self.compact()
         except OSError as error:
             raise store_error(path, error) from error
@@ -118,36 +127,42 @@ def store_error(path: Path, error: OSError) -> StoreError:
 def read_outcomes(path: Path) -> Iterator[TaskOutcome]:
     """The outcomes of a results file, one by one; none where there is no file.
 
+    A torn last line is left out.
+
     Raises:
         BadInputError: A line is none of ours.
     """
-    for number, plain in _parsed(path):
-        try:
-            yield decode_outcome(plain)
-        except (KeyError, TypeError) as error:
-            raise _not_ours(path, number) from error
+    return (outcome for _, outcome in _read(path) if outcome is not None)
 
 
-def heal(path: Path) -> None:
-    """Cut a torn last line, or complete one that lacks only its end.
-
-    A line that was being written when its process died is not valid JSON unless all
-    of it but the line feed is there: it is one object.
-    """
+def _read(path: Path) -> Iterator[tuple[int, TaskOutcome | None]]:
+    """Where each line begins and what it tells; None for a last one that is torn."""
     if not path.exists():
         return
-    with path.open("r+b") as file:
-        end = file.seek(0, os.SEEK_END)
-        start, tail = _last_line(file, end)
-        if not tail:
-            return
-        if not _is_object(tail):
-            file.truncate(start)
-        elif not tail.endswith(b"\n"):
-            file.seek(end)
-            file.write(b"\n")
-        file.flush()
-        os.fsync(file.fileno())
+    with path.open("rb") as file:
+        place, torn_at = 0, None
+        for number, line in enumerate(file, start=1):
+            if torn_at is not None:
+                raise _not_ours(path, number - 1)
+            if line.strip():
+                outcome = _outcome(path, number, line)
+                if outcome is None:
+                    torn_at = place
+                else:
+                    yield place, outcome
+            place += len(line)
+    if torn_at is not None:
+        yield torn_at, None
+
+
+def _outcome(path: Path, number: int, line: bytes) -> TaskOutcome | None:
+    plain = as_object(line)
+    if plain is None and is_torn(line, first=number == 1):
+        return None
+    try:
+        return decode_outcome(plain or {})
+    except (KeyError, TypeError) as error:
+        raise _not_ours(path, number) from error
 
 
 def write_atomically(path: Path, parts: Iterable[bytes]) -> None:
@@ -156,9 +171,10 @@ def write_atomically(path: Path, parts: Iterable[bytes]) -> None:
     Raises:
         OSError: The disk is full or does not let us; the old one stands.
     """
-    beside = path.with_name(path.name + ".new")
+    # A name that nobody else has: what is there already may be somebody else's.
+    beside = path.with_name(f"{_unfinished(path)}{token_hex(4)}.new")
     try:
-        with beside.open("wb") as file:
+        with beside.open("xb") as file:
             file.writelines(parts)
             file.flush()
             os.fsync(file.fileno())
@@ -172,6 +188,16 @@ def write_atomically(path: Path, parts: Iterable[bytes]) -> None:
         os.fsync(folder)
     finally:
         os.close(folder)
+
+
+def clear_unfinished(path: Path) -> None:
+    """Remove what a process left that was killed while it replaced the file."""
+    for beside in path.parent.glob(f"{glob.escape(_unfinished(path))}{8 * '[0-9a-f]'}.new"):
+        beside.unlink(missing_ok=True)
+
+
+def _unfinished(path: Path) -> str:
+    return f".{path.name}.harness-"
 
 
 def _append(path: Path, lines: bytes) -> None:
@@ -189,42 +215,10 @@ def _append(path: Path, lines: bytes) -> None:
             raise
 
 
-def _last_line(file: Any, end: int) -> tuple[int, bytes]:
-    """Where the last line starts, and its bytes with its line feed if it has one."""
-    size, tail = 1 << 16, b""
-    while True:
-        start = max(0, end - size)
-        file.seek(start)
-        tail = file.read(end - start)
-        cut = tail.rstrip(b"\n").rfind(b"\n") + 1
-        if cut or start == 0:
-            return start + cut, tail[cut:]
-        size *= 4
-
-
-def _is_object(line: bytes) -> bool:
-    try:
-        return isinstance(orjson.loads(line), dict)
-    except orjson.JSONDecodeError:
-        return False
-
-
 def _raw_lines(path: Path) -> Iterator[tuple[str, bytes]]:
     with path.open("rb") as file:
         for line in filter(bytes.strip, file):
             yield orjson.loads(line)["id"], line
-
-
-def _parsed(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    if not path.exists():
-        return
-    with path.open("rb") as file:
-        for number, line in enumerate(file, start=1):
-            if not line.strip():
-                continue
-            if not _is_object(line):
-                raise _not_ours(path, number)
-            yield number, orjson.loads(line)
 
 
 def _not_ours(path: Path, number: int) -> BadInputError:

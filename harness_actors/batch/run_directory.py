@@ -1,6 +1,5 @@
 """A run directory: the lock, the results, the journal and the workspaces of one batch."""
 
-import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
@@ -8,7 +7,14 @@ from typing import Any, Protocol, Self
 
 import orjson
 
-from harness_actors.batch.results_file import ResultsFile, store_error, write_atomically
+from harness_actors.batch.checks import clear_copies
+from harness_actors.batch.results_file import (
+    ResultsFile,
+    clear_unfinished,
+    store_error,
+    write_atomically,
+)
+from harness_actors.batch.torn_line import as_object
 from harness_actors.errors import BadInputError, StoreInUseError
 from harness_actors.records import RunHeading, StoredRun
 from harness_actors.stores import JournalReader
@@ -22,6 +28,9 @@ class Runs(Protocol):
 
     def load_run(self, run_id: str) -> StoredRun | None: ...
 
+
+SUMMARY_FIELDS = frozenset(("ending", "command"))
+"""By these a summary is known to be ours, of any version."""
 
 _in_use: set[Path] = set()
 """Run directories that this process works on: a lock keeps out other processes only."""
@@ -86,7 +95,8 @@ class RunDirectory:
         """Make the folder, lock it, and read its results.
 
         Raises:
-            BadInputError: It is no folder, or its results are none of ours.
+            BadInputError: It is no folder, or its results or summary are none of ours;
+                nothing in it was changed.
             StoreInUseError: Another command works on it.
             StoreError: The results cannot be read or written.
         """
@@ -101,9 +111,11 @@ class RunDirectory:
             raise BadInputError(str(self.path), (problem,)) from error
         _in_use.add(self.path)
         try:
-            # Copies of checks whose command was killed.
-            shutil.rmtree(self.checks_path, ignore_errors=True)
+            self._check_summary()
             self.results = ResultsFile(self.results_path)
+            clear_unfinished(self.summary_path)
+            # Those of a command that was killed.
+            clear_copies(self.checks_path)
         except BaseException:
             self._unlock()
             raise
@@ -117,7 +129,7 @@ class RunDirectory:
     ) -> None:
         try:
             self.results.compact()
-            shutil.rmtree(self.checks_path, ignore_errors=True)
+            clear_copies(self.checks_path)
         finally:
             self._unlock()
 
@@ -132,6 +144,18 @@ class RunDirectory:
             write_atomically(self.summary_path, [text])
         except OSError as error:
             raise store_error(self.summary_path, error) from error
+
+    def _check_summary(self) -> None:
+        """Refuse to replace a summary that no batch has written."""
+        path = self.summary_path
+        try:
+            text = path.read_bytes() if path.exists() else b""
+        except OSError as error:
+            raise store_error(path, error) from error
+        plain = as_object(text) or {}
+        if text and not (plain.keys() >= SUMMARY_FIELDS):
+            problem = "is no summary of a batch; move it away or take another run directory"
+            raise BadInputError(str(path), (problem,))
 
     def _unlock(self) -> None:
         _in_use.discard(self.path)

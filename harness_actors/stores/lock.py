@@ -2,17 +2,21 @@
 
 import fcntl
 import os
+import re
 from pathlib import Path
 from threading import Lock
 from typing import IO
 
-from harness_actors.errors import StoreInUseError
+from harness_actors.errors import StoreError, StoreInUseError
 
 _held: dict[Path, IO[bytes]] = {}
 """The locks of this process. A lock belongs to the process, so taking one twice is no
 conflict, and it is kept until it is released or the process ends."""
 
 _changing = Lock()
+
+_LONGEST = 32
+_OURS = re.compile(rb"\d{0,20}")
 
 
 def hold(path: Path) -> None:
@@ -25,6 +29,7 @@ def hold(path: Path) -> None:
 
     Raises:
         StoreInUseError: Another process holds it; names its process id.
+        StoreError: The file of that name is none of our locks; it is left as it is.
         OSError: The lock file cannot be made.
     """
     path = path.resolve()
@@ -35,7 +40,17 @@ def hold(path: Path) -> None:
 
 def _locked(path: Path) -> IO[bytes]:
     path.parent.mkdir(parents=True, exist_ok=True)
-    file = path.with_name(path.name + ".lock").open("a+b")
+    place = path.with_name(path.name + ".lock")
+    file = place.open("a+b")
+    file.seek(0)
+    # Of ours there is a process id in it, or nothing. `poetry.lock` is somebody else's.
+    if _OURS.fullmatch(file.read(_LONGEST)) is None:
+        file.close()
+        problem = (
+            f"its lock would be {place.name!r}, but that file is none of ours; "
+            "move it away or take another place"
+        )
+        raise StoreError(str(path), problem)
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as busy:

@@ -83,9 +83,16 @@ class Cassette:
         return self._answers.get(question)
 
     def add(self, request: ModelRequest, taken: Taken, *, model: str) -> None:
-        """Write down an answer."""
+        """Write down an answer.
+
+        Raises:
+            BadInputError: The file is no cassette; it is left as it is.
+        """
         question = Question.of(request)
         self._read_on()
+        if not self._read_to and self.path.exists() and self.path.stat().st_size:
+            # One line without an end: each of ours is written whole.
+            raise self._no_cassette("its first line has no end")
         lines: list[dict[str, Any]] = []
         if not self.model:
             lines.append({"cassette": VERSION, "model": model})
@@ -154,14 +161,18 @@ class Cassette:
             plain = orjson.loads(line)
             if "cassette" in plain:
                 self.model = plain["model"]
+            elif not self._read_to:
+                raise KeyError("cassette")
             elif "part" in plain:
                 self._parts[plain["part"]] = plain["shows"]
             else:
                 question = Question(tuple(plain["messages"]), plain["tools"])
                 self._answers[question] = _taken(plain)
         except (orjson.JSONDecodeError, LookupError, TypeError) as error:
-            problem = f"is no cassette of a RecordedModel ({type(error).__name__}: {error})"
-            raise BadInputError(str(self.path), (problem,)) from error
+            raise self._no_cassette(f"{type(error).__name__}: {error}") from error
+
+    def _no_cassette(self, why: str) -> BadInputError:
+        return BadInputError(str(self.path), (f"is no cassette of a RecordedModel ({why})",))
 
 
 def digest(encoded: bytes) -> str:

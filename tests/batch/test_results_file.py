@@ -110,6 +110,73 @@ def test_a_file_of_somebody_else_is_refused_and_left_alone(tmp_path: Path) -> No
     assert path.read_text() == '{"mine": 1}\n{"mine": 2}\n'
 
 
+OURS = encode_json(encode_outcome(outcome("a")))
+FOREIGN = [
+    b"mine",
+    b"mine\n",
+    b'{"mine": 1}\n{"mine": 2}\nnot JSON\n',
+    b'{"mine": 1}\n{"mine": 2',
+    b'{"id": 1, "task',
+    b'{"id":"x","text":"torn li',
+    b'{"id":7',
+    b"[1, 2",
+    b"\0\0\0\0",
+    b"\xff\xfe",
+    OURS + b"\nthe end",
+    OURS + b'\n{"id":"b","text":"torn',
+    OURS + b"\nthe middle\n" + OURS[:40],
+    OURS[:40] + b"\n" + OURS + b"\n",
+    OURS + b"\n" + OURS[:40] + b"\n" + OURS[:40],
+    OURS + b'\n{"mine": 1}\n' + OURS[:40],
+]
+
+
+@pytest.mark.parametrize("foreign", FOREIGN, ids=lambda text: text[-20:].decode(errors="replace"))
+@pytest.mark.parametrize("linked", [False, True])
+def test_nothing_is_cut_from_a_file_that_is_refused(
+    foreign: bytes, linked: bool, tmp_path: Path
+) -> None:
+    path = place = tmp_path / "results.jsonl"
+    if linked:
+        place = tmp_path / "elsewhere.jsonl"
+        path.symlink_to(place)
+    place.write_bytes(foreign)
+    before = place.stat()
+
+    with pytest.raises(BadInputError, match=r"line \d: not a result of a batch"):
+        ResultsFile(path)
+
+    assert place.read_bytes() == foreign
+    assert place.stat().st_mtime_ns == before.st_mtime_ns
+    assert path.is_symlink() == linked
+    assert len(list(tmp_path.iterdir())) == 1 + linked
+
+
+@given(foreign=st.binary(max_size=60), behind=st.booleans())
+def test_any_last_line_is_kept_or_is_the_beginning_of_ours(foreign: bytes, behind: bool) -> None:
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "results.jsonl"
+        content = (OURS + b"\n" if behind else b"") + foreign
+        path.write_bytes(content)
+        try:
+            ResultsFile(path)
+        except BadInputError:
+            assert path.read_bytes() == content
+            return
+        left = content[len(path.read_bytes()) :].rstrip(b"\n\0")
+        assert left == b"" or b'{"id":"'.startswith(left[:7])
+
+
+def test_zeros_behind_our_lines_are_what_a_power_cut_left(tmp_path: Path) -> None:
+    path = tmp_path / "results.jsonl"
+    for torn in (b"\0\0\0", OURS[:30] + b"\0\0"):
+        path.write_bytes(OURS + b"\n" + torn)
+
+        ResultsFile(path)
+
+        assert path.read_bytes() == OURS + b"\n"
+
+
 async def test_a_disk_that_is_full_is_told_and_leaves_no_torn_line(tmp_path: Path) -> None:
     results = ResultsFile(tmp_path / "results.jsonl")
     await results.append(outcome("a"))

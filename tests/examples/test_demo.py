@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from examples.repair.build import build
+from examples.repair.demo import MARK
 from harness_actors import Message
 from harness_actors.testing import LoopbackServer, Reply, over_messages
 
@@ -25,6 +26,7 @@ END_WITHIN_S = 90.0
 def folder(tmp_path: Path) -> Path:
     """The folder of a demo in which the tasks are made already, and only a few."""
     build(tmp_path / "tasks", limit=TASKS)
+    (tmp_path / MARK).touch()
     return tmp_path
 
 
@@ -101,6 +103,23 @@ async def test_a_demo_that_was_stopped_goes_on(folder: Path) -> None:
 
 def completes(_: Sequence[Message]) -> Reply:
     return Reply.call("work_complete", {"summary": "done"})
+
+
+def below(folder: Path) -> list[Path]:
+    return sorted(folder.rglob("*"))
+
+
+async def test_a_folder_of_something_else_is_refused_and_kept(tmp_path: Path) -> None:
+    for name in ("tasks/mine", "project/runs.db"):
+        (tmp_path / name).parent.mkdir()
+        (tmp_path / name).write_text("mine")
+    before = below(tmp_path)
+
+    for flags in ((), ("--fresh",)):
+        status, _, error = await demo(tmp_path, *flags)
+
+        assert (status, "was not made by the demo: take another --dir" in error) == (2, True)
+        assert below(tmp_path) == before
 
 
 async def test_a_providers_model_needs_a_key(folder: Path) -> None:

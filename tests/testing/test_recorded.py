@@ -8,6 +8,7 @@ import os
 import pickle
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
@@ -143,6 +144,29 @@ async def test_it_answers_in_another_process(path: Path, server: LoopbackServer)
 
     assert (await travelled.complete(a_request("hello"))).text == "one two three"
     assert travelled.name == "recorded-model"
+
+
+def with_text(path: Path, text: str) -> tuple[str, int]:
+    path.write_text(text)
+    return found_in(path)
+
+
+def found_in(path: Path) -> tuple[str, int]:
+    """The text of a file, and when it was written."""
+    return path.read_text(), path.stat().st_mtime_ns
+
+
+@pytest.mark.parametrize("text", ["mine", '{"part": "a", "shows": "b"}\n', "[1]\n", "\n"])
+@pytest.mark.parametrize("record", ["all", "missing"])
+async def test_nothing_is_recorded_into_a_file_of_something_else(
+    text: str, record: Literal["all", "missing"], path: Path, server: LoopbackServer
+) -> None:
+    before = with_text(path, text)
+
+    with pytest.raises(BadInputError, match="no cassette"):
+        await RecordedModel(path, real(server), record=record).complete(a_request("hello"))
+
+    assert found_in(path) == before
 
 
 def test_settings_are_checked(path: Path) -> None:
