@@ -8,6 +8,7 @@ models do reuse an id later in the same conversation.
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import overload
 
 from harness_actors.messages import Message, ToolCall
@@ -31,6 +32,8 @@ class Conversation(Sequence[Message]):
         self.extend(messages)
 
     def append(self, message: Message) -> None:
+        if message.traceback:
+            message = replace(message, traceback="")
         self._messages.append(message)
         self.tokens += message.tokens
 

@@ -100,6 +100,8 @@ class ToolReturned(Event):
     call_id: str
     text: str
     is_error: bool
+    traceback: str = ""
+    """Of a call that failed in code of a user: where."""
 
 
 @pickled_by_position
@@ -154,6 +156,8 @@ class RunCompleted(Event):
     status: str
     reason: str
     message: str
+    traceback: str = ""
+    """Of a run that failed in code of a user: where."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -257,7 +261,10 @@ class TextSink(Protocol):
 def encode_event(event: Event | TextDelta | TextGap) -> dict[str, Any]:
     """The event as plain values, its kind under ``type``."""
     # Not `asdict`, which copies what nobody changes.
-    return {"type": event.type, **{f.name: getattr(event, f.name) for f in fields(event)}}
+    plain = {"type": event.type, **{f.name: getattr(event, f.name) for f in fields(event)}}
+    if plain.get("traceback") == "":
+        del plain["traceback"]
+    return plain
 
 
 def decode_event(plain: Mapping[str, Any]) -> Event:
@@ -292,6 +299,7 @@ def message_events(messages: Iterable[Message]) -> list[Event]:
                     call_id=message.tool_call_id or "",
                     text=_preview(message.text),
                     is_error=message.is_error,
+                    traceback=message.traceback,
                 )
             )
     return events

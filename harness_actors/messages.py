@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal
 
@@ -43,6 +43,9 @@ class Message:
     """What this message adds to a request, in tokens of the model at hand or an estimate."""
     is_error: bool = False
     """Of tool results only: the call failed. Not part of `encoded`."""
+    traceback: str = field(default="", compare=False)
+    """Of a call that failed in code of a user: where. It is no part of the conversation: it
+    travels with the change that adds the message, and a log drops it."""
 
     @classmethod
     def system(cls, text: str, *, tokens: int | None = None) -> "Message":
@@ -73,10 +76,17 @@ class Message:
 
     @classmethod
     def tool_result(
-        cls, call_id: str, text: str, *, is_error: bool = False, tokens: int | None = None
+        cls,
+        call_id: str,
+        text: str,
+        *,
+        is_error: bool = False,
+        tokens: int | None = None,
+        traceback: str = "",
     ) -> "Message":
         body = {"role": "tool", "tool_call_id": call_id, "content": text}
-        return cls._encode(body, tokens, is_error)
+        result = cls._encode(body, tokens, is_error)
+        return replace(result, traceback=traceback) if traceback else result
 
     @classmethod
     def from_wire(cls, body: dict[str, Any], *, tokens: int | None = None) -> "Message":
@@ -118,7 +128,8 @@ class Message:
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Without this, a parsed body would travel beside the bytes it was read from.
-        return (Message, (self.role, self.encoded, self.tokens, self.is_error))
+        told = (self.traceback,) if self.traceback else ()
+        return (Message, (self.role, self.encoded, self.tokens, self.is_error, *told))
 
 
 def estimate_tokens(encoded: bytes) -> int:

@@ -61,6 +61,14 @@ class Reason:
     message: str = ""
     details: Mapping[str, Any] = field(default_factory=dict)
 
+    @property
+    def traceback(self) -> str:
+        """Where it failed in code of a user; empty where none had a part in it."""
+        error = self.details.get("error")
+        facts = error if isinstance(error, Mapping) else self.details
+        found = facts.get("traceback")
+        return found if isinstance(found, str) else ""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:

@@ -37,6 +37,7 @@ from harness_actors.records import ProcessMark, RunSpec
 from harness_actors.results import Reason
 from harness_actors.signals import RunEnd
 from harness_actors.state import AGENT_TURN, StateDelta
+from harness_actors.turn.tracebacks import user_traceback
 
 logger = logging.getLogger(__name__)
 
@@ -332,6 +333,8 @@ class ExecutorHost:
 def _failure(slot: Slot, error: BaseException) -> RunEnd:
     facts = error_facts(error)
     message = f"{slot}: {facts['type']}: {facts['message']}"
+    if traceback := user_traceback(error):
+        facts["traceback"] = traceback
     return RunEnd(
         status="failed", reason=Reason(kind="agent_error", message=message, details=facts)
     )

@@ -37,7 +37,8 @@ class LoadedPrograms:
         # Shielded: the others that wait for it are not cut with this run.
         workflow = await asyncio.shield(self._workflows[code])
         if isinstance(workflow, AgentCodeError):
-            raise workflow
+            # Each time anew: else its traceback grows with each run that it is told to.
+            raise workflow.with_traceback(None)
         return workflow
 
 

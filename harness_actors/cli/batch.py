@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable
 from contextlib import aclosing, suppress
 from pathlib import Path
+from textwrap import indent
 from typing import TYPE_CHECKING
 
 import typer
@@ -47,6 +48,7 @@ def batch(
     runtime: options.RuntimeOption = options.RuntimeChoice.ray,
     address: options.AddressOption = None,
     as_json: options.JsonOption = False,
+    debug: options.DebugOption = False,
 ) -> None:
     """Many runs, so many at once; the same command again goes on where this one ended.
 
@@ -55,6 +57,8 @@ def batch(
         harness batch tasks.jsonl --run-dir runs/one --model gpt-4.1-mini -n 50
 
         harness batch tasks.jsonl --run-dir runs/one --agent fixer.yaml --budget 5
+
+        harness batch tasks.jsonl --run-dir runs/one --agent fixer.yaml --limit 1 --debug
     """
     flags = AgentFlags(
         agent=agent,
@@ -83,7 +87,7 @@ def batch(
             epochs=epochs,
             workspace=flags.workspace_folder(),
         )
-        command = _Command(flags, settings, runtime, address, as_json=as_json)
+        command = _Command(flags, settings, runtime, address, as_json=as_json, debug=debug)
         status = asyncio.run(command.run(tasks, run_dir, limit))
     raise typer.Exit(status)
 
@@ -99,12 +103,14 @@ class _Command:
         address: str | None,
         *,
         as_json: bool,
+        debug: bool = False,
     ) -> None:
         self._flags = flags
         self._settings = settings
         self._runtime = runtime
         self._address = address
         self._as_json = as_json
+        self._debug = debug
         self._display: Display | None = None
         self._interrupts: Interrupts | None = None
 
@@ -119,6 +125,8 @@ class _Command:
                 async with aclosing(batch.run()) as outcomes:
                     async for outcome in outcomes:
                         self._display.outcome(outcome)
+                        if self._debug and outcome.reason.traceback:
+                            self._display.note(indent(outcome.reason.traceback, "    "))
         finally:
             ticking.cancel()
             with suppress(asyncio.CancelledError):

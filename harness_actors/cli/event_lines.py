@@ -28,14 +28,18 @@ class EventLines:
 
     Args:
         quiet: Show nothing but notes.
+        debug: Show where code of the user failed.
         out: Where to; stderr by default, so that stdout holds the answer alone.
 
     Attributes:
         seen: Whether the run has begun.
     """
 
-    def __init__(self, *, quiet: bool = False, out: IO[str] | None = None) -> None:
+    def __init__(
+        self, *, quiet: bool = False, debug: bool = False, out: IO[str] | None = None
+    ) -> None:
         self._quiet = quiet
+        self._debug = debug
         self._out = out or sys.stderr
         self.seen = False
 
@@ -45,16 +49,26 @@ class EventLines:
             self._say(f"run {event.run_id}")
         elif line := event_line(event.event):
             self._say(line)
+        if isinstance(event.event, ToolReturned):
+            self._trace(event.event.traceback)
 
     def end(self, result: HarnessResult) -> None:
         usage = result.usage
         why = f"{result.status}({result.reason.kind})"
         if result.status != "done" and result.reason.message:
             why = f"{why} {result.reason.message}"
+        self._trace(result.reason.traceback)
         self._say(f"{why}: {used(result.turn_count, usage)}, {result.wall_s:.1f} s")
+        if result.reason.traceback and not self._debug:
+            self._say(f"harness ctl run show {result.run_id} says where; --debug at once")
 
     def note(self, text: str) -> None:
         print(text, file=self._out, flush=True)
+
+    def _trace(self, traceback: str) -> None:
+        # Asked for, so it is a note, like whatever a person is to see beside JSON.
+        if self._debug and traceback:
+            self.note(textwrap.indent(traceback, "    "))
 
     def _say(self, text: str) -> None:
         if not self._quiet:

@@ -105,3 +105,10 @@ AddressOption = Annotated[
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="JSON on stdout, for scripts.")]
+DebugOption = Annotated[
+    bool,
+    typer.Option(
+        "--debug",
+        help="Show where tools, models and executors of your own failed: their tracebacks.",
+    ),
+]

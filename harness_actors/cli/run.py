@@ -42,6 +42,7 @@ def run(
             "--json a line for each event and each piece of text, the result last.",
         ),
     ] = False,
+    debug: options.DebugOption = False,
 ) -> None:
     """One run: its events on stderr as they happen, its answer on stdout.
 
@@ -59,6 +60,8 @@ def run(
         harness run "Say hello." --model local --json | jq .status
 
         harness run "Say hello." --model local --json --stream | jq -j '.text // empty'
+
+        harness run "Refund order 17." --agent billing.yaml --debug
     """
     flags = AgentFlags(
         agent=agent,
@@ -75,7 +78,7 @@ def run(
     )
     with failures_told(as_json=as_json):
         check_where(runtime, address)
-        screen = _screen(EventLines(quiet=as_json), as_json=as_json, stream=stream)
+        screen = _screen(EventLines(quiet=as_json, debug=debug), as_json=as_json, stream=stream)
         status = asyncio.run(_run(task, flags, runtime, address, screen))
     raise typer.Exit(status)
 

@@ -66,7 +66,12 @@ def last_words(state: SharedState, end: RunEnd, *, shared: bool = False) -> Stat
         Message.tool_result(call.id, UNKNOWN_OUTCOME, is_error=True)
         for call in (() if shared else state.log.open_calls())
     )
-    completed = RunCompleted(status=end.status, reason=end.reason.kind, message=end.reason.message)
+    completed = RunCompleted(
+        status=end.status,
+        reason=end.reason.kind,
+        message=end.reason.message,
+        traceback=end.reason.traceback,
+    )
     return StateDelta(messages=unanswered, events=(completed,))
 
 

@@ -82,7 +82,12 @@ class Endpoint:
         """A provider's words on one line, shortened, with whatever looks like a key gone."""
         if len(self.key) >= 6:
             text = text.replace(self.key, "[key]")
-        return _KEY_SHAPES.sub("[key]", " ".join(text.split()))[:PROBLEM_CHARS]
+        return without_keys(" ".join(text.split()))[:PROBLEM_CHARS]
+
+
+def without_keys(text: str) -> str:
+    """A text with whatever looks like a key gone."""
+    return _KEY_SHAPES.sub("[key]", text)
 
 
 def status_failure(

@@ -78,7 +78,10 @@ def _text(message: Message | None) -> str:
 
 
 def _hop(hop: Hop | None) -> Any:
-    return None if hop is None else {"to": hop.to, **encode_signal(hop.signal)}
+    if hop is None:
+        return None
+    plain = {"to": hop.to, **encode_signal(hop.signal)}
+    return {**plain, "error": _untraced(plain["error"])} if plain.get("error") else plain
 
 
 def _events(delta: StateDelta) -> list[dict[str, Any]]:
@@ -86,9 +89,14 @@ def _events(delta: StateDelta) -> list[dict[str, Any]]:
     return [
         {**encode_event(event), "executor": event.executor.partition("[")[0]}
         if isinstance(event, ExecutorLost)
-        else encode_event(event)
+        else _untraced(encode_event(event))
         for event in delta.events
     ]
+
+
+def _untraced(plain: Mapping[str, Any]) -> dict[str, Any]:
+    # Where a user's code failed; in a rerun it is not run.
+    return {name: value for name, value in plain.items() if name != "traceback"}
 
 
 def _writes(delta: StateDelta) -> list[tuple[str, str, Any]]:

@@ -10,7 +10,7 @@ begins with.
 import json
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any, TypeAlias
 
 import orjson
@@ -101,12 +101,15 @@ def unpack_message(packed: bytes) -> bytes:
 def pack_delta(delta: StateDelta) -> Packed | None:
     """The writes and the events of a change; None where it has neither.
 
-    Its messages are rows of their own.
+    Its messages are rows of their own. What their rows have no column for is a third part,
+    where there is any: the tracebacks, each with the place of its message.
     """
-    if not delta.writes and not delta.events:
+    traced = [(place, m.traceback) for place, m in enumerate(delta.messages) if m.traceback]
+    if not delta.writes and not delta.events and not traced:
         return None
     writes = [(write.key, write.change, write.value) for write in delta.writes]
-    return pack((writes, [encode_event(event) for event in delta.events]))
+    events = [encode_event(event) for event in delta.events]
+    return pack((writes, events, traced) if traced else (writes, events))
 
 
 def unpack_writes(packed: Packed | None) -> tuple[Write, ...]:
@@ -115,6 +118,16 @@ def unpack_writes(packed: Packed | None) -> tuple[Write, ...]:
 
 def unpack_events(packed: Packed | None) -> list[Event]:
     return [] if packed is None else [decode_event(event) for event in unpack(packed)[1]]
+
+
+def with_tracebacks(messages: Sequence[Message], packed: Packed | None) -> list[Message]:
+    """The messages of a change, each with its traceback."""
+    found = list(messages)
+    # No call failed, no traceback: most changes need not be unpacked for this.
+    if packed is not None and any(message.is_error for message in found):
+        for place, traceback in [part for parts in unpack(packed)[2:] for part in parts]:
+            found[place] = replace(found[place], traceback=traceback)
+    return found
 
 
 def pack_hop(hop: Hop | None) -> Packed | None:

@@ -20,6 +20,7 @@ from harness_actors.stores.codec import (
     unpack_result,
     unpack_spec,
     unpack_writes,
+    with_tracebacks,
 )
 from harness_actors.stores.schema import PLACES
 
@@ -160,7 +161,8 @@ def load_events(
     )
     found: list[RunEvent] = []
     for position, owner, at, delta in changes:
-        events: list[Event] = message_events(load_messages(connection, position))
+        messages = with_tracebacks(load_messages(connection, position), delta)
+        events: list[Event] = message_events(messages)
         events += unpack_events(delta)
         found.extend(
             RunEvent(position=position, run_id=owner, at=at, event=event) for event in events
@@ -187,7 +189,7 @@ def load_changes(
             version=version,
             delta=StateDelta(
                 unpack_writes(delta),
-                tuple(load_messages(connection, position)),
+                tuple(with_tracebacks(load_messages(connection, position), delta)),
                 tuple(unpack_events(delta)),
             ),
             hop=None if hop is None else unpack_hop(hop),

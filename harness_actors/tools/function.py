@@ -77,7 +77,7 @@ class FunctionTool(Generic[P, R]):
                 raise
             # `sys.exit()` in a tool, or a panic of native code, must not end the actor.
             problem = f"{self.options.name!r} ended with {type(error).__name__}: {error}"
-            raise RuntimeError(problem) from None
+            raise RuntimeError(problem) from error
         return render_result(value, self.options.name)
 
     async def _value(self, call: Callable[[], Any], context: ToolContext) -> Any:

@@ -15,6 +15,7 @@ from harness_actors.turn.patience import Allowance, Late, Raised, within
 from harness_actors.turn.preparation import PreparedAgent
 from harness_actors.turn.speaking import Voice
 from harness_actors.turn.texts import tokens_of, well_formed
+from harness_actors.turn.tracebacks import user_traceback
 
 NAME_CHARS = 64
 
@@ -118,4 +119,7 @@ def _name(given: str) -> str:
 
 
 def _failed(reason: str, error: BaseException) -> TurnComplete:
-    return TurnComplete(ending="error", error={"reason": reason, **error_facts(error)})
+    facts = {"reason": reason, **error_facts(error)}
+    if traceback := user_traceback(error):
+        facts["traceback"] = traceback
+    return TurnComplete(ending="error", error=facts)

@@ -13,6 +13,7 @@ from harness_actors.turn.bounds import Due
 from harness_actors.turn.patience import Allowance, Late, Raised, within
 from harness_actors.turn.preparation import PreparedAgent
 from harness_actors.turn.texts import ERROR_CHARS, shortened, well_formed
+from harness_actors.turn.tracebacks import user_traceback
 
 CUT_ARGUMENTS = (
     "The call was not made: your answer reached its length limit in the middle of the arguments. "
@@ -55,12 +56,14 @@ class CallResult:
         is_error: The call failed or did not run.
         ran: The tool was called.
         limit: The bound of the run that stopped it; None where none did.
+        traceback: Where it failed in code of a user, for that one; empty elsewhere.
     """
 
     text: str
     is_error: bool = False
     ran: bool = True
     limit: LimitKind | None = None
+    traceback: str = ""
 
     @classmethod
     def refused(cls, text: str, limit: LimitKind | None = None) -> "CallResult":
@@ -129,7 +132,9 @@ async def run_call(planned: PlannedCall, context: ToolContext, due: Due) -> Call
             # neighbours.
             if isinstance(error, KeyboardInterrupt):
                 raise error
-            return CallResult(text=_error_text(error), is_error=True)
+            return CallResult(
+                text=_error_text(error), is_error=True, traceback=user_traceback(error)
+            )
         case returned:
             # Any object: a tool may be the user's own class, whose types nobody has checked.
             return _returned(planned, returned.value)

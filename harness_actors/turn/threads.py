@@ -103,7 +103,9 @@ class ToolThreads:
             future.set_result(value)
         elif isinstance(error, StopIteration | KeyboardInterrupt | SystemExit):
             # A future cannot hold the first; the others would end the event loop.
-            future.set_exception(RuntimeError(f"{type(error).__name__}: {error}"))
+            told = RuntimeError(f"{type(error).__name__}: {error}")
+            told.__cause__ = error
+            future.set_exception(told)
         else:
             future.set_exception(error)
 

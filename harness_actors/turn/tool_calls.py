@@ -138,7 +138,13 @@ class ToolCalls:
 
     async def _add_result(self, call_id: str, result: CallResult, *, own: bool = False) -> None:
         tokens = await tokens_of([result.text], self._prepared.counter)
-        message = Message.tool_result(call_id, result.text, is_error=result.is_error, tokens=tokens)
+        message = Message.tool_result(
+            call_id,
+            result.text,
+            is_error=result.is_error,
+            tokens=tokens,
+            traceback=result.traceback,
+        )
         self._context.add_message(message)
         self._books.called(
             counts=own and result.ran,

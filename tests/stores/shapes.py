@@ -16,6 +16,8 @@ PACKED = (("runs", "spec"), ("results", "result"), ("snapshots", "state"))
 def shape_of(path: Path) -> set[str]:
     """All names of a journal, each with what it belongs to; of events their kinds alone.
 
+    Behind its writes and events a change may have more, which readers leave out.
+
     Readers leave out what they do not know of an event; of the rest they know all or fail.
     """
     with closing(sqlite3.connect(path)) as connection:
@@ -30,7 +32,7 @@ def _shape(connection: sqlite3.Connection) -> Iterator[str]:
             yield from _names(plain, column)
     for hop in _values(connection, "records", "hop"):
         yield from _names(hop["signal"], f"signal {hop['signal']['kind']}")
-    for writes, events in _values(connection, "records", "delta"):
+    for writes, events, *_ in _values(connection, "records", "delta"):
         for name, change, value in writes:
             yield from _names(value, f"{change} {name}")
         for event in events:
