@@ -14,6 +14,7 @@ from harness_actors.errors import ConfigError
 from harness_actors.messages import Message, check_plain
 from harness_actors.ports import Agent, Model, Tool
 from harness_actors.records import RunSpec, WorkspaceSpec
+from harness_actors.stores.conversations import RequestHead, request_name
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,6 +79,26 @@ class Program:
     def code(self) -> str:
         """Hash of the blob."""
         return self._packed[0]
+
+    @cached_property
+    def stored(self) -> Mapping[str, bytes]:
+        """What the journal is to keep of it, by name: the blob, and what readers may know."""
+        head = self._request_head()
+        kept = {} if head is None else {request_name(self.code): head.encode()}
+        return {self.code: self.blob, **kept}
+
+    def _request_head(self) -> RequestHead | None:
+        from harness_actors.tools.completion import work_complete
+
+        agent = self.workflow.agent
+        try:
+            return RequestHead(
+                instructions=str(agent.instructions),
+                tools=tuple(tool.spec.as_wire() for tool in agent.tools),
+                completion=work_complete.spec.as_wire(),
+            )
+        except Exception:  # noqa: BLE001 - a user's own agent, whose runs will say what is wrong
+            return None
 
     @cached_property
     def _packed(self) -> tuple[str, bytes]:

@@ -139,12 +139,12 @@ class AgentHarness:
                 conversation_id=self._conversation_id,
                 workspace=self._workspace_spec(),
             )
-            code = {self._program.code: self._program.blob}
+            code, secrets = self._program.stored, self._program.secrets
 
             async def begin() -> None:
                 if text:
                     await runtime.subscribe([run_id])
-                await runtime.submit([spec], code=code, secrets=self._program.secrets)
+                await runtime.submit([spec], code=code, secrets=secrets)
 
             events = self._follow(runtime, run_id, begin)
             told = with_texts(runtime, run_id, events) if text else events
@@ -191,6 +191,27 @@ class AgentHarness:
             return await _last(self._follow(runtime, run_id, begin, cursor))
         finally:
             self._end()
+
+    async def conversation(self, run_id: str) -> list[dict[str, Any]]:
+        """All messages of the conversation that a run belongs to, also while it goes on.
+
+        Nothing is started for it, and no code of the run is opened.
+
+        Returns:
+            The messages as plain values in the Chat Completions format, oldest first; the
+            system prompt first where the agent has one. Those of a journal from before the
+            prompt was put on record begin with the task.
+
+        Raises:
+            RunNotFoundError: The store does not know the run.
+            StoreError: The journal cannot be read.
+        """
+        from harness_actors.stores.conversations import find_conversation
+        from harness_actors.stores.places import journals_in
+
+        stores = journals_in() if self._store is None else [self._store]
+        found = await asyncio.to_thread(find_conversation, stores, run_id)
+        return [dict(message) for message in found.messages]
 
     def begin_conversation(self) -> None:
         """Let the next run begin a conversation instead of going on with this one.

@@ -27,7 +27,7 @@ class Submissions:
             if together:
                 await self._runtime.submit(
                     [one for one, _ in together],
-                    code={one.code: its.blob for one, its in together},
+                    code={name: kept for _, its in together for name, kept in its.stored.items()},
                     secrets={
                         name: value for _, its in together for name, value in its.secrets.items()
                     },

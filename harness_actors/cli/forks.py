@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -54,29 +54,28 @@ class BegunFork:
 
     Attributes:
         spec: The run.
-        blob: Its code.
+        code: What the journal is to keep of its program, by name.
         secrets: Keys that were given in code, by name.
         notes: What its user should know.
     """
 
     spec: "RunSpec"
-    blob: bytes
+    code: Mapping[str, bytes]
     secrets: dict[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
     def submission(self, runtime: "Runtime") -> Callable[[], Awaitable[None]]:
-        code = {self.spec.code: self.blob}
-        return partial(runtime.submit, [self.spec], code=code, secrets=self.secrets)
+        return partial(runtime.submit, [self.spec], code=self.code, secrets=self.secrets)
 
 
 def begin_fork(
-    recording: "Recording", blob: bytes | None, turn: int, flags: ForkFlags
+    recording: "Recording", code: Mapping[str, bytes], turn: int, flags: ForkFlags
 ) -> BegunFork:
     """The run that goes on from a turn of another.
 
     Args:
         recording: The other run.
-        blob: Its code; None where its journal does not have it any more.
+        code: What its journal has of its program, by name.
         turn: The turn to be done anew.
         flags: Another model, another place.
 
@@ -88,6 +87,7 @@ def begin_fork(
     from harness_actors.replay import plan_fork
 
     plan = plan_fork(recording, turn)
+    blob = code.get(recording.spec.code)
     if blob is None:
         reason = "the journal has dropped its code"
         raise AgentCodeError(f"the agent of run {plan.run_id!r}", reason)
@@ -104,12 +104,12 @@ def begin_fork(
     secrets: dict[str, str] = {}
     if flags.model is not None or flags.base_url is not None or flags.settings:
         program = _on_another_model(blob, flags)
-        blob, secrets = program.blob, dict(program.secrets)
+        code, secrets = program.stored, dict(program.secrets)
         other = program.spec((), recording.spec.config)
         spec = replace(spec, code=other.code, keys=other.keys)
     _check_keys(spec, secrets, flags)
     begun = f"run {run_id}, from turn {turn} of run {plan.run_id}"
-    return BegunFork(spec=spec, blob=blob, secrets=secrets, notes=(begun, *notes))
+    return BegunFork(spec=spec, code=code, secrets=secrets, notes=(begun, *notes))
 
 
 async def journal_for_forks() -> Path:

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from collections.abc import Mapping
 from contextlib import aclosing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -72,6 +73,7 @@ def replay(
         from harness_actors.cli.forks import ForkFlags
         from harness_actors.replay import load_recording
         from harness_actors.stores import JournalReader
+        from harness_actors.stores.conversations import code_of
         from harness_actors.stores.places import find_run, journals_in
 
         flags = ForkFlags(
@@ -92,8 +94,8 @@ def replay(
         if from_turn is None:
             status = asyncio.run(_replay(recording, as_json=as_json))
         else:
-            blob = journal.load_code(recording.spec.code)
-            forking = _fork(recording, blob, from_turn, flags, as_json=as_json)
+            code = code_of(journal, recording.spec.code)
+            forking = _fork(recording, code, from_turn, flags, as_json=as_json)
             status = asyncio.run(forking)
     raise typer.Exit(status)
 
@@ -150,7 +152,12 @@ def _print(replayed: "Replay") -> None:
 
 
 async def _fork(
-    recording: "Recording", blob: bytes | None, turn: int, flags: "ForkFlags", *, as_json: bool
+    recording: "Recording",
+    code: "Mapping[str, bytes]",
+    turn: int,
+    flags: "ForkFlags",
+    *,
+    as_json: bool,
 ) -> int:
     from harness_actors.actors.following import follow
     from harness_actors.actors.open_cells import close_cell, open_cell
@@ -158,7 +165,7 @@ async def _fork(
     from harness_actors.results import encode_result
 
     lines = EventLines(quiet=as_json)
-    begun = begin_fork(recording, blob, turn, flags)
+    begun = begin_fork(recording, code, turn, flags)
     for note in begun.notes:
         lines.note(note)
     store = await journal_for_forks()

@@ -29,6 +29,7 @@ from pathlib import Path
 from harness_actors.errors import StoreError
 from harness_actors.stores.codec import unpack
 from harness_actors.stores.connection import open_journal
+from harness_actors.stores.conversations import program_of
 from harness_actors.stores.faults import damage, is_full, store_error
 from harness_actors.stores.lock import hold, is_held, release
 from harness_actors.stores.schema import PLACES
@@ -172,9 +173,9 @@ def _drop_code(connection: sqlite3.Connection) -> int:
     with transaction(connection, "IMMEDIATE"):
         named = {unpack(spec)["code"] for (spec,) in connection.execute("SELECT spec FROM runs")}
         stored = connection.execute("SELECT code FROM code").fetchall()
-        unnamed = [row for row in stored if row[0] not in named]
+        unnamed = [row for row in stored if program_of(row[0]) not in named]
         connection.executemany("DELETE FROM code WHERE code = ?", unnamed)
-    return len(unnamed)
+    return len({program_of(name) for (name,) in unnamed})
 
 
 def _pages(connection: sqlite3.Connection) -> tuple[int, int, int]:

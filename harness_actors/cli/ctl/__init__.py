@@ -6,6 +6,7 @@ from harness_actors.cli.ctl.cancel import cancel
 from harness_actors.cli.ctl.cell_list import list_cells
 from harness_actors.cli.ctl.cell_stop import stop
 from harness_actors.cli.ctl.events import events
+from harness_actors.cli.ctl.export import export
 from harness_actors.cli.ctl.list import list_runs
 from harness_actors.cli.ctl.resume import resume
 from harness_actors.cli.ctl.show import show
@@ -17,11 +18,14 @@ ctl = typer.Typer(
     rich_markup_mode="rich",
 )
 run = typer.Typer(
-    help="Runs: list, show, events, cancel, resume.", no_args_is_help=True, rich_markup_mode="rich"
+    help="Runs: list, show, events, export, cancel, resume.",
+    no_args_is_help=True,
+    rich_markup_mode="rich",
 )
 run.command("list")(list_runs)
 run.command()(show)
 run.command()(events)
+run.command()(export)
 run.command()(cancel)
 run.command()(resume)
 store = typer.Typer(

@@ -2,12 +2,12 @@
 
 import json
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from harness_actors.cli import options
-from harness_actors.cli.ctl import selection
+from harness_actors.cli.ctl import selection, whole
 from harness_actors.cli.failures import ALL_DONE, failures_told
 
 if TYPE_CHECKING:
@@ -23,13 +23,21 @@ def show(
     run_id: selection.RunIdArgument,
     run_dir: selection.RunDirOption = None,
     store: selection.StoreOption = None,
+    full: Annotated[
+        bool,
+        typer.Option("--full", help="The whole conversation, and where calls of tools failed."),
+    ] = False,
     as_json: options.JsonOption = False,
 ) -> None:
     """One run: its settings, what it used, where it stands, its last messages, its end.
 
+    With --json the whole conversation is under `conversation`, in the Chat Completions format.
+
     Examples:
 
         harness ctl run show 3f2a
+
+        harness ctl run show 3f2a --full | less
 
         harness ctl run show 3f2a --run-dir runs/one --json
     """
@@ -40,13 +48,21 @@ def show(
 
         found = find_run(journals_in(run_dir, store), run_id)
         facts = facts_of(found.store, found.heading)
-        stored = JournalReader(found.store).load_run(found.heading.run_id)
+        journal = JournalReader(found.store)
+        stored = journal.load_run(found.heading.run_id)
         assert stored is not None, "it was found there, and runs are never deleted"
-        told = _told(facts, stored)
+        told = {
+            **_told(facts, stored),
+            "conversation": whole.conversation(journal, stored),
+            "tool_errors": whole.tool_errors(journal, stored.spec.run_id),
+        }
         if as_json:
             print(json.dumps(told))
         else:
             _print(told, facts)
+            if full:
+                for line in whole.written_out(told["conversation"], told["tool_errors"]):
+                    print(line)
     raise typer.Exit(ALL_DONE)
 
 
@@ -124,10 +140,13 @@ def _rows(told: dict[str, Any], facts: "RunFacts") -> list[tuple[str, str]]:
         rows.append(("processes lost", str(told["losses"])))
     for call in told["open_calls"]:
         rows.append(("open call", f"{call['tool_name']} ({call['call_id']})"))
+    rows += whole.error_rows(told["tool_errors"])
     rows += [(message["role"], _line(message)) for message in told["last_messages"]]
     if told["result"]:
         reason = told["result"]["reason"]
         rows.append(("ended", f"{reason['kind']} {reason['message']}".strip()))
+        if where := facts.heading.end.reason.traceback if facts.heading.end else "":
+            rows.append(("failed here", where))
         rows.append(("answer", told["result"]["output_text"]))
     return rows
 

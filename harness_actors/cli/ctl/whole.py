@@ -1,0 +1,101 @@
+"""What `harness ctl run show` tells at length: all messages, and where user code failed."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from textwrap import indent
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from harness_actors.records import StoredRun
+    from harness_actors.stores import JournalReader
+
+LAST_ERRORS = 5
+_FRAME = re.compile(r'^  File "(?P<file>.+)", line (?P<line>\d+), in (?P<name>.+)$', re.MULTILINE)
+
+
+def conversation(journal: "JournalReader", stored: "StoredRun") -> list[dict[str, Any]]:
+    """All messages in the Chat Completions format; of failed calls `is_error` besides."""
+    from harness_actors.stores.conversations import conversation_of
+
+    messages = [dict(message) for message in conversation_of(journal, stored).messages]
+    log = stored.state.log
+    for plain, message in zip(messages[len(messages) - len(log) :], log, strict=True):
+        if message.is_error:
+            plain["is_error"] = True
+    return messages
+
+
+def tool_errors(journal: "JournalReader", run_id: str) -> list[dict[str, Any]]:
+    """The calls of a run that failed in code of its user, oldest first."""
+    from harness_actors.events import ToolCalled, ToolReturned
+
+    names: dict[str, str] = {}
+    found: list[dict[str, Any]] = []
+    after = 0
+    while events := journal.load_events(after, run_id=run_id):
+        after = events[-1].position
+        for event in (told.event for told in events):
+            if isinstance(event, ToolCalled):
+                names[event.call_id] = event.tool_name
+            elif isinstance(event, ToolReturned) and event.traceback:
+                found.append(
+                    {
+                        "call_id": event.call_id,
+                        "tool": names.get(event.call_id, ""),
+                        "error": event.text,
+                        "traceback": event.traceback,
+                    }
+                )
+    return found
+
+
+def error_rows(errors: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
+    """The newest failed calls, a line each."""
+    rows = [("tool failed", _brief(error)) for error in errors[-LAST_ERRORS:]]
+    if len(errors) > LAST_ERRORS:
+        rows.insert(0, ("tool failed", f"{len(errors)} times; --json has all, the last were"))
+    return rows
+
+
+def _brief(error: Mapping[str, Any]) -> str:
+    said = " ".join(error["error"].split())
+    said = said if len(said) <= 120 else said[:120] + "…"
+    frames = list(_FRAME.finditer(error["traceback"]))
+    at = f", {frames[-1]['file']}:{frames[-1]['line']} in {frames[-1]['name']}" if frames else ""
+    return f"{error['tool']} ({error['call_id']}): {said}{at}"
+
+
+def written_out(
+    messages: Sequence[Mapping[str, Any]], errors: Sequence[Mapping[str, Any]]
+) -> Iterator[str]:
+    """The conversation for a person, with the tracebacks below the calls that failed."""
+    tracebacks: dict[tuple[str, str], list[str]] = {}
+    for error in errors:
+        # Models use an id again: each result takes the next of its own.
+        tracebacks.setdefault((error["call_id"], error["error"]), []).append(error["traceback"])
+    for number, message in enumerate(messages, start=1):
+        failed = " (failed)" if message.get("is_error") else ""
+        call_id = str(message.get("tool_call_id") or "")
+        yield f"\n── {number} {message['role']}{failed} {call_id}".rstrip()
+        text = _text(message)
+        if text:
+            yield text
+        for call in message.get("tool_calls") or ():
+            function = call["function"]
+            yield f"→ {function['name']} {function['arguments']}  ({call['id']})"
+        waiting = tracebacks.get((call_id, _preview(text)))
+        if failed and waiting:
+            yield indent(waiting.pop(0), "    ")
+
+
+def _preview(text: str) -> str:
+    from harness_actors.events import PREVIEW_CHARS
+
+    return text if len(text) <= PREVIEW_CHARS else text[:PREVIEW_CHARS] + "…"
+
+
+def _text(message: Mapping[str, Any]) -> str:
+    content = message.get("content")
+    if isinstance(content, list):
+        return "".join(str(part.get("text") or f"[{part.get('type')}]") for part in content)
+    return content or ""

@@ -1,0 +1,133 @@
+"""The conversation of a run, whole and as plain values: read back without the run's code."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from harness_actors.errors import RunNotFoundError, StoreError
+from harness_actors.messages import Message, encode_json
+from harness_actors.records import StoredRun
+from harness_actors.stores.loads import Loads
+from harness_actors.stores.reader import JournalReader
+
+_REQUEST = ".request"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestHead:
+    """What stands before the conversation in every request of a program.
+
+    Attributes:
+        instructions: The system prompt; empty for none.
+        tools: The agent's tools, in the Chat Completions format.
+        completion: The same of the tool that the harness adds where a run ends by it.
+    """
+
+    instructions: str
+    tools: tuple[Mapping[str, Any], ...]
+    completion: Mapping[str, Any]
+
+    def encode(self) -> bytes:
+        """As the journal keeps it, beside the blob that only actors open."""
+        return encode_json(
+            {
+                "instructions": self.instructions,
+                "tools": list(self.tools),
+                "completion": self.completion,
+            }
+        )
+
+
+def request_name(code: str) -> str:
+    """Under which name the journal keeps the head of a program's requests."""
+    return code + _REQUEST
+
+
+def program_of(name: str) -> str:
+    """Hash of the program that something is kept for under a name."""
+    return name.removesuffix(_REQUEST)
+
+
+def code_of(journal: Loads, code: str) -> Mapping[str, bytes]:
+    """All that a journal keeps of a program, by name; nothing opens it."""
+    found = {name: journal.load_code(name) for name in (code, request_name(code))}
+    return {name: kept for name, kept in found.items() if kept is not None}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredConversation:
+    """A conversation as a run of it had it before its model, with all that came since.
+
+    Attributes:
+        conversation_id: Which.
+        messages: In the Chat Completions format, oldest first, the system prompt included
+            where it is on record.
+        tools: What the model could call, in the same format; None where that is not on
+            record, as in journals of earlier versions.
+    """
+
+    conversation_id: str
+    messages: tuple[Mapping[str, Any], ...]
+    tools: tuple[Mapping[str, Any], ...] | None
+
+    def as_openai(self) -> dict[str, Any]:
+        """One line of OpenAI's files: the messages, and the tools if there were any."""
+        plain: dict[str, Any] = {"messages": list(self.messages)}
+        if self.tools:
+            plain["tools"] = list(self.tools)
+        return plain
+
+
+def conversation_of(journal: Loads, run: StoredRun) -> StoredConversation:
+    """The conversation of a run.
+
+    Raises:
+        StoreError: The journal cannot be read.
+    """
+    head = _head_of(journal, run.spec.code)
+    messages = [message.body for message in run.state.log]
+    tools: tuple[Mapping[str, Any], ...] | None = None
+    if head is not None:
+        explicit = run.spec.config.completion == "explicit"
+        tools = (*head.tools, head.completion) if explicit else head.tools
+        if head.instructions:
+            messages.insert(0, Message.system(head.instructions).body)
+    return StoredConversation(
+        conversation_id=run.spec.conversation_id, messages=tuple(messages), tools=tools
+    )
+
+
+def find_conversation(stores: Iterable[Path], run_id: str) -> StoredConversation:
+    """The conversation of a run of any of these journals.
+
+    Raises:
+        RunNotFoundError: None of them has the run.
+        StoreError: A journal cannot be read, and no other has it.
+    """
+    broken: StoreError | None = None
+    paths = list(stores)
+    for path in paths:
+        try:
+            journal = JournalReader(path)
+            run = journal.load_run(run_id)
+        except StoreError as error:
+            broken = error
+            continue
+        if run is not None:
+            return conversation_of(journal, run)
+    raise broken or RunNotFoundError(run_id, ", ".join(map(str, paths)) or "any journal")
+
+
+def _head_of(journal: Loads, code: str) -> RequestHead | None:
+    kept = journal.load_code(request_name(code))
+    if kept is None:
+        return None
+    plain = orjson.loads(kept)
+    return RequestHead(
+        instructions=plain["instructions"],
+        tools=tuple(plain["tools"]),
+        completion=plain["completion"],
+    )
