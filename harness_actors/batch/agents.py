@@ -57,6 +57,7 @@ class Agents:
     Args:
         choose: Names the agent of tasks that name none.
         load: Reads an agent file.
+        check: Refuses an agent whose model cannot be asked now; None where all can.
         workspace: A folder for tasks and agents that name none; None for an empty one.
     """
 
@@ -65,10 +66,12 @@ class Agents:
         choose: ChooseAgent,
         *,
         load: Callable[[Path], LoadedAgent] = load_agent_file,
+        check: Callable[[LoadedAgent], None] | None = None,
         workspace: str | None = None,
     ) -> None:
         self._choose = choose
         self._load = load
+        self._check = check
         self._workspace = workspace
         self._ready: dict[int, tuple[LoadedAgent, ReadyAgent]] = {}
         self._files: dict[str, LoadedAgent] = {}
@@ -102,11 +105,21 @@ class Agents:
         Raises:
             HarnessError: Its agent file is at fault, or the agent cannot be packed.
         """
-        if task.agent is None:
-            return self._made_ready(self._choose(task))
-        if task.agent not in self._files:
-            self._files[task.agent] = self._load(Path(task.agent))
-        return self._made_ready(self._files[task.agent])
+        return self._made_ready(self._loaded(task))
+
+    @property
+    def can_all_be_asked(self) -> bool:
+        """No task needs to be looked at by `check` before it is begun."""
+        return self._check is None
+
+    def check(self, task: Task) -> None:
+        """Refuse a task that needs a model which cannot be asked now.
+
+        Raises:
+            HarnessError: It says why; or its agent file is at fault.
+        """
+        if self._check is not None:
+            self._check(self._loaded(task))
 
     def secrets(self) -> dict[str, str]:
         """Keys that were given in code, of all agents so far, by name."""
@@ -115,6 +128,13 @@ class Agents:
             for _, ready in self._ready.values()
             for name, value in ready.program.secrets.items()
         }
+
+    def _loaded(self, task: Task) -> LoadedAgent:
+        if task.agent is None:
+            return self._choose(task)
+        if task.agent not in self._files:
+            self._files[task.agent] = self._load(Path(task.agent))
+        return self._files[task.agent]
 
     def _made_ready(self, loaded: LoadedAgent) -> ReadyAgent:
         # By identity: agents need not be hashable. The agent is kept, so its id stays its own.

@@ -106,6 +106,16 @@ class Batch:
             finally:
                 await self._leave(self._work)
 
+    async def check(self) -> None:
+        """Refuse what could not be run before anything is made for it, or started.
+
+        Raises:
+            HarnessError: A task that is left needs a model which cannot be asked; or as `run`.
+        """
+        if not self._agents.can_all_be_asked:
+            with self._directory if self._directory.is_begun else nullcontext():
+                await survey(self._source, self._directory, self._settings, self._agents.check)
+
     def park(self) -> None:
         """Start nothing new and put aside what is in flight, each run after its round."""
         self._stop("park")

@@ -56,6 +56,11 @@ class RunDirectory:
         return self.path / "runs.db"
 
     @property
+    def is_begun(self) -> bool:
+        """An earlier command has left something here to go on from."""
+        return self.store.exists() or self.results_path.exists()
+
+    @property
     def results_path(self) -> Path:
         return self.path / "results.jsonl"
 

@@ -1,10 +1,12 @@
 """What is left of a batch, found out before anything is started for it."""
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from harness_actors.batch.feed import Feed, TaskSource, can_be_read_again
-from harness_actors.batch.history import Done, History
+from harness_actors.batch.history import Begin, Done, GoOn, History, Step
+from harness_actors.batch.outcomes import may_help_again
 from harness_actors.batch.run_directory import RunDirectory
 from harness_actors.batch.settings import BatchSettings
 from harness_actors.batch.tasks import BadTask, Task
@@ -26,36 +28,53 @@ class Survey:
 
 
 async def survey(
-    source: TaskSource, directory: RunDirectory, settings: BatchSettings
+    source: TaskSource,
+    directory: RunDirectory,
+    settings: BatchSettings,
+    check: Callable[[Task], None] | None = None,
 ) -> Survey | None:
     """Look at all tasks, and at what the results and the journal say of them.
+
+    Args:
+        source: The tasks.
+        directory: What is known of them; locked, if there is anything in it.
+        settings: What makes another attempt.
+        check: Called with each task whose model is to be asked; it may refuse it.
 
     Returns:
         None where the source can be read only once, which the work is to do.
 
     Raises:
         StoreError: The journal cannot be read.
+        HarnessError: `check` refused a task.
     """
     if not can_be_read_again(source):
         return None
-    lines = directory.results.lines
+    lines = directory.results.lines if directory.is_begun else {}
     # Without a line nothing is done, whatever the journal says.
-    headings = await asyncio.to_thread(directory.headings) if lines else []
+    headings = await asyncio.to_thread(directory.headings) if lines or check else []
     history = History(lines, headings)
     done = ok = left = 0
     async for task in Feed(source, epochs=settings.epochs):
-        was_ok = _done_before(task, history, settings.retry_failed)
-        if was_ok is None:
-            left += 1
-        else:
+        step = _next_step(task, history, settings)
+        if isinstance(step, Done):
             done += 1
-            ok += was_ok
+            ok += step.ok
+            continue
+        left += 1
+        if check is not None and isinstance(task, Task) and _asks_a_model(step, settings):
+            check(task)
     return Survey(done=done, ok=ok, left=left)
 
 
-def _done_before(task: Task | BadTask, history: History, retry_failed: bool) -> bool | None:
-    """Whether what an earlier command did went well; None where something is left to do."""
-    if isinstance(task, BadTask):
-        return False if history.is_done(task.id, task.task_hash) else None
-    step = history.next_step(task, retry_failed=retry_failed)
-    return step.ok if isinstance(step, Done) else None
+def _next_step(task: Task | BadTask, history: History, settings: BatchSettings) -> Step:
+    if isinstance(task, Task):
+        return history.next_step(task, retry_failed=settings.retry_failed)
+    return Done(False) if history.is_done(task.id, task.task_hash) else Begin(1)
+
+
+def _asks_a_model(step: GoOn | Begin, settings: BatchSettings) -> bool:
+    """Whether more is left of a task than to check its outcome and to write it down."""
+    if isinstance(step, GoOn) and (end := step.attempt.end) is not None:
+        return step.attempt.retries < settings.retry_on_error and may_help_again(end)
+    return True

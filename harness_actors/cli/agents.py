@@ -50,29 +50,32 @@ class AgentFlags:
             with_tools: Give a general agent the coding tools.
 
         Raises:
-            BadInputError: The file or a flag is at fault, or no model is named.
+            BadInputError: The file or a flag is at fault, no model is named, or there is no
+                key for it.
             ConfigError: A setting is out of range or of a part that is not built.
         """
-        if self.agent is not None:
-            return self.load_file(self.agent)
-        loaded = self._general(with_tools)
-        self._check(loaded, "")
+        loaded = self._loaded(with_tools)
+        self._check_key(loaded)
         return loaded
 
     def load_file(self, path: Path) -> "LoadedAgent":
-        """The agent of a file, under these flags.
+        """The agent of a file, under these flags; whether it has a key is not looked at.
 
         Raises:
             HarnessError: As `load`.
         """
         from harness_actors.batch.agent_file import load_agent_file
 
-        loaded = load_agent_file(path, self.overrides)
-        self._check(loaded, f"{path}: harness.limits.cost_usd")
-        return loaded
+        if path not in self._files:
+            loaded = load_agent_file(path, self.overrides)
+            self._check_bounds(loaded, f"{path}: harness.limits.cost_usd")
+            self._files[path] = loaded
+        return self._files[path]
 
     def agents(self, *, needed: bool) -> "Agents":
         """The agents of a batch: files that tasks name are read under the same flags.
+
+        One without a key is refused where a task needs it: what is done asks no model.
 
         Args:
             needed: Some tasks name no agent of their own.
@@ -83,13 +86,15 @@ class AgentFlags:
         from harness_actors.batch.agents import Agents
 
         kinds = (False, True) if needed else ()
-        loaded = {with_tools: self.load(with_tools=with_tools) for with_tools in kinds}
+        loaded = {with_tools: self._loaded(with_tools) for with_tools in kinds}
         workspace = self.workspace_folder()
 
         def choose(task: "Task") -> "LoadedAgent":
             return loaded[workspace is not None or task.workspace is not None]
 
-        agents = Agents(choose, load=self.load_file, workspace=workspace)
+        lacking = any(map(self._key_fault, (*loaded.values(), *self._files.values())))
+        check = self._check_key if lacking else None
+        agents = Agents(choose, load=self.load_file, check=check, workspace=workspace)
         agents.pack(*loaded.values())
         return agents
 
@@ -130,19 +135,45 @@ class AgentFlags:
             harness=harness,
         )
 
-    def _check(self, loaded: "LoadedAgent", setting: str) -> None:
-        """Refuse what would fail each run, or bound none, before anything is run.
+    @cached_property
+    def _files(self) -> "dict[Path, LoadedAgent]":
+        """The agents of the files that were read."""
+        return {}
+
+    def _loaded(self, with_tools: bool) -> "LoadedAgent":
+        if self.agent is not None:
+            return self.load_file(self.agent)
+        loaded = self._general(with_tools)
+        self._check_bounds(loaded, "")
+        return loaded
+
+    def _check_key(self, loaded: "LoadedAgent") -> None:
+        """Refuse what would fail each run.
+
+        Raises:
+            BadInputError: There is no key for its model.
+        """
+        if fault := self._key_fault(loaded):
+            raise BadInputError("--model", (fault,))
+
+    def _key_fault(self, loaded: "LoadedAgent") -> str:
+        """Why the model of an agent cannot be asked; empty where it can."""
+        model = loaded.innermost.model
+        secrets = getattr(model, "secrets", {})
+        for name in getattr(model, "key_names", ()):
+            if not (os.environ.get(name) or secrets.get(name) or self._joins_a_ray()):
+                fault = f"no key for {model.name!r}: set {name} in the environment"
+                return f"{fault}, or take --model local"
+        return ""
+
+    def _check_bounds(self, loaded: "LoadedAgent", setting: str) -> None:
+        """Refuse what would bound no run, before anything is run.
 
         Args:
             loaded: The agent.
             setting: Where its file bounds what a run may cost.
         """
         model = loaded.innermost.model
-        secrets = getattr(model, "secrets", {})
-        for name in getattr(model, "key_names", ()):
-            if not (os.environ.get(name) or secrets.get(name) or self._joins_a_ray()):
-                fault = f"no key for {model.name!r}: set {name} in the environment"
-                raise BadInputError("--model", (f"{fault}, or take --model local",))
         bounds = {
             "--budget": self.budget,
             "--cost-limit": self.cost_limit,

@@ -118,6 +118,7 @@ class _Command:
         from harness_actors.batch.progress import make_display
 
         batch = self._prepare(tasks, run_dir, limit)
+        await batch.check()
         self._display = make_display(batch.tally, as_json=self._as_json)
         ticking = asyncio.create_task(self._tick(batch.looked))
         try:

@@ -40,6 +40,11 @@ def lines_of(folder: Path) -> list[str]:
     return [json.loads(line)["id"] for line in lines]
 
 
+def without_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "RAY_ADDRESS"):
+        monkeypatch.delenv(name, raising=False)
+
+
 async def interrupted(running: Command) -> tuple[int, str]:
     running.process.send_signal(signal.SIGINT)
     status, out, _ = await finished(running)
@@ -278,15 +283,64 @@ async def test_tasks_that_name_their_agents_need_none_of_the_command(tmp_path: P
 def test_a_missing_key_is_told_before_anything_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "RAY_ADDRESS"):
-        monkeypatch.delenv(name, raising=False)
+    without_keys(monkeypatch)
     path = tasks_file(tmp_path, TASK)
     arguments = ["batch", str(path), "--run-dir", str(tmp_path / "run"), "--model", "gpt-4.1"]
 
     result = CliRunner().invoke(app, arguments)
 
-    assert result.exit_code == 2
+    assert (result.exit_code, result.stdout) == (2, "")
     assert "set OPENAI_API_KEY in the environment" in result.stderr
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("named_by", ["flag", "file", "task"])
+def test_a_finished_batch_needs_no_key(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, named_by: str
+) -> None:
+    without_keys(monkeypatch)
+    (tmp_path / "agent.yaml").write_text("model: gpt-4.1\n")
+    own = {"agent": "agent.yaml"} if named_by == "task" else {}
+    path = tasks_file(tmp_path, {"id": "t1", "task": "x", **own}, {"id": "t2", "task": "y", **own})
+    before = a_batch(TaskFile(path), tmp_path / "run", FakeRuntime(Journal()))
+    asyncio.run(outcomes_of(before))
+    flags = {
+        "flag": ["--model", "gpt-4.1"],
+        "file": ["--agent", str(tmp_path / "agent.yaml")],
+        "task": [],
+    }
+    arguments = ["batch", str(path), "--run-dir", str(tmp_path / "run"), *flags[named_by]]
+
+    result = CliRunner().invoke(app, arguments)
+    with path.open("a") as file:
+        file.write(json.dumps({"id": "t3", "task": "z", **own}) + "\n")
+    with_one_more = CliRunner().invoke(app, arguments)
+
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert "2/2 done" in result.stdout
+    assert (with_one_more.exit_code, with_one_more.stdout) == (2, "")
+    assert "set OPENAI_API_KEY in the environment" in with_one_more.stderr
+    assert lines_of(tmp_path) == ["t1", "t2"]
+
+
+async def test_a_batch_of_which_only_checks_are_left_needs_no_key(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    without_keys(monkeypatch)
+    tasks_file(tmp_path, {"id": "t1", **TASK}, {"id": "t2", **TASK})
+    async with LoopbackServer(works) as server:
+        with_key = await started(command(tmp_path, server), OPENAI_API_KEY="sk-1")
+        status, _, _ = await finished(with_key)
+    results = tmp_path / "run" / "results.jsonl"
+    results.write_text("")  # as where the command is killed before the first check is over
+    arguments = ["--runtime", "local", "--model", "gpt-4.1"]
+    run_dir = str(tmp_path / "run")
+    again = ["batch", str(tmp_path / "tasks.jsonl"), "--run-dir", run_dir, *arguments]
+    status_again, out, error = await finished(await started(again))
+
+    assert (status, status_again, error) == (0, 0, "")
+    assert "2 passed, 0 failed" in out
+    assert sorted(lines_of(tmp_path)) == ["t1", "t2"]
 
 
 async def test_sigterm_parks_as_ctrl_c_does_and_what_was_used_is_told(tmp_path: Path) -> None:

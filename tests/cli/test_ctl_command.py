@@ -292,7 +292,7 @@ def test_of_a_run_that_was_over_it_is_told(
         assert cancelled.stdout == "", "it has no answer, not even an empty line"
 
 
-def test_a_run_without_its_key_is_not_taken_up(
+def test_a_run_without_its_key_is_not_taken_up_but_can_be_shown_and_ended(
     harness: Harness, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("A_KEY_OF_TESTS", "sk-1")
@@ -311,6 +311,10 @@ def test_a_run_without_its_key_is_not_taken_up(
 
     assert resumed.exit_code == 2
     assert "needs A_KEY_OF_TESTS" in resumed.stderr
+    for words in (("show", "keyed1"), ("events", "keyed1"), ("cancel", "keyed1")):
+        assert harness("ctl", "run", *words).exit_code == 0
+    over = harness("ctl", "run", "resume", "keyed1", "--runtime", "local")
+    assert over.stderr == "run keyed1 was over: cancelled(user)\n", "it asks no model any more"
 
 
 def test_a_run_whose_conversation_went_on_is_not_taken_up(harness: Harness, runs: Path) -> None:
