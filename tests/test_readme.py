@@ -2,6 +2,7 @@
 
 import os
 import re
+import resource
 import subprocess
 import sys
 from pathlib import Path
@@ -11,12 +12,16 @@ import pytest
 README = Path(__file__).parent.parent / "README.md"
 
 
-@pytest.mark.ray
+MOST_CPU_S = 6.0
+"""Of two cores at rest these are less than 3 s; what the clock says depends on the neighbours."""
+
+
 @pytest.mark.timeout(240)
-def test_the_python_of_the_readme_runs(tmp_path: Path) -> None:
+def test_the_python_of_the_readme_runs_and_is_soon_done(tmp_path: Path) -> None:
     (code,) = re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
     script = tmp_path / "readme.py"
     script.write_text(code)
+    before_s = _cpu_of_children_s()
 
     ended = subprocess.run(
         [sys.executable, str(script)],
@@ -27,9 +32,12 @@ def test_the_python_of_the_readme_runs(tmp_path: Path) -> None:
         check=False,
     )
 
-    assert ended.returncode == 0, ended.stderr
-    status, kind, calls = ended.stdout.split()
-    # What so small a model comes to is its own affair; that the run ended well is ours.
-    assert (status, kind) in {("done", "completed"), ("limit", "model_calls")}
-    assert 1 <= int(calls) <= 5
-    assert ended.stderr == ""
+    assert (ended.returncode, ended.stderr) == (0, "")
+    # How so small a model puts it is its own affair.
+    assert re.fullmatch(r"done with [1-3] model calls: \S.*\n", ended.stdout), ended.stdout
+    assert _cpu_of_children_s() - before_s < MOST_CPU_S
+
+
+def _cpu_of_children_s() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime

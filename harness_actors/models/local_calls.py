@@ -22,6 +22,8 @@ MAX_DEPTH = 6
 ENDING_TOOL = "work_complete"
 """Where it is offered, a run ends by it, and every answer is to be a call."""
 
+ANSWER_NOW = '\nNow answer: {"answer": ...}'
+
 _CUT_CALL = re.compile(r'\s*\{\s*"name"\s*:\s*"([^"]+)"\s*,\s*"arguments"\s*:\s*(.*)', re.DOTALL)
 
 
@@ -36,9 +38,13 @@ def calls_schema(tools: Sequence[ToolSpec]) -> dict[str, Any]:
         )
         for tool in tools
     ]
-    if all(tool.name != ENDING_TOOL for tool in tools):
+    if not _end_by_call(tools):
         choices.append(_object({"answer": {"type": "string", "maxLength": MAX_STRING_CHARS}}))
     return {"anyOf": choices}
+
+
+def _end_by_call(tools: Sequence[ToolSpec]) -> bool:
+    return any(tool.name == ENDING_TOOL for tool in tools)
 
 
 def _object(properties: dict[str, Any]) -> dict[str, Any]:
@@ -132,13 +138,15 @@ def prompt_messages(messages: Sequence[Message], tools: Sequence[ToolSpec]) -> l
     """The conversation as the model is to read it, each message encoded.
 
     Its chat template knows neither calls nor results, so they become the text that it is
-    to write itself, and the user's word.
+    to write itself, and the user's word. Where a plain answer ends the run, a result says how
+    to give one: else a model of this size makes the same call until it is stopped.
     """
+    behind_result = "" if _end_by_call(tools) else ANSWER_NOW
     system = "\n\n".join([m.text for m in messages if m.role == "system"] + [tools_prompt(tools)])
     prompt = [Message.system(system).encoded]
     for message in messages:
         if message.role == "tool":
-            prompt.append(Message.user(f"Result: {message.text}").encoded)
+            prompt.append(Message.user(f"Result: {message.text}{behind_result}").encoded)
         elif message.role == "assistant" and message.tool_calls:
             prompt.append(Message.assistant("\n".join(map(_as_text, message.tool_calls))).encoded)
         elif message.role != "system":

@@ -98,6 +98,17 @@ def test_calls_and_results_of_the_past_become_text() -> None:
     assert "x = 1" in prompt[3]["content"]
 
 
+def test_a_result_says_how_to_answer_only_where_an_answer_ends_the_run() -> None:
+    call = Message.assistant(None, [ToolCall("c", "read_file", '{"path":"a"}')])
+    messages = [Message.user("Go."), call, Message.tool_result("c", "x = 1")]
+
+    ends_by_answer = orjson.loads(prompt_messages(messages, [a_tool()])[-1])
+    ends_by_call = orjson.loads(prompt_messages(messages, [a_tool(), COMPLETE])[-1])
+
+    assert ends_by_answer["content"] == 'Result: x = 1\nNow answer: {"answer": ...}'
+    assert ends_by_call["content"] == "Result: x = 1"
+
+
 @pytest.mark.parametrize(
     ("text", "call"),
     [
