@@ -1,7 +1,7 @@
 """What a user hands to the harness: an agent, and the workflow that runs it."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 from uuid import uuid4
@@ -12,6 +12,7 @@ from harness_actors.config import HarnessConfig
 from harness_actors.coordination.graph import DEFAULT_EDGES, Workflow
 from harness_actors.errors import ConfigError
 from harness_actors.messages import Message, check_plain
+from harness_actors.models.prices import check_cost_bounds
 from harness_actors.ports import Agent, Model, Tool
 from harness_actors.records import RunSpec, WorkspaceSpec
 from harness_actors.stores.conversations import RequestHead, request_name
@@ -63,7 +64,11 @@ class Program:
     @classmethod
     def of(cls, agent: Agent | Workflow) -> "Program":
         """The program of an agent, or of a workflow around one."""
-        workflow = agent if isinstance(agent, Workflow) else Workflow(agent, DEFAULT_EDGES)
+        if isinstance(agent, Workflow):
+            # Settings are those of each run: with them, one agent would be several.
+            workflow = replace(agent, config=None) if agent.config is not None else agent
+        else:
+            workflow = Workflow(agent, DEFAULT_EDGES)
         return cls(workflow, dict(getattr(workflow.agent.model, "secrets", {})))
 
     @cached_property
@@ -104,6 +109,19 @@ class Program:
     def _packed(self) -> tuple[str, bytes]:
         return pack(self.workflow)
 
+    def check_bounds(self, config: HarnessConfig, *, budget_usd: float | None = None) -> None:
+        """Refuse bounds on cost that would bound nothing.
+
+        Args:
+            config: Settings of its runs.
+            budget_usd: What runs may cost together.
+
+        Raises:
+            ConfigError: Nobody knows what its model costs.
+        """
+        bounds = {"limits.cost_usd": config.limits.cost_usd, "budget_usd": budget_usd}
+        check_cost_bounds(self.workflow.agent.model, bounds)
+
     def spec(
         self,
         task: str | Sequence[Message],
@@ -126,7 +144,9 @@ class Program:
 
         Raises:
             WorkflowError: `metadata` holds something else.
+            ConfigError: As `check_bounds`.
         """
+        self.check_bounds(config)
         check_plain("metadata", metadata or {})
         run_id = run_id or new_run_id()
         return RunSpec(
@@ -147,6 +167,37 @@ class Program:
         if getattr(model, "needs_local_host", False):
             return (EMBEDDED_MODEL_URL,)
         return tuple(getattr(model, "key_names", ()))
+
+
+def settings_of(
+    agent: Agent | Workflow,
+    config: HarnessConfig | None,
+    fields: Mapping[str, Any] | None = None,
+) -> HarnessConfig:
+    """The settings of an agent's runs.
+
+    Args:
+        agent: The agent, or a workflow, which may have been built with a config.
+        config: The config of whoever runs it; None for that of the workflow.
+        fields: Single settings over it, by name.
+
+    Raises:
+        ConfigError: Workflow and caller have different configs, or a setting is out of range.
+    """
+    if config is not None and not isinstance(config, HarnessConfig):
+        raise ConfigError("config", f"must be HarnessConfig(...), not {config!r}")
+    built = agent.config if isinstance(agent, Workflow) else None
+    if None not in (built, config) and built != config:
+        problem = (
+            "the workflow was built with another config; give it to HarnessWorkflowBuilder or "
+            "here, and single settings over it by name, such as max_turns=5"
+        )
+        raise ConfigError("config", problem)
+    base = config or built
+    if base is None:
+        return HarnessConfig.from_mapping(fields or {})
+    given = HarnessConfig.from_mapping(fields or {})
+    return replace(base, **{name: getattr(given, name) for name in fields or {}})
 
 
 def new_run_id() -> str:

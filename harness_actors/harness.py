@@ -1,9 +1,8 @@
 """`AgentHarness`: one agent, run by run, from Python."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing, suppress
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -14,7 +13,7 @@ from harness_actors.actors.attach import is_served
 from harness_actors.actors.following import follow
 from harness_actors.actors.open_cells import close_cell, in_place, open_cell
 from harness_actors.actors.text.hearing import HeardItem, Item, with_texts
-from harness_actors.agents import Program, new_run_id
+from harness_actors.agents import Program, new_run_id, settings_of
 from harness_actors.config import HarnessConfig
 from harness_actors.coordination.graph import Workflow
 from harness_actors.errors import (
@@ -43,7 +42,7 @@ class AgentHarness:
     Args:
         agent: The agent, or a workflow around one from `HarnessWorkflowBuilder`.
         config: The settings; keyword fields of `HarnessConfig` may be given instead, or
-            override it.
+            override it. A workflow that was built with a config brings its own.
         runtime: ``"ray"``, or ``"local"`` to run in this process without Ray.
         address: Which Ray: None or ``"auto"`` joins one that is up and else starts one,
             ``"local"`` starts one, ``"HOST:PORT"`` joins that one. A process that is
@@ -53,7 +52,9 @@ class AgentHarness:
         hooks: Not built yet.
 
     Raises:
-        ConfigError: A setting is unknown, out of range, or of a part that is not built.
+        ConfigError: A setting is unknown, out of range, or of a part that is not built;
+            contradicts that of the workflow; or bounds the cost of a model whose price
+            nobody knows.
         AgentCodeError: A part of the agent cannot be sent to another process.
     """
 
@@ -75,8 +76,9 @@ class AgentHarness:
             raise ConfigError("runtime", f"must be 'ray' or 'local', not {runtime!r}")
         if not isinstance(agent, Workflow) and not hasattr(agent, "model"):
             raise ConfigError("agent", f"must be a ChatAgent or a workflow, not {agent!r}")
-        self.config = _settings(config, config_fields)
+        self.config = settings_of(agent, config, config_fields)
         self._program = Program.of(agent)
+        self._program.check_bounds(self.config)
         _ = self._program.blob  # an agent that cannot travel is told now, not at the first run
         self._kind = runtime
         self._address = address
@@ -308,17 +310,6 @@ class AgentHarness:
 
     def _workspace_spec(self) -> WorkspaceSpec | None:
         return None if self._workspace is None else WorkspaceSpec(path=str(self._workspace))
-
-
-def _settings(config: HarnessConfig | None, fields: Mapping[str, Any]) -> HarnessConfig:
-    if config is not None and not isinstance(config, HarnessConfig):
-        raise ConfigError("config", f"must be HarnessConfig(...), not {config!r}")
-    if config is None:
-        return HarnessConfig.from_mapping(fields)
-    if not fields:
-        return config
-    given = HarnessConfig.from_mapping(fields)
-    return replace(config, **{name: getattr(given, name) for name in fields})
 
 
 def _check_message(message: object) -> None:

@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 
 from harness_actors import AgentHarness, ChatAgent, HarnessConfig, HarnessResult, Limits, tool
+from harness_actors.actors.code import unpack
+from harness_actors.agents import Program
 from harness_actors.coordination.graph import HarnessWorkflowBuilder
 from harness_actors.errors import (
     AgentCodeError,
@@ -28,6 +30,7 @@ from harness_actors.errors import (
 )
 from harness_actors.events import RunCompleted, RunEvent, RunStarted, ToolCalled, ToolReturned
 from harness_actors.messages import Message
+from harness_actors.models import OpenAIModel
 from harness_actors.ports import Tool, ToolContext
 from harness_actors.stores import SqliteJournal
 from harness_actors.testing import Reply, ScriptedModel
@@ -287,6 +290,47 @@ def test_keyword_settings_take_precedence_over_the_config() -> None:
 
     assert (harness.config.max_turns, harness.config.max_rounds_per_turn) == (5, 7)
     assert config.max_turns == 3
+
+
+def unpriced() -> ChatAgent:
+    """An agent whose model has no price that anybody knows."""
+    return ChatAgent(model=OpenAIModel("unheard-of", base_url="http://127.0.0.1:9/v1"))
+
+
+@pytest.mark.parametrize("given", [{"limits": {"cost_usd": 1}}, {"limits": Limits(cost_usd=1)}])
+def test_a_bound_on_cost_that_would_bound_nothing_is_refused(given: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError, match=r"limits\.cost_usd: no price is known for 'unheard-of'"):
+        AgentHarness(unpriced(), **given)
+    with pytest.raises(ConfigError, match=r"limits\.cost_usd: no price is known"):
+        AgentHarness(HarnessWorkflowBuilder(unpriced(), HarnessConfig.from_mapping(given)).build())
+
+    AgentHarness(unpriced(), limits={"tokens": 1000})
+
+
+def test_a_workflow_brings_the_settings_that_it_was_built_with() -> None:
+    config = HarnessConfig(max_turns=3, completion="answer")
+    workflow = HarnessWorkflowBuilder(telling(), config).build()
+
+    assert AgentHarness(workflow).config == config
+    assert AgentHarness(workflow, config=replace(config)).config == config
+    assert AgentHarness(workflow, max_turns=5).config == replace(config, max_turns=5)
+    with pytest.raises(ConfigError, match="config: the workflow was built with another config"):
+        AgentHarness(workflow, config=HarnessConfig(max_turns=4))
+
+
+async def test_a_run_of_a_workflow_has_its_settings() -> None:
+    talker = ChatAgent(model=ScriptedModel(lambda _: Reply.text("not yet")))
+    workflow = HarnessWorkflowBuilder(talker, HarnessConfig(max_turns=2)).build()
+    async with AgentHarness(workflow, runtime="local") as harness:
+        result = await harness.run("go on")
+
+    assert (result.status, result.reason.kind, result.turn_count) == ("limit", "max_turns", 2)
+
+
+def test_settings_of_a_workflow_make_no_other_code_of_it() -> None:
+    workflow = HarnessWorkflowBuilder(telling(), HarnessConfig(max_turns=3)).build()
+
+    assert unpack(Program.of(workflow).blob).config is None
 
 
 def test_a_part_that_cannot_be_pickled_is_named_before_anything_runs() -> None:

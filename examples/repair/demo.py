@@ -29,7 +29,7 @@ from examples.repair.build import build
 from examples.repair.server import expert_server
 from examples.repair.table import Row, draw_table, look_further, read_row
 from harness_actors.cli.app import app
-from harness_actors.models.prices import FREE, price_of
+from harness_actors.models.prices import price_of
 
 HERE = Path(__file__).parent
 FOLDER = Path("runs", "demo")
@@ -109,7 +109,7 @@ class Demo:
             self._say("error: set OPENAI_API_KEY, or OPENAI_BASE_URL for an endpoint of your own")
             return BAD_INPUT
         tasks = self._make_tasks()
-        priced = price_of(model) != FREE
+        priced = price_of(model) is not None
         bound = PRICED if priced else UNPRICED
         self._say(PROVIDER.format(tasks=tasks, model=model, bound=bound))
         budget = ("--budget", BUDGET_USD) if priced else ()

@@ -59,6 +59,7 @@ class Agents:
         load: Reads an agent file.
         check: Refuses an agent whose model cannot be asked now; None where all can.
         workspace: A folder for tasks and agents that name none; None for an empty one.
+        budget_usd: What all runs may cost together; None for no bound.
     """
 
     def __init__(
@@ -68,7 +69,9 @@ class Agents:
         load: Callable[[Path], LoadedAgent] = load_agent_file,
         check: Callable[[LoadedAgent], None] | None = None,
         workspace: str | None = None,
+        budget_usd: float | None = None,
     ) -> None:
+        self._budget_usd = budget_usd
         self._choose = choose
         self._load = load
         self._check = check
@@ -78,15 +81,21 @@ class Agents:
 
     @classmethod
     def of(
-        cls, agent: Agent | Workflow, config: HarnessConfig, *, workspace: str | None = None
+        cls,
+        agent: Agent | Workflow,
+        config: HarnessConfig,
+        *,
+        workspace: str | None = None,
+        budget_usd: float | None = None,
     ) -> "Agents":
         """One agent for all tasks that name none.
 
         Raises:
+            ConfigError: A bound on its cost would bound nothing.
             AgentCodeError: A part of it cannot be sent to another process.
         """
         loaded = LoadedAgent(agent=agent, config=config)
-        agents = cls(lambda _: loaded, workspace=workspace)
+        agents = cls(lambda _: loaded, workspace=workspace, budget_usd=budget_usd)
         agents.pack(loaded)
         return agents
 
@@ -103,7 +112,8 @@ class Agents:
         """The agent of a task.
 
         Raises:
-            HarnessError: Its agent file is at fault, or the agent cannot be packed.
+            HarnessError: Its agent file is at fault, the agent cannot be packed, or a bound on
+                its cost would bound nothing.
         """
         return self._made_ready(self._loaded(task))
 
@@ -139,9 +149,9 @@ class Agents:
     def _made_ready(self, loaded: LoadedAgent) -> ReadyAgent:
         # By identity: agents need not be hashable. The agent is kept, so its id stays its own.
         if id(loaded) not in self._ready:
+            program = Program.of(loaded.agent)
+            program.check_bounds(loaded.config, budget_usd=self._budget_usd)
             workspace = loaded.workspace or self._workspace
-            ready = ReadyAgent(
-                program=Program.of(loaded.agent), config=loaded.config, workspace=workspace
-            )
+            ready = ReadyAgent(program=program, config=loaded.config, workspace=workspace)
             self._ready[id(loaded)] = (loaded, ready)
         return self._ready[id(loaded)][1]

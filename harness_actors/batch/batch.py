@@ -12,6 +12,7 @@ from uuid import uuid4
 from harness_actors.actors import open_runtime
 from harness_actors.actors.idleness import idle_s
 from harness_actors.actors.runtime import Runtime, RuntimeKind, StopMode
+from harness_actors.agents import settings_of
 from harness_actors.batch.agents import Agents
 from harness_actors.batch.brakes import Ending
 from harness_actors.batch.engine import Engine, OnEvent
@@ -232,7 +233,8 @@ async def run_batch(
         tasks: Texts, mappings with the fields of a task, or `Task`s; any iterable.
         agent: Who runs those that name no agent file.
         concurrency: Runs in flight at once.
-        config: Settings of the runs; a task's own limits take precedence.
+        config: Settings of the runs; a task's own limits take precedence. A workflow that
+            was built with a config brings its own.
         run_dir: Where results, journal and workspaces are kept. The same call on the
             same folder goes on where an earlier one ended, and yields only what is new.
             None: in a temporary folder that is removed at the end.
@@ -242,7 +244,9 @@ async def run_batch(
         on_event: Called with each event of the runs, in this event loop.
 
     Raises:
-        ConfigError: A setting is out of range.
+        ConfigError: A setting is out of range, contradicts that of the workflow, or bounds
+            the cost of a model whose price nobody knows. A task whose own bound or agent
+            does that is an outcome.
         AgentCodeError: A part of the agent cannot be sent to another process.
         BadInputError: ``$HARNESS_CELL_IDLE_S`` is no number of seconds, or the run
             directory holds something else.
@@ -258,7 +262,9 @@ async def run_batch(
         epochs=epochs,
         workspace=_absolute(workspace),
     )
-    agents = Agents.of(agent, config or HarnessConfig(), workspace=settings.workspace)
+    agents = Agents.of(
+        agent, settings_of(agent, config), workspace=settings.workspace, budget_usd=budget_usd
+    )
     with ExitStack() as stack:
         folder = run_dir or stack.enter_context(TemporaryDirectory(prefix="harness-batch-"))
         batch = Batch(

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from harness_actors.batch.agent_file import AgentOverrides, LoadedAgent
     from harness_actors.batch.agents import Agents
     from harness_actors.batch.tasks import Task
-    from harness_actors.ports import Model
 
 GENERAL_INSTRUCTIONS = (
     "You do the task that the user gives you, step by step, until it is done. "
@@ -94,7 +93,13 @@ class AgentFlags:
 
         lacking = any(map(self._key_fault, (*loaded.values(), *self._files.values())))
         check = self._check_key if lacking else None
-        agents = Agents(choose, load=self.load_file, check=check, workspace=workspace)
+        agents = Agents(
+            choose,
+            load=self.load_file,
+            check=check,
+            workspace=workspace,
+            budget_usd=self.budget,
+        )
         agents.pack(*loaded.values())
         return agents
 
@@ -173,16 +178,16 @@ class AgentFlags:
             loaded: The agent.
             setting: Where its file bounds what a run may cost.
         """
+        from harness_actors.models.prices import fault_of, unbounding
+
         model = loaded.innermost.model
         bounds = {
             "--budget": self.budget,
             "--cost-limit": self.cost_limit,
             setting: loaded.config.limits.cost_usd,
         }
-        given = [name for name, bound in bounds.items() if bound is not None]
-        if given and not _has_price(model):
-            fault = f"no price is known for {model.name!r}, so this would bound nothing"
-            raise BadInputError(given[0], (f"{fault}; use --token-limit",))
+        if (name := unbounding(model, bounds)) is not None:
+            raise BadInputError(name, (f"{fault_of(model)}; use --token-limit",))
 
     def _joins_a_ray(self) -> bool:
         named = self.address not in (None, "auto", "local")
@@ -202,13 +207,6 @@ class AgentFlags:
             tools=coding_tools() if with_tools else (),
         )
         return LoadedAgent(agent=agent, config=merged_config(self.overrides.harness))
-
-
-def _has_price(model: "Model") -> bool:
-    from harness_actors.models.prices import FREE, price_of
-
-    # The embedded one is free, and no bound on its cost is ever reached.
-    return hasattr(model, "needs_local_host") or price_of(model.name) != FREE
 
 
 def _setting(text: str) -> tuple[str, Any]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Self
 
 from harness_actors.config import HarnessConfig
-from harness_actors.errors import WorkflowError
+from harness_actors.errors import ConfigError, WorkflowError
 from harness_actors.ports import Agent, Executor
 from harness_actors.state import AGENT_TURN, COMPACTION, REPAIR, STOP_DECISION
 
@@ -29,6 +29,7 @@ class Workflow:
         agent: The agent.
         edges: Pairs of executor names. An answer goes to the first successor.
         executors: The user's own executors by name, those that replace ours included.
+        config: Settings of its runs; None for the defaults, or those of whoever runs it.
 
     Raises:
         WorkflowError: The graph cannot run: a name is unknown, `repair` leads nowhere,
@@ -38,6 +39,7 @@ class Workflow:
     agent: Agent
     edges: Edges = DEFAULT_EDGES
     executors: Mapping[str, Executor] = field(default_factory=dict)
+    config: HarnessConfig | None = None
 
     def __post_init__(self) -> None:
         known = {*BUILT_IN, *self.executors}
@@ -71,14 +73,26 @@ def successor(edges: Edges, name: str) -> str:
 class HarnessWorkflowBuilder:
     """Puts a workflow together from our executors and the user's own.
 
+    Args:
+        agent: The agent that its runs have.
+        config: Settings of its runs. Where the workflow is run, single fields may be given
+            over them, but no other config.
+
+    Raises:
+        ConfigError: The agent or the config is none.
+
     >>> from harness_actors.testing import ScriptedModel, an_agent
     >>> HarnessWorkflowBuilder(an_agent()).build().edges[0]
     ('repair', 'compaction')
     """
 
     def __init__(self, agent: Agent, config: HarnessConfig | None = None) -> None:
+        if not hasattr(agent, "model"):
+            raise ConfigError("agent", f"must be a ChatAgent, not {agent!r}")
+        if config is not None and not isinstance(config, HarnessConfig):
+            raise ConfigError("config", f"must be HarnessConfig(...), not {config!r}")
         self._agent = agent
-        self.config = config or HarnessConfig()
+        self.config = config
         self._edges: dict[str, str] = dict(DEFAULT_EDGES)
         self._executors: dict[str, Executor] = {}
 
@@ -90,6 +104,7 @@ class HarnessWorkflowBuilder:
         """
         if name in BUILT_IN or name in self._executors:
             raise WorkflowError(name, "this name is taken; use .replace(name, executor)")
+        _check_executor(name, executor)
         self._executors[name] = executor
         return self
 
@@ -105,6 +120,7 @@ class HarnessWorkflowBuilder:
             WorkflowError: Nothing leads on from `name`, or the executor's name is taken.
         """
         end = successor(tuple(self._edges.items()), name)
+        _check_executor(getattr(executor, "name", name), executor)
         self.register(executor.name, executor)
         return self.add_edge(name, executor.name).add_edge(executor.name, end)
 
@@ -116,6 +132,7 @@ class HarnessWorkflowBuilder:
         """
         if name not in BUILT_IN and name not in self._executors:
             raise WorkflowError(name, "not registered, so there is nothing to replace")
+        _check_executor(name, executor)
         self._executors[name] = executor
         return self
 
@@ -125,4 +142,13 @@ class HarnessWorkflowBuilder:
         Raises:
             WorkflowError: The graph cannot run.
         """
-        return Workflow(self._agent, tuple(self._edges.items()), dict(self._executors))
+        edges = tuple(self._edges.items())
+        return Workflow(self._agent, edges, dict(self._executors), self.config)
+
+
+def _check_executor(name: str, executor: object) -> None:
+    if isinstance(executor, type) or not all(
+        hasattr(executor, part) for part in ("name", "reads", "reads_log", "handle")
+    ):
+        problem = f"must be an executor with name, reads, reads_log and handle, not {executor!r}"
+        raise WorkflowError(name, problem)

@@ -43,6 +43,7 @@ class LocalModel:
         key_names: None are needed.
     """
 
+    costs_known = True
     name = MODEL_NAME
     needs_local_host = True
     key_names: tuple[str, ...] = ()

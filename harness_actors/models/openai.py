@@ -20,7 +20,7 @@ from harness_actors.models.failures import (
     unreachable_failure,
 )
 from harness_actors.models.keys import ProviderKey
-from harness_actors.models.prices import Price, price_of
+from harness_actors.models.prices import FREE, Price, note_unknown, price_of
 from harness_actors.models.streaming import StreamedAnswer, read_events
 from harness_actors.models.tokens import encoding_of, load_encoding
 from harness_actors.models.waits import waiting
@@ -92,7 +92,11 @@ class OpenAIModel:
         )
         self.name = name
         self.settings = dict(settings or {})
-        self._price = price or price_of(name, prices)
+        known = price or price_of(name, prices)
+        if known is None:
+            note_unknown(name)
+        self._price = known or FREE
+        self._costs_known = known is not None
         self._max_retries = max_retries
         self._backoff = backoff or Backoff()
         self._encoder = RequestEncoder(name, self.settings)
@@ -106,6 +110,11 @@ class OpenAIModel:
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_answered": False}
+
+    @property
+    def costs_known(self) -> bool:
+        """Whether its price is known, if only as nothing, so that a bound on cost bounds it."""
+        return self._costs_known
 
     @property
     def key_names(self) -> tuple[str, ...]:

@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 
+from harness_actors.errors import ConfigError
+
 log = logging.getLogger(__name__)
 
 TOKENS_PER_PRICE = 1_000_000
@@ -67,7 +69,7 @@ PRICES: Mapping[str, Price] = {
 }
 
 
-def price_of(model: str, extra: Mapping[str, Price] | None = None) -> Price:
+def price_of(model: str, extra: Mapping[str, Price] | None = None) -> Price | None:
     """The price of a model.
 
     Args:
@@ -75,20 +77,59 @@ def price_of(model: str, extra: Mapping[str, Price] | None = None) -> Price:
         extra: Prices to look in first, by name.
 
     Returns:
-        The price under the longest known name that `model` is a version of; `FREE` for
-        an unknown model, which is noted in the log once per name.
+        The price under the longest known name that `model` is a version of; None for an
+        unknown model.
 
     >>> price_of("gpt-4.1-mini-2025-04-14") == PRICES["gpt-4.1-mini"]
     True
-    >>> price_of("gpt-4.1-imaginary") == FREE
+    >>> price_of("gpt-4.1-imaginary") is None
     True
     """
     for table in (extra or {}, PRICES):
         known = [name for name in table if _is_version_of(model, name)]
         if known:
             return table[max(known, key=len)]
-    _note_unknown(model)
-    return FREE
+    return None
+
+
+def check_cost_bounds(model: object, bounds: Mapping[str, float | None]) -> None:
+    """Refuse bounds on what a model may cost where it is not known what it costs.
+
+    Args:
+        model: The model. One that says ``costs_known = True`` tells in `usage.cost_usd` of each
+            answer what that has cost.
+        bounds: In US dollars, by the names of the settings; None where none is set.
+
+    Raises:
+        ConfigError: One is set, and would bound nothing; says how to state a price.
+    """
+    if (name := unbounding(model, bounds)) is not None:
+        raise ConfigError(name, f"{fault_of(model)}; {_remedy(model)}, or bound limits.tokens")
+
+
+def unbounding(model: object, bounds: Mapping[str, float | None]) -> str | None:
+    """The name of the first bound that is set and would bound nothing; None where none is."""
+    if getattr(model, "costs_known", False):
+        return None
+    return next((name for name, bound in bounds.items() if bound is not None), None)
+
+
+def fault_of(model: object) -> str:
+    """What is wrong with a bound on the cost of a model."""
+    name = getattr(model, "name", type(model).__name__)
+    return f"no price is known for {name!r}, so this would bound nothing"
+
+
+def _remedy(model: object) -> str:
+    if hasattr(model, "costs_known"):
+        return (
+            "give the model one, price=Price(input, cached_input, output) in US dollars per "
+            "million tokens"
+        )
+    return (
+        "have its answers say what they cost in usage.cost_usd, and the model that they do: "
+        "costs_known = True"
+    )
 
 
 def _is_version_of(model: str, name: str) -> bool:
@@ -101,5 +142,6 @@ def _is_version_of(model: str, name: str) -> bool:
 
 
 @cache
-def _note_unknown(model: str) -> None:
+def note_unknown(model: str) -> None:
+    """Note in the log, once per name, that the calls of a model count as free of charge."""
     log.info("no price is known for model %r: its calls count as free of charge", model)

@@ -137,6 +137,11 @@ class RecordedModel:
         return tuple(getattr(self._model, "key_names", ()))
 
     @property
+    def costs_known(self) -> bool:
+        """Whether its answers say what they cost; those of the file say what they have cost."""
+        return self._model is None or bool(getattr(self._model, "costs_known", False))
+
+    @property
     def secrets(self) -> Mapping[str, str]:
         """Keys that the real model was given in code, by name."""
         return dict(getattr(self._model, "secrets", {}))

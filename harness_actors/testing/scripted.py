@@ -96,6 +96,7 @@ class ScriptedModel:
     """
 
     key_names: tuple[str, ...] = ()
+    costs_known = True
 
     def __init__(
         self,

@@ -4,15 +4,19 @@ import os
 from collections.abc import Sequence
 from contextlib import aclosing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from harness_actors.agents import ChatAgent
 from harness_actors.batch import Task, TaskOutcome, run_batch
 from harness_actors.batch.tasks import Check
+from harness_actors.config import HarnessConfig, Limits
+from harness_actors.coordination.graph import HarnessWorkflowBuilder
 from harness_actors.errors import AgentCodeError, BadInputError, ConfigError
 from harness_actors.events import RunCompleted, RunEvent
 from harness_actors.messages import Message
+from harness_actors.models import OpenAIModel
 from harness_actors.testing import Reply, ScriptedModel, an_agent
 from harness_actors.tools import coding_tools
 
@@ -56,6 +60,53 @@ async def test_a_batch_runs_from_python(tmp_path: Path) -> None:
     assert sum(isinstance(event.event, RunCompleted) for event in events) == 5
     # The folder that the runs began with is as it was.
     assert [path.name for path in (tmp_path / "start").iterdir()] == ["old.txt"]
+
+
+def unpriced(**facts: Any) -> ChatAgent:
+    return ChatAgent(model=OpenAIModel("unheard-of", base_url="http://127.0.0.1:9/v1"), **facts)
+
+
+@pytest.mark.parametrize(
+    ("given", "field"),
+    [
+        ({"budget_usd": 5}, "budget_usd"),
+        ({"config": HarnessConfig(limits=Limits(cost_usd=1))}, r"limits\.cost_usd"),
+    ],
+)
+async def test_a_bound_on_cost_that_would_bound_nothing_is_refused(
+    given: dict[str, Any], field: str, tmp_path: Path
+) -> None:
+    batch = run_batch(["x"], unpriced(), run_dir=tmp_path / "run", runtime="local", **given)
+
+    with pytest.raises(ConfigError, match=f"{field}: no price is known for 'unheard-of'"):
+        await anext(batch)
+
+    assert os.listdir(tmp_path) == []
+
+
+async def test_a_task_whose_cost_cannot_be_bounded_is_not_run(tmp_path: Path) -> None:
+    (tmp_path / "own.yaml").write_text("model: {id: unheard-of, base_url: 'http://127.0.0.1:9'}")
+    own = {"id": "own agent", "task": "x", "agent": str(tmp_path / "own.yaml")}
+    by_budget = run_batch([own], an_agent(), runtime="local", budget_usd=5)
+    limited = {"id": "own limit", "task": "x", "limits": {"cost_usd": 1}}
+    by_limit = run_batch([limited], unpriced(), runtime="local")
+
+    outcomes = [one for batch in (by_budget, by_limit) async for one in batch]
+
+    assert [one.reason.kind for one in outcomes] == ["bad_input", "bad_input"]
+    for one, name in zip(outcomes, ("budget_usd", "limits.cost_usd"), strict=True):
+        assert f"{name}: no price is known for 'unheard-of'" in one.reason.message
+
+
+async def test_a_batch_has_the_settings_of_its_workflow(tmp_path: Path) -> None:
+    talker = ChatAgent(model=ScriptedModel(lambda _: Reply.text("not yet")))
+    workflow = HarnessWorkflowBuilder(talker, HarnessConfig(max_turns=2)).build()
+
+    (outcome,) = [one async for one in run_batch(["go on"], workflow, runtime="local")]
+
+    assert (outcome.status, outcome.reason.kind, outcome.turns) == ("limit", "max_turns", 2)
+    with pytest.raises(ConfigError, match="another config"):
+        await anext(run_batch(["x"], workflow, config=HarnessConfig(), runtime="local"))
 
 
 async def test_without_a_run_directory_nothing_stays(

@@ -12,7 +12,7 @@ from harness_actors.coordination.graph import (
     Workflow,
     successor,
 )
-from harness_actors.errors import WorkflowError
+from harness_actors.errors import ConfigError, WorkflowError
 from harness_actors.ports import RunContext
 from harness_actors.signals import Signal
 from harness_actors.state import AGENT_TURN, COMPACTION, REPAIR, STOP_DECISION, StateKey
@@ -77,9 +77,36 @@ def test_a_builder_gives_workflows_that_do_not_share_what_it_does_next() -> None
 
 
 def test_the_settings_are_kept_with_the_builder() -> None:
-    assert a_builder().config == HarnessConfig()
+    assert a_builder().build().config is None
     config = HarnessConfig(max_turns=3)
-    assert HarnessWorkflowBuilder(an_agent(), config).config is config
+    assert HarnessWorkflowBuilder(an_agent(), config).build().config is config
+
+
+@pytest.mark.parametrize(
+    ("given", "field"),
+    [
+        (("gpt-4.1-mini",), "agent"),
+        ((HarnessWorkflowBuilder(an_agent()).build().executors,), "agent"),
+        ((an_agent(), {"max_turns": 3}), "config"),
+    ],
+)
+def test_what_is_no_agent_and_what_are_no_settings_is_refused(given: Any, field: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        HarnessWorkflowBuilder(*given)
+    assert caught.value.field == field
+
+
+@pytest.mark.parametrize("executor", [PassesOn, len, None, an_agent()])
+def test_what_is_no_executor_is_refused_where_it_is_given(executor: Any) -> None:
+    builder = a_builder()
+    refused = pytest.raises(WorkflowError, match="must be an executor with name, reads")
+    with refused:
+        builder.register("mine", executor)
+    with refused:
+        builder.replace(COMPACTION, executor)
+    with refused:
+        builder.insert_after(COMPACTION, executor)
+    assert builder.build().executors == {}
 
 
 @pytest.mark.parametrize("name", [AGENT_TURN, "mine"])

@@ -97,6 +97,7 @@ class CountingModel:
     """A scripted model that reports its use and its cost."""
 
     name = "counting"
+    costs_known = True
     key_names: tuple[str, ...] = ()
 
     def __init__(self, script: Script | Sequence[Reply]) -> None:

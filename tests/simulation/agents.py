@@ -28,6 +28,7 @@ class PlannedModel:
     """Answers as its run's plan says; which run, and how far it is, the conversation says."""
 
     name = "planned"
+    costs_known = True
     keys: Mapping[str, str] = {}
     """Those that it was given."""
 
