@@ -59,6 +59,8 @@ class ActiveRun:
     """Number of the newest envelope that was posted to its host in this step."""
     received: int = 0
     """Number of the newest envelope that came from its host in this step."""
+    hops: int = 0
+    """Since its agent's last turn."""
     receipt: int = 0
     """Number of the newest change of this step whose commit is told with the answer of the call
     that brought it."""

@@ -11,6 +11,7 @@ from harness_actors.conversation import Conversation
 from harness_actors.coordination.active import ActiveRun, ExecutorNeeds, Step, closed_elsewhere
 from harness_actors.coordination.books import PARKING, RunBooks, entry
 from harness_actors.coordination.budget import Budget
+from harness_actors.coordination.ceilings import Ceilings
 from harness_actors.coordination.closing import Closing
 from harness_actors.coordination.deadlines import Deadlines
 from harness_actors.coordination.dispatch import Dispatch
@@ -18,7 +19,7 @@ from harness_actors.coordination.endings import (
     CANCELLED,
     agent_error,
     executor_lost,
-    out_of_time,
+    limit_reached,
 )
 from harness_actors.coordination.graph import ENTRY, successor
 from harness_actors.coordination.protocol import (
@@ -81,6 +82,7 @@ class Coordinator:
             self.runs, self._conversations, self._dispatch, self._deadlines, self.budget, clock
         )
         self._closing = Closing(self.runs, self.budget, self._books, self._dispatch)
+        self._ceilings = Ceilings(clock)
         self.receipts = self._dispatch.receipts
 
     # ---- what may happen ------------------------------------------------------------
@@ -267,7 +269,7 @@ class Coordinator:
         step = Step()
         for run in self._deadlines.passed(self._clock.now()):
             self._cut(run, step)
-            self._books.end(run, StateDelta(), out_of_time(run), step)
+            self._books.end(run, StateDelta(), limit_reached("time", run), step)
         return step
 
     @property
@@ -300,6 +302,7 @@ class Coordinator:
             case Parked():
                 self._books.put_aside(run, delta, step)
             case signal:
+                delta = self._ceilings.count(run, delta)
                 run.hop = Hop(to=successor(run.spec.edges, run.hop.to), signal=signal)
                 self._go_on(run, delta, step)
 
@@ -311,7 +314,10 @@ class Coordinator:
             self._books.put_aside(run, delta, step, moved=True)
         else:
             self._books.change(run, delta, step, moved=True)
-            self._dispatch.deliver(run, step)
+            if (end := self._ceilings.reached(run)) is not None:
+                self._books.end(run, StateDelta(), end, step)
+            else:
+                self._dispatch.deliver(run, step)
 
     def _lost(self, run: ActiveRun, slot: Slot, cause: str, step: Step) -> None:
         self._dispatch.leave(run, step)

@@ -5,9 +5,10 @@ from harness_actors.coordination.active import ActiveRun
 from harness_actors.coordination.protocol import Slot
 from harness_actors.events import RunCompleted
 from harness_actors.messages import Message
-from harness_actors.results import HarnessResult, Reason, Usage
+from harness_actors.results import HarnessResult, LimitKind, Reason, Usage
 from harness_actors.signals import RunEnd
 from harness_actors.state import TURN_COUNT, USAGE, SharedState, StateDelta
+from harness_actors.turn.bounds import words_of
 
 CANCELLED = RunEnd(status="cancelled", reason=Reason(kind="user", message="cancelled by its user"))
 
@@ -37,10 +38,9 @@ def executor_lost(slot: Slot, losses: int, cause: str = "") -> RunEnd:
     return RunEnd(status="failed", reason=Reason(kind="executor_lost", message=message))
 
 
-def out_of_time(run: ActiveRun) -> RunEnd:
-    """The run's time was over, and nobody has ended it."""
-    message = f"the run's {run.spec.config.limits.time_s:g} s of wall time were over"
-    return _limit("time", message, run)
+def limit_reached(kind: LimitKind, run: ActiveRun) -> RunEnd:
+    """A bound of the run was reached, and no executor has ended it."""
+    return _limit(kind, words_of(kind, run.spec.config), run)
 
 
 def out_of_budget(run: ActiveRun, budget_usd: float) -> RunEnd:

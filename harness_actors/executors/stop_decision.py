@@ -11,6 +11,7 @@ from harness_actors.ports import RunContext
 from harness_actors.results import Reason, Status
 from harness_actors.signals import Outcome, RepairTrigger, RunEnd, Signal, TurnComplete
 from harness_actors.state import NUDGES, REQUEST_TOKENS, STOP_DECISION, TURN_COUNT, StateKey
+from harness_actors.turn.bounds import out_of_turns, words_of
 
 
 class StopDecision:
@@ -67,10 +68,10 @@ def _verdict(turn: TurnComplete, config: HarnessConfig, count: int) -> RunEnd | 
             return _end("failed", kind, turn, message, {"turn": count, "error": dict(facts)})
         case "limit":
             kind = turn.limit or "budget"
-            return _end("limit", kind, turn, _bound(kind, config), {"turn": count})
-    if count >= config.max_turns:
-        message = f"all {config.max_turns} turns were used and the task is not completed"
-        return _end("limit", "max_turns", turn, message, {"turn": count})
+            return _end("limit", kind, turn, words_of(kind, config), {"turn": count})
+    if out_of_turns(config, count):
+        words = words_of("max_turns", config)
+        return _end("limit", "max_turns", turn, words, {"turn": count})
     return None
 
 
@@ -101,26 +102,6 @@ def _nudge(context: RunContext, turn: int, count: int) -> None:
 def _continue(context: RunContext, turn: int, reason: str) -> RepairTrigger:
     context.emit(StopDecided(turn=turn, decision="continue", reason=reason))
     return RepairTrigger()
-
-
-def _bound(kind: str, config: HarnessConfig) -> str:
-    limits = config.limits
-    match kind:
-        case "model_calls":
-            return f"the run's {limits.model_calls} model calls were used"
-        case "tool_calls":
-            return f"the model asked for more than the run's {limits.tool_calls} tool calls"
-        case "tokens":
-            return f"the run's {limits.tokens} tokens were used"
-        case "cost":
-            return f"the run's {limits.cost_usd:g} USD were spent"
-        case "time":
-            return f"the run's {limits.time_s:g} s of wall time were over"
-        case "working_time":
-            return f"the run's {limits.working_s:g} s of working time were over"
-        case "context":
-            return "the conversation is larger than the model's context window"
-    return f"the run's bound {kind!r} was reached"
 
 
 def _end(

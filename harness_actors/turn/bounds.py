@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from harness_actors.config import Limits
+from harness_actors.config import HarnessConfig, Limits
 from harness_actors.ports import Clock
 from harness_actors.results import LimitKind, Usage
 from harness_actors.state import StateKey
@@ -10,6 +10,35 @@ from harness_actors.state import StateKey
 BUDGET: StateKey[float | None] = StateKey("harness.budget", float | None, "coordinator")
 """What all runs of the command may cost together, in US dollars; None for no bound. The
 coordinator holds them to it, and keeps it with each run so that it outlives itself."""
+
+
+def out_of_turns(config: HarnessConfig, turns: int) -> bool:
+    """Whether a run that has had so many turns may begin no other one."""
+    return turns >= config.max_turns
+
+
+def words_of(kind: LimitKind, config: HarnessConfig) -> str:
+    """What is said of a run that ended because it reached a bound."""
+    limits = config.limits
+    match kind:
+        case "max_turns":
+            return f"all {config.max_turns} turns were used and the task is not completed"
+        case "model_calls":
+            return f"the run's {limits.model_calls} model calls were used"
+        case "tool_calls":
+            return f"the model asked for more than the run's {limits.tool_calls} tool calls"
+        case "tokens":
+            return f"the run's {limits.tokens} tokens were used"
+        case "cost":
+            return f"the run's {limits.cost_usd:g} USD were spent"
+        case "time":
+            return f"the run's {limits.time_s:g} s of wall time were over"
+        case "working_time":
+            return f"the run's {limits.working_s:g} s of working time were over"
+        case "context":
+            return "the conversation is larger than the model's context window"
+        case "budget":
+            return "what all runs together may cost was spent"
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from harness_actors.signals import (
     CustomSignal,
     Outcome,
     Parked,
+    RepairTrigger,
     RunEnd,
     Signal,
 )
@@ -142,6 +143,13 @@ class Replacement(UsersExecutor):
         return await self._inner.handle(signal, context)
 
 
+class Restless(UsersExecutor):
+    """Stands in the place of the stop decision, and ends nothing."""
+
+    async def _answer(self, signal: Signal, context: RunContext, visit: int) -> Outcome:
+        return RepairTrigger()
+
+
 def _in_place_of(name: str) -> Executor:
     match name:
         case "repair":
@@ -162,6 +170,7 @@ _KINDS: dict[str, type[UsersExecutor]] = {
     "flaw": Flaw,
     "crash": Crash,
     "replacement": Replacement,
+    "restless": Restless,
 }
 
 
@@ -170,7 +179,7 @@ def build_workflow(agent: Agent, planned: PlannedWorkflow, oracle: Oracle) -> Wo
     builder = HarnessWorkflowBuilder(agent)
     for one in planned:
         executor = _KINDS[one.kind](one, oracle)
-        if one.kind == "replacement":
+        if one.name == one.place:
             builder.replace(one.place, executor)
         else:
             builder.insert_after(one.place, executor)

@@ -130,6 +130,8 @@ def _check_budget(schedule: "Schedule", run: DiskRun, end: HarnessResult) -> Non
     asked = sum(call.run_id == run_id for call in ledger.models)
     called = sum(call.run_id == run_id for call in ledger.tools)
     name = "budgets are not overdrawn"
+    if end.turn_count > run.spec.config.max_turns:
+        broken(name, f"{run_id} had {end.turn_count} of {run.spec.config.max_turns} turns")
     if used.model_calls > limits.model_calls:
         broken(name, f"{run_id} used {used.model_calls} of {limits.model_calls} model calls")
     if limits.tool_calls is not None and used.tool_calls > limits.tool_calls:

@@ -8,12 +8,22 @@ from typing import Literal
 from harness_actors.state import AGENT_TURN, COMPACTION, REPAIR, STOP_DECISION
 
 ExecutorKind = Literal[
-    "tally", "scribe", "courier", "pause", "slow", "judge", "flaw", "crash", "replacement"
+    "tally",
+    "scribe",
+    "courier",
+    "pause",
+    "slow",
+    "judge",
+    "flaw",
+    "crash",
+    "replacement",
+    "restless",
 ]
 """`tally`: has its change committed, then passes on what it got; `scribe`: writes an event and
 perhaps a message; `courier`: answers a signal of its own; `pause`: stops runs that are to park;
 `slow`: takes its time; `judge`: ends the run; `flaw`: raises; `crash`: kills its process;
-`replacement`: does what ours of its name does."""
+`replacement`: does what ours of its name does; `restless`: in the place of the stop decision, has
+every run go on."""
 
 KINDS: Mapping[ExecutorKind, int] = {
     "tally": 4,
@@ -62,6 +72,8 @@ def _plan_workflow(chance: Random, program: str) -> PlannedWorkflow:
         planned.append(PlannedExecutor(place, "replacement", place))
     for number in range(chance.choice((1, 1, 2)) if not planned else chance.choice((0, 1))):
         planned.append(_plan_inserted(chance, f"{program}_{number}"))
+    if chance.random() < 0.08 and all(one.name != STOP_DECISION for one in planned):
+        planned.append(PlannedExecutor(STOP_DECISION, "restless", STOP_DECISION))
     return tuple(planned)
 
 

@@ -2,13 +2,14 @@
 
 from typing import Any
 
-from harness_actors.coordination import coordinator, graph
+from harness_actors.config import HarnessConfig
+from harness_actors.coordination import ceilings, coordinator, graph
 from harness_actors.coordination.active import ActiveRun
 from harness_actors.coordination.coordinator import Coordinator
 from harness_actors.coordination.graph import BUILT_IN, Edges
 from harness_actors.state import StateDelta
 from tests.simulation.planted.bug import Patches, PlantedBug
-from tests.simulation.planted.promises import ALONG_EDGES, TAKEN_ONCE
+from tests.simulation.planted.promises import ALONG_EDGES, OVERDRAWN, TAKEN_ONCE
 
 
 def _edges_are_skipped() -> Patches:
@@ -30,6 +31,13 @@ def _answers_come_without_their_change() -> Patches:
     return [(Coordinator, "_answered", patched)]
 
 
+def _a_workflow_may_have_a_turn_too_many() -> Patches:
+    def patched(config: HarnessConfig, turns: int) -> bool:
+        return turns > config.max_turns
+
+    return [(ceilings, "out_of_turns", patched)]
+
+
 BUGS: tuple[PlantedBug, ...] = (
     PlantedBug(
         "executors of the user's own are left out",
@@ -40,5 +48,10 @@ BUGS: tuple[PlantedBug, ...] = (
         "answers come without their change",
         _answers_come_without_their_change,
         frozenset({TAKEN_ONCE}),
+    ),
+    PlantedBug(
+        "a workflow may have a turn too many",
+        _a_workflow_may_have_a_turn_too_many,
+        frozenset({OVERDRAWN}),
     ),
 )
