@@ -7,7 +7,7 @@ from typing import Any
 from harness_actors.actors.runtime import StopMode
 from harness_actors.coordination.active import Step
 from harness_actors.coordination.coordinator import Coordinator
-from harness_actors.errors import RunNotFoundError
+from harness_actors.errors import ConversationBusyError, RunNotFoundError
 from harness_actors.messages import Message
 from harness_actors.ports import Journal
 from harness_actors.records import RunSpec, StoredRun
@@ -53,7 +53,8 @@ class Admission:
         self._prepare = prepare
         self._has_keys = has_keys
         self._end_processes = end_processes
-        self._held: list[str] = []
+        self._held: dict[str, str] = {}
+        """Conversations by run: one that waits for its keys goes on with it, and nobody else."""
         # Between reading that a run is idle and adding it, nobody else may add it.
         self._adding = asyncio.Lock()
 
@@ -61,7 +62,7 @@ class Admission:
         """Begin runs; those that are known already are left as they are.
 
         Raises:
-            ConversationBusyError: Another run of a conversation is not over.
+            ConversationBusyError: Another run of a conversation is served, or waits for keys.
         """
         await self._prepare(specs)
         async with self._adding:
@@ -70,8 +71,11 @@ class Admission:
             for spec in new:
                 if await self._read(self._journal.load_run, spec.run_id) is not None:
                     continue
+                self._check_free(spec)
                 log: list[Message] = []
                 if spec.conversation_id != spec.run_id:
+                    # Whoever left it just now is on disk with its last words.
+                    await self._settle()
                     log = await self._read(self._journal.load_conversation, spec.conversation_id)
                 self._perform(self._coordinator.submit(spec, log))
 
@@ -80,14 +84,13 @@ class Admission:
         """How many runs wait for their keys."""
         return len(self._held)
 
-    def hold(self, run_id: str) -> None:
+    def hold(self, spec: RunSpec) -> None:
         """A run of this command waits for its keys."""
-        self._held.append(run_id)
+        self._held[spec.run_id] = spec.conversation_id
 
     async def take_up_held(self) -> None:
-        """Go on with the runs that waited for their keys."""
-        held, self._held = self._held, []
-        await self.take_up(held, asked=False)
+        """Go on with the runs that waited for their keys, as far as these are there."""
+        await self.take_up(list(self._held), asked=False)
 
     async def take_up(self, run_ids: Sequence[str], *, asked: bool) -> None:
         """Go on with runs.
@@ -98,6 +101,7 @@ class Admission:
 
         Raises:
             RunNotFoundError: The journal does not know one of them.
+            ConversationBusyError: Another run of a conversation is served, or waits for keys.
         """
         async with self._adding:
             for run_id in run_ids:
@@ -108,9 +112,11 @@ class Admission:
                 stored = await self._stored(run_id)
                 if not asked and not self._has_keys(stored.spec.keys):
                     # Whoever attached is not the driver that has them.
-                    self.hold(run_id)
-                elif asked or stored.command == self._command:
+                    self.hold(stored.spec)
+                elif stored.end is None and (asked or stored.command == self._command):
+                    self._check_free(stored.spec)
                     await self._prepare([stored.spec])
+                    self._held.pop(run_id, None)
                     self._perform(self._coordinator.adopt(stored, asked=asked))
 
     async def stop(self, run_ids: Sequence[str], mode: StopMode) -> None:
@@ -145,13 +151,36 @@ class Admission:
                     unknown = unknown or error
                     continue
                 self._perform(self._coordinator.stop_idle(stored, mode))
-                if run_id in self._held:
-                    self._held.remove(run_id)
+                self._held.pop(run_id, None)
         if unknown is not None:
             raise unknown
 
+    def _check_free(self, spec: RunSpec) -> None:
+        """Nobody else goes on with a conversation, nor will while no run is added.
+
+        Raises:
+            ConversationBusyError: Somebody does.
+        """
+        talk = spec.conversation_id
+        others = {run_id for run_id, held in self._held.items() if held == talk}
+        others |= {self._coordinator.served_in(talk) or spec.run_id}
+        if others - {spec.run_id}:
+            raise ConversationBusyError(talk)
+
     async def _stored(self, run_id: str) -> StoredRun:
-        """A run that nobody serves, with all that is known of it."""
+        """A run that nobody serves, with all that is known of it.
+
+        Its log is that of its conversation, unless another run goes on with that.
+        """
+        departures = self._coordinator.departures
+        stored = await self._load(run_id)
+        served = self._coordinator.served_in(stored.spec.conversation_id)
+        if served is None and departures != self._coordinator.departures:
+            # Another one may have left while this was read, and its last words are missing.
+            stored = await self._load(run_id)
+        return stored
+
+    async def _load(self, run_id: str) -> StoredRun:
         await self._settle()
         stored: StoredRun | None = await self._read(self._journal.load_run, run_id)
         if stored is None:

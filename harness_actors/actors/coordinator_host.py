@@ -158,7 +158,7 @@ class CoordinatorHost:
                 self._perform(self._coordinator.adopt(stored))
             else:
                 # Their keys come when the driver attaches again.
-                self._admission.hold(stored.spec.run_id)
+                self._admission.hold(stored.spec)
 
     # ---- from the driver ------------------------------------------------------------
 

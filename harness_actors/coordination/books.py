@@ -62,6 +62,8 @@ class RunBooks:
         self._deadlines = deadlines
         self._budget = budget
         self._clock = clock
+        self.departures = 0
+        """How many runs have left service."""
 
     def begin(self, run: ActiveRun) -> None:
         """A run is served from here on.
@@ -162,3 +164,4 @@ class RunBooks:
         # One that was not in service has claimed nothing.
         if self._runs.pop(run.spec.run_id, None) is not None:
             del self._conversations[run.spec.conversation_id]
+            self.departures += 1

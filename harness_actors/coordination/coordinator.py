@@ -277,6 +277,15 @@ class Coordinator:
         """When `overdue` has something to do, in seconds since the epoch; None for never."""
         return self._deadlines.next()
 
+    @property
+    def departures(self) -> int:
+        """How many runs have left service in this term."""
+        return self._books.departures
+
+    def served_in(self, conversation_id: str) -> str | None:
+        """The run that continues a conversation; None where none does."""
+        return self._conversations.get(conversation_id)
+
     def is_current(self, envelope: Envelope) -> bool:
         """Whether an envelope is to be posted still.
 

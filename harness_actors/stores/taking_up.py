@@ -3,12 +3,21 @@
 import os
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Protocol
 
 from harness_actors.errors import BadInputError, ConversationMovedOnError
 from harness_actors.records import StoredRun
 from harness_actors.signals import TurnComplete
 from harness_actors.state import TURN_COUNT
 from harness_actors.stores.reader import JournalReader
+
+
+class Looks(Protocol):
+    """What must be known of a journal; see `Loads`."""
+
+    def load_run(self, run_id: str) -> StoredRun | None: ...
+
+    def run_behind(self, run_id: str) -> str | None: ...
 
 
 def check_taking_up(store: Path, run_ids: Iterable[str]) -> None:
@@ -27,19 +36,24 @@ def check_taking_up(store: Path, run_ids: Iterable[str]) -> None:
     """
     journal = JournalReader(store)
     for run_id in run_ids:
-        run = journal.load_run(run_id)
-        if run is None or run.end is not None or not _goes_on_in_the_middle(run):
-            continue
-        later = journal.run_behind(run_id)
-        if later is not None:
-            raise ConversationMovedOnError(run_id, run.spec.conversation_id, later)
-        workspace = run.spec.workspace
-        if workspace is not None and not os.path.isdir(workspace.path):
-            problem = (
-                f"there is no folder {workspace.path!r}, in which it works; make it again, with "
-                "what was in it, or start a new run"
-            )
-            raise BadInputError(f"run {run_id!r}", (problem,))
+        check_one(journal, run_id)
+
+
+def check_one(journal: Looks, run_id: str) -> None:
+    """See `check_taking_up`; of one run, in a journal that is open already."""
+    run = journal.load_run(run_id)
+    if run is None or run.end is not None or not _goes_on_in_the_middle(run):
+        return
+    later = journal.run_behind(run_id)
+    if later is not None:
+        raise ConversationMovedOnError(run_id, run.spec.conversation_id, later)
+    workspace = run.spec.workspace
+    if workspace is not None and not os.path.isdir(workspace.path):
+        problem = (
+            f"there is no folder {workspace.path!r}, in which it works; make it again, with "
+            "what was in it, or start a new run"
+        )
+        raise BadInputError(f"run {run_id!r}", (problem,))
 
 
 def _goes_on_in_the_middle(run: StoredRun) -> bool:

@@ -11,6 +11,8 @@ from tests.simulation.ledger import PROMPT_S, Happening, Ledger
 from tests.simulation.places import run_at
 from tests.simulation.serving import Serving
 
+OWN_WORDS = "no run answers what was said to another"
+
 
 class Asking:
     """Watches the calls of models."""
@@ -24,6 +26,7 @@ class Asking:
         """A model is asked."""
         call = self._ledger.begin(self._ledger.models, run_id, "model")
         log = list(messages[1:])
+        self._check_addressee(run_id, call)
         if repaired(log)[1]:
             text = f"{run_id} asks with {[shortly(message) for message in log]}"
             self._ledger.broken("every call of the log has exactly one result", text)
@@ -42,6 +45,13 @@ class Asking:
         if missing:
             text = f"{run_id} asks a model that has no {', '.join(missing)}"
             self._ledger.broken("no run goes on without its keys", text)
+
+    def _check_addressee(self, run_id: str, call: Happening) -> None:
+        """Whoever asks is the run whose task was said last."""
+        steps = self._serving.open.get(run_id, ())
+        if not any(step.process is call.process and step.is_open for step in steps):
+            text = f"a model is asked at {call.process!r} about {run_id}, which is not served there"
+            self._ledger.broken(OWN_WORDS, text)
 
     def _check_wanted(self, run_id: str) -> None:
         """A run that was stopped some time ago asks no model."""

@@ -52,6 +52,8 @@ class Disk:
         self.runs: dict[str, DiskRun] = {}
         self.logs: dict[str, list[Message]] = {}
         """By conversation."""
+        self.speakers: dict[str, list[str]] = {}
+        """By conversation: the run that each of its messages is from."""
         self.code: dict[str, bytes] = {}
         self.processes: list[tuple[int, ProcessMark]] = []
         self.changes: list[tuple[int, RunChanged]] = []
@@ -94,14 +96,28 @@ class Disk:
         else:
             self.runs[spec.run_id] = DiskRun(spec, entry.command, entry.at)
             self.logs.setdefault(spec.conversation_id, [])
+            self.speakers.setdefault(spec.conversation_id, [])
 
     def _change(self, entry: RunChanged) -> None:
         run = self.runs[entry.run_id]
         run.changes.append((self.position, entry))
         run.values.apply(entry.delta)
         run.end = entry.end or run.end
-        self.logs[run.spec.conversation_id].extend(entry.delta.messages)
+        said = entry.delta.messages
+        self.logs[run.spec.conversation_id].extend(said)
+        self.speakers[run.spec.conversation_id].extend([entry.run_id] * len(said))
         self.changes.append((self.position, entry))
+
+    def who_spoke_behind(self, run_id: str) -> str | None:
+        """The first other run that spoke behind the first words of one, results apart."""
+        conversation_id = self.runs[run_id].spec.conversation_id
+        speakers = self.speakers[conversation_id]
+        if run_id not in speakers:
+            return None
+        behind = range(speakers.index(run_id), len(speakers))
+        log = self.logs[conversation_id]
+        others = (at for at in behind if speakers[at] != run_id and log[at].role != "tool")
+        return next((speakers[at] for at in others), None)
 
 
 class MemoryJournal:
@@ -161,6 +177,9 @@ class MemoryJournal:
 
     def load_conversation(self, conversation_id: str) -> list[Message]:
         return list(self._disk.logs.get(conversation_id, ()))
+
+    def run_behind(self, run_id: str) -> str | None:
+        return self._disk.who_spoke_behind(run_id)
 
     def load_code(self, code: str) -> bytes | None:
         return self._disk.code.get(code)

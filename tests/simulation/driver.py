@@ -6,9 +6,15 @@ from typing import TYPE_CHECKING, Literal
 from harness_actors.actors.mailbox import UnreachableError
 from harness_actors.actors.runtime import StopMode
 from harness_actors.actors.simulated.processes import current_process
-from harness_actors.errors import HarnessError
+from harness_actors.errors import (
+    ConversationBusyError,
+    ConversationMovedOnError,
+    HarnessError,
+)
 from harness_actors.events import RunCompleted, RunParked
+from harness_actors.records import RunHeading
 from tests.simulation.ledger import Request
+from tests.simulation.talks import Talk
 from tests.simulation.workload import PlannedRun
 
 if TYPE_CHECKING:
@@ -25,6 +31,8 @@ class Driver:
         self._command = command
         # So many at once; the others wait their turn.
         self._room = asyncio.Semaphore(user._chance.choice((1, 2, 9, 9)))
+        self.known: set[str] = set()
+        """Runs of talks that the journal has."""
         self._ended: dict[str, asyncio.Event] = {}
         self._parked: dict[str, asyncio.Event] = {}
         for run_id in user._workload.runs:
@@ -80,28 +88,88 @@ class Driver:
                     self._parked[event.run_id].set()
 
     async def _work(self, chain: list[PlannedRun]) -> None:
+        if chain[0].shares:
+            async with self._room:
+                await Talk(self, chain, self._user._chance).live()
+            return
         for plan in chain:
             async with self._room:
                 await self._begin(plan)
 
     async def _begin(self, plan: PlannedRun) -> None:
         """Submit a run, or take it up, and follow it; nothing where it is over."""
-        headings = {h.run_id: h for h in await self._runtime.headings()}
-        heading = headings.get(plan.run_id)
+        heading = await self._heading(plan)
         if heading is not None and heading.end is not None:
-            self._book.ended.add(plan.run_id)
             return
-        if heading is None and plan.run_id in self._book.submitted:
-            self._ledger.broken("what was acknowledged is on disk", plan.run_id)
         if heading is None:
             await asyncio.sleep(plan.after_s)
-            code = self._user.code_of(plan)
-            spec = self._user.spec_of(plan)
-            await self._runtime.submit([spec], code=code, secrets=self._secrets(plan.keys))
-            self._book.submitted.add(plan.run_id)
+            await self._submit(plan)
         else:
             await self._resume(plan.run_id)
         await self._see_through(plan)
+
+    async def _heading(self, plan: PlannedRun) -> RunHeading | None:
+        """What the journal says of a run; None where it does not know it."""
+        headings = {h.run_id: h for h in await self._runtime.headings()}
+        heading = headings.get(plan.run_id)
+        if heading is None and plan.run_id in self._book.submitted:
+            self._ledger.broken("what was acknowledged is on disk", plan.run_id)
+        if heading is not None and heading.end is not None:
+            self._book.ended.add(plan.run_id)
+        return heading
+
+    async def _submit(self, plan: PlannedRun) -> None:
+        code = self._user.code_of(plan)
+        spec = self._user.spec_of(plan)
+        await self._runtime.submit([spec], code=code, secrets=self._secrets(plan.keys))
+        self._book.submitted.add(plan.run_id)
+
+    # ---- for talks --------------------------------------------------------------------
+
+    async def is_over(self, plan: PlannedRun) -> bool:
+        """Whether a run has ended."""
+        heading = await self._heading(plan)
+        if heading is not None:
+            self.known.add(plan.run_id)
+        return heading is not None and heading.end is not None
+
+    async def submit_or_resume(self, plan: PlannedRun) -> None:
+        """Have a run served, as a harness does that is asked to.
+
+        Raises:
+            ConversationBusyError: Another run of its conversation is.
+            ConversationMovedOnError: Another run has continued what it had begun to say.
+        """
+        run_id, rules = plan.run_id, self._user._oracle.talks
+        asked = rules.asks(run_id, plan.conversation_id)
+        try:
+            self._parked[run_id].clear()
+            if run_id in self.known:
+                self._user.check_taking_up(run_id)
+                await self._resume(run_id)
+            else:
+                await self._submit(plan)
+                self.known.add(run_id)
+        except ConversationBusyError:
+            rules.was_busy(asked)
+            raise
+        except ConversationMovedOnError as error:
+            rules.has_moved_on(run_id, error.later_run_id)
+            raise
+        finally:
+            rules.done(asked)
+
+    async def until_it_stops(self, run_id: str, patience_s: float) -> None:
+        """Wait until a run has ended or parked, or so many seconds."""
+        stops = (self._ended[run_id], self._parked[run_id])
+        waiting = [asyncio.ensure_future(stop.wait()) for stop in stops]
+        try:
+            await asyncio.wait(waiting, timeout=patience_s, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for one in waiting:
+                one.cancel()
+
+    # ---- for a run by itself ----------------------------------------------------------
 
     async def _see_through(self, plan: PlannedRun) -> None:
         """Follow a run to its end; stop it as planned, and take it up when it has parked."""
@@ -132,20 +200,25 @@ class Driver:
         for stop in plan.stops[asked:]:
             await asyncio.sleep(stop.after_s)
             self._book.asked[plan.run_id] += 1
-            await self._request(plan.run_id, stop.mode)
+            await self.request(plan.run_id, stop.mode)
             if stop.resume and stop.mode != "cancel":
                 await self._resume(plan.run_id)
 
     async def _resume(self, run_id: str) -> None:
-        await self._request(run_id, "resume")
+        await self.request(run_id, "resume")
 
-    async def _request(self, run_id: str, what: StopMode | Literal["resume"]) -> None:
+    async def request(self, run_id: str, what: StopMode | Literal["resume"]) -> None:
+        """Ask something of a run, and write it down."""
         request = Request(run_id, what, self._ledger.loop.time())
         self._ledger.requests.append(request)
         self._user._oracle.promptness.requested(request, current_process())
         if what == "resume":
             keys = self._user._workload.runs[run_id].keys
-            await self._runtime.resume([run_id], secrets=self._secrets(keys))
+            try:
+                await self._runtime.resume([run_id], secrets=self._secrets(keys))
+            except ConversationBusyError:
+                request.done_at = self._ledger.loop.time()
+                raise
         else:
             await self._runtime.stop([run_id], what)
         request.done_at = self._ledger.loop.time()

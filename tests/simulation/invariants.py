@@ -58,7 +58,6 @@ def _was_told_to_a_driver(error: BaseException) -> bool:
 
 def _check_run(schedule: "Schedule", run: DiskRun, end: HarnessResult) -> None:
     run_id, broken = run.spec.run_id, schedule.ledger.broken
-    plan = schedule.workload.runs[run_id]
     completed = [e for _, c in run.changes for e in c.delta.events if isinstance(e, RunCompleted)]
     if len(completed) != 1 or run.changes[-1][1].end is None:
         broken("a run ends once", f"{run_id} has {len(completed)} ends")
@@ -67,7 +66,8 @@ def _check_run(schedule: "Schedule", run: DiskRun, end: HarnessResult) -> None:
     check_path(schedule, run)
     if end.reason.kind == "executor_lost":
         _check_losses(schedule, run_id, run.spec.custom)
-    if end.status == "cancelled" and not any(stop.mode == "cancel" for stop in plan.stops):
+    asked = {request.what for request in schedule.ledger.requests if request.run_id == run_id}
+    if end.status == "cancelled" and "cancel" not in asked:
         broken("runs end as planned", f"{run_id}: {ending}, and nobody asked for it")
     if end.status == "limit" and not _has_limit(schedule, run, end.reason.kind):
         broken("runs end as planned", f"{run_id}: {ending}, which it does not have")

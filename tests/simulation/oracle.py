@@ -16,6 +16,7 @@ from tests.simulation.ledger import Happening, Ledger
 from tests.simulation.promptness import Promptness
 from tests.simulation.serving import ServedStep, Serving
 from tests.simulation.spending import Spending
+from tests.simulation.talking import Talking
 
 
 class Oracle:
@@ -35,6 +36,7 @@ class Oracle:
         self.serving_rules = Serving(ledger, machine)
         self.promptness = Promptness(ledger)
         self.spending = Spending(ledger, budget_usd)
+        self.talks = Talking(ledger)
         self._asking = Asking(ledger, self.serving_rules)
         self._effects = Effects(ledger, self.serving_rules)
         self._parked: set[str] = set()
@@ -86,9 +88,11 @@ class Oracle:
     def _written(self, entry: Entry) -> None:
         if isinstance(entry, RunChanged):
             self._changed(entry)
-        elif isinstance(entry, RunAdded) and entry.command:
-            self._parked.discard(entry.spec.run_id)
-            self.promptness.added(entry)
+        elif isinstance(entry, RunAdded):
+            self.talks.added(entry)
+            if entry.command:
+                self._parked.discard(entry.spec.run_id)
+                self.promptness.added(entry)
         elif isinstance(entry, SnapshotTaken):
             state = self._disk.runs[entry.run_id].values
             if (state.version, state.values) != (entry.version, entry.values):
@@ -113,6 +117,7 @@ class Oracle:
         if any(isinstance(event, RunParked) for event in change.delta.events):
             self._parked.add(change.run_id)
         self.spending.changed(change)
+        self.talks.changed(change)
         log = self._disk.logs[run.spec.conversation_id]
         for write in change.delta.writes:
             if write.key == OPEN_CALLS.name and write.value:

@@ -22,6 +22,7 @@ from harness_actors.actors.simulated.ray import SimulatedRay
 from harness_actors.actors.simulated.steps import EndlessScheduleError
 from harness_actors.coordination import books as committed
 from harness_actors.coordination.protocol import Slot
+from harness_actors.errors import ConversationMovedOnError
 from harness_actors.executors import (
     AgentTurn,
     AgentTurnServices,
@@ -32,6 +33,7 @@ from harness_actors.executors import (
 from harness_actors.ports import Executor, Journal, ToolProcesses
 from harness_actors.records import WorkspaceSpec
 from harness_actors.stores import SqliteJournal
+from harness_actors.stores.taking_up import check_one, check_taking_up
 from harness_actors.tools import reaping
 from harness_actors.tools.reaping import RunReaper
 from harness_actors.turn import patience
@@ -50,6 +52,7 @@ from tests.simulation.workload import plan_workload
 
 Mode = Literal["protocol", "disk"]
 
+JOURNAL = "journal.db"
 LIVES_WITHIN_S = 900.0
 """Virtual time in which every run must have ended, disturbances included."""
 QUICK_S = 0.01
@@ -168,6 +171,7 @@ class Schedule:
             programs,
             Random(f"{seed}/user"),
             self._settle,
+            self._check_taking_up,
         )
         self._disturber = Disturber(
             seed,
@@ -227,11 +231,32 @@ class Schedule:
         await asyncio.sleep(SETTLE_S + late_s)
         self.oracle.serving_rules.check_idle()
 
+    def _check_taking_up(self, run_id: str) -> None:
+        refused = None
+        try:
+            check_one(MemoryJournal(self.disk), run_id)
+        except ConversationMovedOnError as error:
+            refused = error
+        if self._folder is not None:
+            try:
+                check_taking_up(self._folder / JOURNAL, [run_id])
+            except ConversationMovedOnError as error:
+                if refused is not None and error.args == refused.args:
+                    raise
+                refused = error
+            else:
+                if refused is None:
+                    return
+            text = f"{run_id} may be taken up or not: {refused}"
+            self.ledger.broken("the journal gives back what was committed", text)
+        if refused is not None:
+            raise refused
+
     def reopened(self) -> Journal | None:
         """The journal's file, opened anew; None where it is the disk itself."""
         if self._folder is None:
             return None
-        journal = SqliteJournal(self._folder / "journal.db")
+        journal = SqliteJournal(self._folder / JOURNAL)
         self._journals.append(journal)
         return journal
 
@@ -240,7 +265,7 @@ class Schedule:
         if self._folder is None:
             journal = MemoryJournal(self.disk)
         else:
-            journal = SqliteJournal(self._folder / "journal.db")
+            journal = SqliteJournal(self._folder / JOURNAL)
         self._journals.append(journal)
         twin = self._folder is not None
         return WatchedJournal(journal, self.disk, self.oracle, self._faults, twin=twin)

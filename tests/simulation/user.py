@@ -51,6 +51,7 @@ class User:
         programs: The agents, by name, and their blobs.
         chance: The user's.
         settled: Awaited when all runs have ended, while the cell is up still.
+        check_taking_up: Raises where a run may not be taken up, as harnesses find out.
     """
 
     def __init__(
@@ -62,8 +63,10 @@ class User:
         programs: Mapping[str, tuple[Workflow, bytes]],
         chance: Random,
         settled: Callable[[], Awaitable[None]],
+        check_taking_up: Callable[[str], None],
     ) -> None:
         self.settled = settled
+        self.check_taking_up = check_taking_up
         self.book = Book()
         self._workload = workload
         self._ray = ray

@@ -29,6 +29,8 @@ process; `crash_again`: the same, and may run again."""
 
 COMMON: tuple[ToolKind, ...] = ("look", "again", "effect", "effect", "thread", "command")
 SELDOM: tuple[ToolKind, ...] = ("fail", "hang", "stubborn", "deaf", "crash")
+SHARED = 0.12
+"""Share of the schedules in which several runs go on in one conversation as they like."""
 KEY = "PLANNED_MODEL_KEY"
 """The key that the model of the program `keyed` needs."""
 
@@ -88,6 +90,7 @@ class PlannedRun:
         rounds: What its model answers, in order; then it says that it is done.
         stops: What its user asks of it.
         config: Its settings.
+        shares: Its conversation has other runs, and whoever is asked for goes on in it.
     """
 
     run_id: str
@@ -97,6 +100,7 @@ class PlannedRun:
     rounds: tuple[PlannedRound, ...]
     stops: tuple[PlannedStop, ...]
     config: HarnessConfig
+    shares: bool = False
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -143,6 +147,7 @@ def plan_workload(seed: int) -> Workload:
     """The workload of a seed."""
     chance = Random(f"{seed}/workload")
     own = Random(f"{seed}/workflows")
+    talks = Random(f"{seed}/talks")
     workflows = plan_workflows(own)
     runs: dict[str, PlannedRun] = {}
     for conversation in range(chance.choice((1, 1, 2, 2, 3))):
@@ -150,6 +155,9 @@ def plan_workload(seed: int) -> Workload:
             run = _plan_run(chance, f"run-{conversation}-{place}", f"talk-{conversation}")
             if run.program == "custom":
                 run = _plan_own(own, run, workflows)
+            runs[run.run_id] = run
+    if talks.random() < SHARED:
+        for run in _plan_talk(talks, runs, workflows):
             runs[run.run_id] = run
     used = sorted({run.program for run in runs.values()})
     return Workload(
@@ -163,6 +171,18 @@ def plan_workload(seed: int) -> Workload:
         budget_usd=chance.uniform(0.01, 0.1) if chance.random() < 0.2 else None,
         onlooker_after_s=chance.uniform(0.0, 5.0) if chance.random() < 0.2 else None,
     )
+
+
+def _plan_talk(
+    chance: Random, runs: Mapping[str, PlannedRun], workflows: Mapping[str, PlannedWorkflow]
+) -> list[PlannedRun]:
+    """The first conversation, shared by a run or two more; it has no plan of stops then."""
+    first = next(iter(runs.values()))
+    talk = [run for run in runs.values() if run.conversation_id == first.conversation_id]
+    for place in range(len(talk), chance.choice((2, 3, 3))):
+        run = _plan_run(chance, f"run-0-{place}", first.conversation_id)
+        talk.append(_plan_own(chance, run, workflows) if run.program == "custom" else run)
+    return [replace(run, stops=(), shares=True) for run in talk]
 
 
 def _plan_run(chance: Random, run_id: str, conversation_id: str) -> PlannedRun:

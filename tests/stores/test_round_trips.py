@@ -220,6 +220,26 @@ def test_a_second_run_continues_the_conversation_and_nothing_else(journal: Sqlit
     assert journal.load_conversation("talk") == first + second
 
 
+def test_runs_that_take_turns_in_a_conversation_are_loaded_in_the_order_in_which_they_spoke(
+    journal: SqliteJournal,
+) -> None:
+    said = [Message.user(f"word {number}") for number in range(5)]
+    commit_in_turn(
+        journal,
+        added("a", conversation_id="talk"),
+        added("b", conversation_id="talk"),
+        changed(1, "b", messages=said[:1]),
+        changed(1, "a", messages=said[1:3]),
+        changed(2, "b", messages=said[3:4]),
+        changed(2, "a", messages=said[4:]),
+    )
+    assert journal.load_conversation("talk") == said
+    for run_id in ("a", "b"):
+        stored = journal.load_run(run_id)
+        assert stored is not None
+        assert list(stored.state.log) == said
+
+
 def test_values_that_fast_json_refuses_come_back_too(journal: SqliteJournal) -> None:
     odd = {"big": 2**80, "surrogate": "\udcff", "both": [-(2**70), {"\ud800": 1}]}
     event = CustomEvent(name="odd", data=odd)

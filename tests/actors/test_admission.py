@@ -1,0 +1,188 @@
+"""Runs of one conversation are asked for while another one of it leaves service."""
+
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from harness_actors.actors.admission import Admission
+from harness_actors.conversation import repaired
+from harness_actors.coordination.active import Step
+from harness_actors.coordination.protocol import Slot
+from harness_actors.errors import ConversationBusyError
+from harness_actors.records import RunAdded
+from harness_actors.state import AGENT_TURN, OPEN_CALLS
+from harness_actors.stores import SqliteJournal
+from tests.coordination.agents import Team
+from tests.coordination.world import World, a_spec
+
+TURN = Slot(AGENT_TURN)
+TALK = "talk"
+
+
+class Entrance:
+    """The admission of a world, whose journal is read slowly: `read` was, and may be heard of."""
+
+    def __init__(self, world: World, journal: SqliteJournal) -> None:
+        self.world = world
+        self.read = asyncio.Event()
+        self.heard = asyncio.Event()
+        self.heard.set()
+        self.has_keys = True
+        self._journal = journal
+        self._kept = 0
+        self.admission = Admission(
+            world.coordinator,
+            journal=journal,
+            store="runs.db",
+            command="command",
+            read=self._read,
+            settle=self._settle,
+            perform=self._perform,
+            prepare=_nothing,
+            has_keys=lambda names: self.has_keys or not names,
+            end_processes=_nothing,
+        )
+
+    def _perform(self, step: Step) -> None:
+        self.world.perform(step)
+
+    async def _settle(self) -> None:
+        while self.world.unwritten:
+            self.world.commit()
+        new = self.world.disk[self._kept :]
+        self._kept += len(new)
+        self._journal.commit(1, new)
+
+    async def _read(self, call: Callable[..., object], *arguments: object) -> object:
+        found = call(*arguments)
+        self.read.set()
+        await self.heard.wait()
+        return found
+
+
+async def _nothing(_: Sequence[object]) -> None:
+    return
+
+
+@pytest.fixture
+def journal(tmp_path: Path) -> Iterator[SqliteJournal]:
+    with closing(SqliteJournal(tmp_path / "runs.db")) as journal:
+        yield journal
+
+
+@pytest.fixture
+def entrance(journal: SqliteJournal) -> Entrance:
+    """`first` is parked with its task said; `second` is in the middle of a tool."""
+    journal.begin_term()
+    world = World(Team(plan=("effect",)).handlers)
+    world.submit(a_spec("first", conversation_id=TALK))
+    _to_the_turn(world)
+    world.perform(world.coordinator.stop("first", "park_now"))
+    world.settle(hosts=False)
+    world.submit(a_spec("second", conversation_id=TALK), world.log("first"))
+    _to_the_turn(world)
+    host = world.hosts[TURN]
+    while not world.stored("second").state.values.get(OPEN_CALLS.name):
+        world.move(host)
+        world.settle(hosts=False)
+    return Entrance(world, journal)
+
+
+def _to_the_turn(world: World) -> None:
+    while not any(run.slot == TURN for run in world.coordinator.runs.values()):
+        world.settle(hosts=False)
+        for host in list(world.hosts.values()):
+            world.move(host)
+    world.settle(hosts=False)
+
+
+async def second_leaves(entrance: Entrance) -> None:
+    """Between what is read and what is made of it, the second run ends its call and parks."""
+    await entrance.read.wait()
+    world = entrance.world
+    world.perform(world.coordinator.stop("second", "park"))
+    while "second" in world.coordinator.runs:
+        assert world.move(world.hosts[TURN]) or world.unwritten
+        if world.unwritten and "second" in world.coordinator.runs:
+            world.commit()
+    entrance.heard.set()
+
+
+def check_log(world: World) -> None:
+    """Every call of the conversation has one result, and it is that of its tool."""
+    world.settle(hosts=False)
+    log = list(world.log("first"))
+    assert repaired(log)[1] == 0
+    results = [message for message in log if message.role == "tool"]
+    assert len(results) == 1
+    assert not results[0].is_error
+
+
+async def test_a_run_that_is_cancelled_does_not_answer_what_another_has_answered_meanwhile(
+    entrance: Entrance,
+) -> None:
+    entrance.heard.clear()
+    async with asyncio.TaskGroup() as group:
+        group.create_task(entrance.admission.stop(["first"], "cancel"))
+        group.create_task(second_leaves(entrance))
+    assert entrance.world.unwritten, "the second run left, and that was not on disk"
+    check_log(entrance.world)
+    assert entrance.world.ends("first")[0].status == "cancelled"
+
+
+async def test_a_run_is_begun_with_all_that_was_said_until_it_was_its_turn(
+    entrance: Entrance,
+) -> None:
+    third = a_spec("third", conversation_id=TALK)
+    entrance.heard.clear()
+    async with asyncio.TaskGroup() as group:
+        group.create_task(entrance.admission.submit([third]))
+        group.create_task(second_leaves(entrance))
+    world = entrance.world
+    world.settle(hosts=False)
+    assert list(world.coordinator.runs["third"].state.log) == list(world.log("second"))
+
+
+async def test_a_run_is_taken_up_with_all_that_was_said_until_it_was_its_turn(
+    entrance: Entrance,
+) -> None:
+    entrance.heard.clear()
+    async with asyncio.TaskGroup() as group:
+        group.create_task(entrance.admission.take_up(["first"], asked=True))
+        group.create_task(second_leaves(entrance))
+    world = entrance.world
+    world.settle(hosts=False)
+    assert list(world.coordinator.runs["first"].state.log) == list(world.log("second"))
+
+
+async def test_a_run_that_is_cancelled_leaves_its_conversation_to_whoever_has_it(
+    entrance: Entrance,
+) -> None:
+    await entrance.admission.stop(["first"], "cancel")
+    with pytest.raises(ConversationBusyError):
+        await entrance.admission.submit([a_spec("third", conversation_id=TALK)])
+    assert set(entrance.world.coordinator.runs) == {"second"}
+
+
+async def test_a_run_that_waits_for_its_keys_keeps_its_conversation(journal: SqliteJournal) -> None:
+    journal.begin_term()
+    world = World(Team().handlers)
+    spec = a_spec("first", conversation_id=TALK, keys=("KEY",))
+    world.disk.append(RunAdded(spec=spec, command="command", at=0.0))
+    entrance = Entrance(world, journal)
+    await entrance._settle()
+    entrance.admission.hold(spec)
+    entrance.has_keys = False
+    third = a_spec("third", conversation_id=TALK)
+    with pytest.raises(ConversationBusyError):
+        await entrance.admission.submit([third])
+    await entrance.admission.take_up_held()
+    assert (entrance.admission.held, set(world.coordinator.runs)) == (1, set())
+    entrance.has_keys = True
+    await entrance.admission.take_up_held()
+    assert (entrance.admission.held, set(world.coordinator.runs)) == (0, {"first"})
+    with pytest.raises(ConversationBusyError):
+        await entrance.admission.submit([third])
