@@ -35,6 +35,7 @@ class Peer:
         self.asked_often = asyncio.Event()
         self.hiccups = 0
         self.slow = False
+        self.companions: tuple[ProcessMark, ...] = ()
         self._process = subprocess.Popen(
             [sys.executable, "-c", "input()"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL
         )
@@ -46,7 +47,7 @@ class Peer:
             self.asked_often.set()
         if self.slow or self.stopped:
             await asyncio.Event().wait()
-        return (mark_of(self._process.pid),)
+        return (mark_of(self._process.pid), *self.companions)
 
     async def receive(self, batch: Sequence[Parcel]) -> tuple[Envelope, ...]:
         self.got.extend(batch)
@@ -90,6 +91,7 @@ class Cell:
         self.start_errors: list[Exception] = []
         self.starts_slowly = False
         self.hiccups = 0
+        self.companions: tuple[ProcessMark, ...] = ()
         self.marks: list[ProcessMark] = []
         self.lost: list[Slot] = []
         self.failures: list[HarnessError] = []
@@ -113,6 +115,7 @@ class Cell:
             raise self.start_errors.pop(0)
         peer = Peer(len(self.peers))
         peer.slow, peer.hiccups = self.starts_slowly, self.hiccups
+        peer.companions = self.companions
         self.peers.append(peer)
         self.changed.set()
         return peer
@@ -173,6 +176,15 @@ async def test_a_host_works_only_when_its_process_is_on_record(cell: Cell) -> No
     await cell.peers[0].arrived.wait()
 
 
+async def test_each_process_of_a_host_is_put_on_record(cell: Cell) -> None:
+    supervisor = ProcessMark(role=f"supervisor of {SLOT}", node=this_node(), pid=1, started=-1)
+    cell.companions = (supervisor,)
+    cell.seats.post(SLOT, an_envelope(1))
+    await cell.until(1, cell.peers)
+    await cell.peers[0].arrived.wait()
+    assert [mark.role for mark in cell.marks] == [str(SLOT), supervisor.role]
+
+
 async def test_a_host_that_dies_is_told_and_replaced(cell: Cell) -> None:
     cell.seats.fill(SLOT)
     await cell.until(1, cell.marks)
@@ -221,6 +233,16 @@ async def test_a_start_that_fails_is_tried_again(cell: Cell) -> None:
     await cell.until(1, cell.marks)
     assert cell.failures == []
     assert cell.lost == []
+
+
+async def test_failed_starts_do_not_add_up_over_the_deaths_of_hosts(cell: Cell) -> None:
+    cell.seats.fill(SLOT)
+    for deaths in range(FAILED_STARTS):
+        await cell.until(deaths + 1, cell.marks)
+        cell.start_errors = [CellError("host", "no room")]
+        cell.peers[deaths].kill()
+    await cell.until(FAILED_STARTS + 1, cell.marks)
+    assert cell.failures == []
 
 
 async def test_starts_that_keep_failing_are_told_once(cell: Cell) -> None:

@@ -1,7 +1,7 @@
 import asyncio
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import aclosing
 from pathlib import Path
 
@@ -224,6 +224,20 @@ async def test_a_run_that_failed_gets_another_attempt_in_a_fresh_workspace(tmp_p
     assert in_file(tmp_path / "run") == {"t1": "done"}
 
 
+async def test_a_task_that_is_run_again_has_all_its_retries(tmp_path: Path) -> None:
+    journal = Journal()
+    first = FakeRuntime(journal, failing("t1"))
+    outcomes = await outcomes_of(a_batch(tasks(1), tmp_path, first, retry_on_error=1))
+    assert outcomes["t1"].attempt == 2
+
+    second = FakeRuntime(journal, failing("t1"))
+    again = a_batch(tasks(1), tmp_path, second, retry_on_error=1, retry_failed=True)
+    outcomes = await outcomes_of(again)
+
+    assert outcomes["t1"].attempt == 4
+    assert again.tally.retried == 1
+
+
 @pytest.mark.parametrize(
     ("kind", "attempts"), [("model_error", 2), ("executor_lost", 2), ("store_error", 1)]
 )
@@ -328,6 +342,56 @@ async def test_a_runtime_that_fails_ends_the_command_and_the_same_goes_on(tmp_pa
 
     outcomes = await outcomes_of(a_batch(tasks(3), tmp_path, FakeRuntime(journal)))
     assert len(outcomes) == len(journal.specs) == 3
+
+
+class SlowToTake(FakeRuntime):
+    """Serves a run only when it is let, as one that starts or reads its journal."""
+
+    def __init__(self, journal: Journal) -> None:
+        super().__init__(journal, never_ends)
+        self.asked = asyncio.Event()
+        self.takes = asyncio.Event()
+
+    async def submit(
+        self, specs: Sequence[RunSpec], *, code: Mapping[str, bytes], secrets: Mapping[str, str]
+    ) -> None:
+        await self._until_let()
+        await super().submit(specs, code=code, secrets=secrets)
+
+    async def resume(self, run_ids: Sequence[str], *, secrets: Mapping[str, str]) -> None:
+        await self._until_let()
+        await super().resume(run_ids, secrets=secrets)
+
+    async def _until_let(self) -> None:
+        self.asked.set()
+        await self.takes.wait()
+
+
+@pytest.mark.parametrize("how", ["park", "park_now"])
+@pytest.mark.parametrize("begun", [False, True])
+async def test_a_run_on_its_way_to_the_runtime_is_stopped_with_the_others(
+    tmp_path: Path, how: str, begun: bool
+) -> None:
+    journal = Journal()
+    if begun:
+        first = FakeRuntime(journal, never_ends)
+        earlier = a_batch(tasks(1), tmp_path, first)
+        command = asyncio.create_task(outcomes_of(earlier))
+        await first.until_in_flight(1)
+        earlier.park()
+        await command
+    runtime = SlowToTake(journal)
+    batch = a_batch(tasks(1), tmp_path, runtime)
+    command = asyncio.create_task(outcomes_of(batch))
+    await runtime.asked.wait()
+
+    # The others are stopped before it is there.
+    getattr(batch, how)()
+    runtime.takes.set()
+
+    async with asyncio.timeout(3):
+        assert await command == {}
+    assert (batch.ending, batch.tally.parked) == ("interrupted", 1)
 
 
 async def test_a_second_command_on_the_directory_is_refused(tmp_path: Path) -> None:

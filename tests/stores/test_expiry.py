@@ -201,6 +201,16 @@ def test_a_store_that_a_command_works_on_is_refused(path: Path, clear: object) -
     clear(path)
 
 
+def test_who_is_refused_is_told_who_holds_it_now_and_not_who_did(path: Path) -> None:
+    hold(path)
+    release(path)
+    with (
+        held_by_another_process(path) as pid,
+        pytest.raises(StoreInUseError, match=f"the process {pid} works on it"),
+    ):
+        hold(path)
+
+
 def test_the_lock_is_kept_where_the_caller_held_it(path: Path) -> None:
     stored(path)
     expire(path, ended_before=1.0)

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from harness_actors.errors import RunNotFoundError
 from harness_actors.stores.expiry import DAYS_KEPT
-from harness_actors.stores.home import SECONDS_PER_DAY, free_journal
-from harness_actors.stores.lock import is_held, release
+from harness_actors.stores.home import SECONDS_PER_DAY, free_journal, journal_of
+from harness_actors.stores.lock import hold, is_held, release
 from tests.stores.test_expiry import a_run, runs_of, stored
 
 
@@ -40,3 +41,27 @@ def test_it_is_not_free_for_a_command_that_does_not(home: Path) -> None:
 
     assert path == home / "runs-2.db"
     assert not is_held(served)
+
+
+def test_only_the_journal_that_has_a_run_is_held_for_it(home: Path) -> None:
+    first, second = home / "runs-2.db", home / "runs.db"
+    stored(first, a_run("other"))
+    stored(second, a_run("run"))
+
+    assert journal_of("run") == second
+
+    assert (is_held(first), is_held(second)) == (False, True)
+    release(second)
+
+
+def test_where_none_has_it_all_are_free_but_what_was_held_before(home: Path) -> None:
+    first, second = home / "runs-2.db", home / "runs.db"
+    stored(first, a_run("other"))
+    stored(second, a_run("another"))
+    hold(second)
+
+    with pytest.raises(RunNotFoundError, match="run"):
+        journal_of("run")
+
+    assert (is_held(first), is_held(second)) == (False, True)
+    release(second)

@@ -170,6 +170,25 @@ async def test_a_host_that_is_closed_ends_what_it_started(
         await call(run_command, command="true")
 
 
+async def test_a_fork_of_a_host_keeps_nothing_of_it_alive(
+    call: Call, workspace: Path, processes: SupervisedProcesses
+) -> None:
+    await call(run_command, command=f"{ALONE} {ESCAPED}")
+    pids = await pids_in(workspace / "pids", 2)
+    supervisor = supervisor_of(processes)
+    # It has the host's end of the channel open, too, as a worker process of a tool has.
+    fork = os.fork()
+    if fork == 0:
+        signal.pause()
+        os._exit(0)
+    try:
+        processes.close()
+        assert gone_within([*pids, supervisor], 5)
+    finally:
+        os.kill(fork, signal.SIGKILL)
+        os.waitpid(fork, 0)  # noqa: ASYNC222 - it is dead
+
+
 # --- the supervisor dies
 
 

@@ -88,6 +88,20 @@ async def test_work_is_timed_without_the_waits_on_rate_limits() -> None:
     assert driver.value(USAGE).working_s == pytest.approx(10)
 
 
+async def test_a_wait_is_left_out_of_the_round_that_it_is_in_and_of_no_other() -> None:
+    async def pass_time() -> None:
+        driver.clock.advance(30)
+
+    script = [calls((f"c{i}", "write")) for i in range(9)]
+    model = RecordingModel(script, before=pass_time, waited_s=20.0)
+    driver = Driver(SimpleAgent(model, [a_tool()]), limits={"working_s": 35})
+    end = await driver.run()
+    assert isinstance(end, RunEnd)
+    assert end.reason.kind == "working_time"
+    assert len(model.requests) == 4
+    assert driver.value(USAGE).working_s == pytest.approx(40)
+
+
 @pytest.mark.parametrize(
     ("limits", "kind", "rounds"),
     [

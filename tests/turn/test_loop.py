@@ -9,7 +9,7 @@ from harness_actors.conversation import UNKNOWN_OUTCOME, Conversation
 from harness_actors.events import RoundCompleted, TurnCompleted
 from harness_actors.executors import AgentTurn, AgentTurnServices, DeltaContext
 from harness_actors.messages import Message, ToolCall
-from harness_actors.signals import CompactionComplete, TurnComplete
+from harness_actors.signals import CompactionComplete, Parked, TurnComplete
 from harness_actors.state import OPEN_CALLS, TURN, TURN_COUNT, USAGE, OpenCall, StateDelta, Write
 from harness_actors.testing.clock import ManualClock
 from harness_actors.testing.scripted import Reply
@@ -92,6 +92,18 @@ async def test_the_turn_is_one_round_ahead_of_the_disk_and_no_more() -> None:
     await bench.settle()
     assert (len(bench.model.requests), len(bench.disk.sent)) == (3, 4)
     bench.turn.cancel()
+
+
+async def test_a_run_that_is_asked_to_park_while_it_waits_for_the_disk_asks_no_more() -> None:
+    script = [calls((f"c{i}", "read")) for i in range(5)]
+    bench = Bench(script, a_tool("read", idempotent=True))
+    await bench.settle()
+    bench.context.parking = True
+    bench.disk.commit(1)
+    await bench.settle()
+
+    assert bench.turn.result() == Parked()
+    assert len(bench.model.requests) == 1
 
 
 async def test_no_model_call_is_counted_when_time_is_over_before_the_disk_is_ready() -> None:

@@ -102,6 +102,17 @@ async def test_a_call_that_is_stopped_leaves_its_thread_taken_until_it_returns(
     assert await asyncio.gather(*(threads.run(lambda: 1) for _ in range(5))) == [1] * 5
 
 
+async def test_a_thread_that_returns_late_is_free_for_the_next_call(
+    release: threading.Event,
+) -> None:
+    threads = ToolThreads(1)
+    await stopped(threads, release)
+    release.set()
+    async with asyncio.timeout(10):
+        assert await threads.run(lambda: "next") == "next"
+    assert threads.held == 0
+
+
 async def test_where_all_threads_are_held_a_call_waits_and_its_end_says_why(
     release: threading.Event,
 ) -> None:
