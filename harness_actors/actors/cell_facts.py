@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from harness_actors.records import ProcessMark
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellFacts:
@@ -20,6 +22,7 @@ class CellFacts:
         version: Of this package.
         python: Where its Python is installed.
         problem: Why nothing can go on there; empty where all is well.
+        processes: Those that it has had in this term, its coordinator's first.
     """
 
     store: str
@@ -34,3 +37,4 @@ class CellFacts:
     version: str = ""
     python: str = ""
     problem: str = ""
+    processes: tuple[ProcessMark, ...] = ()

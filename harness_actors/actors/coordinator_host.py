@@ -37,6 +37,7 @@ from harness_actors.messages import Message
 from harness_actors.ports import Clock, Journal
 from harness_actors.records import ProcessMark, RunHeading, RunSpec
 from harness_actors.state import AGENT_TURN
+from harness_actors.stores.standing import WHAT_NOW
 from harness_actors.turn.bounds import BUDGET
 
 T = TypeVar("T")
@@ -100,6 +101,8 @@ class CoordinatorHost:
         self._alarm = Alarm(clock, self._time_passed)
         self._command = command
         self._process = process
+        self.processes: list[ProcessMark] = []
+        """Those of this term, as the journal knows them."""
         self._writer = JournalWriter(journal, self.term, self._thread, self._break)
         self._bulletin = Bulletin(journal.position())
         self._readings = Readings(journal, self._bulletin, self._thread)
@@ -223,6 +226,10 @@ class CoordinatorHost:
 
     async def happened(self, cursor: int, messages: bool) -> Happened:
         """See `Runtime.happened`."""
+        if cursor > self._bulletin.position:
+            # Positions only grow, so a driver that knows more was told it by another journal.
+            problem = f"it lacks what was committed to it (position {cursor}): it was replaced"
+            raise StoreError(self._store, f"{problem}; {WHAT_NOW}")
         while True:
             self._check()
             await self._bulletin.news(cursor, at_once=messages)
@@ -314,6 +321,7 @@ class CoordinatorHost:
             self._programs.add_secrets({EMBEDDED_MODEL_URL: await self._model.url()})
 
     def _mark(self, mark: ProcessMark) -> None:
+        self.processes.append(mark)
         self._perform(Step(entries=[mark]))
 
     async def _mark_on_disk(self, mark: ProcessMark) -> None:
@@ -322,6 +330,10 @@ class CoordinatorHost:
 
     def _host_lost(self, slot: Slot, cause: str) -> None:
         self._perform(self._coordinator.host_lost(slot, cause))
+
+    def give_up(self, error: HarnessError) -> None:
+        """Stop serving, as where a commit fails; whoever asks is told why."""
+        self._break(error)
 
     def _break(self, error: HarnessError) -> None:
         """Nothing can go on: the cell stops, and says so to whoever asks."""

@@ -10,6 +10,7 @@ from harness_actors.actors.clock import SystemClock
 from harness_actors.actors.coordinator_host import CoordinatorHost
 from harness_actors.actors.factory import executor_for, executor_needs, processes_for
 from harness_actors.actors.hosts import ExecutorHost
+from harness_actors.actors.journal_watch import watch_journal
 from harness_actors.actors.mailbox import Parcel
 from harness_actors.actors.processes import mark_of_this_process
 from harness_actors.actors.runtime import Happened, StopMode, TextCursor, Texts
@@ -114,8 +115,11 @@ class LocalHostStarter:
 class LocalRuntime:
     """Answers the `Runtime` port in the event loop of its caller."""
 
-    def __init__(self, coordinator: CoordinatorHost, starter: LocalHostStarter) -> None:
+    def __init__(
+        self, coordinator: CoordinatorHost, starter: LocalHostStarter, journal: SqliteJournal
+    ) -> None:
         self._coordinator = coordinator
+        self._watching = asyncio.ensure_future(watch_journal(journal, coordinator))
         self.starter = starter
         self._listener = Listener(coordinator.subscribe, starter.streams.reach)
 
@@ -147,7 +151,7 @@ class LocalRuntime:
         )
         starter.coordinator = coordinator
         await coordinator.start()
-        return cls(coordinator, starter)
+        return cls(coordinator, starter, journal)
 
     async def submit(
         self,
@@ -189,4 +193,5 @@ class LocalRuntime:
         return await self._coordinator.conversation(conversation_id)
 
     async def close(self) -> None:
+        self._watching.cancel()
         await self._coordinator.close()

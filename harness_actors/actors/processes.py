@@ -68,8 +68,17 @@ def this_node() -> str:
 
 def mark_of_this_process(role: str) -> ProcessMark:
     """How the journal knows the calling process."""
-    pid = os.getpid()
-    return ProcessMark(role=role, node=this_node(), pid=pid, started=_started(pid) or 0)
+    mark = mark_of(os.getpid(), role)
+    assert mark is not None, "it runs"
+    return mark
+
+
+def mark_of(pid: int, role: str) -> ProcessMark | None:
+    """How a journal would know a process of this machine; None where it is gone."""
+    started = _started(pid)
+    if started is None:
+        return None
+    return ProcessMark(role=role, node=this_node(), pid=pid, started=started)
 
 
 def _started(pid: int) -> int | None:

@@ -3,7 +3,7 @@
 import asyncio
 import glob
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from secrets import token_hex
@@ -14,6 +14,7 @@ from harness_actors.batch.outcomes import TaskOutcome, decode_outcome, encode_ou
 from harness_actors.batch.torn_line import as_object, heal, is_torn
 from harness_actors.errors import BadInputError, StoreError
 from harness_actors.messages import encode_json
+from harness_actors.stores.standing import FileId
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,10 +37,15 @@ class ResultsFile:
         lines: The newest line of each task, by its id.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, check_place: Callable[[], None] = lambda: None) -> None:
         """Open the file, read what is done, and cut or complete a torn last line.
 
         Nothing of the file is changed before all of it is known to be ours.
+
+        Args:
+            path: The file.
+            check_place: Raises a `StoreError` where the folder is not ours any more; called
+                before anything is written.
 
         Raises:
             BadInputError: A line is none of ours.
@@ -49,7 +55,8 @@ class ResultsFile:
         self.lines: dict[str, ResultLine] = {}
         self._superseded = False
         self._pending: list[bytes] = []
-        self._failure: OSError | None = None
+        self._failure: StoreError | None = None
+        self._check_place = check_place
         self._writing = asyncio.Lock()
         try:
             torn_at: int | None = None
@@ -60,6 +67,7 @@ class ResultsFile:
                     self._remember(outcome)
             clear_unfinished(path)
             heal(path, torn_at)
+            self._file = FileId.of(path)
             self.compact()
         except OSError as error:
             raise store_error(path, error) from error
@@ -76,12 +84,30 @@ class ResultsFile:
             lines, self._pending = self._pending, []
             if lines and self._failure is None:
                 try:
-                    await asyncio.to_thread(_append, self.path, b"".join(lines))
-                except OSError as error:
+                    await asyncio.to_thread(self._write, b"".join(lines))
+                except StoreError as error:
                     self._failure = error
         if self._failure is not None:
-            raise store_error(self.path, self._failure) from self._failure
+            raise self._failure
         self._remember(outcome)
+
+    def _write(self, lines: bytes) -> None:
+        self._check_standing()
+        try:
+            _append(self.path, lines)
+            self._file = self._file or FileId.of(self.path)
+        except OSError as error:
+            raise store_error(self.path, error) from error
+
+    def _check_standing(self) -> None:
+        """Refuse to write where what was written before is gone."""
+        self._check_place()
+        if self._file is not None and FileId.of(self.path) != self._file:
+            problem = (
+                "it was removed or replaced while this command wrote to it; the same command "
+                "writes all of it again, from the journal"
+            )
+            raise StoreError(str(self.path), problem)
 
     def compact(self) -> None:
         """Leave only the newest line of each task; does nothing where that is so already.
@@ -91,6 +117,7 @@ class ResultsFile:
         """
         if not self._superseded:
             return
+        self._check_standing()
         try:
             self._compact()
         except OSError as error:
@@ -106,6 +133,7 @@ class ResultsFile:
             if newest[name] == number
         )
         write_atomically(self.path, kept)
+        self._file = FileId.of(self.path)
         self._superseded = False
 
     def _remember(self, outcome: TaskOutcome) -> None:

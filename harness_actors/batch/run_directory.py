@@ -1,6 +1,7 @@
 """A run directory: the lock, the results, the journal and the workspaces of one batch."""
 
 from collections.abc import Mapping
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol, Self
@@ -15,10 +16,10 @@ from harness_actors.batch.results_file import (
     write_atomically,
 )
 from harness_actors.batch.torn_line import as_object
-from harness_actors.errors import BadInputError, StoreInUseError
+from harness_actors.errors import BadInputError, StoreError, StoreInUseError
 from harness_actors.records import RunHeading, StoredRun
 from harness_actors.stores import JournalReader
-from harness_actors.stores.lock import hold, release
+from harness_actors.stores.lock import check_held, hold, release
 
 
 class Runs(Protocol):
@@ -117,7 +118,7 @@ class RunDirectory:
         _in_use.add(self.path)
         try:
             self._check_summary()
-            self.results = ResultsFile(self.results_path)
+            self.results = ResultsFile(self.results_path, self.check_standing)
             clear_unfinished(self.summary_path)
             # Those of a command that was killed.
             clear_copies(self.checks_path)
@@ -133,10 +134,22 @@ class RunDirectory:
         trace: TracebackType | None,
     ) -> None:
         try:
-            self.results.compact()
-            clear_copies(self.checks_path)
+            # Where the folder was taken away, another command may work in its place by now.
+            with suppress(StoreError):
+                self.check_standing()
+                clear_copies(self.checks_path)
+            with suppress(StoreError) if error is not None else nullcontext():
+                self.results.compact()
         finally:
             self._unlock()
+
+    def check_standing(self) -> None:
+        """Refuse to go on where the folder is no longer the one that was locked.
+
+        Raises:
+            StoreError: It was removed, moved or replaced.
+        """
+        check_held(self.store)
 
     def write_summary(self, summary: Mapping[str, Any]) -> None:
         """Replace `summary.json`.
@@ -144,6 +157,7 @@ class RunDirectory:
         Raises:
             StoreError: It could not be written; the one of an earlier command stands.
         """
+        self.check_standing()
         text = orjson.dumps(summary, option=orjson.OPT_INDENT_2) + b"\n"
         try:
             write_atomically(self.summary_path, [text])

@@ -47,6 +47,8 @@ def open_for_reading(path: Path, *, busy_s: float) -> sqlite3.Connection:
     """A second connection to an open journal, which cannot write."""
     connection = _connect(path, busy_s)
     connection.execute("PRAGMA query_only = ON")
+    # It is opened with the first reading, which may be long after the path was last looked at.
+    connection.execute("SELECT term FROM terms").fetchone()
     return connection
 
 

@@ -40,7 +40,7 @@ def hold(path: Path) -> None:
 
 def _locked(path: Path) -> IO[bytes]:
     path.parent.mkdir(parents=True, exist_ok=True)
-    place = path.with_name(path.name + ".lock")
+    place = _place_of(path)
     file = place.open("a+b")
     file.seek(0)
     # Of ours there is a process id in it, or nothing. `poetry.lock` is somebody else's.
@@ -65,9 +65,36 @@ def _locked(path: Path) -> IO[bytes]:
     return file
 
 
+def _place_of(path: Path) -> Path:
+    return path.with_name(path.name + ".lock")
+
+
 def is_held(path: Path) -> bool:
     """Whether this process holds the lock."""
     return path.resolve() in _held
+
+
+def check_held(path: Path) -> None:
+    """Refuse to go on where the lock keeps nobody out any more.
+
+    Another command would lock another file of that name, and work in the same place.
+
+    Raises:
+        StoreError: The lock file was removed, moved or replaced since it was locked.
+    """
+    path = path.resolve()
+    file, place = _held[path], _place_of(path)
+    try:
+        stands = os.path.samestat(os.fstat(file.fileno()), place.stat())
+    except (FileNotFoundError, NotADirectoryError):
+        stands = False
+    if not stands:
+        lost = place if place.parent.exists() else place.parent
+        problem = (
+            f"{str(lost)!r} was removed or moved away while this command worked there, so nothing "
+            "more is written; the same command begins anew, and goes on where it is back"
+        )
+        raise StoreError(str(path), problem)
 
 
 def release(path: Path) -> None:

@@ -13,6 +13,7 @@ from harness_actors.stores.commit import Committer
 from harness_actors.stores.connection import open_for_reading, open_journal
 from harness_actors.stores.faults import VALUE_ERRORS, damage, store_error
 from harness_actors.stores.loads import Loads
+from harness_actors.stores.standing import FileId, StandingFiles, out_of_place
 from harness_actors.stores.transactions import transaction
 
 T = TypeVar("T")
@@ -27,27 +28,38 @@ class SqliteJournal(Loads):
     of the machine. Any number of processes may read the file meanwhile. Not for network
     file systems, whose locks SQLite cannot trust.
 
+    It stays with the file that it opened: once that is no longer at its path, nothing more
+    is written or read, for it would be lost, or be that of another journal.
+
     Two threads may use it at once: one that commits and one that reads. More wait for
     each other.
 
     Args:
         path: The file; it and its folder are made if they are missing.
         busy_s: How long to wait for other processes that lock it, in seconds.
+        file: Which file it must be, and nothing is made then; None for any.
 
     Raises:
         StoreError: The file is no journal, of a version that is not known, damaged,
             locked, or cannot be made; it is left as it is, byte for byte.
     """
 
-    def __init__(self, path: str | Path, *, busy_s: float = BUSY_S) -> None:
+    def __init__(
+        self, path: str | Path, *, busy_s: float = BUSY_S, file: FileId | None = None
+    ) -> None:
         self._path = Path(path)
         self._busy_s = busy_s
         self._write_lock = threading.Lock()
         self._read_lock = threading.Lock()
-        with self._faults():
+        with self._errors():
+            # Looked at before SQLite opens it, too, so that it is not changed in between.
+            found = FileId.of(self._path)
+            if file is not None and found != file:
+                raise out_of_place(self._path, file)
             self._writer = open_journal(self._path, busy_s=busy_s)
             try:
                 self._reader = open_for_reading(self._path, busy_s=busy_s)
+                self._files = StandingFiles(self._path, file or found)
             except BaseException:
                 self._writer.close()
                 raise
@@ -56,6 +68,15 @@ class SqliteJournal(Loads):
     @property
     def path(self) -> Path:
         return self._path
+
+    def check_standing(self) -> None:
+        """Refuse to go on where the journal, or what SQLite has beside it, was taken away.
+
+        Raises:
+            StoreError: It was removed, moved or replaced.
+        """
+        with self._faults():
+            self._files.check()
 
     def begin_term(self) -> int:
         """Begin the next term; commits of earlier ones are refused from here on."""
@@ -71,7 +92,7 @@ class SqliteJournal(Loads):
 
         Raises:
             StaleTermError: `term` is not the newest.
-            StoreError: Nothing was written; says why.
+            StoreError: Nothing was written, or only where nobody will read it; says why.
         """
         with self._writing():
             return self._committer.commit(term, entries)
@@ -91,7 +112,9 @@ class SqliteJournal(Loads):
             self._reader.close()
             # What cannot be moved now stays in the log, from where whoever opens the file
             # next reads it; the last one to close it moves it. So there is no need to wait.
-            with suppress(sqlite3.Error):
+            # Nor is it moved into a file that others may have replaced.
+            with suppress(sqlite3.Error, StoreError):
+                self.check_standing()
                 self._writer.execute("PRAGMA busy_timeout = 0")
                 self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)")
             self._writer.close()
@@ -99,20 +122,36 @@ class SqliteJournal(Loads):
     @contextmanager
     def _writing(self) -> Iterator[None]:
         with self._write_lock, self._faults():
+            self._files.check_main()
             try:
                 yield
             except VALUE_ERRORS as error:
                 problem = f"an entry cannot be stored ({type(error).__name__}: {error})"
                 raise StoreError(str(self._path), problem) from error
+            # Behind it, too: what follows from a commit must not leave if that is nowhere.
+            self._files.check()
 
     def _read(self, read: Callable[[sqlite3.Connection], T]) -> T:
         reading = transaction(self._reader, "DEFERRED")
         with self._read_lock, self._faults(), damage(self._path), reading:
-            return read(self._reader)
+            # Behind it: what was read of a journal that is nowhere is of no use to anybody.
+            found = read(self._reader)
+            self._files.check_main()
+            return found
 
     @contextmanager
     def _faults(self) -> Iterator[None]:
-        """Whatever SQLite or the file system say, as a `StoreError`."""
+        """Whatever SQLite or the file system say of the open file, as a `StoreError`."""
+        with self._errors():
+            try:
+                yield
+            except sqlite3.Error:
+                # Where the file is gone, that is why; SQLite takes it for a fault of the disk.
+                self._files.check()
+                raise
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
         try:
             yield
         except (sqlite3.Error, OSError) as error:

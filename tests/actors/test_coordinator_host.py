@@ -12,6 +12,7 @@ import pytest
 
 from harness_actors.actors.coordinator_host import CoordinatorHost
 from harness_actors.actors.factory import executor_needs
+from harness_actors.actors.journal_watch import watch_journal
 from harness_actors.actors.local import LocalHostStarter
 from harness_actors.actors.processes import this_node
 from harness_actors.agents import Program
@@ -430,7 +431,7 @@ async def test_a_commit_that_fails_stops_the_cell_and_is_told_to_everybody(cell:
     await cell.submit(program, a_spec(program))
     await gates.started["fails"].wait()
     cursor = await cell.host.position()
-    followers = [asyncio.ensure_future(cell.host.happened(cursor + 9, m)) for m in (True, False)]
+    followers = [asyncio.ensure_future(cell.host.happened(cursor, m)) for m in (True, False)]
     await asyncio.sleep(0)
     cell.journal.fault = StoreError("runs.db", "no space is left on the disk")
     gates.opened["fails"].set()
@@ -449,6 +450,32 @@ async def test_a_submission_that_cannot_be_committed_is_told(cell: Cell) -> None
     cell.journal.fault = StoreError("runs.db", "no space is left on the disk")
     with pytest.raises(StoreError, match="no space"):
         await cell.submit(program, a_spec(program))
+
+
+async def test_a_driver_that_knows_more_than_the_journal_is_not_left_waiting(cell: Cell) -> None:
+    program = a_program()
+    await cell.submit(program, a_spec(program))
+    await cell.until("run")
+
+    # It was told of it by a journal that had more, and that another has taken the place of.
+    with pytest.raises(StoreError, match=r"it lacks what was committed to it \(position 1000\)"):
+        await cell.host.happened(1000, False)
+
+
+async def test_a_cell_without_runs_stops_when_its_journal_is_taken_away(
+    cell: Cell, tmp_path: Path
+) -> None:
+    program = a_program()
+    await cell.submit(program, a_spec(program))
+    await cell.until("run")
+    waiting = asyncio.create_task(cell.host.happened(await cell.host.position(), False))
+    watching = asyncio.create_task(watch_journal(cell.journal, cell.host, every_s=0.01))
+    (tmp_path / "runs.db").rename(tmp_path / "moved.db")
+
+    async with asyncio.timeout(20):
+        assert await watching
+        with pytest.raises(StoreError, match=r"it was removed or moved away \(it is '.*moved.db'"):
+            await waiting
 
 
 async def test_what_an_earlier_host_of_a_slot_says_is_dropped(cell: Cell) -> None:
@@ -487,13 +514,13 @@ async def test_hosts_that_do_not_start_stop_the_cell_with_the_reason(tmp_path: P
     cell.host._seats._starter = NoRoom(ManualClock(), copies=True)
     await cell.host.start()
     with pytest.raises(HarnessError, match="no room"):
-        await cell.host.happened(10_000, True)
+        await cell.host.happened(0, True)
     await cell.host.close()
 
 
 async def test_closing_twice_is_closing_once_and_later_calls_say_so(cell_at: Opens) -> None:
     async with cell_at() as cell:
-        follower = asyncio.ensure_future(cell.host.happened(10_000, True))
+        follower = asyncio.ensure_future(cell.host.happened(0, True))
         await asyncio.sleep(0)
         await cell.host.close()
         await cell.host.close()
@@ -515,4 +542,4 @@ async def test_a_fault_while_a_message_is_taken_stops_the_cell_and_does_not_hang
     envelope = Envelope("run", cell.host.term, run.step, 99, broken)
     await cell.host.receive(Slot(AGENT_TURN), 1, [envelope])
     with pytest.raises(HarnessError, match="AttributeError"):
-        await cell.host.happened(10_000, True)
+        await cell.host.happened(0, True)

@@ -1,8 +1,10 @@
 import json
 import resource
+import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from tempfile import mkdtemp
 
@@ -11,6 +13,7 @@ import pytest
 from harness_actors.batch.checks import COPY
 from harness_actors.batch.run_directory import RunDirectory
 from harness_actors.errors import BadInputError, StoreError, StoreInUseError
+from tests.batch.test_results_file import outcome, written
 
 HOLD = """
 import sys
@@ -156,3 +159,74 @@ def test_a_summary_that_finds_no_room_is_told_and_the_earlier_one_stands(tmp_pat
 
     assert json.loads((tmp_path / "summary.json").read_text()) == {"tasks": 1}
     assert not list(tmp_path.glob("*.new"))
+
+
+def removed(folder: Path) -> None:
+    shutil.rmtree(folder)
+
+
+def moved(folder: Path) -> None:
+    folder.rename(folder.with_name("elsewhere"))
+
+
+def taken_by_another(folder: Path) -> None:
+    """Removed, and made again by a command that works in it now."""
+    shutil.rmtree(folder)
+    (folder / "checks").mkdir(parents=True)
+    for name in ("runs.db.lock", "results.jsonl", "summary.json"):
+        (folder / name).write_text("theirs")
+
+
+def lock_removed(folder: Path) -> None:
+    (folder / "runs.db.lock").unlink()
+
+
+@pytest.mark.parametrize("take_away", [removed, moved, taken_by_another, lock_removed])
+async def test_nothing_is_written_where_the_directory_was_taken_away(
+    tmp_path: Path, take_away: Callable[[Path], None]
+) -> None:
+    folder = tmp_path / "out"
+    leaving = pytest.raises(StoreError, match="removed or moved away")
+    with leaving, RunDirectory(folder) as directory:
+        await directory.results.append(outcome("a"))
+        await directory.results.append(outcome("a", attempt=2))
+        take_away(folder)
+        left = all_below(folder)
+
+        with pytest.raises(StoreError, match="removed or moved away while this command") as told:
+            await directory.results.append(outcome("b"))
+        assert str(folder) in str(told.value)
+        with pytest.raises(StoreError, match="removed or moved away"):
+            directory.write_summary({"ending": "complete"})
+        with pytest.raises(StoreError, match="removed or moved away"):
+            directory.results.compact()
+
+    assert all_below(folder) == left
+
+
+async def test_results_that_were_removed_are_not_begun_again_in_silence(tmp_path: Path) -> None:
+    with RunDirectory(tmp_path) as directory:
+        await directory.results.append(outcome("a"))
+        directory.results_path.unlink()
+
+        with pytest.raises(StoreError, match=r"results.jsonl.*the same command writes all of it"):
+            await directory.results.append(outcome("b"))
+        assert not directory.results_path.exists()
+
+
+async def test_its_own_replacing_of_the_results_is_no_loss_of_them(tmp_path: Path) -> None:
+    with RunDirectory(tmp_path) as directory:
+        await directory.results.append(outcome("a"))
+        await directory.results.append(outcome("a", attempt=2))
+        directory.results.compact()
+        await directory.results.append(outcome("b"))
+
+    assert directory.results_path.read_bytes() == written(outcome("a", attempt=2), outcome("b"))
+
+
+def all_below(folder: Path) -> dict[str, bytes | None]:
+    """What is below a folder: the bytes of files, None for folders."""
+    return {
+        str(path.relative_to(folder)): path.read_bytes() if path.is_file() else None
+        for path in sorted(folder.rglob("*"))
+    }

@@ -14,7 +14,7 @@ import ray._private.worker  # see `is_own_ray`
 from ray.actor import ActorHandle
 from ray.exceptions import RayActorError, RayError
 
-from harness_actors.actors.attach import in_use, processes_of
+from harness_actors.actors.attach import COORDINATOR, in_use, processes_of
 from harness_actors.actors.cell_facts import CellFacts
 from harness_actors.actors.cell_key import cell_name, store_of
 from harness_actors.actors.doubt import SUSPECT_S
@@ -28,10 +28,11 @@ from harness_actors.actors.on_ray.placement import (
     node_of_driver,
     on_node,
 )
-from harness_actors.actors.processes import end_processes, wait_until_gone
+from harness_actors.actors.processes import end_processes, mark_of, wait_until_gone
 from harness_actors.actors.runtime import StopMode
 from harness_actors.errors import CellError
 from harness_actors.records import ProcessMark
+from harness_actors.stores.standing import FileId
 
 LEAVES_WITHIN_S = 20.0
 
@@ -88,11 +89,12 @@ def _pid_of(coordinator: "ActorHandle[Any]") -> int:
     return int(known.get("Pid") or 0) if known.get("State") == "ALIVE" else 0
 
 
-def start_cell(store: Path, command: str, idle_s: float | None) -> "ActorHandle[Any]":
+def start_cell(store: Path, file: FileId, command: str, idle_s: float | None) -> "ActorHandle[Any]":
     """Begin to start the cell of a journal, in the place of one that is of no use.
 
     Args:
-        store: The journal's file; made if there is none.
+        store: The journal.
+        file: Which file that is, for all incarnations of the coordinator.
         command: Who owns the runs of this cell.
         idle_s: For how long it may have nothing to do; None for ever.
     """
@@ -110,7 +112,9 @@ def start_cell(store: Path, command: str, idle_s: float | None) -> "ActorHandle[
     }
     agent_turns = max(1, cores_of(node) // 2)
     actor: Any = RayCoordinatorActor.options(**options)
-    handle: ActorHandle[Any] = actor.remote(str(store), command, node, agent_turns, idle_s=idle_s)
+    handle: ActorHandle[Any] = actor.remote(
+        str(store), command, node, agent_turns, idle_s=idle_s, file=file
+    )
     return handle
 
 
@@ -177,9 +181,11 @@ async def retire(cell: KnownCell, *, answers_within_s: float = SUSPECT_S) -> int
     Raises:
         CellError: Its processes do not end.
     """
-    # Known before it goes: whoever serves the journal next has processes of his own.
+    # Known before it goes: whoever serves the journal next has processes of his own. One whose
+    # journal was taken away is known to itself alone.
+    facts = asyncio.ensure_future(look(cell, answers_within_s=answers_within_s))
     marks = await asyncio.to_thread(processes_of, cell.store)
-    coordinators = [mark for mark in marks if mark.pid == cell.pid]
+    serving = mark_of(cell.pid, COORDINATOR) if cell.pid else None
     coordinator: Any = cell.coordinator
     try:
         async with asyncio.timeout(answers_within_s):
@@ -192,8 +198,12 @@ async def retire(cell: KnownCell, *, answers_within_s: float = SUSPECT_S) -> int
         raise CellError(str(cell.store), f"its cell does not leave: {problem}") from None
     else:
         if in_progress:
+            facts.cancel()
             return in_progress
-        for mark in coordinators:
-            await asyncio.to_thread(wait_until_gone, mark, timeout_s=LEAVES_WITHIN_S)
+        if serving is not None:
+            await asyncio.to_thread(wait_until_gone, serving, timeout_s=LEAVES_WITHIN_S)
+    told = await facts
+    marks += [] if told is None else told.processes
+    marks += [] if serving is None else [serving]
     await _see_gone(cell, marks)
     return 0

@@ -20,6 +20,7 @@ from harness_actors.actors.clock import SystemClock
 from harness_actors.actors.coordinator_host import CoordinatorHost
 from harness_actors.actors.factory import executor_needs
 from harness_actors.actors.idleness import GoneError, Idleness
+from harness_actors.actors.journal_watch import is_standing, watch_journal
 from harness_actors.actors.on_ray.batches import unpack_batch
 from harness_actors.actors.on_ray.channels import Channels
 from harness_actors.actors.on_ray.collecting import collect_seldom
@@ -29,6 +30,7 @@ from harness_actors.coordination.protocol import Envelope, Slot
 from harness_actors.errors import CellError, HarnessError
 from harness_actors.records import ProcessMark
 from harness_actors.stores import SqliteJournal
+from harness_actors.stores.standing import FileId
 
 logger = logging.getLogger(__name__)
 
@@ -49,6 +51,8 @@ class RayCoordinator:
         agent_turns: Number of agent turn hosts.
         leave_s: See `LEAVE_S`.
         idle_s: When it leaves for want of runs, in seconds; None for never.
+        file: Which file the journal is, so that an incarnation that Ray starts does not
+            make another where it was taken away; None to make one where there is none.
     """
 
     def __init__(
@@ -59,6 +63,7 @@ class RayCoordinator:
         agent_turns: int,
         leave_s: float = LEAVE_S,
         idle_s: float | None = None,
+        file: FileId | None = None,
     ) -> None:
         collect_seldom()
         self._store = store
@@ -70,8 +75,9 @@ class RayCoordinator:
         self._channels = Channels(self.receive)
         starter = RayHostStarter(self._self, node, self._channels)
         try:
+            journal = SqliteJournal(Path(store), file=file)
             self._host = CoordinatorHost(
-                journal=SqliteJournal(Path(store)),
+                journal=journal,
                 store=store,
                 command=command,
                 starter=starter,
@@ -92,10 +98,11 @@ class RayCoordinator:
             self._self.leave.remote(leave_s)
             return
         starter.term = self._host.term
-        host = self._host
+        host, self._journal = self._host, journal
         self._idleness = Idleness(lambda: len(host.in_progress), lambda: host.committed, idle_s)
         self._starting = asyncio.ensure_future(self._start(host))
         self._idling = asyncio.ensure_future(self._leave_when_idle())
+        self._watching = asyncio.ensure_future(self._leave_with_journal(host))
 
     async def _start(self, host: CoordinatorHost) -> None:
         await self._channels.open()
@@ -130,6 +137,7 @@ class RayCoordinator:
     async def _serve(self, idle_s: float | None) -> None:
         """Another driver is there, and says how long this cell may be idle."""
         assert isinstance(self._host, CoordinatorHost)
+        await is_standing(self._journal, self._host)
         if self._host.failure is not None:
             raise self._host.failure
         self._idleness.idle_s = idle_s
@@ -155,6 +163,7 @@ class RayCoordinator:
             idle_for_s=self._idleness.lasts_s,
             stops_in_s=self._idleness.left_s,
             problem=str(self._host.failure or ""),
+            processes=tuple(self._host.processes),
         )
 
     async def retire(self) -> int:
@@ -171,6 +180,11 @@ class RayCoordinator:
         # No call is made in between, so none is lost.
         self._leaving = True
         await self._go()
+
+    async def _leave_with_journal(self, host: CoordinatorHost) -> None:
+        if await watch_journal(self._journal, host):
+            # Nobody may be there to be told, and the journal's next cell has the name then.
+            self._self.leave.remote(self._leave_s)
 
     async def _go(self) -> None:
         if isinstance(self._host, CoordinatorHost):

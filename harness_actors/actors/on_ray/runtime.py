@@ -14,7 +14,13 @@ from harness_actors.actors.attach import coordinators_of, make_way
 from harness_actors.actors.idleness import GoneError, idle_s
 from harness_actors.actors.joining.connect import connect
 from harness_actors.actors.on_ray.calls import AwayError, CoordinatorCalls, is_ray_up
-from harness_actors.actors.on_ray.cells import find_cell, is_own_ray, retire_others, start_cell
+from harness_actors.actors.on_ray.cells import (
+    find_cell,
+    is_own_ray,
+    retire,
+    retire_others,
+    start_cell,
+)
 from harness_actors.actors.on_ray.placement import node_of_driver
 from harness_actors.actors.on_ray.streams import reach_streams
 from harness_actors.actors.processes import wait_until_gone
@@ -24,6 +30,8 @@ from harness_actors.errors import ActorLostError, CellError, HarnessError
 from harness_actors.events import RunEvent, RunParked
 from harness_actors.messages import Message
 from harness_actors.records import RunHeading, RunSpec
+from harness_actors.stores import SqliteJournal
+from harness_actors.stores.standing import FileId, out_of_place
 
 logger = logging.getLogger(__name__)
 
@@ -49,6 +57,8 @@ class RayRuntime:
     def __init__(self, store: Path, command: str) -> None:
         self._store = store.resolve()
         self._command = command
+        self._file: FileId | None = None
+        """Which file the journal is, of a cell that was opened here."""
         # Under a Ray that was there before, a cell outlives us, and waits for the next command.
         self._idle_s = None if is_own_ray() else idle_s()
         self._calls: CoordinatorCalls
@@ -97,6 +107,7 @@ class RayRuntime:
         return runtime
 
     async def _serve(self) -> CoordinatorCalls:
+        file = await asyncio.to_thread(self._journal_file)
         marks = await asyncio.to_thread(coordinators_of, self._store)
         found = None if self._idle_s is None else await asyncio.to_thread(find_cell, self._store)
         own = [mark for mark in marks if found is not None and mark.pid == found.pid]
@@ -112,10 +123,31 @@ class RayRuntime:
                 return calls
             except (GoneError, HarnessError, TimeoutError) as error:
                 logger.info("the cell of %s is replaced: %s", self._store, error)
-        return await self._start()
+                # Where the journal is another one by now, it does not know whom to wait for.
+                await retire(found)
+        return await self._start(file)
 
-    async def _start(self) -> CoordinatorCalls:
-        coordinator = await asyncio.to_thread(start_cell, self._store, self._command, self._idle_s)
+    def _journal_file(self) -> FileId:
+        """The journal; made if there is none.
+
+        Raises:
+            StoreError: It is not the one that this runtime was opened with, or no journal.
+        """
+        found = FileId.of(self._store)
+        if self._file is not None and found != self._file:
+            raise out_of_place(self._store, self._file)
+        if found is None or not self._store.stat().st_size:
+            # Here and not by the coordinator, which must know an incarnation later which it was.
+            SqliteJournal(self._store).close()
+            found = FileId.of(self._store)
+        assert found is not None, "it was made just now"
+        self._file = found
+        return found
+
+    async def _start(self, file: FileId) -> CoordinatorCalls:
+        coordinator = await asyncio.to_thread(
+            start_cell, self._store, file, self._command, self._idle_s
+        )
         calls = CoordinatorCalls(coordinator)
         try:
             async with asyncio.timeout(START_DEADLINE_S):
