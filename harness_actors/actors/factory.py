@@ -59,6 +59,7 @@ def executor_for(
         case "agent_turn":
             # Of the four, only this one's process needs them.
             from harness_actors.models.tokens import counter_for
+            from harness_actors.tools.standing import watch_workspace
             from harness_actors.tools.workspace import prepare_workspace
 
             return AgentTurn(
@@ -67,6 +68,7 @@ def executor_for(
                     clock=clock,
                     in_thread=ToolThreads(TOOL_THREADS).run,
                     prepare_workspace=prepare_workspace,
+                    watch_workspace=watch_workspace,
                     processes=processes,
                 )
             )

@@ -4,6 +4,7 @@ from collections.abc import Awaitable
 from dataclasses import replace
 from pathlib import Path
 
+from harness_actors.errors import HarnessError
 from harness_actors.events import RoundCompleted
 from harness_actors.ports import ModelResponse, RunContext
 from harness_actors.signals import Parked, TurnComplete
@@ -45,6 +46,7 @@ class TurnLoop:
         limits = context.spec.config.limits
         self._bounds = Bounds(limits, context.started_at, services.clock)
         self._calls = ToolCalls(context, prepared, services, self._books, self._bounds, workspace)
+        self._stands = None if workspace is None else services.watch_workspace(workspace)
         self._text = ""
         self._last: Awaitable[None] | None = None
         self._awaited: Awaitable[None] | None = None
@@ -85,6 +87,7 @@ class TurnLoop:
 
     async def _round(self) -> TurnComplete | None:
         """One model call and its tools; how the turn ends, or None where it goes on."""
+        self._check_workspace()
         log, working_s = self._context.log, self._books.working_s
         voice = self._voice()
         answer = await ask(self._prepared, log, self._bounds, working_s, voice)
@@ -98,6 +101,8 @@ class TurnLoop:
         message = await as_message(response, self._prepared)
         self._text = message.text or self._text
         self._books.answered(response, answer_tokens=message.tokens, waited_s=answer.waited_s)
+        # A model may take long to answer, and what it asks for would be done nowhere.
+        self._check_workspace()
         self._context.add_message(message)
         calls = message.tool_calls
         if calls:
@@ -109,6 +114,16 @@ class TurnLoop:
         if ended is None:
             self._end_round()
         return ended
+
+    def _check_workspace(self) -> None:
+        """Let the run fail where the folder that it works in was taken away."""
+        if self._stands is None:
+            return
+        try:
+            self._stands()
+        except HarnessError:
+            self._books.write()
+            raise
 
     def _voice(self) -> Voice | None:
         """What tells the text of the round to come; None where nobody reads it."""

@@ -23,6 +23,8 @@ class AgentTurnServices:
         prepare_workspace: Makes a run's folder and returns it. Blocks, and is called in
             that pool before a run's first turn; after a crash perhaps again, so it must
             leave a folder that is complete as it is.
+        watch_workspace: Given that folder, returns what raises a `HarnessError` once it is no
+            longer at its path; called twice a round, so it must cost next to nothing.
         processes: Starts the processes of tools; None where tools start them as children.
     """
 
@@ -30,4 +32,5 @@ class AgentTurnServices:
     clock: Clock
     in_thread: Callable[..., Awaitable[Any]]
     prepare_workspace: Callable[[WorkspaceSpec], Path]
+    watch_workspace: Callable[[Path], Callable[[], None]] = lambda _path: lambda: None
     processes: ToolProcesses | None = None
