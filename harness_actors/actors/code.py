@@ -1,5 +1,6 @@
 """Programs as content-addressed blobs: what runs in the actors is what the user has now."""
 
+import dataclasses
 import hashlib
 import io
 import os
@@ -7,17 +8,39 @@ import pickle
 import sys
 import sysconfig
 import threading
+from collections import ChainMap
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, ClassVar
 
 import cloudpickle
 
 from harness_actors.coordination.graph import Workflow
 from harness_actors.errors import AgentCodeError
+
+_MARKS = {
+    id(mark): name
+    for name, mark in vars(dataclasses).items()
+    if type(mark).__module__ == dataclasses.__name__
+}
+"""`MISSING` and the others of `dataclasses` that are told by their identity."""
+
+
+# Untyped, for cloudpickle has no types.
+class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
+    """Names those marks: a copy of `MISSING`, in a class that travels by value, is a default."""
+
+    dispatch_table: ClassVar[ChainMap[type, Any]] = ChainMap(
+        {
+            type(getattr(dataclasses, name)): lambda mark: _MARKS[id(mark)]
+            for name in _MARKS.values()
+        },
+        cloudpickle.Pickler.dispatch_table,
+    )
+
 
 _registering = threading.Lock()
 """The pickler's list of modules is one per process."""
@@ -34,10 +57,16 @@ def pack(workflow: Workflow) -> tuple[str, bytes]:
     """
     with _own_modules_by_value():
         try:
-            blob = cloudpickle.dumps(workflow)
+            blob = _dumped(workflow)
         except Exception as error:
             raise _culprit(workflow, error) from error
     return hashlib.sha256(blob).hexdigest(), blob
+
+
+def _dumped(value: object) -> bytes:
+    file = io.BytesIO()
+    _Pickler(file).dump(value)
+    return file.getvalue()
 
 
 def unpack(blob: bytes) -> Workflow:
@@ -65,7 +94,7 @@ def _culprit(workflow: Workflow, error: Exception) -> AgentCodeError:
     ]
     for name, part in parts:
         try:
-            cloudpickle.dumps(part)
+            _dumped(part)
         except Exception as fault:  # noqa: BLE001 - picklers raise whatever a __reduce__ does
             return AgentCodeError(name, _first_line(fault))
     return AgentCodeError("the agent", _first_line(error))

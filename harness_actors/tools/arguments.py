@@ -1,14 +1,14 @@
 """The arguments of a tool: their JSON schema, and how a model's text is read by it."""
 
-import inspect
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from harness_actors.errors import ToolError
+from harness_actors.tools.argument_model import Argument, field_names, model_of, schema_of
 
 if TYPE_CHECKING:
     from pydantic import BaseModel, ValidationError
@@ -19,27 +19,6 @@ MAX_QUOTE = 80
 """Characters quoted of a value at fault."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Argument:
-    """One argument of a tool, its type resolved.
-
-    Attributes:
-        name: As the model writes it and the function takes it.
-        type: What pydantic checks it by; ``Annotated`` with a ``Field`` is allowed.
-        default: Its default, or `inspect.Parameter.empty` where it is required.
-        description: For the model; empty for none.
-    """
-
-    name: str
-    type: Any
-    default: Any = inspect.Parameter.empty
-    description: str = ""
-
-    @property
-    def required(self) -> bool:
-        return self.default is inspect.Parameter.empty
-
-
 @dataclass(frozen=True)
 class Arguments:
     """The arguments of one tool.
@@ -47,18 +26,22 @@ class Arguments:
     Attributes:
         tool: Its name, for messages.
         items: In the order of the signature.
+        names: What the classes among their types name in annotations that are texts; looked up
+            where their modules are.
     """
 
     tool: str
     items: tuple[Argument, ...]
+    names: Mapping[str, Any] = field(default_factory=dict)
 
     @cached_property
     def schema(self) -> dict[str, Any]:
-        """The JSON schema, an object that allows no other property."""
-        schema: dict[str, Any] = _untitled(self._model.model_json_schema())
-        schema.pop("description", None)
-        schema.setdefault("properties", {})
-        return schema
+        """The JSON schema, an object that allows no other property.
+
+        Raises:
+            ConfigError: An argument has a type that has none; names it.
+        """
+        return schema_of(self.tool, self.items, self.names)
 
     def parse(self, text: str) -> dict[str, Any]:
         """The arguments that a model wrote, checked; those it left out are left out.
@@ -79,29 +62,20 @@ class Arguments:
         except ValidationError as error:
             raise ToolError(self._faults(error)) from None
         return {
-            item.name: getattr(values, field)
-            for field, item in zip(_field_names(self.items), self.items, strict=True)
-            if field in values.model_fields_set
+            item.name: getattr(values, name)
+            for name, item in zip(field_names(self.items), self.items, strict=True)
+            # One that the function requires may have a default in its annotation.
+            if name in values.model_fields_set or item.required
         }
 
     def __reduce__(self) -> tuple[Any, ...]:
         # The pydantic model is made again where it is needed: it is large and not
         # everywhere picklable.
-        return (Arguments, (self.tool, self.items))
+        return (Arguments, (self.tool, self.items, self.names))
 
     @cached_property
     def _model(self) -> "type[BaseModel]":
-        from pydantic import ConfigDict, create_model
-
-        # Fields have names of our own and the arguments' as aliases, for pydantic
-        # refuses names such as `_id` and `copy`.
-        fields: dict[str, Any] = {
-            field: (item.type, _field(item))
-            for field, item in zip(_field_names(self.items), self.items, strict=True)
-        }
-        config = ConfigDict(extra="forbid", arbitrary_types_allowed=False)
-        model: type[BaseModel] = create_model("Arguments", __config__=config, **fields)
-        return model
+        return model_of(self.items, self.names)
 
     def _check_json(self, text: str) -> None:
         """Refuse what pydantic would take or report without a clear word."""
@@ -144,43 +118,6 @@ class Arguments:
         if fault["type"] == "missing":
             return f"{where}: required, but left out"
         return f"{where}: {fault['msg']}, got {_quote(fault['input'])}"
-
-
-def _field_names(items: tuple[Argument, ...]) -> list[str]:
-    return [f"argument_{index}" for index in range(len(items))]
-
-
-def _field(item: Argument) -> Any:
-    from pydantic import Field
-
-    facts: dict[str, Any] = {"alias": item.name}
-    if item.description:
-        facts["description"] = item.description
-    if item.required:
-        return Field(**facts)
-    try:
-        json.dumps(item.default, allow_nan=False)
-    except (TypeError, ValueError):
-        # A default that JSON cannot say stays out of the schema.
-        return Field(default_factory=lambda: item.default, **facts)
-    return Field(default=item.default, **facts)
-
-
-def _untitled(schema: Any) -> Any:
-    """Without the titles that pydantic adds: they repeat the names and cost tokens."""
-    if isinstance(schema, list):
-        return [_untitled(entry) for entry in schema]
-    if not isinstance(schema, dict):
-        return schema
-    kept: dict[str, Any] = {}
-    for key, value in schema.items():
-        if key in ("properties", "$defs"):
-            kept[key] = {name: _untitled(entry) for name, entry in value.items()}
-        elif key in ("default", "const", "enum", "examples"):
-            kept[key] = value
-        elif key != "title":
-            kept[key] = _untitled(value)
-    return kept
 
 
 def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -9,7 +9,6 @@ from typing import Any, Generic, ParamSpec, TypeVar, overload
 
 from harness_actors.errors import ConfigError
 from harness_actors.ports import Effect, ToolContext, ToolSpec
-from harness_actors.tools.arguments import Arguments
 from harness_actors.tools.options import ToolOptions, checked_options
 from harness_actors.tools.rendering import render_result
 from harness_actors.tools.signature import Signature, check_parameters, read_signature
@@ -55,7 +54,7 @@ class FunctionTool(Generic[P, R]):
         return ToolSpec(
             name=self.options.name,
             description=signature.description,
-            parameters=_schema(signature.arguments, self.options.name),
+            parameters=signature.arguments.schema,
             effect=self.options.effect,
             idempotent=self.options.idempotent,
             resource_keys=self.options.resource_keys,
@@ -190,16 +189,6 @@ def _read_early(
         return read_signature(function, options.name, local_names)
     except ConfigError:
         return None
-
-
-def _schema(arguments: Arguments, name: str) -> dict[str, Any]:
-    from pydantic.errors import PydanticUserError
-
-    try:
-        return arguments.schema
-    except PydanticUserError as error:
-        problem = str(error).splitlines()[0]
-        raise ConfigError(f"tool {name!r}", f"has no JSON schema: {problem}") from None
 
 
 def _by_name(module: str, qualname: str) -> Any:

@@ -1,5 +1,6 @@
 """What `@tool` reads of a function: parameters, types and descriptions."""
 
+import dataclasses
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -8,7 +9,9 @@ from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 from harness_actors.errors import ConfigError
 from harness_actors.ports import ToolContext
-from harness_actors.tools.arguments import Argument, Arguments
+from harness_actors.tools.annotations import names_in
+from harness_actors.tools.argument_model import Argument
+from harness_actors.tools.arguments import Arguments
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +42,19 @@ def check_parameters(function: Callable[..., Any], name: str) -> list[str]:
         if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
             problem = f"parameter {parameter} cannot be given by name; write out what it takes"
             raise ConfigError(f"tool {name!r}", problem)
+        if _is_field(parameter.default):
+            problem = (
+                f"parameter {parameter.name!r} has a field as its default, which a function does "
+                "not resolve; write Annotated[int, Field(ge=1)] = 3 in place of "
+                "int = Field(3, ge=1), and a default in place of a factory"
+            )
+            raise ConfigError(f"tool {name!r}", problem)
     return list(parameters)
+
+
+def _is_field(default: object) -> bool:
+    # By name: pydantic is not loaded for this.
+    return isinstance(default, dataclasses.Field) or type(default).__name__ == "FieldInfo"
 
 
 def read_signature(
@@ -70,7 +85,7 @@ def read_signature(
     )
     return Signature(
         description=description,
-        arguments=Arguments(name, arguments),
+        arguments=Arguments(name, arguments, names_in(item.type for item in arguments)),
         contexts=tuple(contexts),
     )
 

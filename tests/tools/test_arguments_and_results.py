@@ -16,7 +16,8 @@ from pydantic import BaseModel
 from harness_actors.errors import ToolError
 from harness_actors.ports import ToolContext
 from harness_actors.tools import tool
-from harness_actors.tools.arguments import Argument, Arguments
+from harness_actors.tools.argument_model import Argument
+from harness_actors.tools.arguments import Arguments
 from harness_actors.tools.rendering import render_result
 
 

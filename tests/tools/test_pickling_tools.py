@@ -1,6 +1,7 @@
 """Tools travel to other processes: by reference where they can, by value elsewhere."""
 
 import importlib
+import json
 import pickle
 import subprocess
 import sys
@@ -9,6 +10,8 @@ from pathlib import Path
 import cloudpickle
 import pytest
 
+from harness_actors.agents import ChatAgent, Program
+from harness_actors.testing import ScriptedModel
 from harness_actors.tools import coding_tools, work_complete
 from harness_actors.tools.command import CommandRunner
 from harness_actors.tools.function import FunctionTool
@@ -105,3 +108,104 @@ def test_a_command_runner_keeps_its_settings() -> None:
     assert again.spec == tool.spec
     runner = again.function.__self__  # type: ignore[attr-defined]
     assert runner == CommandRunner(path=("/opt/task/bin",), variables={"A": "1"})
+
+
+TYPES = """
+import enum, typing
+from dataclasses import KW_ONLY, dataclass, field
+from datetime import date
+from typing import Annotated, NamedTuple, NotRequired, Optional
+from pydantic import BaseModel, Field
+from typing_extensions import TypedDict
+from harness_actors.tools import tool
+
+class Colour(enum.Enum):
+    RED = "red"
+
+@dataclass
+class Point:
+    x: int
+    tags: list[str] = field(default_factory=list)
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    at: Point
+    _: KW_ONLY
+    since: Optional[date] = None
+    parts: "tuple[Tree, ...]" = ()
+
+class Options(typing.TypedDict):
+    point: Point
+    inner: "NotRequired[Options]"
+
+class Extended(TypedDict, total=False):
+    tree: Tree
+
+class Pair(NamedTuple):
+    left: Colour
+    right: "Pair | None" = None
+
+class Order(BaseModel):
+    point: Point
+    lines: list[Tree] = Field(default_factory=list)
+
+@tool
+def take(
+    point: Point,
+    tree: Tree,
+    options: Options,
+    extended: Extended,
+    pair: Pair,
+    order: Order,
+    again: Annotated[Point, Field(description="Again.")] = Point(3),
+) -> list[object]:
+    return [point, tree, options, extended, pair, order, again]
+"""
+
+SAID = {
+    "point": {"x": 1},
+    "tree": {"at": {"x": 2}, "since": "2026-01-02", "parts": [{"at": {"x": 3}}]},
+    "options": {"point": {"x": 4}, "inner": {"point": {"x": 5}}},
+    "extended": {"tree": {"at": {"x": 6}}},
+    "pair": ["red", ["red"]],
+    "order": {"point": {"x": 7}, "lines": [{"at": {"x": 8}}]},
+}
+
+TAKE = """
+import asyncio, sys
+from harness_actors.actors.code import unpack
+from harness_actors.ports import ToolContext
+(take,) = unpack(sys.stdin.buffer.read()).agent.tools
+context = ToolContext(run_id="r", call_id="c", workspace=None, in_thread=asyncio.to_thread)
+print(asyncio.run(take.run(sys.argv[1], context)))
+"""
+
+
+@pytest.mark.parametrize("texts", [False, True], ids=["resolved", "annotations as texts"])
+def test_types_of_a_users_module_are_built_where_the_module_is_not(
+    texts: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    future = "from __future__ import annotations\n" if texts else ""
+    (tmp_path / "usertypes.py").write_text(future + TYPES)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    module = importlib.import_module("usertypes")
+    try:
+        agent = ChatAgent(model=ScriptedModel([]), tools=[module.take])
+        blob = Program.of(agent).blob
+    finally:
+        del sys.modules["usertypes"]
+        monkeypatch.undo()
+
+    done = subprocess.run(
+        [sys.executable, "-c", TAKE, json.dumps(SAID)], input=blob, capture_output=True, check=False
+    )
+
+    assert done.returncode == 0, done.stderr.decode()
+    point, tree, options, _, pair, order, again = json.loads(done.stdout)
+    assert point == {"x": 1, "tags": []}
+    assert tree["since"] == "2026-01-02"
+    assert tree["parts"] == [{"at": {"x": 3, "tags": []}, "since": None, "parts": []}]
+    assert options["inner"] == {"point": {"x": 5, "tags": []}}
+    assert pair == ["red", ["red", None]]
+    assert order["lines"][0]["at"] == {"x": 8, "tags": []}
+    assert again == {"x": 3, "tags": []}
