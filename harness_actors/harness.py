@@ -94,6 +94,11 @@ class AgentHarness:
         """A run is in progress, so another one would be refused."""
         return self._active is not None
 
+    @property
+    def store(self) -> Path | None:
+        """The journal's file; None before the first run of a harness that was given none."""
+        return self._store
+
     async def run(self, message: str | Sequence[Message]) -> HarnessResult:
         """Do one run to its end.
 

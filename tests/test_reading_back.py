@@ -185,3 +185,16 @@ def test_an_agent_that_cannot_say_what_it_has_is_submitted_all_the_same() -> Non
 
     program = Program.of(Odd())  # type: ignore[arg-type]
     assert list(program.stored) == [program.code]
+
+
+def test_a_run_that_has_said_nothing_is_no_line(tmp_path: Path, harness: Harness) -> None:
+    async def fails_at_once() -> str:
+        twice = ChatAgent(model=ScriptedModel([]), tools=[report])
+        agent = type("Twice", (), {"name": "twice", "model": twice.model, "instructions": ""})()
+        agent.tools = [report, report]
+        async with AgentHarness(agent, runtime="local") as failing:
+            return (await failing.run("Begin.")).reason.kind
+
+    assert asyncio.run(fails_at_once()) == "agent_error"
+    exported = harness("ctl", "run", "export")
+    assert (exported.exit_code, exported.stdout) == (0, "")

@@ -18,6 +18,7 @@ from typing import Any, ClassVar
 
 import cloudpickle
 
+from harness_actors.actors.tapping import without_taps
 from harness_actors.coordination.graph import Workflow
 from harness_actors.errors import AgentCodeError
 
@@ -55,7 +56,7 @@ def pack(workflow: Workflow) -> tuple[str, bytes]:
     Raises:
         AgentCodeError: A part of it cannot be pickled; names the part.
     """
-    with _own_modules_by_value():
+    with _own_modules_by_value(), without_taps():
         try:
             blob = _dumped(workflow)
         except Exception as error:

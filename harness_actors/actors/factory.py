@@ -2,9 +2,13 @@
 
 import os
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from functools import partial
+from pathlib import Path
 from secrets import token_hex
 from typing import TYPE_CHECKING
 
+from harness_actors.actors.output import Keeping
 from harness_actors.actors.processes import COMPANION_ROLE, this_node
 from harness_actors.coordination.active import ExecutorNeeds
 from harness_actors.coordination.protocol import Slot
@@ -98,6 +102,18 @@ def processes_for(slot: Slot, *, own_process: bool) -> "SupervisedProcesses | No
     processes = SupervisedProcesses(mark=mark, detached=True)
     processes.supervisor()
     return processes
+
+
+def runs_users_code(slot: Slot) -> bool:
+    """Whether the host in a slot calls tools, models or executors of users."""
+    return slot.executor == AGENT_TURN or bool(slot.code)
+
+
+def keeping_for(slot: Slot, store: Path | None) -> Callable[[str], AbstractContextManager[None]]:
+    """What keeps the prints of a slot's runs beside their journal; it may keep nothing."""
+    if store is None or not runs_users_code(slot):
+        return lambda _: nullcontext()
+    return partial(Keeping, store, executor=slot.executor)
 
 
 def companions_of(

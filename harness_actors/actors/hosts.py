@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from threading import current_thread, main_thread
@@ -81,6 +82,7 @@ class ExecutorHost:
             forgotten, and all with the host.
         reach_streams: Finds a stream actor by its name; None where there are none.
         tell: The way to the coordinator for what needs no answer; there may be none.
+        keeping: Keeps what code of users prints while it serves the run of an id.
     """
 
     def __init__(
@@ -94,8 +96,10 @@ class ExecutorHost:
         tool_processes: ToolProcesses | None = None,
         reach_streams: Reach | None = None,
         tell: Tell = lambda _: False,
+        keeping: Callable[[str], AbstractContextManager[None]] = lambda _: nullcontext(),
     ) -> None:
         self._slot = slot
+        self._keeping = keeping
         self._companions = companions
         self._tool_processes = tool_processes
         self._sender = None if reach_streams is None else TextSender(reach_streams, self._hush)
@@ -274,7 +278,8 @@ class ExecutorHost:
                 parking=run.parking,
                 texts=run.texts,
             )
-            outcome = await executor.handle(deliver.signal, context)
+            with self._keeping(run.spec.run_id):
+                outcome = await executor.handle(deliver.signal, context)
             check_outcome(self._slot.executor, outcome)
             last = self._checked(context.take())
         except asyncio.CancelledError:

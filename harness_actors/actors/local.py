@@ -8,12 +8,18 @@ from pathlib import Path
 
 from harness_actors.actors.clock import SystemClock
 from harness_actors.actors.coordinator_host import CoordinatorHost
-from harness_actors.actors.factory import executor_for, executor_needs, processes_for
+from harness_actors.actors.factory import (
+    executor_for,
+    executor_needs,
+    keeping_for,
+    processes_for,
+)
 from harness_actors.actors.hosts import ExecutorHost
 from harness_actors.actors.journal_watch import watch_journal
 from harness_actors.actors.mailbox import Parcel
 from harness_actors.actors.processes import mark_of_this_process
 from harness_actors.actors.runtime import Happened, StopMode, TextCursor, Texts
+from harness_actors.actors.tapping import tap_for_a_while
 from harness_actors.actors.text.listening import Listener
 from harness_actors.actors.text.local import LocalStreams
 from harness_actors.coordination.protocol import Envelope, Slot
@@ -85,10 +91,12 @@ class LocalHostStarter:
         clock: Their time.
         copies: Send messages through pickle, as between processes, so that aliasing
             hides nothing.
+        store: The journal, beside which is kept what runs print; None keeps nothing.
     """
 
-    def __init__(self, clock: Clock, *, copies: bool) -> None:
+    def __init__(self, clock: Clock, *, copies: bool, store: Path | None = None) -> None:
         self._clock = clock
+        self._store = store
         self._copies = copies
         self.coordinator: CoordinatorHost | None = None
         self.hosts: dict[Slot, LocalHostPeer] = {}
@@ -107,6 +115,7 @@ class LocalHostStarter:
             term=self.coordinator.term,
             tool_processes=processes,
             reach_streams=self.streams.reach,
+            keeping=keeping_for(slot, self._store),
         )
         self.hosts[slot] = LocalHostPeer(host, slot, self._copies)
         return self.hosts[slot]
@@ -122,6 +131,7 @@ class LocalRuntime:
         self._watching = asyncio.ensure_future(watch_journal(journal, coordinator))
         self.starter = starter
         self._listener = Listener(coordinator.subscribe, starter.streams.reach)
+        self._untap = tap_for_a_while()
 
     @classmethod
     async def open(
@@ -136,7 +146,7 @@ class LocalRuntime:
             clock: The time; the machine's by default.
         """
         clock = clock or SystemClock()
-        starter = LocalHostStarter(clock, copies=copies)
+        starter = LocalHostStarter(clock, copies=copies, store=store)
         journal = await asyncio.to_thread(SqliteJournal, store)
         coordinator = CoordinatorHost(
             journal=journal,
@@ -194,4 +204,7 @@ class LocalRuntime:
 
     async def close(self) -> None:
         self._watching.cancel()
-        await self._coordinator.close()
+        try:
+            await self._coordinator.close()
+        finally:
+            self._untap()

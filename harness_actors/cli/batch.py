@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import Callable
 from contextlib import aclosing, suppress
 from pathlib import Path
-from textwrap import indent
 from typing import TYPE_CHECKING
 
 import typer
@@ -19,6 +18,7 @@ from harness_actors.cli.where import check_where
 if TYPE_CHECKING:
     from harness_actors.actors import Runtime
     from harness_actors.batch.batch import Batch, OpenRuntime
+    from harness_actors.batch.outcomes import TaskOutcome
     from harness_actors.batch.progress import Display
     from harness_actors.batch.settings import BatchSettings
 
@@ -126,8 +126,8 @@ class _Command:
                 async with aclosing(batch.run()) as outcomes:
                     async for outcome in outcomes:
                         self._display.outcome(outcome)
-                        if self._debug and outcome.reason.traceback:
-                            self._display.note(indent(outcome.reason.traceback, "    "))
+                        if self._debug:
+                            await self._tell_where(run_dir / "runs.db", outcome)
         finally:
             ticking.cancel()
             with suppress(asyncio.CancelledError):
@@ -161,6 +161,12 @@ class _Command:
             return runtime
 
         return open_it
+
+    async def _tell_where(self, store: Path, outcome: "TaskOutcome") -> None:
+        from harness_actors.cli.failed_code import failed_code
+
+        if text := await asyncio.to_thread(failed_code, store, outcome):
+            self._note(text)
 
     def _note(self, text: str) -> None:
         if self._display is not None:

@@ -62,6 +62,10 @@ class EventLines:
         if result.reason.traceback and not self._debug:
             self._say(f"harness ctl run show {result.run_id} says where; --debug at once")
 
+    def tell(self, text: str) -> None:
+        """A note for somebody who watches, and not for a script."""
+        self._say(text)
+
     def note(self, text: str) -> None:
         print(text, file=self._out, flush=True)
 

@@ -38,9 +38,15 @@ _INPUT_ERRORS = (
 
 @contextmanager
 def failures_told(*, as_json: bool) -> Iterator[None]:
-    """Turn errors of the harness and of the system into a line and an exit status."""
+    """Turn errors of the harness and of the system into a line and an exit status.
+
+    The terminal is the command's: what code of users prints in this process goes elsewhere.
+    """
+    from harness_actors.actors.output import terminal_taken
+
     try:
-        yield
+        with terminal_taken():
+            yield
     except HarnessError as error:
         tell(error, as_json=as_json)
         raise typer.Exit(exit_status(error)) from None

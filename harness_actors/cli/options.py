@@ -112,3 +112,11 @@ DebugOption = Annotated[
         help="Show where tools, models and executors of your own failed: their tracebacks.",
     ),
 ]
+VerboseOption = Annotated[
+    bool,
+    typer.Option(
+        "-v",
+        "--verbose",
+        help="Show what your tools, models and executors print and log while they do.",
+    ),
+]

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -11,6 +12,7 @@ from harness_actors.cli.agents import AgentFlags
 from harness_actors.cli.event_lines import EventLines
 from harness_actors.cli.failures import ALL_DONE, INTERRUPTED, NOT_ALL_DONE, failures_told
 from harness_actors.cli.interrupts import Interrupts
+from harness_actors.cli.log_lines import LogLines
 from harness_actors.cli.screen import JsonLines, JsonResult, Screen, Terminal
 from harness_actors.cli.where import check_where
 from harness_actors.cli.workspaces import fresh_workspace
@@ -42,6 +44,7 @@ def run(
             "--json a line for each event and each piece of text, the result last.",
         ),
     ] = False,
+    verbose: options.VerboseOption = False,
     debug: options.DebugOption = False,
 ) -> None:
     """One run: its events on stderr as they happen, its answer on stdout.
@@ -61,7 +64,7 @@ def run(
 
         harness run "Say hello." --model local --json --stream | jq -j '.text // empty'
 
-        harness run "Refund order 17." --agent billing.yaml --debug
+        harness run "Refund order 17." --agent billing.yaml -v --debug
     """
     flags = AgentFlags(
         agent=agent,
@@ -79,7 +82,7 @@ def run(
     with failures_told(as_json=as_json):
         check_where(runtime, address)
         screen = _screen(EventLines(quiet=as_json, debug=debug), as_json=as_json, stream=stream)
-        status = asyncio.run(_run(task, flags, runtime, address, screen))
+        status = asyncio.run(_run(task, flags, runtime, address, screen, verbose=verbose))
     raise typer.Exit(status)
 
 
@@ -89,6 +92,8 @@ async def _run(
     runtime: options.RuntimeChoice,
     address: str | None,
     screen: Screen,
+    *,
+    verbose: bool,
 ) -> int:
     from harness_actors.errors import RunParkedError
     from harness_actors.harness import AgentHarness
@@ -107,6 +112,7 @@ async def _run(
         lines.note("starting the actors on Ray")  # for which it is silent for some seconds
     result: HarnessResult | None = None
     run_id = ""
+    printed = _Printed(harness, lines, shown=verbose)
     async with harness:
         try:
             with Interrupts(_parking(harness, lines), _cancelling()) as interrupts:
@@ -117,15 +123,53 @@ async def _run(
                         if not run_id:
                             interrupts.arm()
                             lines.seen, run_id = True, item.run_id
+                            printed.begin(run_id)
+                        printed.show_new()
                         screen.show(item)
         except (RunParkedError, asyncio.CancelledError):
             screen.cut()
             if run_id:
                 lines.note(f"parked; harness ctl run resume {run_id} goes on with it")
             return INTERRUPTED
+        finally:
+            await printed.end()
     assert result is not None, "a stream of a run ends with its result"
     screen.end(result)
+    printed.tell()
     return ALL_DONE if result.status == "done" else NOT_ALL_DONE
+
+
+class _Printed:
+    """What code of the user prints: shown at once, or told of at the end."""
+
+    def __init__(self, harness: "AgentHarness", lines: EventLines, *, shown: bool) -> None:
+        self._harness = harness
+        self._lines = lines
+        self._shown = shown
+        self._log: Path | None = None
+        self._live: LogLines | None = None
+
+    def begin(self, run_id: str) -> None:
+        """The run has begun, so it is known where its log is."""
+        from harness_actors.stores.logs import log_of
+
+        if self._harness.store is not None:
+            self._log = log_of(self._harness.store, run_id)
+            if self._shown:
+                self._live = LogLines(self._log, self._lines)
+
+    def show_new(self) -> None:
+        """What was printed before something happened is shown before that."""
+        if self._live is not None:
+            self._live.show_new()
+
+    async def end(self) -> None:
+        if self._live is not None:
+            await self._live.close()
+
+    def tell(self) -> None:
+        if self._log is not None and not self._shown and self._log.exists():
+            self._lines.tell(f"your code printed something: {self._log}; -v shows it at once")
 
 
 def _screen(lines: EventLines, *, as_json: bool, stream: bool) -> Screen:

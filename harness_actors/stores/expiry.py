@@ -8,6 +8,7 @@ The rule:
   asked. A conversation with a run that is parked or unfinished stays, however old it is.
 - The conversation with the newest change of the journal stays too: positions go on from
   there, so none is used twice and a reader's cursor stays valid.
+- What a run printed (`logs.py`) is removed with it.
 - Code that no run names any more is dropped by both `expire` and `compact`.
 - Freed pages are used again. They are given back to the file system by `compact`, and by
   `expire` where they are a quarter of the file or more.
@@ -32,6 +33,7 @@ from harness_actors.stores.connection import open_journal
 from harness_actors.stores.conversations import program_of
 from harness_actors.stores.faults import damage, is_full, store_error
 from harness_actors.stores.lock import hold, is_held, release
+from harness_actors.stores.logs import remove_logs
 from harness_actors.stores.schema import PLACES
 from harness_actors.stores.sqlite import BUSY_S
 from harness_actors.stores.transactions import transaction
@@ -87,7 +89,7 @@ def expire(path: str | Path, *, ended_before: float) -> Cleared:
         return Cleared()
     with _alone(path) as connection:
         before = path.stat().st_size
-        runs = _remove_expired(connection, ended_before)
+        runs = _remove_expired(path, connection, ended_before)
         code = _drop_code(connection)
         pages, free, _ = _pages(connection)
         if free >= _WORTHWHILE * pages and _has_room(path, connection):
@@ -139,24 +141,27 @@ def _alone(path: Path) -> Iterator[sqlite3.Connection]:
             release(path)
 
 
-def _remove_expired(connection: sqlite3.Connection, ended_before: float) -> int:
+def _remove_expired(path: Path, connection: sqlite3.Connection, ended_before: float) -> int:
     found = connection.execute(_EXPIRED, (ended_before,)).fetchall()
     conversations = [conversation for (conversation,) in found]
     removed = 0
     for at in range(0, len(conversations), _CONVERSATIONS_PER_STEP):
         with transaction(connection, "IMMEDIATE"):
-            removed += _remove(connection, conversations[at : at + _CONVERSATIONS_PER_STEP])
+            runs = _remove(connection, conversations[at : at + _CONVERSATIONS_PER_STEP])
+        remove_logs(path, runs)
+        removed += len(runs)
     return removed
 
 
-def _remove(connection: sqlite3.Connection, conversations: Sequence[str]) -> int:
-    runs = [
+def _remove(connection: sqlite3.Connection, conversations: Sequence[str]) -> list[str]:
+    named = [
         row
         for conversation in conversations
         for row in connection.execute(
-            "SELECT id FROM runs WHERE conversation_id = ?", (conversation,)
+            "SELECT id, run_id FROM runs WHERE conversation_id = ?", (conversation,)
         )
     ]
+    runs = [(run,) for run, _ in named]
     for run in runs:
         positions = connection.execute("SELECT position FROM records WHERE run = ?", run).fetchall()
         connection.executemany(
@@ -166,7 +171,7 @@ def _remove(connection: sqlite3.Connection, conversations: Sequence[str]) -> int
     for table in ("records", "results", "snapshots"):
         connection.executemany(f"DELETE FROM {table} WHERE run = ?", runs)
     connection.executemany("DELETE FROM runs WHERE id = ?", runs)
-    return len(runs)
+    return [run_id for _, run_id in named]
 
 
 def _drop_code(connection: sqlite3.Connection) -> int:

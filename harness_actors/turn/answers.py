@@ -1,16 +1,18 @@
 """Asking the model: one request, and its answer as a message of the log."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from harness_actors.conversation import unique_ids
 from harness_actors.errors import ContextOverflowError, ModelError, error_facts
 from harness_actors.messages import Message, ToolCall
 from harness_actors.models.waits import metered
-from harness_actors.ports import ModelRequest, ModelResponse
+from harness_actors.ports import Model, ModelRequest, ModelResponse
 from harness_actors.signals import TurnComplete
 from harness_actors.turn.bounds import Bounds, Due
+from harness_actors.turn.origins import ORIGIN
 from harness_actors.turn.patience import Allowance, Late, Raised, within
 from harness_actors.turn.preparation import PreparedAgent
 from harness_actors.turn.speaking import Voice
@@ -57,7 +59,7 @@ async def ask(
         outcome = await within(
             allowance,
             f"a call of model {model.name!r}",
-            lambda: model.complete(request) if voice is None else voice.speak(model, request),
+            partial(_begin, model, request, voice),
         )
     match outcome:
         case Late(due):
@@ -68,6 +70,12 @@ async def ask(
             response = _checked(returned.value)
     told_s = response.waited_s if isinstance(response, ModelResponse) else 0.0
     return Answer(response, max(told_s, meter.waited_s))
+
+
+def _begin(model: Model, request: ModelRequest, voice: Voice | None) -> Awaitable[object]:
+    # In a task of its own, so that it need not be taken back.
+    ORIGIN.set(f"model {model.name}")
+    return model.complete(request) if voice is None else voice.speak(model, request)
 
 
 def _out_of_time(due: Due, last: BaseException | None) -> TurnComplete:

@@ -1,7 +1,8 @@
 """The calls of one message: which may run, and what comes of each."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import orjson
 
@@ -10,6 +11,7 @@ from harness_actors.messages import ToolCall
 from harness_actors.ports import Tool, ToolContext
 from harness_actors.results import LimitKind
 from harness_actors.turn.bounds import Due
+from harness_actors.turn.origins import ORIGIN
 from harness_actors.turn.patience import Allowance, Late, Raised, within
 from harness_actors.turn.preparation import PreparedAgent
 from harness_actors.turn.texts import ERROR_CHARS, shortened, well_formed
@@ -116,12 +118,12 @@ async def run_call(planned: PlannedCall, context: ToolContext, due: Due) -> Call
         return CallResult.refused(planned.refusal, planned.limit)
     if due.over:
         return CallResult.refused(_time_is_up("began"), due.kind)
-    tool, arguments, own = planned.tool, planned.call.arguments, planned.tool.spec.timeout_s
+    tool, own = planned.tool, planned.tool.spec.timeout_s
     by_run = due.seconds is not None and (own is None or due.seconds <= own)
     outcome = await within(
         Allowance(due if by_run else Due(own)),
         f"a call of tool {planned.call.name!r}",
-        lambda: tool.run(arguments, context),
+        partial(_begin, tool, planned.call, context),
     )
     match outcome:
         case Late():
@@ -138,6 +140,12 @@ async def run_call(planned: PlannedCall, context: ToolContext, due: Due) -> Call
         case returned:
             # Any object: a tool may be the user's own class, whose types nobody has checked.
             return _returned(planned, returned.value)
+
+
+def _begin(tool: Tool, call: ToolCall, context: ToolContext) -> Awaitable[str]:
+    # In a task of its own, so that it need not be taken back.
+    ORIGIN.set(call.name)
+    return tool.run(call.arguments, context)
 
 
 def _returned(planned: PlannedCall, value: object) -> CallResult:

@@ -3,6 +3,7 @@
 import asyncio
 import weakref
 from collections.abc import Callable
+from contextvars import Context, copy_context
 from functools import partial
 from itertools import count
 from queue import SimpleQueue
@@ -44,7 +45,7 @@ class ToolThreads:
         weakref.finalize(self, self._jobs.put, None).atexit = False
 
     async def run(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        """Call a function in a thread, when there is one.
+        """Call a function in a thread, when there is one, with the context of the caller.
 
         Returns:
             What it returns.
@@ -59,7 +60,8 @@ class ToolThreads:
             self._start_thread()
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Any] = loop.create_future()
-        self._jobs.put(partial(_do, partial(function, *args, **kwargs), loop, self._done, future))
+        call = partial(copy_context().run, function, *args, **kwargs)
+        self._jobs.put(partial(_do, call, loop, self._done, future))
         try:
             return await future
         except asyncio.CancelledError as cancelled:
@@ -92,7 +94,11 @@ class ToolThreads:
     def _start_thread(self) -> None:
         self._started += 1
         # A daemon: an interpreter waits at its end for all others.
-        Thread(target=_work, args=(self._jobs,), name=f"tool-{next(_NUMBERS)}", daemon=True).start()
+        thread = Thread(
+            target=_work, args=(self._jobs,), name=f"tool-{next(_NUMBERS)}", daemon=True
+        )
+        # It serves other callers, too.
+        Context().run(thread.start)
 
     def _done(self, future: "asyncio.Future[Any]", value: Any, error: BaseException | None) -> None:
         self._taken -= 1

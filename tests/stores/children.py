@@ -86,9 +86,11 @@ def die_while_removing(path: Path) -> None:
 
     remove, steps = expiry._remove, iter([False, True])
 
-    def remove_and_die(connection: sqlite3.Connection, conversations: Sequence[str]) -> int:
+    def remove_and_die(connection: sqlite3.Connection, conversations: Sequence[str]) -> list[str]:
         removed = remove(connection, conversations)
-        return _die() if next(steps) else removed
+        if next(steps):
+            _die()
+        return removed
 
     expiry._remove = remove_and_die
     expiry.expire(path, ended_before=1e12)

@@ -73,7 +73,7 @@ class RayCoordinator:
         self._host: CoordinatorHost | HarnessError
         self._self: Any = ray.get_runtime_context().current_actor
         self._channels = Channels(self.receive)
-        starter = RayHostStarter(self._self, node, self._channels)
+        starter = RayHostStarter(self._self, node, self._channels, store)
         try:
             journal = SqliteJournal(Path(store), file=file)
             self._host = CoordinatorHost(

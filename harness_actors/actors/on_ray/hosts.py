@@ -2,6 +2,7 @@
 
 import pickle
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import ray
@@ -9,7 +10,13 @@ from ray.actor import ActorHandle
 
 from harness_actors.actors.clock import SystemClock
 from harness_actors.actors.embedded import EmbeddedModelHost
-from harness_actors.actors.factory import companions_of, executor_for, processes_for
+from harness_actors.actors.factory import (
+    companions_of,
+    executor_for,
+    keeping_for,
+    processes_for,
+    runs_users_code,
+)
 from harness_actors.actors.hosts import ExecutorHost
 from harness_actors.actors.mailbox import Parcel
 from harness_actors.actors.on_ray.batches import pack_batch, unpack_batch
@@ -18,6 +25,7 @@ from harness_actors.actors.on_ray.collecting import collect_seldom
 from harness_actors.actors.on_ray.peer import PlacedActor
 from harness_actors.actors.on_ray.placement import on_node
 from harness_actors.actors.on_ray.streams import RayStreamsPeer, place_streams, reach_streams
+from harness_actors.actors.tapping import tap_own_process
 from harness_actors.coordination.protocol import Envelope, Slot
 from harness_actors.records import ProcessMark
 
@@ -78,8 +86,12 @@ class RayExecutorHost:
         term: int,
         address: str,
         token: bytes,
+        store: str,
     ) -> None:
         collect_seldom()
+        if runs_users_code(slot):
+            # Before any code of users is loaded, whose logging takes the streams as they are.
+            tap_own_process()
         processes = processes_for(slot, own_process=True)
         self._address, self._token = address, token
         self._peer = CoordinatorPeer(coordinator, slot, incarnation)
@@ -92,6 +104,7 @@ class RayExecutorHost:
             tool_processes=processes,
             reach_streams=reach_streams,
             tell=self._peer.tell,
+            keeping=keeping_for(slot, Path(store)),
         )
 
     async def hello(self) -> tuple[ProcessMark, ...]:
@@ -120,8 +133,11 @@ class RayModelPeer(PlacedActor):
 class RayHostStarter:
     """Places executor hosts on the node of their coordinator."""
 
-    def __init__(self, coordinator: "ActorHandle[Any]", node: str, channels: Channels) -> None:
+    def __init__(
+        self, coordinator: "ActorHandle[Any]", node: str, channels: Channels, store: str
+    ) -> None:
         self._coordinator = coordinator
+        self._store = store
         self._node = node
         self._channels = channels
         self.term = 0
@@ -134,7 +150,13 @@ class RayHostStarter:
         actor = RayExecutorHostActor.options(**options)
         invited = self._channels.invite(slot, incarnation)
         handle: Any = actor.remote(
-            slot, incarnation, self._coordinator, self.term, invited.address, invited.token
+            slot,
+            incarnation,
+            self._coordinator,
+            self.term,
+            invited.address,
+            invited.token,
+            self._store,
         )
         return HostPeer(handle, invited)
 

@@ -87,8 +87,8 @@ def _conversations(
         told.add((path, conversation_id))
         journal = JournalReader(path)
         run = journal.load_run(run_id)
-        # It may have been removed since it was listed.
-        if run is not None:
+        # It may have been removed since it was listed; and one that has said nothing is no line.
+        if run is not None and run.state.log:
             yield conversation_of(journal, run)
 
 

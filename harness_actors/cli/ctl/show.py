@@ -53,6 +53,7 @@ def show(
         assert stored is not None, "it was found there, and runs are never deleted"
         told = {
             **_told(facts, stored),
+            "log": whole.log(found.store, stored.spec.run_id),
             "conversation": whole.conversation(journal, stored),
             "tool_errors": whole.tool_errors(journal, stored.spec.run_id),
         }
@@ -134,6 +135,8 @@ def _rows(told: dict[str, Any], facts: "RunFacts") -> list[tuple[str, str]]:
         ("settings", ", ".join(_settings(settings))),
         ("workspace", told["workspace"] or "none"),
     ]
+    if told["log"]:
+        rows.append(("printed", told["log"]))
     if told["stands_at"]:
         rows.append(("stands at", told["stands_at"]["executor"]))
     if told["losses"]:

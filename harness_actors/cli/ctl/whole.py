@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from textwrap import indent
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,14 @@ if TYPE_CHECKING:
 
 LAST_ERRORS = 5
 _FRAME = re.compile(r'^  File "(?P<file>.+)", line (?P<line>\d+), in (?P<name>.+)$', re.MULTILINE)
+
+
+def log(store: Path, run_id: str) -> str | None:
+    """Where what a run printed is kept; None where it printed nothing."""
+    from harness_actors.stores.logs import log_of
+
+    path = log_of(store, run_id)
+    return str(path) if path.exists() else None
 
 
 def conversation(journal: "JournalReader", stored: "StoredRun") -> list[dict[str, Any]]:
