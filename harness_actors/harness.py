@@ -11,6 +11,7 @@ from typing import Any, Self
 from harness_actors.actors import Runtime, RuntimeKind, StopMode
 from harness_actors.actors.attach import is_served
 from harness_actors.actors.following import follow
+from harness_actors.actors.interrupts import Interruptible
 from harness_actors.actors.open_cells import close_cell, in_place, open_cell
 from harness_actors.actors.text.hearing import HeardItem, Item, with_texts
 from harness_actors.agents import Program, new_run_id, settings_of
@@ -102,7 +103,10 @@ class AgentHarness:
     async def run(self, message: str | Sequence[Message]) -> HarnessResult:
         """Do one run to its end.
 
-        A caller that is cancelled parks the run: nobody waits for it any more.
+        A caller that is cancelled, by `asyncio.timeout` for one, parks the run at once: nobody
+        waits for it any more, and its round is cut. Ctrl-C under `asyncio.run` is gentler: the
+        round is finished and the run parked before the caller is cancelled; a second Ctrl-C
+        cuts. Either way `resume` goes on with it.
 
         Args:
             message: The task: the text of a user message, or messages.
@@ -283,15 +287,19 @@ class AgentHarness:
             if self._stop_mode is not None:
                 await runtime.stop([run_id], self._stop_mode)
 
+        work = Interruptible(self.park)
         try:
-            async with aclosing(follow(runtime, [run_id], serve, cursor)) as items:
-                async for item in items:
-                    if isinstance(item, HarnessResult):
-                        yield item.with_transcript(await runtime.events(run_id))
-                        return
-                    yield item
-                    if isinstance(item.event, RunParked):
-                        raise RunParkedError(run_id)
+            with work:
+                async with aclosing(follow(runtime, [run_id], serve, cursor)) as items:
+                    async for item in items:
+                        if isinstance(item, HarnessResult):
+                            yield item.with_transcript(await runtime.events(run_id))
+                            return
+                        yield item
+                        if isinstance(item.event, RunParked):
+                            break
+            await work.passed_on()
+            raise RunParkedError(run_id)
         except (asyncio.CancelledError, GeneratorExit):
             # Nobody waits for the run any more, so it must not go on spending.
             with suppress(HarnessError):

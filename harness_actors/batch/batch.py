@@ -11,6 +11,7 @@ from uuid import uuid4
 
 from harness_actors.actors import open_runtime
 from harness_actors.actors.idleness import idle_s
+from harness_actors.actors.interrupts import Interruptible
 from harness_actors.actors.runtime import Runtime, RuntimeKind, StopMode
 from harness_actors.agents import settings_of
 from harness_actors.batch.agents import Agents
@@ -229,6 +230,10 @@ async def run_batch(
     Tasks are taken when they are needed, and no further ones while outcomes wait to be
     taken. A task that cannot be run is an outcome (`failed`, reason `bad_input`).
 
+    Ctrl-C under `asyncio.run` starts nothing new and finishes the rounds in flight before the
+    caller is cancelled; a second one, or any other cancellation, cuts them. The same call with
+    the same `run_dir` goes on.
+
     Args:
         tasks: Texts, mappings with the fields of a task, or `Task`s; any iterable.
         agent: Who runs those that name no agent file.
@@ -276,9 +281,15 @@ async def run_batch(
             open_runtime=opener(runtime, address, lasting=run_dir is not None),
             on_event=on_event,
         )
-        async with aclosing(batch.run()) as outcomes:
-            async for outcome in outcomes:
-                yield outcome
+
+        async def park() -> None:
+            batch.park()
+
+        with Interruptible(park) as work:
+            async with aclosing(batch.run()) as outcomes:
+                async for outcome in outcomes:
+                    yield outcome
+        await work.passed_on()
 
 
 def _absolute(path: str | Path | None) -> str | None:
