@@ -1,6 +1,7 @@
 """What the runs of a command may cost together."""
 
 from harness_actors.state import USAGE, StateDelta
+from harness_actors.turn.bounds import is_spent
 
 
 class Budget:
@@ -23,7 +24,7 @@ class Budget:
     @property
     def is_spent(self) -> bool:
         """No further model call may be made."""
-        return self.limit_usd is not None and self.spent_usd >= self.limit_usd
+        return self.limit_usd is not None and is_spent(self.spent_usd, self.limit_usd)
 
     def allow(self, limit_usd: float | None, *, spent_usd: float) -> None:
         """Set the bound.

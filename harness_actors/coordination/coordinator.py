@@ -183,6 +183,8 @@ class Coordinator:
         match envelope.body:
             case Changed(delta):
                 self._books.change(run, delta, step)
+                # Before it hears that its round is on disk, and begins another.
+                self._closing.close_if_spent(step)
                 self._dispatch.post(run, Committed(envelope.seq), step)
             case Answered(delta, outcome):
                 self._dispatch.leave(run, step)

@@ -12,6 +12,15 @@ BUDGET: StateKey[float | None] = StateKey("harness.budget", float | None, "coord
 coordinator holds them to it, and keeps it with each run so that it outlives itself."""
 
 
+ROUNDING_USD = 1e-9
+"""What sums of costs may lack: ten times 0.1 USD adds up to a little less than 1 USD."""
+
+
+def is_spent(spent_usd: float, limit_usd: float) -> bool:
+    """Whether nothing is left of a sum, in US dollars."""
+    return spent_usd >= limit_usd - ROUNDING_USD
+
+
 def out_of_turns(config: HarnessConfig, turns: int) -> bool:
     """Whether a run that has had so many turns may begin no other one."""
     return turns >= config.max_turns
@@ -79,7 +88,7 @@ class Bounds:
             return "model_calls"
         if limits.tokens is not None and usage.tokens >= limits.tokens:
             return "tokens"
-        if limits.cost_usd is not None and usage.cost_usd >= limits.cost_usd:
+        if limits.cost_usd is not None and is_spent(usage.cost_usd, limits.cost_usd):
             return "cost"
         due = self.work_due(usage.working_s)
         return due.kind if due.over else None

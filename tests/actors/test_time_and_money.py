@@ -53,20 +53,24 @@ async def test_time_ends_a_run_that_is_stuck_in_a_users_executor(runtime: Runtim
     assert 0.3 <= ended.wall_s < 1.3
 
 
+@pytest.mark.timeout(200)
+@pytest.mark.parametrize("kind", ["local", pytest.param("ray", marks=pytest.mark.ray)])
 @pytest.mark.parametrize("runs", [1, 4])
-async def test_a_spent_budget_ends_all_runs_behind_their_round(runtime: Runtime, runs: int) -> None:
+async def test_a_spent_budget_ends_all_runs_behind_their_round(
+    tmp_path: Path, kind: str, runs: int
+) -> None:
     program = endless()
-    await runtime.allow(10)
     wanted = specs(program, runs)
-
-    await submit(runtime, program, wanted)
-    async with asyncio.timeout(20):
-        ended = await results(runtime, [spec.run_id for spec in wanted])
+    async with opened(kind, tmp_path / "runs.db") as runtime:
+        await runtime.allow(10)
+        await submit(runtime, program, wanted)
+        async with asyncio.timeout(20):
+            ended = await results(runtime, [spec.run_id for spec in wanted])
 
     assert {(e.status, e.reason.kind) for e in ended.values()} == {("limit", "budget")}
     assert all("10 USD" in e.reason.message for e in ended.values())
     spent = sum(e.usage.cost_usd for e in ended.values())
-    assert 10 <= spent <= 10 + runs
+    assert 10 <= spent <= 10 + runs - 1, "the others were in flight when one spent the last"
 
 
 async def test_a_budget_holds_when_the_driver_and_the_coordinator_are_gone(tmp_path: Path) -> None:
@@ -81,13 +85,13 @@ async def test_a_budget_holds_when_the_driver_and_the_coordinator_are_gone(tmp_p
         ended = await results(runtime, [first.run_id, *(spec.run_id for spec in others)])
 
     assert {(e.status, e.reason.kind) for e in ended.values()} == {("limit", "budget")}
-    assert 40 <= sum(e.usage.cost_usd for e in ended.values()) <= 43
+    assert 40 <= sum(e.usage.cost_usd for e in ended.values()) <= 40 + 2
 
 
 async def test_what_ended_runs_cost_counts_for_the_next_command(tmp_path: Path) -> None:
     store, program = tmp_path / "runs.db", endless()
     spent = 0.0
-    for budget_usd, most in ((5, 6), (8, 9)):
+    for budget_usd in (5, 8):
         (spec,) = specs(program, 1)
         async with opened("local", store) as runtime:
             await runtime.allow(budget_usd)
@@ -96,7 +100,7 @@ async def test_what_ended_runs_cost_counts_for_the_next_command(tmp_path: Path) 
             ended = (await results(runtime, [spec.run_id], cursor=cursor))[spec.run_id]
         spent += ended.usage.cost_usd
         assert ended.reason.kind == "budget"
-        assert budget_usd <= spent <= most
+        assert spent == budget_usd
 
 
 # ---- the alarm ----------------------------------------------------------------------------------

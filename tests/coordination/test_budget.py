@@ -2,7 +2,8 @@
 
 import pytest
 
-from harness_actors.coordination.protocol import Slot
+from harness_actors.coordination.budget import Budget
+from harness_actors.coordination.protocol import Committed, Park, Slot
 from harness_actors.coordination.routing import LOSSES_BEFORE_QUARANTINE
 from harness_actors.messages import Message
 from harness_actors.signals import Parked, Signal, TurnComplete
@@ -10,7 +11,7 @@ from harness_actors.state import AGENT_TURN, REPAIR, STOP_DECISION, USAGE, State
 from harness_actors.turn.bounds import BUDGET
 from tests.coordination.agents import Team
 from tests.coordination.test_losses import TURN, move_until
-from tests.coordination.world import Served, Work, World, a_spec
+from tests.coordination.world import Served, WaitFor, Work, World, a_spec
 
 ROUND_USD = 1.0
 
@@ -28,7 +29,8 @@ class Costly(Team):
             change = StateDelta((cost,), run.add(Message.assistant("one round")))
             if sum(message.role == "assistant" for message in run.log) == self.rounds:
                 return change, TurnComplete(ending="completed")
-            yield change
+            # As turns do that share a budget: what the round cost must be known.
+            yield WaitFor((yield change))
         return StateDelta(), Parked()
 
 
@@ -45,6 +47,14 @@ def cost_of(world: World) -> float:
     return sum(float(usage.get("cost_usd", 0.0)) for usage in used)
 
 
+def spend(world: World, usd: float) -> None:
+    """Go on until so much is spent, and that is on disk."""
+    while cost_of(world) < usd:
+        for host in list(world.hosts.values()):
+            world.move(host)
+        world.settle(hosts=False)
+
+
 def reasons(world: World) -> set[tuple[str, str]]:
     ends = [end for run_id in world.run_ids() for end in world.ends(run_id)]
     assert len(ends) == len(world.run_ids())
@@ -56,7 +66,7 @@ def test_a_spent_budget_ends_all_runs_behind_their_round(runs: int) -> None:
     world = a_world(runs, budget_usd=10)
     world.settle()
     assert reasons(world) == {("limit", "budget")}
-    assert 10 <= cost_of(world) <= 10 + runs * ROUND_USD
+    assert 10 <= cost_of(world) <= 10 + (runs - 1) * ROUND_USD
     (result, *_) = world.ends("run0")
     assert result.reason.message == "the 10 USD that all runs together may cost were spent"
     assert not world.coordinator.runs
@@ -65,7 +75,28 @@ def test_a_spent_budget_ends_all_runs_behind_their_round(runs: int) -> None:
 def test_what_earlier_commands_spent_counts() -> None:
     world = a_world(1, budget_usd=10, spent_usd=8)
     world.settle()
-    assert 2 <= cost_of(world) <= 3
+    assert cost_of(world) == 2
+
+
+def test_a_run_hears_that_all_is_spent_before_it_hears_that_its_round_is_on_disk() -> None:
+    world = a_world(1, budget_usd=1)
+    move_until(world, TURN, "run0")
+    world.hosts[TURN].work("run0")
+    step = world.hear(TURN)
+    bodies = [post.envelope.body for post in step.posts]
+    assert bodies == [Park(), Committed(1)]
+
+
+@pytest.mark.parametrize(("budget_usd", "rounds"), [(1.0, 10), (0.3, 3), (0.7, 7), (2.5, 25)])
+def test_tenths_of_a_dollar_add_up(budget_usd: float, rounds: int) -> None:
+    budget = Budget()
+    budget.allow(budget_usd, spent_usd=0.0)
+    budget.take_up("run", 0.0)
+    tenth = StateDelta((Write(USAGE.name, "increment", {"cost_usd": 0.1}),))
+    for number in range(rounds):
+        assert not budget.is_spent, f"after {number} rounds"
+        budget.charge("run", tenth)
+    assert budget.is_spent
 
 
 def test_under_a_budget_that_is_spent_no_model_is_asked() -> None:
@@ -99,38 +130,30 @@ def test_a_run_that_waits_for_the_quarantine_host_ends_with_the_budget() -> None
         run.losses = LOSSES_BEFORE_QUARANTINE
     world.settle()
     assert reasons(world) == {("limit", "budget")}
-    assert cost_of(world) <= 6
+    assert cost_of(world) == 5, "one run at a time is there"
 
 
 def test_the_budget_outlives_the_coordinator() -> None:
     world = a_world(2, budget_usd=10)
-    move_until(world, TURN, "run0")
-    for _ in range(3):
-        world.hosts[TURN].work("run0")
-    while world.hosts[TURN].outbox:
-        world.hear(TURN)
+    spend(world, 3)
     world.settle(hosts=False)
     assert world.stored("run0").state.values[BUDGET.name] == 10
     world.crash()
     world.settle()
     assert reasons(world) == {("limit", "budget")}
-    assert 10 <= cost_of(world) <= 12
+    assert 10 <= cost_of(world) <= 10 + ROUND_USD, "one of the two was in flight"
 
 
 def test_a_run_that_is_put_aside_and_taken_up_again_is_counted_once() -> None:
     world = a_world(1, budget_usd=10)
-    move_until(world, TURN, "run0")
-    for _ in range(4):
-        world.hosts[TURN].work("run0")
-    while world.hosts[TURN].outbox:
-        world.hear(TURN)
+    spend(world, 4)
     world.perform(world.coordinator.stop("run0", "park"))
     world.settle()
     spent = cost_of(world)
-    assert 4 <= spent < 10
+    assert 4 <= spent <= 5
     world.perform(world.coordinator.adopt(world.stored("run0")))
     world.settle()
-    assert 10 <= cost_of(world) <= 11
+    assert cost_of(world) == 10
 
 
 def test_a_command_with_a_larger_budget_goes_on_with_what_was_interrupted() -> None:
