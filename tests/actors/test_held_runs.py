@@ -3,6 +3,8 @@
 import asyncio
 import os
 import signal
+from contextlib import suppress
+from secrets import token_hex
 
 import pytest
 
@@ -10,6 +12,7 @@ from harness_actors.agents import Program
 from harness_actors.conversation import repaired
 from harness_actors.errors import RunNotFoundError
 from harness_actors.testing import an_agent
+from harness_actors.tools.processes import read_process
 from harness_actors.turn.services import RUN_VARIABLE
 from tests.actors import gates
 from tests.actors.test_coordinator_host import Cell, KeyedModel, Opens, Waits, a_spec, cell_at
@@ -19,11 +22,11 @@ __all__ = ["cell_at"]
 KEY = {"TEST_KEY_OF_NOBODY": "secret"}
 
 
-async def leave_a_run(cell: Cell) -> None:
+async def leave_a_run(cell: Cell, run_id: str = "run") -> None:
     """Begin a run that is in the middle of a tool when the cell ends."""
     gates.make("keys")
     program = Program.of(an_agent(KeyedModel(gated=True), [Waits("keys")]))
-    await cell.submit(program, a_spec(program), **KEY)
+    await cell.submit(program, a_spec(program, run_id), **KEY)
     await gates.started["keys"].wait()
 
 
@@ -52,12 +55,19 @@ async def test_a_run_is_held_until_whoever_attaches_has_its_keys(cell_at: Opens)
 async def test_cancelling_a_run_that_nobody_serves_ends_what_its_tools_left(
     cell_at: Opens,
 ) -> None:
+    # Its processes are looked for on the whole machine, where other tests may run, too.
+    run_id = token_hex(6)
     async with cell_at() as cell:
-        await leave_a_run(cell)
-    variables = {RUN_VARIABLE: "run", "PATH": os.defpath}
+        await leave_a_run(cell, run_id)
+    variables = {RUN_VARIABLE: run_id, "PATH": os.defpath}
     stray = await asyncio.create_subprocess_exec("sleep", "300", env=variables)
-    async with cell_at() as cell:
-        await cell.host.stop(["run"], "cancel")
+    try:
+        async with cell_at() as cell:
+            await cell.host.stop([run_id], "cancel")
+            assert read_process(stray.pid) is None
+    finally:
+        with suppress(ProcessLookupError):
+            stray.kill()
         assert await stray.wait() == -signal.SIGKILL
 
 

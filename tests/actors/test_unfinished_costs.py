@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from harness_actors.config import HarnessConfig, Limits
 from harness_actors.events import RoundCompleted, RunParked
 from tests.actors.followers import opened, results, specs, submit, until
 from tests.actors.test_ends_in_time import endless
@@ -28,3 +29,18 @@ async def test_what_a_run_cost_that_waits_to_be_taken_up_counts_for_the_next_com
         ended = (await results(runtime, [fresh.run_id]))[fresh.run_id]
 
     assert (ended.reason.kind, ended.usage.model_calls) == ("budget", 0)
+
+
+async def test_what_ended_before_there_was_a_budget_counts_once(tmp_path: Path) -> None:
+    program = endless()
+    first, second = specs(program, 2, HarnessConfig(limits=Limits(model_calls=3)))
+    async with opened("local", tmp_path / "runs.db") as runtime:
+        await submit(runtime, program, [first])
+        assert (await results(runtime, [first.run_id]))[first.run_id].usage.cost_usd == 3
+
+        # As the next command on a cell that is up: it leaves room for all calls but the last.
+        await runtime.allow(5)
+        await submit(runtime, program, [second])
+        ended = (await results(runtime, [second.run_id]))[second.run_id]
+
+    assert (ended.reason.kind, ended.usage.model_calls) == ("budget", 2)

@@ -2,12 +2,14 @@
 
 import asyncio
 import os
+import signal
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from secrets import token_hex
 
 import pytest
 
-from harness_actors.tools.processes import end_carriers
+from harness_actors.tools.processes import end_carriers, read_process
 from harness_actors.tools.reaping import RunReaper
 
 VARIABLE = "HARNESS_TEST_RUN"
@@ -38,6 +40,25 @@ async def test_only_the_processes_of_the_runs_that_are_asked_for_are_ended(
     assert left[3].returncode is None
     left[3].kill()
     await left[3].wait()
+
+
+async def test_what_a_process_of_a_run_has_started_is_ended_with_it(runs: list[str]) -> None:
+    # In a session of its own, and with nothing of us in its environment.
+    child = "setsid env -i sh -c 'echo $$; exec sleep 300'"
+    process = await asyncio.create_subprocess_exec(
+        *("sh", "-c", f"{child} & sleep 300"),
+        env={"PATH": os.environ["PATH"], VARIABLE: runs[0]},
+        stdout=asyncio.subprocess.PIPE,
+    )
+    assert process.stdout is not None
+    pid = int(await process.stdout.readline())
+    try:
+        await RunReaper(VARIABLE).end_run(runs[0])
+        assert read_process(pid) is None
+    finally:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+        await process.communicate()
 
 
 async def test_a_run_that_is_asked_for_during_a_look_gets_one_of_its_own(

@@ -1,6 +1,7 @@
 """Supervised tool processes: none outlives its actor, its run, its call or its bound."""
 
 import asyncio
+import ctypes
 import os
 import select
 import signal
@@ -23,6 +24,8 @@ from harness_actors.tools.supervision.descendants import below, children
 from tests.tools.conftest import Call
 
 REPOSITORY = Path(__file__).parents[2]
+
+PTRACE_ATTACH = 16
 
 SLEEP = "echo $$ >> pids; exec sleep 300"
 CHILD = f"sh -c '{SLEEP}' &"
@@ -205,6 +208,25 @@ async def test_a_killed_supervisor_fails_its_calls_and_is_replaced(
     assert await call(run_command, command="echo again") == "exit code: 0\nagain"
 
 
+async def test_a_killed_supervisor_leaves_no_output_open(
+    call: Call, processes: SupervisedProcesses
+) -> None:
+    def open_files() -> int:
+        return len(os.listdir("/proc/self/fd"))
+
+    await call(run_command, command="true")
+    supervisor, before = supervisor_of(processes), open_files()
+    os.kill(supervisor, signal.SIGSTOP)
+    # More than the channel holds, so that most wait here with their outputs.
+    command = f": {'x' * 100_000}"
+    running = [asyncio.ensure_future(call(run_command, command=command)) for _ in range(20)]
+    await until(lambda: open_files() >= before + 30)
+    os.kill(supervisor, signal.SIGKILL)
+    ended = await asyncio.gather(*running, return_exceptions=True)
+    assert all(isinstance(error, ToolError) for error in ended)
+    await until(lambda: open_files() <= before)
+
+
 async def test_a_supervisor_that_is_stopped_is_killed_and_replaced(
     call: Call, workspace: Path, processes: SupervisedProcesses, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -237,6 +259,31 @@ async def test_a_command_that_stops_its_keeper_ends_in_time(call: Call, workspac
     with pytest.raises(ToolError, match=r"ran past 0\.5 s"):
         await call(run_command, command=f"{ESCAPED} kill -STOP $PPID; sleep 300", timeout_s=0.5)
     assert gone_within(await pids_in(workspace / "pids", 1), 1)
+
+
+async def test_a_keeper_that_a_debugger_holds_is_killed_and_its_command_ends_alone(
+    call: Call, workspace: Path
+) -> None:
+    waits = "until [ -e go ]; do sleep 0.01; done; echo ok"
+    neighbour = asyncio.ensure_future(call(run_command, command=waits))
+    held = f"echo $PPID > keeper; {ESCAPED} sleep 300"
+    running = asyncio.ensure_future(call(run_command, command=held))
+    (keeper,) = await pids_in(workspace / "keeper", 1)
+    pids = await pids_in(workspace / "pids", 1)
+    # Unlike one that is only stopped, it does not go on when it is told to.
+    if ctypes.CDLL(None).ptrace(PTRACE_ATTACH, keeper, None, None):
+        pytest.skip("this machine has no debuggers")
+    try:
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+        assert gone_within(pids, 1)
+        (workspace / "go").touch()
+        assert await neighbour == "exit code: 0\nok"
+    finally:
+        os.kill(keeper, signal.SIGKILL)
+        while not os.WIFSIGNALED(os.waitpid(keeper, 0)[1]):  # noqa: ASYNC222 - it dies
+            pass
 
 
 # --- its run and its call end
