@@ -1,6 +1,6 @@
 # Everything from a bare machine with Python 3.11 and pip:
 #   make setup   make test   make lint   make demo [MODEL=gpt-4.1-mini]   make bench   make chaos
-#   make simulate [SEEDS=10000]   make bench-peers
+#   make simulate [SEEDS=10000]   make planted   make bench-peers
 
 PYTHON ?= python3
 VENV := .venv
@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 # Inside the environment, so that removing one removes the other.
 STAMP := $(VENV)/.setup-stamp
 
-.PHONY: setup test lint format demo bench bench-peers chaos simulate clean
+.PHONY: setup test lint format demo bench bench-peers chaos simulate planted clean
 
 setup: $(STAMP)
 
@@ -70,6 +70,11 @@ chaos: setup
 # promise, and prints the command that shows how.
 simulate: setup
 	$(BIN)/python -m tests.simulation --seeds $(or $(SEEDS),10000) $(ARGS)
+
+# Plants small bugs into copies of the project: its tests must find each of them. See docs/testing.md;
+# ARGS='--only batch' and so on (ARGS=--help lists them).
+planted: setup
+	nice -n 10 $(BIN)/python -m tests.planted_bugs $(ARGS)
 
 clean:
 	rm -rf $(VENV) build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache

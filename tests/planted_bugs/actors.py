@@ -1,0 +1,108 @@
+"""Bugs of the actors: how they are started, watched, taught and listened to."""
+
+from tests.planted_bugs.bug import Bug
+
+BUGS = (
+    Bug(
+        name="failed starts of a host add up over the life of its cell",
+        path="harness_actors/actors/seats.py",
+        before="            failures = 0\n            seat.peer = peer\n",
+        after="            seat.peer = peer\n",
+        promise="a process that is lost is replaced, as often as it is",
+        tests=(
+            "tests/actors/test_seats.py::test_failed_starts_do_not_add_up_over_the_deaths_of_hosts",
+        ),
+    ),
+    Bug(
+        name="the supervisor of a host is not put on record",
+        path="harness_actors/actors/seats.py",
+        before="""\
+            for mark in marks:
+                await self._started(mark)
+""",
+        after="            await self._started(marks[0])\n",
+        promise="both processes are on record, and whoever comes next ends them",
+        tests=("tests/actors/test_seats.py::test_each_process_of_a_host_is_put_on_record",),
+    ),
+    Bug(
+        name="a host that has a program is not taught its new key",
+        path="harness_actors/actors/seats.py",
+        before="        return self.fill(slot).codes.get(code) == keys\n",
+        after="        return code in self.fill(slot).codes\n",
+        promise="the keys that the newest driver hands over are those that are used",
+        tests=("tests/actors/test_seats.py::test_code_is_known_with_the_keys_that_came_with_it",),
+    ),
+    Bug(
+        name="who reads the journal a page at a time misses all other pages",
+        path="harness_actors/actors/readings.py",
+        before="            cursor=stored[-1].position if stored else newest,\n",
+        after="            cursor=newest,\n",
+        promise="a cursor survives a new incarnation, and nothing behind it is left out",
+        tests=(
+            "tests/actors/test_readings.py::test_all_that_a_new_incarnation_has_on_disk_is_told_page_by_page",
+        ),
+    ),
+    Bug(
+        name="an actor that has answered once is not asked again",
+        path="harness_actors/actors/doubt.py",
+        before="""\
+                    return False
+                asking = None
+            signs.look()
+""",
+        after="""\
+                    return False
+            signs.look()
+""",
+        promise="an actor that answers is left alone, however little it has to do",
+        tests=(
+            "tests/actors/test_seats.py::test_a_host_that_answers_is_left_alone_however_little_it_says",
+        ),
+    ),
+    Bug(
+        name="runs that ended in this term are earlier costs, too",
+        path="harness_actors/actors/earlier_costs.py",
+        before="                self._ended_usd = total - ended_since\n",
+        after="                self._ended_usd = total\n",
+        promise="a budget is spent by what runs cost, and by nothing else",
+        tests=(
+            "tests/actors/test_unfinished_costs.py::test_what_ended_before_there_was_a_budget_counts_once",
+        ),
+    ),
+    Bug(
+        name="the newest change is told to its follower again",
+        path="harness_actors/actors/bulletin.py",
+        before="            if notice.position <= cursor:\n",
+        after="            if notice.position < cursor:\n",
+        promise="nothing is told twice behind a cursor",
+        tests=("tests/actors/test_bulletin.py::test_endings_in_a_row_are_told_together",),
+    ),
+    Bug(
+        name="what an idle run has left goes on when the run is cancelled",
+        path="harness_actors/actors/admission.py",
+        before="        await self._end_processes(run_ids)\n",
+        after="",
+        promise="a run is cancelled with the same care, whether somebody serves it or not",
+        tests=(
+            "tests/actors/test_held_runs.py::test_cancelling_a_run_that_nobody_serves_ends_what_its_tools_left",
+        ),
+    ),
+    Bug(
+        name="a follower asks where it is behind the beginning",
+        path="harness_actors/actors/following.py",
+        before="""\
+    if cursor is None:
+        cursor = await runtime.position()
+    await begin()
+""",
+        after="""\
+    await begin()
+    if cursor is None:
+        cursor = await runtime.position()
+""",
+        promise="a run that ends at once has its events and its result told",
+        tests=(
+            "tests/actors/test_following.py::test_a_run_that_ends_as_it_begins_has_all_of_it_told",
+        ),
+    ),
+)

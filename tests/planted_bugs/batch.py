@@ -1,0 +1,112 @@
+"""Bugs of the work on many tasks."""
+
+from tests.planted_bugs.bug import Bug
+
+BUGS = (
+    Bug(
+        name="a task that is run again has no retries left",
+        path="harness_actors/batch/engine.py",
+        before=(
+            "        if attempt.retries < self._settings.retry_on_error "
+            "and may_help_again(result):\n"
+        ),
+        after=(
+            "        if attempt.number <= self._settings.retry_on_error "
+            "and may_help_again(result):\n"
+        ),
+        promise="an attempt by --retry-failed is retried as often as the first one",
+        tests=("tests/batch/test_batch.py::test_a_task_that_is_run_again_has_all_its_retries",),
+    ),
+    Bug(
+        name="a check is laid over what a link of the agent leads to",
+        path="harness_actors/batch/checks.py",
+        before="            if place.is_symlink() or not place.is_dir():\n",
+        after="            if not place.is_dir():\n",
+        promise="a check changes nothing but its own copy of the workspace",
+        tests=(
+            "tests/batch/test_checks.py::test_a_link_of_the_agent_does_not_lead_hidden_files_elsewhere",
+        ),
+    ),
+    Bug(
+        name="a run that ended before it was taken up is waited for",
+        path="harness_actors/batch/engine.py",
+        before="            step = GoOn(self._history.newest_of(step.attempt))\n",
+        after="            step = GoOn(step.attempt)\n",
+        promise="the same command collects what has ended in a warm cell",
+        tests=(
+            "tests/batch/test_attaching.py::test_what_ends_while_the_next_command_starts_is_collected_and_paid_for_once",
+        ),
+    ),
+    Bug(
+        name="failures of earlier commands do not count",
+        path="harness_actors/batch/batch.py",
+        before=(
+            '        return self.ending == "complete" '
+            "and tally.succeeded + tally.skipped_ok == tally.done\n"
+        ),
+        after='        return self.ending == "complete" and tally.succeeded == tally.ended\n',
+        promise="the exit status is 0 only where every run ended done",
+        tests=(
+            "tests/batch/test_batch.py::test_every_ending_is_final_unless_failures_are_retried",
+        ),
+    ),
+    Bug(
+        name="a run on its way to the runtime is not stopped with the others",
+        path="harness_actors/batch/engine.py",
+        before="""\
+        await self._submissions.submit(spec, agent.program)
+        await self._stop_late(flight)
+""",
+        after="        await self._submissions.submit(spec, agent.program)\n",
+        promise="Ctrl-C parks whatever is in flight",
+        tests=(
+            "tests/batch/test_batch.py::test_a_run_on_its_way_to_the_runtime_is_stopped_with_the_others",
+        ),
+    ),
+    Bug(
+        name="rounds of a run that goes on are paid for twice",
+        path="harness_actors/batch/engine.py",
+        before=(
+            "            if isinstance(event.event, RoundCompleted) and event.position <= told:\n"
+        ),
+        after="            if isinstance(event.event, RoundCompleted):\n",
+        promise="a budget is spent by what runs cost, and by nothing else",
+        tests=(
+            "tests/batch/test_attaching.py::test_what_ends_while_the_next_command_starts_is_collected_and_paid_for_once",
+        ),
+    ),
+    Bug(
+        name="of several lines of a task the oldest is kept",
+        path="harness_actors/batch/results_file.py",
+        before="            newest[name] = number\n",
+        after="            newest.setdefault(name, number)\n",
+        promise="a task that was run again has the line of its last attempt",
+        tests=(
+            "tests/batch/test_batch.py::test_every_ending_is_final_unless_failures_are_retried",
+        ),
+    ),
+    Bug(
+        name="a share of failures is of what has ended",
+        path="harness_actors/batch/brakes.py",
+        before="            most *= self._total or ended\n",
+        after="            most *= ended\n",
+        promise="a batch stops when the named share of its tasks has failed",
+        tests=("tests/batch/test_batch.py::test_too_many_failures_start_nothing_new",),
+    ),
+    Bug(
+        name="a batch asks where it is behind its runs",
+        path="harness_actors/batch/engine.py",
+        before="""\
+        self._cursor = await self._runtime.position()
+        self._history = History(self._directory.results.lines, await self._runtime.headings())
+""",
+        after="""\
+        self._history = History(self._directory.results.lines, await self._runtime.headings())
+        self._cursor = await self._runtime.position()
+""",
+        promise="the same command collects what has ended in a warm cell",
+        tests=(
+            "tests/batch/test_attaching.py::test_what_ends_while_the_next_command_starts_is_collected_and_paid_for_once",
+        ),
+    ),
+)

@@ -1,0 +1,103 @@
+"""Bugs of the journal and of what is around it."""
+
+from tests.planted_bugs.bug import Bug
+
+BUGS = (
+    Bug(
+        name="the change of a snapshot is applied once more",
+        path="harness_actors/stores/load.py",
+        before=(
+            '        "SELECT version, delta FROM records '
+            'WHERE run = ? AND version > ? ORDER BY position",\n'
+        ),
+        after=(
+            '        "SELECT version, delta FROM records '
+            'WHERE run = ? AND version >= ? ORDER BY position",\n'
+        ),
+        promise="a run goes on with the state that it had",
+        tests=(
+            "tests/stores/test_round_trips.py::test_replaying_any_deltas_gives_the_state_that_they_made",
+        ),
+    ),
+    Bug(
+        name="a conversation expires with its oldest run",
+        path="harness_actors/stores/expiry.py",
+        before="    HAVING min(ended) = 1 AND max(at) < ?\n",
+        after="    HAVING min(ended) = 1 AND min(at) < ?\n",
+        promise="what is younger than it was asked for is kept",
+        tests=("tests/stores/test_expiry.py::test_a_conversation_that_goes_on_stays_whole",),
+    ),
+    Bug(
+        name="journals that were only looked through stay locked",
+        path="harness_actors/stores/home.py",
+        before="""\
+        if found:
+            return path
+        if not held_before:
+            release(path)
+""",
+        after="""\
+        if found:
+            return path
+""",
+        promise="a store on which nobody works is free for the next command",
+        tests=(
+            "tests/stores/test_shared_journals.py::test_only_the_journal_that_has_a_run_is_held_for_it",
+        ),
+    ),
+    Bug(
+        name="a lock names its owner and the one before",
+        path="harness_actors/stores/lock.py",
+        before="    file.truncate(0)\n",
+        after="",
+        promise="a command that is refused names the process that works on the store",
+        tests=(
+            "tests/stores/test_expiry.py::test_who_is_refused_is_told_who_holds_it_now_and_not_who_did",
+        ),
+    ),
+    Bug(
+        name="a run is taken up to be nudged behind the words of another",
+        path="harness_actors/stores/taking_up.py",
+        before=(
+            '    nudged = turn.ending == "text" and run.spec.config.completion != "answer"\n'
+            '    return turn.ending == "rounds" or nudged\n'
+        ),
+        after='    return turn.ending == "rounds"\n',
+        promise="a run is not taken up where it would answer what was said behind it",
+        tests=(
+            "tests/stores/test_taking_up.py::test_a_run_that_has_only_to_be_judged_goes_on_to_its_end",
+        ),
+    ),
+    Bug(
+        name="the newest conversation expires with its positions",
+        path="harness_actors/stores/expiry.py",
+        before="        AND max(newest) < (SELECT max(position) FROM records)\n",
+        after="",
+        promise="a cursor stays valid, and no position is used twice",
+        tests=(
+            "tests/stores/test_expiry.py::test_unfinished_and_parked_runs_stay_however_old_they_are",
+        ),
+    ),
+    Bug(
+        name="a conversation expires with a run of it that waits",
+        path="harness_actors/stores/expiry.py",
+        before="    HAVING min(ended) = 1 AND max(at) < ?\n",
+        after="    HAVING max(ended) = 1 AND max(at) < ?\n",
+        promise="a run that is parked or unfinished stays, however old it is",
+        tests=("tests/stores/test_expiry.py::test_a_conversation_that_goes_on_stays_whole",),
+    ),
+    Bug(
+        name="losses are forgotten when a run is put aside",
+        path="harness_actors/stores/load.py",
+        before=(
+            '        "SELECT losses FROM records WHERE run = ? AND version IS NOT NULL "\n'
+            '        "ORDER BY position DESC LIMIT 1",\n'
+        ),
+        after=(
+            '        "SELECT losses FROM records WHERE run = ? "\n'
+            '        "ORDER BY position DESC LIMIT 1",\n'
+        ),
+        promise="a run that kills its process again and again is isolated, and ends",
+        tests=("tests/stores/test_round_trips.py::test_losses_are_those_of_the_newest_change",),
+    ),
+)

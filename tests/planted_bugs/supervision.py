@@ -1,0 +1,98 @@
+"""Bugs of those who start the processes of tools, and end them."""
+
+from tests.planted_bugs.bug import Bug
+
+BUGS = (
+    Bug(
+        name="who asks for an end in the middle of a look gets that look's answer",
+        path="harness_actors/tools/reaping.py",
+        before="""\
+            runs, self._waiting, self._next = self._waiting, set(), None
+            return await end_carriers(self._variable, runs)
+""",
+        after="""\
+            runs, self._waiting = self._waiting, set()
+            killed = await end_carriers(self._variable, runs)
+            self._next = None
+            return killed
+""",
+        promise="a run goes on only when what an earlier process left of it is gone",
+        tests=(
+            "tests/tools/test_reaping.py::test_a_run_that_is_asked_for_during_a_look_gets_one_of_its_own",
+        ),
+    ),
+    Bug(
+        name="what a killed keeper had goes on",
+        path="harness_actors/tools/supervision/supervisor.py",
+        before="""\
+                self._strays = True
+                self._tell("lost", kept.command)
+""",
+        after='                self._tell("lost", kept.command)\n',
+        promise="whatever a command starts ends with it, whoever was killed before",
+        tests=(
+            "tests/tools/test_supervision.py::test_a_command_that_kills_its_keeper_fails_alone",
+        ),
+    ),
+    Bug(
+        name="forks of a dead actor go on",
+        path="harness_actors/tools/supervision/supervisor.py",
+        before="            if theirs or self._holds_channel(name):\n",
+        after="            if theirs:\n",
+        promise="what a tool starts past `run_command` ends with its actor on Ray",
+        tests=(
+            "tests/tools/test_supervision.py::test_what_an_actor_starts_past_its_supervisor_dies_with_it",
+        ),
+    ),
+    Bug(
+        name="a supervisor whose channel a fork has open goes on",
+        path="harness_actors/tools/supervision/channel.py",
+        before="        channel.shutdown(socket.SHUT_RDWR)\n",
+        after="        pass\n",
+        promise="commands end when the host that they were started for is closed",
+        tests=("tests/tools/test_supervision.py::test_a_fork_of_a_host_keeps_nothing_of_it_alive",),
+    ),
+    Bug(
+        name="a host that is closed starts another supervisor",
+        path="harness_actors/tools/supervision/client.py",
+        before="""\
+        if self._closed:
+            raise OSError(errno.ESHUTDOWN, CLOSED)
+""",
+        after="",
+        promise="nothing is started for a host that is closed",
+        tests=("tests/tools/test_supervision.py::test_a_host_that_is_closed_ends_what_it_started",),
+    ),
+    Bug(
+        name="children of what a run has left are not looked for",
+        path="harness_actors/tools/processes.py",
+        before="    found += _descendants(processes, [process.pid for process in found])\n",
+        after="",
+        promise="what a killed supervisor leaves is ended with all that it started",
+        tests=(
+            "tests/tools/test_reaping.py::test_what_a_process_of_a_run_has_started_is_ended_with_it",
+        ),
+    ),
+    Bug(
+        name="a supervisor sleeps through the time of a keeper that does not end",
+        path="harness_actors/tools/supervision/supervisor.py",
+        before="        wait_ms = 5 if self._strays else 100 if self._has_deadlines() else None\n",
+        after="        wait_ms = 5 if self._strays else None\n",
+        promise="a command ends in time, also where it has stopped its keeper",
+        tests=(
+            "tests/tools/test_supervision.py::test_a_keeper_that_a_debugger_holds_is_killed_and_its_command_ends_alone",
+        ),
+    ),
+    Bug(
+        name="output that was not handed over stays open",
+        path="harness_actors/tools/supervision/client.py",
+        before="""\
+        for outgoing in self._outgoing:
+            outgoing.sent()
+        self._outgoing.clear()
+""",
+        after="        self._outgoing.clear()\n",
+        promise="a supervisor that dies leaves no open file",
+        tests=("tests/tools/test_supervision.py::test_a_killed_supervisor_leaves_no_output_open",),
+    ),
+)

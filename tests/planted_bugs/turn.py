@@ -1,0 +1,134 @@
+"""Bugs of the turn, and of the executors around it."""
+
+from tests.planted_bugs.bug import Bug
+
+BUGS = (
+    Bug(
+        name="a run parks a model call late",
+        path="harness_actors/turn/loop.py",
+        before="""\
+            if self._awaited is not None:
+                await self._awaited
+            # Looked at behind that: what is told meanwhile holds for this round, too.
+            if self._context.parking:
+                await self._context.flush()
+                return Parked()
+""",
+        after="""\
+            if self._context.parking:
+                await self._context.flush()
+                return Parked()
+            if self._awaited is not None:
+                await self._awaited
+""",
+        promise="from Ctrl-C on no further model call is made",
+        tests=(
+            "tests/turn/test_loop.py::test_a_run_that_is_asked_to_park_while_it_waits_for_the_disk_asks_no_more",
+        ),
+    ),
+    Bug(
+        name="work is complete though the outcome of a call is unknown",
+        path="harness_actors/turn/tool_calls.py",
+        before="            failed=any(result.is_error for result in results),\n",
+        after="            failed=False,\n",
+        promise="work_complete is not accepted beside a call that failed, deaths or not",
+        tests=(
+            "tests/turn/test_loop.py::test_a_completion_left_open_is_refused_when_a_call_before_it_failed",
+        ),
+    ),
+    Bug(
+        name="waits are taken out of the working time again each round",
+        path="harness_actors/turn/books.py",
+        before="        self._working_since, self._waited_s = now, 0.0\n",
+        after="        self._working_since = now\n",
+        promise="a run's working time is bounded, and is what was worked",
+        tests=(
+            "tests/turn/test_bounds.py::test_a_wait_is_left_out_of_the_round_that_it_is_in_and_of_no_other",
+        ),
+    ),
+    Bug(
+        name="the thread of a call that was stopped never becomes free",
+        path="harness_actors/turn/threads.py",
+        before="""\
+        self._slots.release()
+        if future.cancelled():
+            self.held -= 1
+        elif error is None:
+            future.set_result(value)
+""",
+        after="""\
+        if future.cancelled():
+            self.held -= 1
+            return
+        self._slots.release()
+        if error is None:
+            future.set_result(value)
+""",
+        promise="a tool that returns late has its thread until then, and no longer",
+        tests=(
+            "tests/turn/test_threads.py::test_a_thread_that_returns_late_is_free_for_the_next_call",
+        ),
+    ),
+    Bug(
+        name="progress in a turn that goes on does not reset the nudges",
+        path="harness_actors/executors/stop_decision.py",
+        before="            context.set(NUDGES, 0)\n            return 0\n",
+        after="            return 0\n",
+        promise="a run has five nudges in a row, and progress resets them",
+        tests=(
+            "tests/executors/test_stop_decision.py::test_a_turn_of_all_its_rounds_goes_on_without_a_message",
+        ),
+    ),
+    Bug(
+        name="one message may make more calls than are left",
+        path="harness_actors/turn/calls.py",
+        before="""\
+            if calls_left is not None and tool is not prepared.completion:
+                calls_left -= 1
+""",
+        after="",
+        promise="a run makes no more tool calls than it may",
+        tests=(
+            "tests/turn/test_bounds.py::test_calls_beyond_the_bound_are_not_made_and_end_the_run",
+        ),
+    ),
+    Bug(
+        name="a call that was done as its time was up counts as stopped",
+        path="harness_actors/turn/patience.py",
+        before="""\
+            # as if it was not.
+            return returned
+""",
+        after="""\
+            # as if it was not.
+            return Late(due, left=False)
+""",
+        promise="a call that was made is told as made",
+        tests=(
+            "tests/turn/test_patience.py::test_work_that_was_done_when_it_was_told_to_end_counts",
+        ),
+    ),
+    Bug(
+        name="calls that were answered for a dead process stay listed as open",
+        path="harness_actors/executors/repair.py",
+        before=(
+            "        context.set(OPEN_CALLS, tuple(call for call in calls if call.idempotent))\n"
+        ),
+        after="",
+        promise="every call has exactly one result",
+        tests=("tests/executors/test_crashes.py::test_a_run_may_die_once_at_every_step",),
+    ),
+    Bug(
+        name="a stream that breaks off ends its run",
+        path="harness_actors/turn/speaking.py",
+        before="""\
+            if said and error.retryable:
+                raise _RefusedError from None
+""",
+        after="",
+        promise="a stream that breaks off is made up for by a whole answer",
+        tests=(
+            "tests/turn/test_speaking.py::test_what_is_no_whole_stream_is_asked_for_whole_and_told_anew",
+        ),
+    ),
+)
