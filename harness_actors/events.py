@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, Protocol
 
-from harness_actors.messages import Message, check_plain
+from harness_actors.messages import Message, ToolCall, check_plain
 from harness_actors.pickling import pickled_by_position
 
 PREVIEW_CHARS = 500
@@ -192,9 +192,9 @@ class RunEvent:
 
     Attributes:
         position: Journal position of the change that the event belongs to; several
-            events of one change share it.
+            events of one change share it. 0 of one that is told before it is on disk.
         run_id: The run.
-        at: Seconds since the epoch, when the change was committed.
+        at: Seconds since the epoch, when the change was committed, or the event was heard of.
         event: What happened.
     """
 
@@ -246,7 +246,10 @@ class TextGap:
 
 
 class TextSink(Protocol):
-    """Takes the text of a run's answers, one answer at a time. Never waits, never raises."""
+    """Takes the text of a run's answers, one answer at a time, and what follows from each.
+
+    Never waits, never raises.
+    """
 
     def begin(self, turn: int, round: int) -> None:
         """An answer begins; what was said of the same round before is void."""
@@ -256,6 +259,9 @@ class TextSink(Protocol):
 
     def end(self) -> None:
         """The answer is complete."""
+
+    def announce(self, turn: int, round: int, event: Event) -> None:
+        """Tell what happens in a round before it is on disk."""
 
 
 def encode_event(event: Event | TextDelta | TextGap) -> dict[str, Any]:
@@ -286,13 +292,8 @@ def message_events(messages: Iterable[Message]) -> list[Event]:
     events: list[Event] = []
     for message in messages:
         if message.role == "assistant":
-            calls = message.tool_calls
-            names = tuple(call.name for call in calls)
-            events.append(AgentResponse(text=_preview(message.text), tool_names=names))
-            events.extend(
-                ToolCalled(call_id=call.id, tool_name=call.name, arguments=_preview(call.arguments))
-                for call in calls
-            )
+            events.append(answer_event(message))
+            events.extend(map(call_event, message.tool_calls))
         elif message.role == "tool":
             events.append(
                 ToolReturned(
@@ -303,6 +304,17 @@ def message_events(messages: Iterable[Message]) -> list[Event]:
                 )
             )
     return events
+
+
+def answer_event(message: Message) -> AgentResponse:
+    """The event that an assistant message implies."""
+    names = tuple(call.name for call in message.tool_calls)
+    return AgentResponse(text=_preview(message.text), tool_names=names)
+
+
+def call_event(call: ToolCall) -> ToolCalled:
+    """The event that a call of an assistant message implies."""
+    return ToolCalled(call_id=call.id, tool_name=call.name, arguments=_preview(call.arguments))
 
 
 def _preview(text: str) -> str:

@@ -130,9 +130,13 @@ class AgentHarness:
 
         Args:
             message: The task.
-            text: Tell the text of answers, too, as the model says it: each answer's before
-                the events that tell of it. It may be void, and it may be missing where its
-                reader is slow; see `TextDelta` and `TextGap`.
+            text: Tell what happens before it is on disk, too. The text of answers comes as the
+                model says it, each answer's before the events that tell of it. It may be void,
+                and it may be missing where its reader is slow; see `TextDelta` and `TextGap`.
+                `ToolCalled` comes when its tool begins, and not only with the record of its
+                round: at position 0, and not a second time. Where such a round is lost with
+                its process, `RunResumed` or `ExecutorLost` follows, and what was told of it at
+                position 0 is void: it is begun and told again. False: only what is on disk.
 
         A reader that leaves early parks the run, once the stream is closed: by
         `contextlib.aclosing`, or else at some later time by Python itself.

@@ -24,7 +24,8 @@ class Screen(Protocol):
     """Shows runs, one after the other.
 
     Attributes:
-        wants_text: The text of answers is of use here while the model says it.
+        wants_text: What is not on disk yet is of use here: the text of answers while the model
+            says it, and calls whose tools begin.
         lines: Where notes for a person go.
     """
 
@@ -95,6 +96,9 @@ class Terminal:
         live: Write answers as the model says them; None: where stdout is a terminal.
     """
 
+    # Without the text, too: with it, a call is told when its tool begins.
+    wants_text = True
+
     def __init__(
         self,
         lines: EventLines,
@@ -103,7 +107,7 @@ class Terminal:
         ending: bool = True,
         live: bool | None = None,
     ) -> None:
-        self.wants_text = sys.stdout.isatty() if live is None else live
+        self._live = sys.stdout.isatty() if live is None else live
         self.lines = lines
         self._of_interest = of_interest
         self._ending = ending
@@ -114,9 +118,9 @@ class Terminal:
 
     def show(self, item: Shown) -> None:
         match item:
-            case TextDelta():
+            case TextDelta() if self._live:
                 self._write(item)
-            case TextGap(missed=missed):
+            case TextGap(missed=missed) if self._live:
                 self._break()
                 much = "some" if missed is None else f"{missed:,} characters of"
                 self.lines.note(f"  ({much} text did not get here in time)")

@@ -1,11 +1,13 @@
 """The calls of assistant messages: announced, run one after the other, and answered."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 import orjson
 
 from harness_actors.conversation import UNKNOWN_OUTCOME
+from harness_actors.events import Event, answer_event, call_event
 from harness_actors.messages import Message, ToolCall
 from harness_actors.ports import RunContext, ToolContext
 from harness_actors.results import LimitKind
@@ -65,6 +67,7 @@ class ToolCalls:
             await self._context.flush()
         elif any(self._is_own_tool(plan) for plan in plans):
             self._context.tools_started()
+            self._announce(lambda: answer_event(self._context.log[-1]))
         return await self._run_in_order(plans, last_id=calls[-1].id, failed=False, listed=fenced)
 
     async def finish(self) -> TurnComplete | None:
@@ -105,6 +108,8 @@ class ToolCalls:
         for position, plan in enumerate(plans, start=1):
             result = self._refused(plan, last_id=last_id, failed=failed)
             if result is None:
+                if not listed and self._is_own_tool(plan):
+                    self._announce(partial(call_event, plan.call))
                 result = await run_call(plan, self._tool_context(plan), self._due(plan))
             failed, limit = failed or result.is_error, limit or result.limit
             await self._add_result(plan.call.id, result, own=self._is_own_tool(plan))
@@ -117,6 +122,12 @@ class ToolCalls:
                 self._books.write()
                 self._context.flush()
         return None if limit is None else TurnComplete(ending="limit", limit=limit)
+
+    def _announce(self, make: Callable[[], Event]) -> None:
+        """Tell whoever reads along what the record of the round will imply at its end."""
+        sink = self._context.texts
+        if sink is not None:
+            sink.announce(self._context.get(TURN_COUNT), self._books.rounds, make())
 
     def _plan(self, calls: Sequence[ToolCall], finish_reason: str) -> list[PlannedCall]:
         left = self._bounds.tool_calls_left(self._books.tool_calls)

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
+from dataclasses import replace
 from typing import Any, cast
 
 import pytest
@@ -17,13 +18,22 @@ from harness_actors.events import (
     Event,
     RoundCompleted,
     RunEvent,
+    RunResumed,
     RunStarted,
     TextDelta,
     TextGap,
+    ToolCalled,
+    ToolReturned,
+    TurnStarted,
 )
 
 STARTED = RunStarted(task_preview="go", stop_policy="interactive", max_turns=1)
+TURN = TurnStarted(turn=1, max_turns=1)
 ANSWERED = AgentResponse(text="one two", tool_names=())
+CALLS = AgentResponse(text="", tool_names=("look", "look"))
+FIRST = ToolCalled(call_id="1", tool_name="look", arguments="{}")
+SECOND = ToolCalled(call_id="2", tool_name="look", arguments="{}")
+RETURNED = ToolReturned(call_id="1", text="seen", is_error=False)
 
 
 def completed(round_: int) -> RoundCompleted:
@@ -41,6 +51,11 @@ def completed(round_: int) -> RoundCompleted:
 def spoken(text: str, *, round_: int = 1, answer: int = 1, ended: bool = False) -> Texts:
     piece = Spoken("run", (1, 1, answer), 1, round_, text, 0, ended)
     return Texts(cursor=None, spoken=(piece,))
+
+
+def announced(*events: Event, round_: int = 1, answer: int = 1) -> Texts:
+    pieces = [Spoken("run", (1, 1, answer), 1, round_, "", event=event) for event in events]
+    return Texts(cursor=None, spoken=tuple(pieces))
 
 
 class Told:
@@ -89,10 +104,11 @@ def shown(items: Sequence[HeardItem]) -> list[Any]:
 async def test_text_that_is_ahead_of_the_disk_waits_for_the_events_before_it() -> None:
     told = Told(spoken("one two", ended=True), spoken("three", round_=2, answer=2, ended=True))
 
-    items = await heard(told, STARTED, ANSWERED, completed(1), ANSWERED, completed(2))
+    items = await heard(told, STARTED, TURN, ANSWERED, completed(1), ANSWERED, completed(2))
 
     assert shown(items) == [
         RunStarted,
+        TurnStarted,
         (1, "one two"),
         AgentResponse,
         RoundCompleted,
@@ -102,16 +118,72 @@ async def test_text_that_is_ahead_of_the_disk_waits_for_the_events_before_it() -
     ]
 
 
+async def test_what_is_said_before_the_first_event_waits_for_its_turn_to_begin() -> None:
+    told = Told(spoken("one two", ended=True))
+    told.begin.set()
+
+    items = await heard(told, STARTED, TURN, ANSWERED)
+
+    assert shown(items) == [RunStarted, TurnStarted, (1, "one two"), AgentResponse]
+
+
+async def test_a_call_is_told_when_it_begins_and_not_again_with_its_round() -> None:
+    told = Told(announced(CALLS, FIRST), announced(SECOND))
+
+    items = await heard(told, STARTED, TURN, CALLS, FIRST, SECOND, RETURNED, completed(1))
+
+    events = [(item.position, item.event) for item in items if isinstance(item, RunEvent)]
+    assert events == [
+        *((1, event) for event in (STARTED, TURN)),
+        *((0, event) for event in (CALLS, FIRST, SECOND)),
+        *((1, event) for event in (RETURNED, completed(1))),
+    ]
+
+
+async def test_a_call_of_the_next_round_waits_for_the_end_of_the_one_before() -> None:
+    told = Told(announced(CALLS, FIRST), announced(CALLS, FIRST, round_=2, answer=2))
+
+    one = (CALLS, FIRST, RETURNED)
+    items = await heard(told, STARTED, TURN, *one, completed(1), *one, completed(2))
+
+    events = [item.event for item in items if isinstance(item, RunEvent)]
+    assert events == [STARTED, TURN, *one, completed(1), *one, completed(2)]
+
+
+async def test_a_call_of_a_round_that_was_lost_is_told_again_when_it_is_made_again() -> None:
+    told = Told(announced(CALLS, FIRST, SECOND))
+    again = replace(FIRST, arguments='{"topic": 1}')
+
+    items = await heard(
+        told, STARTED, TURN, RunResumed(turn=1), CALLS, again, SECOND, RETURNED, completed(1)
+    )
+
+    events = [item.event for item in items if isinstance(item, RunEvent)]
+    assert events[:5] == [STARTED, TURN, CALLS, FIRST, SECOND]
+    assert events[5:] == [RunResumed(turn=1), CALLS, again, SECOND, RETURNED, completed(1)]
+
+
+async def test_what_was_told_of_a_call_that_is_another_by_its_record_does_not_stand() -> None:
+    told = Told(announced(CALLS, FIRST))
+    other = replace(FIRST, arguments='{"topic": 1}')
+
+    items = await heard(told, STARTED, TURN, CALLS, other, RETURNED, completed(1))
+
+    events = [item.event for item in items if isinstance(item, RunEvent)]
+    assert events == [STARTED, TURN, CALLS, FIRST, other, RETURNED, completed(1)]
+
+
 async def test_an_answer_whose_text_does_not_come_is_a_gap_and_keeps_nobody_waiting(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(hearing, "PATIENCE_S", 0.05)
     told = Told(spoken("one "))
 
-    items = await heard(told, STARTED, ANSWERED, completed(1), ANSWERED, completed(2))
+    items = await heard(told, STARTED, TURN, ANSWERED, completed(1), ANSWERED, completed(2))
 
     assert shown(items) == [
         RunStarted,
+        TurnStarted,
         (1, "one "),
         None,
         AgentResponse,
@@ -125,9 +197,16 @@ async def test_an_answer_whose_text_does_not_come_is_a_gap_and_keeps_nobody_wait
 async def test_an_answer_that_begins_again_is_another_attempt_of_its_round() -> None:
     told = Told(spoken("one "), spoken("one ", answer=2), spoken("two", answer=2, ended=True))
 
-    items = await heard(told, STARTED, ANSWERED)
+    items = await heard(told, STARTED, TURN, ANSWERED)
 
-    assert shown(items) == [RunStarted, (1, "one "), (2, "one "), (2, "two"), AgentResponse]
+    assert shown(items) == [
+        RunStarted,
+        TurnStarted,
+        (1, "one "),
+        (2, "one "),
+        (2, "two"),
+        AgentResponse,
+    ]
 
 
 async def test_whoever_reads_subscribes_and_finds_the_next_stream_actor() -> None:

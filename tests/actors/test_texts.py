@@ -15,13 +15,24 @@ from harness_actors.actors.local import LocalRuntime
 from harness_actors.actors.text.hearing import HeardItem, with_texts
 from harness_actors.agents import ChatAgent, Program
 from harness_actors.config import HarnessConfig
-from harness_actors.events import AgentResponse, RunEvent, TextDelta, TextGap
+from harness_actors.events import (
+    AgentResponse,
+    RoundCompleted,
+    RunEvent,
+    RunStarted,
+    TextDelta,
+    TextGap,
+    ToolCalled,
+    ToolReturned,
+    TurnStarted,
+)
 from harness_actors.messages import Message
 from harness_actors.ports import ModelRequest
 from harness_actors.records import RunSpec
 from harness_actors.results import HarnessResult
 from harness_actors.stores import SqliteJournal
 from harness_actors.testing import Reply, ScriptedModel
+from harness_actors.tools import tool
 from tests.actors.followers import opened, results, submit
 from tests.actors.tasks import look, replies
 
@@ -107,6 +118,72 @@ async def test_the_text_of_each_round_comes_before_its_events_and_the_result_las
     }
     assert len(deltas) > 3
     assert not any(isinstance(item, TextGap) for item in items)
+
+
+@tool(effect="read_only")
+async def gaze(folder: str) -> str:
+    """Look for a long time.
+
+    Args:
+        folder: It ends when the file `seen` is in there, and makes `began` before.
+    """
+    (Path(folder) / "began").touch()
+    while not (Path(folder) / "seen").exists():  # noqa: ASYNC110 - another process makes it
+        await asyncio.sleep(0.01)
+    return "nothing new"
+
+
+def gazes_then_answers(folder: Path) -> Program:
+    path = str(folder)
+
+    def script(messages: Sequence[Message]) -> Reply:
+        if not replies(messages):
+            return Reply.call("gaze", {"folder": path}, said="I look.")
+        return Reply.text("Nothing.")
+
+    return Program.of(ChatAgent(model=ScriptedModel(script, word_s=0.001), tools=[gaze]))
+
+
+async def test_a_call_is_told_while_its_tool_is_at_work_behind_the_text_of_its_answer(
+    runtime: Runtime, tmp_path: Path
+) -> None:
+    program = gazes_then_answers(tmp_path)
+    spec = program.spec("go", ANSWERING)
+    items: list[HeardItem] = []
+
+    async with asyncio.timeout(WITHIN_S), aclosing(heard(runtime, program, spec)) as stream:
+        async for item in stream:
+            items.append(item)
+            if isinstance(item, RunEvent) and isinstance(item.event, ToolCalled):
+                # Before it is told, the tool does not end; nor is its round on disk.
+                assert text_of(items) == "I look."
+                (tmp_path / "seen").touch()
+
+    events = [item for item in items if isinstance(item, RunEvent)]
+    kinds = [type(item.event) for item in events]
+    assert kinds[:6] == [
+        *(RunStarted, TurnStarted, AgentResponse, ToolCalled, ToolReturned, RoundCompleted)
+    ]
+    assert [item.position == 0 for item in events[:6]] == [False, False, True, True, False, False]
+    stored = [item.event for item in await runtime.events(spec.run_id)]
+    assert [item.event for item in events] == stored
+    begins = next(at for at, item in enumerate(items) if isinstance(item, TextDelta))
+    assert items.index(events[1]) < begins
+
+
+async def test_a_call_of_a_run_that_nobody_reads_is_told_with_its_round_alone(
+    runtime: Runtime, tmp_path: Path
+) -> None:
+    program = gazes_then_answers(tmp_path)
+    spec = program.spec("go", ANSWERING)
+    await submit(runtime, program, [spec])
+    while not (tmp_path / "began").exists():  # noqa: ASYNC110 - another process makes it
+        await asyncio.sleep(0.01)
+    at_work = [type(item.event) for item in await runtime.events(spec.run_id)]
+    (tmp_path / "seen").touch()
+    await results(runtime, [spec.run_id])
+
+    assert at_work == [RunStarted, TurnStarted]
 
 
 async def test_a_reader_may_come_in_the_middle_of_a_run(runtime: Runtime) -> None:

@@ -2,15 +2,16 @@ import asyncio
 import json
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner, Result
 
 from harness_actors.cli.app import app
+from harness_actors.messages import Message
 from harness_actors.stores import JournalReader
-from harness_actors.testing import LoopbackServer
+from harness_actors.testing import LoopbackServer, Reply, over_messages
 from tests.cli.commands import END_WITHIN_S, answers, finished, started, works
 
 
@@ -54,6 +55,54 @@ async def test_a_json_stream_is_a_line_for_each_event_and_text_and_the_result_la
     assert result["type"] == "result"
     kinds = [event["type"] for event in events]
     assert (kinds[0], kinds[-1]) == ("run_started", "run_completed")
+
+
+GAZING = """
+import time
+from pathlib import Path
+from harness_actors import tool
+
+@tool(effect="read_only")
+def gaze(folder: str) -> str:
+    \"\"\"Look until the file `seen` is there.\"\"\"
+    while not (Path(folder) / "seen").exists():
+        time.sleep(0.02)
+    return "nothing new"
+"""
+
+
+@pytest.mark.parametrize("flags", [(), ("--json", "--stream")])
+async def test_a_call_is_shown_while_its_tool_is_at_work(
+    tmp_path: Path, flags: tuple[str, ...]
+) -> None:
+    (tmp_path / "gazing.py").write_text(GAZING)
+
+    def gazes(messages: Sequence[Message]) -> Reply:
+        if messages[-1].role == "tool":
+            return Reply.call("work_complete", {"summary": "seen"})
+        return Reply.call("gaze", {"folder": str(tmp_path)})
+
+    async with LoopbackServer(over_messages(gazes)) as server:
+        agent = tmp_path / "agent.yaml"
+        agent.write_text(
+            f"model: {{id: scripted, base_url: '{server.base_url}'}}\n"
+            "environment: {tools: ['gazing:gaze']}\n"
+        )
+        words = ["run", "go", "--runtime", "local", "--agent", str(agent), *flags]
+        running = await started(words, HARNESS_HOME=str(tmp_path))
+        told = running.process.stdout if flags else running.process.stderr
+        assert told is not None
+        shown = ""
+        async with asyncio.timeout(END_WITHIN_S):
+            while "tool_called" not in shown and "→ gaze" not in shown:
+                line = (await told.readline()).decode()
+                assert line, shown
+                shown += line
+        (tmp_path / "seen").touch()
+        status, out, error = await finished(running)
+
+    assert status == 0
+    assert (shown + out + error).count("gaze {" if not flags else '"tool_name": "gaze"') == 1
 
 
 async def test_a_workspace_is_worked_in_in_place(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Sequence
 import pytest
 
 from harness_actors.errors import ModelBusyError, ModelError, ModelSetupError
+from harness_actors.events import Event, ToolCalled
 from harness_actors.ports import ModelRequest, ModelResponse, ToolSet
 from harness_actors.results import Usage
 from harness_actors.signals import CompactionComplete, TurnComplete
@@ -29,6 +30,10 @@ class Heard:
 
     def end(self) -> None:
         self.said.append("<end>")
+
+    def announce(self, turn: int, round: int, event: Event) -> None:
+        call = f" {event.call_id}" if isinstance(event, ToolCalled) else ""
+        self.said.append(f"<{turn}.{round} {event.type}{call}>")
 
 
 class Streaming:
@@ -126,7 +131,24 @@ async def test_a_turn_tells_the_text_of_each_round_with_its_number() -> None:
 
     await driver.serve("agent_turn", CompactionComplete())
 
-    assert "".join(heard.said) == "<1.1>I look.<end><1.2><end><1.3>It is so.<end>"
+    assert "".join(heard.said) == (
+        "<1.1>I look.<end><1.1 agent_response><1.1 tool_called call_2_0>"
+        "<1.2><end><1.2 agent_response><1.2 tool_called a>"
+        "<1.3>It is so.<end>"
+    )
+
+
+async def test_of_a_round_only_what_is_not_on_disk_yet_is_told_beside_its_text() -> None:
+    two, fenced = calls(("a", "look"), ("b", "look")), calls(("c", "look"), ("d", "note"))
+    tools = [a_tool("look", idempotent=True), a_tool("note")]
+    refused = calls(("e", "unknown"))
+    driver = Driver(SimpleAgent(ScriptedModel([two, fenced, refused, Reply.text("x")]), tools))
+    driver.texts = heard = Heard()
+
+    await driver.serve("agent_turn", CompactionComplete())
+
+    told = [said for said in heard.said if "response" in said or "called" in said]
+    assert told == ["<1.1 agent_response>", "<1.1 tool_called a>", "<1.1 tool_called b>"]
 
 
 async def test_who_begins_to_listen_in_the_middle_of_a_call_gets_its_text_whole() -> None:

@@ -2,16 +2,18 @@
 
 import asyncio
 import logging
+import time
 from collections.abc import AsyncGenerator, Iterator
 
 from harness_actors.actors.runtime import Runtime, TextCursor, Texts
 from harness_actors.errors import HarnessError
 from harness_actors.events import (
     AgentResponse,
+    Event,
+    ExecutorLost,
     RoundCompleted,
     RunEvent,
     RunResumed,
-    RunStarted,
     TextDelta,
     TextGap,
     TurnStarted,
@@ -25,6 +27,8 @@ PATIENCE_S = 2.0
 
 Item = RunEvent | HarnessResult
 HeardItem = RunEvent | HarnessResult | TextDelta | TextGap
+Piece = TextDelta | TextGap | RunEvent
+"""What is heard besides the events that are on disk."""
 
 
 async def with_texts(
@@ -32,8 +36,12 @@ async def with_texts(
 ) -> AsyncGenerator[HeardItem]:
     """The events of a run with the text of its answers between them, in order.
 
-    The text of an answer comes before the events that tell of it; what is not there in
-    `PATIENCE_S` then is missing.
+    The text of an answer comes after the event that begins its turn and before those that
+    tell of it; what is not there in `PATIENCE_S` then is missing.
+
+    An event of a round that is not on disk yet, such as a call whose tool begins, comes when
+    it happens, at position 0, and not a second time with its round. A round that is lost
+    with its process is begun again, and what is told anew behind that stands.
 
     Args:
         runtime: What serves the run.
@@ -57,7 +65,8 @@ async def with_texts(
                     yield piece
             for piece in hearing.before(item):
                 yield piece
-            yield item
+            if not hearing.was_told(item):
+                yield item
             for piece in hearing.take():
                 yield piece
             coming = asyncio.ensure_future(_next(items))
@@ -82,7 +91,9 @@ class _Hearing:
         self._runtime = runtime
         self._run_id = run_id
         self._cursor: TextCursor | None = None
-        self._pieces: list[tuple[tuple[int, int], TextDelta | TextGap]] = []
+        self._pieces: list[tuple[tuple[int, int], Piece]] = []
+        self._told: list[Event] = []
+        """Of the round whose turn it is: what was told before it was on disk."""
         self._reading: asyncio.Future[Texts] | None = None
         self._late_at: float | None = None
         self._patience_s = PATIENCE_S
@@ -91,7 +102,8 @@ class _Hearing:
         self._attempt = 0
         self._open = False
         self._ended = (0, 0)
-        self._next_place: tuple[int, int] | None = None
+        # Before the event that begins a turn nothing of it is told.
+        self._next_place: tuple[int, int] | None = (0, 0)
         self._on_disk = (0, 0)
         self._read()
 
@@ -115,7 +127,7 @@ class _Hearing:
         self._hear()
         return True
 
-    def take(self) -> list[TextDelta | TextGap]:
+    def take(self) -> list[Piece]:
         """What was heard and not taken yet, up to the round whose turn it is.
 
         A round may be one ahead of the disk, and so of the events of the one before.
@@ -125,15 +137,27 @@ class _Hearing:
             behind = (at for at, (place, _) in enumerate(self._pieces) if place > self._next_place)
             due = next(behind, due)
         taken, self._pieces = self._pieces[:due], self._pieces[due:]
+        self._told += [piece.event for _, piece in taken if isinstance(piece, RunEvent)]
         return [piece for _, piece in taken]
+
+    def was_told(self, item: Item) -> bool:
+        """The item was told before it was on disk."""
+        if not isinstance(item, RunEvent):
+            return False
+        match item.event:
+            case event if event in self._told:
+                self._told.remove(event)
+                return True
+            case RoundCompleted() | RunResumed() | ExecutorLost():
+                # Of a round that is done nothing more comes; of one that was lost, all again.
+                self._told.clear()
+        return False
 
     def lags_behind(self, item: Item) -> bool:
         """The item tells of an answer that was not heard to its end."""
         if not isinstance(item, RunEvent):
             return False
         match item.event:
-            case RunStarted():
-                self._next_place = (1, 1)
             case TurnStarted(turn=turn):
                 self._next_place = (turn, 1)
             case RoundCompleted(turn=turn, round=round_):
@@ -145,7 +169,7 @@ class _Hearing:
                 return self._ended < self._next_place
         return False
 
-    def before(self, item: Item) -> Iterator[TextDelta | TextGap]:
+    def before(self, item: Item) -> Iterator[Piece]:
         """What is to be told before an item that tells of an answer, or is the last.
 
         What is still heard of that answer then comes too late.
@@ -186,7 +210,7 @@ class _Hearing:
         self._pieces += self._understood(texts)
         self._read()
 
-    def _understood(self, texts: Texts) -> Iterator[tuple[tuple[int, int], TextDelta | TextGap]]:
+    def _understood(self, texts: Texts) -> Iterator[tuple[tuple[int, int], Piece]]:
         if texts.missed or (texts.missed is None and self._open):
             yield self._place, TextGap(run_id=self._run_id, missed=texts.missed)
         for spoken in texts.spoken:
@@ -197,6 +221,12 @@ class _Hearing:
                 again = spoken.place == self._place
                 self._attempt = self._attempt + 1 if again else 1
                 self._answer, self._place = spoken.answer, spoken.place
+            if spoken.event is not None:
+                event = RunEvent(
+                    position=0, run_id=self._run_id, at=time.time(), event=spoken.event
+                )
+                yield spoken.place, event
+                continue
             self._open = not spoken.ended
             if spoken.ended:
                 self._ended = max(self._ended, spoken.place)

@@ -9,6 +9,7 @@ from typing import Protocol
 from harness_actors.actors.mailbox import UnreachableError
 from harness_actors.actors.text.streams import KEPT_CHARS, RunOver, Spoken
 from harness_actors.errors import ActorLostError
+from harness_actors.events import Event
 
 logger = logging.getLogger(__name__)
 
@@ -83,6 +84,16 @@ class Speaker:
         if self._said and not self.closed:
             self._seal(ended=True)
             self._sender.wake(self, urgent=True)
+
+    def announce(self, turn: int, round: int, event: Event) -> None:
+        if self.closed:
+            return
+        if self._place != (turn, round):
+            # Somebody began to read behind the answer.
+            self.begin(turn, round)
+        self._seal()
+        self._sealed.append(Spoken(self.run_id, self._answer, turn, round, "", event=event))
+        self._sender.wake(self, urgent=True)
 
     def close(self) -> None:
         """Say nothing any more; what waits is sent."""

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from itertools import count, islice
 
 from harness_actors.actors.processes import mark_of_this_process
+from harness_actors.events import Event
 from harness_actors.records import ProcessMark
 
 KEPT_PIECES = 2_000
@@ -43,6 +44,7 @@ class Spoken:
         text: What was said; empty where only the answer's end is told.
         dropped: Characters between the piece before and this one that were dropped.
         ended: The answer is complete.
+        event: What happens in the round behind that text; None for a piece that is text.
     """
 
     run_id: str
@@ -52,6 +54,7 @@ class Spoken:
     text: str
     dropped: int = 0
     ended: bool = False
+    event: Event | None = None
 
     @property
     def place(self) -> tuple[int, int]:
