@@ -2,7 +2,7 @@
 
     python -m tests.interrupted_script WAY RUNTIME FOLDER
 
-Its agent calls `hold` twice, each time until a file is there, and completes. WAY is how the
+Its agent calls `hold` some times, each time until a file is there, and completes. WAY is how the
 script uses the harness, one of `WAYS`, or ``resume RUN_ID``.
 """
 
@@ -18,6 +18,7 @@ from harness_actors.messages import Message
 from harness_actors.testing import Reply, ScriptedModel
 
 WAYS = ("run", "gathered", "run_stream", "run_batch")
+ROUNDS = 5
 RUNS = 2
 """In flight at once, of those ways that have several."""
 
@@ -40,9 +41,9 @@ def agent_of(folder: Path) -> ChatAgent:
     path = str(folder)
 
     def script(messages: Sequence[Message]) -> Reply:
-        if sum(message.role == "assistant" for message in messages) < 2:
+        if sum(message.role == "assistant" for message in messages) < ROUNDS:
             return Reply.call("hold", {"folder": path})
-        return Reply.call("work_complete", {"summary": "held twice"})
+        return Reply.call("work_complete", {"summary": "held"})
 
     return ChatAgent(model=ScriptedModel(script), tools=[hold])
 

@@ -1,6 +1,25 @@
-"""Signs of life are counted in looks, so that one's own pause is not the other's silence."""
+"""Who is silent, and what is done until it is certainly gone.
 
-from harness_actors.actors.doubt import TICKS, SignsOfLife
+Signs of life are counted in looks, so that one's own pause is not the other's silence.
+"""
+
+import asyncio
+from collections.abc import Collection, Iterable, Sequence
+
+import pytest
+
+from harness_actors.actors.doubt import (
+    GONE_DEADLINE_S,
+    TICKS,
+    Death,
+    SignsOfLife,
+    until_dead,
+    until_gone,
+)
+from harness_actors.actors.mailbox import UnreachableError
+from harness_actors.actors.processes import COMPANION_ROLE, COMPANION_S
+from harness_actors.errors import ActorLostError
+from harness_actors.records import ProcessMark
 
 
 def after(looks: int, signs: SignsOfLife) -> SignsOfLife:
@@ -37,3 +56,156 @@ def test_a_connection_that_breaks_again_and_again_does_not_put_the_end_off() -> 
         signs.look()
         signs.doubted()
     assert signs.is_gone
+
+
+# ---- until nothing of it can happen any more -------------------------------------------
+
+ACTOR = ProcessMark(role="agent_turn", node="here", pid=1, started=1)
+COMPANION = ProcessMark(role=COMPANION_ROLE + "agent_turn", node="here", pid=2, started=1)
+MARKS = (ACTOR, COMPANION)
+
+
+class Suspect:
+    """An actor that is dead, or says nothing.
+
+    Args:
+        dead: It is dead by itself.
+        deeds: Where it is noted that it is killed.
+        breaks: How often its connection breaks before its death is seen.
+        answers: It says hello when it is asked.
+    """
+
+    def __init__(
+        self,
+        deeds: list[object] | None = None,
+        *,
+        dead: bool = False,
+        breaks: int = 0,
+        answers: bool = False,
+    ) -> None:
+        self._deeds = [] if deeds is None else deeds
+        self._dead = dead
+        self._breaks = breaks
+        self._answers = answers
+        self.asked = 0
+
+    async def hello(self) -> tuple[ProcessMark, ...]:
+        self.asked += 1
+        if not self._answers:
+            await asyncio.Event().wait()
+        return MARKS
+
+    async def watch(self) -> None:
+        if self._breaks:
+            self._breaks -= 1
+            raise UnreachableError("the connection broke")
+        if not self._dead:
+            await asyncio.Event().wait()
+        raise ActorLostError("agent_turn", "it died")
+
+    def kill(self) -> None:
+        self._deeds.append("kill the actor")
+
+
+class Machine:
+    """Processes that end when they are killed, and some by themselves, or never.
+
+    Attributes:
+        deeds: What was asked of it, in order: who was killed, and who was waited for how long.
+    """
+
+    def __init__(
+        self, *, ending: Collection[ProcessMark] = (), immortal: Collection[ProcessMark] = ()
+    ) -> None:
+        self._gone = set(ending)
+        self._immortal = immortal
+        self.deeds: list[object] = []
+
+    async def gone(self, mark: ProcessMark, *, timeout_s: float) -> bool:
+        self.deeds.append((mark.pid, timeout_s))
+        return mark in self._gone
+
+    def kill(self, mark: ProcessMark) -> None:
+        self.deeds.append(f"kill {mark.pid}")
+        if mark not in self._immortal:
+            self._gone.add(mark)
+
+    def end(self, marks: Iterable[ProcessMark], *, timeout_s: float) -> list[ProcessMark]:
+        raise NotImplementedError("that is for earlier terms")
+
+    async def end_tools(self, run_ids: Sequence[str]) -> None:
+        raise NotImplementedError("that is for runs that nobody serves")
+
+
+async def test_a_companion_that_hangs_is_given_its_time_and_killed() -> None:
+    machine = Machine(ending=[ACTOR])
+
+    death = await until_gone(Suspect(dead=True), MARKS, SignsOfLife(), machine)
+
+    assert death == Death(silent=False, left=None)
+    assert machine.deeds == [
+        (ACTOR.pid, GONE_DEADLINE_S),
+        (COMPANION.pid, COMPANION_S),
+        f"kill {COMPANION.pid}",
+        (COMPANION.pid, GONE_DEADLINE_S),
+    ]
+
+
+async def test_a_companion_that_ends_by_itself_is_awaited_and_not_killed() -> None:
+    machine = Machine(ending=MARKS)
+
+    assert await until_gone(Suspect(dead=True), MARKS, SignsOfLife(), machine) == Death(False)
+    assert [deed for deed in machine.deeds if isinstance(deed, str)] == []
+    assert (COMPANION.pid, GONE_DEADLINE_S) in machine.deeds
+
+
+async def test_a_silent_actor_is_killed_by_ray_and_by_its_pid_before_it_is_awaited() -> None:
+    machine = Machine(ending=[COMPANION])
+    silent = Suspect(machine.deeds)
+
+    death = await until_gone(silent, MARKS, SignsOfLife(), machine, suspect_s=0.02)
+
+    assert death == Death(silent=True, left=None)
+    assert silent.asked == 1
+    assert machine.deeds[:3] == [
+        "kill the actor",
+        f"kill {ACTOR.pid}",
+        (ACTOR.pid, GONE_DEADLINE_S),
+    ]
+
+
+async def test_an_actor_that_is_dead_by_itself_is_awaited_all_the_same_and_not_killed() -> None:
+    machine = Machine(ending=MARKS)
+
+    await until_gone(Suspect(machine.deeds, dead=True), MARKS, SignsOfLife(), machine)
+
+    assert machine.deeds[0] == (ACTOR.pid, GONE_DEADLINE_S)
+    assert "kill the actor" not in machine.deeds
+
+
+@pytest.mark.parametrize("stays", MARKS, ids=["the actor", "its companion"])
+async def test_a_process_that_does_not_end_at_all_is_told(stays: ProcessMark) -> None:
+    machine = Machine(ending=[mark for mark in MARKS if mark != stays], immortal=[stays])
+
+    death = await until_gone(Suspect(dead=True), MARKS, SignsOfLife(), machine)
+
+    assert death == Death(silent=False, left=stays)
+
+
+async def test_an_actor_that_is_dead_when_it_is_asked_did_not_fall_silent() -> None:
+    class Dead(Suspect):
+        async def hello(self) -> tuple[ProcessMark, ...]:
+            raise ActorLostError("agent_turn", "it died")
+
+    assert not await until_dead(Dead(), SignsOfLife(), suspect_s=0.02)
+
+
+async def test_an_actor_that_answers_is_asked_again_and_never_given_up() -> None:
+    living = Suspect(answers=True)
+    watching = asyncio.create_task(until_dead(living, SignsOfLife(), suspect_s=0.02))
+    async with asyncio.timeout(30):
+        while living.asked < 2 * TICKS and not watching.done():  # noqa: ASYNC110 - the looks are what takes time
+            await asyncio.sleep(0)
+
+    assert not watching.done()
+    watching.cancel()

@@ -102,6 +102,9 @@ class User:
                 await Driver(self, command).live()
             except (StoreError, CellError, ActorLostError) as error:
                 self.book.broken_commands.append(str(error))
+                if "does not end" in str(error):
+                    # On this machine whatever is killed ends.
+                    self._ledger.broken("what hangs is killed", str(error))
                 self._ledger.note(driver, f"{command} ends: {error}")
             finally:
                 if self.runtime is not None:

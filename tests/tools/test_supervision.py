@@ -5,7 +5,10 @@ import ctypes
 import os
 import select
 import signal
+import socket
+import subprocess
 import sys
+import threading
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
@@ -15,12 +18,13 @@ from pathlib import Path
 import pytest
 
 from harness_actors.errors import ToolError
-from harness_actors.ports import ToolContext
+from harness_actors.ports import ToolContext, ToolProcess
 from harness_actors.tools.command import run_command
 from harness_actors.tools.processes import read_process
 from harness_actors.tools.supervision import client
 from harness_actors.tools.supervision.client import SupervisedProcesses
 from harness_actors.tools.supervision.descendants import below, children
+from harness_actors.tools.supervision.frames import framed
 from tests.tools.conftest import Call
 
 REPOSITORY = Path(__file__).parents[2]
@@ -161,6 +165,87 @@ async def test_what_is_not_started_when_the_actor_dies_never_is(tmp_path: Path) 
     assert os.listdir(tmp_path) == []
 
 
+KEEPER = """
+import sys
+from _socket import AF_UNIX, SOCK_STREAM, socket
+from harness_actors.tools.supervision.keeper import Keeper
+
+class Watched(Keeper):
+    def _started(self, *request):
+        print("starts", flush=True)
+        return super()._started(*request)
+
+Watched(socket(AF_UNIX, SOCK_STREAM, 0, int(sys.argv[1]))).run()
+"""
+
+
+@pytest.mark.parametrize("dead", [False, True], ids=["living", "dead"])
+def test_a_keeper_starts_nothing_for_a_supervisor_that_is_dead(dead: bool) -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs, open(os.devnull, "wb") as output:
+        socket.send_fds(ours, [framed((20, [b"/bin/true"], {}))], [output.fileno()])
+        if dead:
+            # Before the keeper has read it, as where the supervisor is killed at this moment.
+            ours.close()
+        keeper = subprocess.run(
+            [sys.executable, "-c", KEEPER, str(theirs.fileno())],
+            pass_fds=[theirs.fileno()],
+            stdout=subprocess.PIPE,
+            check=False,
+            timeout=60,
+        )
+
+    # That it is killed at once would not do: it may have done something by then.
+    assert (keeper.returncode, keeper.stdout) == (0, b"" if dead else b"starts\n")
+
+
+ACTOR_DIES = """
+import os, signal, subprocess, sys
+from harness_actors.tools.supervision.descendants import become_subreaper
+from harness_actors.tools.supervision.supervisor import Supervisor
+
+# Its descriptors are the channel and the actor, here a child that does nothing.
+channel, dies_at = map(int, sys.argv[1:])
+actor = subprocess.Popen(["sleep", "300"])
+os.dup2(channel, 3)
+os.dup2(os.pidfd_open(actor.pid), 4)
+
+class Watched(Supervisor):
+    started = 0
+
+    def _start(self, command, output, *request):
+        super()._start(command, output, *request)
+        self.started += 1
+        if self.started == dies_at:
+            actor.kill()
+            os.waitid(os.P_PIDFD, 4, os.WEXITED | os.WNOWAIT)
+
+become_subreaper()
+watched = Watched(b"", b"")
+watched.run()
+print(watched.started)
+"""
+
+
+@pytest.mark.parametrize("dies_at", [1, 3])
+def test_what_was_read_but_not_started_when_the_actor_dies_never_is(dies_at: int) -> None:
+    # All requests are read in one piece, and the actor dies as one of them is started.
+    ours, theirs = socket.socketpair()
+    program = [b"/bin/true"]
+    data = b"".join(framed(("start", number, 20, program, {})) for number in range(1, 6))
+    with ours, theirs, open(os.devnull, "wb") as output:
+        socket.send_fds(ours, [data], [output.fileno()] * 5)
+        supervisor = subprocess.run(
+            [sys.executable, "-c", ACTOR_DIES, str(theirs.fileno()), str(dies_at)],
+            pass_fds=[theirs.fileno()],
+            stdout=subprocess.PIPE,
+            check=False,
+            timeout=60,
+        )
+
+    assert (supervisor.returncode, supervisor.stdout) == (0, b"%d\n" % dies_at)
+
+
 async def test_a_host_that_is_closed_ends_what_it_started(
     call: Call, workspace: Path, processes: SupervisedProcesses
 ) -> None:
@@ -284,6 +369,77 @@ async def test_a_keeper_that_a_debugger_holds_is_killed_and_its_command_ends_alo
         os.kill(keeper, signal.SIGKILL)
         while not os.WIFSIGNALED(os.waitpid(keeper, 0)[1]):  # noqa: ASYNC222 - it dies
             pass
+
+
+async def test_a_command_is_started_though_the_keeper_that_was_ready_for_it_was_killed(
+    call: Call, processes: SupervisedProcesses
+) -> None:
+    await call(run_command, command="true")
+    supervisor = supervisor_of(processes)
+    await until(lambda: len(children(supervisor)) == 1)
+    (ready,) = children(supervisor)
+    os.kill(ready, signal.SIGKILL)
+    await until(lambda: ready not in children(supervisor))
+
+    assert await call(run_command, command="echo ok") == "exit code: 0\nok"
+
+
+async def its_keeper(processes: SupervisedProcesses, folder: Path) -> tuple[ToolProcess, int]:
+    """A command that does nothing, and the keeper that has it."""
+    program = ["/bin/sh", "-c", f"echo $PPID > {folder}/keeper; sleep 300"]
+    output = os.open(os.devnull, os.O_WRONLY)
+    try:
+        process = processes.start(program, environment={}, output=output, run_id="run-1")
+    finally:
+        os.close(output)
+    return process, (await pids_in(folder / "keeper", 1))[0]
+
+
+async def test_a_keeper_that_is_stopped_is_woken_to_end_its_command_in_order(
+    processes: SupervisedProcesses, tmp_path: Path
+) -> None:
+    process, keeper = await its_keeper(processes, tmp_path)
+    os.kill(keeper, signal.SIGSTOP)
+
+    assert await process.end() > 0
+    assert process.stopped == "", "it was killed, and what it had was lost sight of"
+
+
+async def test_a_keeper_that_is_stopped_again_and_again_is_killed_and_not_its_supervisor(
+    processes: SupervisedProcesses, tmp_path: Path
+) -> None:
+    supervisor = supervisor_of(processes)
+    process, keeper = await its_keeper(processes, tmp_path)
+    ended = threading.Event()
+
+    def stop_it() -> None:
+        with suppress(ProcessLookupError):
+            while not ended.is_set():
+                os.kill(keeper, signal.SIGSTOP)
+
+    stopping = threading.Thread(target=stop_it)
+    stopping.start()
+    await process.end()
+    ended.set()
+    await asyncio.to_thread(stopping.join)
+
+    assert gone_within([keeper], 1)
+    assert supervisor_of(processes) == supervisor
+
+
+async def test_what_supervisor_and_keeper_leave_when_both_are_killed_is_found_and_ended(
+    processes: SupervisedProcesses, tmp_path: Path
+) -> None:
+    supervisor = supervisor_of(processes)
+    process, keeper = await its_keeper(processes, tmp_path)
+    (command,) = children(keeper)
+    # So that it cannot end what the keeper leaves.
+    os.kill(supervisor, signal.SIGSTOP)
+    os.kill(keeper, signal.SIGKILL)
+    os.kill(supervisor, signal.SIGKILL)
+    await process.wait()
+
+    await until(lambda: alive([command]) == [])
 
 
 # --- its run and its call end

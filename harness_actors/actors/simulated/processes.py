@@ -11,6 +11,8 @@ from harness_actors.records import ProcessMark
 from harness_actors.turn.services import RUN_VARIABLE
 
 NODE = "simulated"
+HANGS = 0.05
+"""Share of supervisors that do not end with their actor."""
 KEPT = 0.3
 """Share of a tool's processes that end with a supervisor that is killed."""
 
@@ -121,9 +123,11 @@ class SimulatedMachine:
             if not lane.gone:
                 self.loop.call_soon(_tell, future, context=lane.context)
         if process.companion is not None:
-            # It sees its pipe close. Seldom it hangs, and must be killed.
-            late = 8.0 if self.chance.random() < 0.1 else 0.9
-            self._later(self._end_in_order, process.companion, late * self.chance.random())
+            # It sees its pipe close. Seldom it is late, or hangs and must be killed.
+            how = self.chance.random()
+            late = 8.0 if how < 0.1 else 0.9
+            if how >= HANGS:
+                self._later(self._end_in_order, process.companion, late * self.chance.random())
         if process in self.tools:
             self.tools.remove(process)
         if process.exited is not None:

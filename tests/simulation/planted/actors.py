@@ -18,6 +18,7 @@ from tests.simulation.planted.promises import (
     ACKNOWLEDGED,
     ALONE,
     ENDS,
+    HANGING,
     KEYS,
     LAST_HOST,
     LEFT,
@@ -66,6 +67,22 @@ def _goes_on_beside_the_living() -> Patches:
         silent = await doubt.until_dead(peer, signs)
         if silent:
             peer.kill()
+        return doubt.Death(silent)
+
+    return [(seats, "until_gone", patched)]
+
+
+def _hanging_companions_are_let_be() -> Patches:
+    async def patched(
+        peer: Any, marks: Any, signs: Any, processes: Any, *, suspect_s: float = doubt.SUSPECT_S
+    ) -> doubt.Death:
+        silent = await doubt.until_dead(peer, signs, suspect_s=suspect_s)
+        if silent:
+            peer.kill()
+            processes.kill(marks[0])
+        for mark in marks:
+            if not await processes.gone(mark, timeout_s=doubt.GONE_DEADLINE_S):
+                return doubt.Death(silent, left=mark)
         return doubt.Death(silent)
 
     return [(seats, "until_gone", patched)]
@@ -165,6 +182,11 @@ BUGS: tuple[PlantedBug, ...] = (
         "runs go on beside the old process",
         _goes_on_beside_the_living,
         frozenset({LAST_HOST, TOOLS_GONE}),
+    ),
+    PlantedBug(
+        "supervisors that hang are not killed",
+        _hanging_companions_are_let_be,
+        frozenset({HANGING}),
     ),
     PlantedBug(
         "processes of earlier terms live on",
