@@ -1,15 +1,14 @@
 """`results.jsonl`: a finished task a line, on disk before anybody is told."""
 
 import asyncio
-import glob
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from secrets import token_hex
 
 import orjson
 
+from harness_actors.batch.durable_files import Sync, append, clear_unfinished, write_atomically
 from harness_actors.batch.outcomes import TaskOutcome, decode_outcome, encode_outcome
 from harness_actors.batch.torn_line import as_object, heal, is_torn
 from harness_actors.errors import BadInputError, StoreError
@@ -37,21 +36,29 @@ class ResultsFile:
         lines: The newest line of each task, by its id.
     """
 
-    def __init__(self, path: Path, check_place: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self,
+        path: Path,
+        check_place: Callable[[], None] = lambda: None,
+        *,
+        sync: Sync = os.fsync,
+    ) -> None:
         """Open the file, read what is done, and cut or complete a torn last line.
 
         Nothing of the file is changed before all of it is known to be ours.
 
         Args:
-            path: The file.
+            path: The file; it is made with its first line.
             check_place: Raises a `StoreError` where the folder is not ours any more; called
                 before anything is written.
+            sync: Brings an open file or folder to the disk.
 
         Raises:
             BadInputError: A line is none of ours.
             StoreError: The file cannot be read or written.
         """
         self.path = path
+        self._sync = sync
         self.lines: dict[str, ResultLine] = {}
         self._superseded = False
         self._pending: list[bytes] = []
@@ -66,7 +73,7 @@ class ResultsFile:
                 else:
                     self._remember(outcome)
             clear_unfinished(path)
-            heal(path, torn_at)
+            heal(path, torn_at, sync=sync)
             self._file = FileId.of(path)
             self.compact()
         except OSError as error:
@@ -94,7 +101,7 @@ class ResultsFile:
     def _write(self, lines: bytes) -> None:
         self._check_standing()
         try:
-            _append(self.path, lines)
+            append(self.path, lines, sync=self._sync)
             self._file = self._file or FileId.of(self.path)
         except OSError as error:
             raise store_error(self.path, error) from error
@@ -132,7 +139,7 @@ class ResultsFile:
             for number, (name, line) in enumerate(_raw_lines(self.path))
             if newest[name] == number
         )
-        write_atomically(self.path, kept)
+        write_atomically(self.path, kept, sync=self._sync)
         self._file = FileId.of(self.path)
         self._superseded = False
 
@@ -191,56 +198,6 @@ def _outcome(path: Path, number: int, line: bytes) -> TaskOutcome | None:
         return decode_outcome(plain or {})
     except (KeyError, TypeError) as error:
         raise _not_ours(path, number) from error
-
-
-def write_atomically(path: Path, parts: Iterable[bytes]) -> None:
-    """Replace a file so that at any time it is the old one or the new one.
-
-    Raises:
-        OSError: The disk is full or does not let us; the old one stands.
-    """
-    # A name that nobody else has: what is there already may be somebody else's.
-    beside = path.with_name(f"{_unfinished(path)}{token_hex(4)}.new")
-    try:
-        with beside.open("xb") as file:
-            file.writelines(parts)
-            file.flush()
-            os.fsync(file.fileno())
-        beside.replace(path)
-    except OSError:
-        # On a full disk, half of a file takes what little room there is.
-        beside.unlink(missing_ok=True)
-        raise
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
-
-
-def clear_unfinished(path: Path) -> None:
-    """Remove what a process left that was killed while it replaced the file."""
-    for beside in path.parent.glob(f"{glob.escape(_unfinished(path))}{8 * '[0-9a-f]'}.new"):
-        beside.unlink(missing_ok=True)
-
-
-def _unfinished(path: Path) -> str:
-    return f".{path.name}.harness-"
-
-
-def _append(path: Path, lines: bytes) -> None:
-    # Unbuffered: a buffer would try again, when it is closed, what a full disk refused.
-    with path.open("ab", buffering=0) as file:
-        before = file.tell()
-        try:
-            left = memoryview(lines)
-            while left:
-                left = left[file.write(left) :]
-            os.fsync(file.fileno())
-        except OSError:
-            # A full disk takes a part of it: what follows must not join a torn line.
-            file.truncate(before)
-            raise
 
 
 def _raw_lines(path: Path) -> Iterator[tuple[str, bytes]]:

@@ -9,12 +9,8 @@ from typing import Any, Protocol, Self
 import orjson
 
 from harness_actors.batch.checks import clear_copies
-from harness_actors.batch.results_file import (
-    ResultsFile,
-    clear_unfinished,
-    store_error,
-    write_atomically,
-)
+from harness_actors.batch.durable_files import clear_unfinished, write_atomically
+from harness_actors.batch.results_file import ResultsFile, store_error
 from harness_actors.batch.torn_line import as_object
 from harness_actors.errors import BadInputError, StoreError, StoreInUseError
 from harness_actors.records import RunHeading, StoredRun

@@ -7,6 +7,8 @@ from typing import Any
 
 import orjson
 
+from harness_actors.batch.durable_files import Sync
+
 _ID = re.compile(rb'\{"id":"(?:[^"\\]|\\.)*(?:"(?P<rest>.*)|\\?\Z)', re.DOTALL)
 _FIRST, _NEXT = b'{"id":"', b',"task_hash":"'
 
@@ -40,12 +42,13 @@ def is_torn(line: bytes, *, first: bool) -> bool:
     return rest.startswith(_NEXT) or _NEXT.startswith(rest)
 
 
-def heal(path: Path, torn_at: int | None) -> None:
+def heal(path: Path, torn_at: int | None, *, sync: Sync = os.fsync) -> None:
     """Cut the torn last line of a file that is known to be ours, or end a whole one.
 
     Args:
         path: The file.
         torn_at: Where its torn last line begins; None where that is whole.
+        sync: Brings an open file to the disk.
 
     Raises:
         OSError: It cannot be written.
@@ -65,4 +68,4 @@ def heal(path: Path, torn_at: int | None) -> None:
         else:
             file.truncate(torn_at)
         file.flush()
-        os.fsync(file.fileno())
+        sync(file.fileno())

@@ -151,6 +151,36 @@ async def test_what_is_told_comes_before_what_is_asked_behind_it() -> None:
     assert coordinator.taken == [b"told", b"asked"]
 
 
+async def test_what_is_told_comes_whole_and_in_order_however_long_it_is() -> None:
+    coordinator = End()
+    large = os.urandom(1 << 20) * 8
+    async with a_pair(coordinator, End()) as (_, theirs):
+        for told in (large, b"small", large, b"last"):
+            theirs.tell(told)
+        await until(lambda: len(coordinator.taken) == 4)
+    assert coordinator.taken == [large, b"small", large, b"last"]
+
+
+async def test_a_coordinator_that_closes_lets_go_of_its_hosts() -> None:
+    coordinator = End()
+    channels = Channels(coordinator.take_from)
+    await channels.open()
+    invitation = channels.invite(SLOT, 7)
+    theirs = await connect(invitation.address, invitation.token, End().take)
+    assert theirs is not None
+    await until(lambda: invitation.channel)
+    coordinator.gate.clear()
+    asking = asyncio.ensure_future(theirs.ask(b"up"))
+    await until(lambda: coordinator.taken)
+    channels.close()
+    async with asyncio.timeout(5):
+        with pytest.raises(UnreachableError):
+            await asking
+    assert not theirs.is_open
+    assert await connect(invitation.address, invitation.token, End().take) is None
+    coordinator.gate.set()
+
+
 async def test_an_end_that_fails_on_what_it_is_told_takes_the_next() -> None:
     coordinator = End()
     async with a_pair(coordinator, End()) as (_, theirs):
@@ -200,13 +230,48 @@ async def test_what_is_asked_when_the_connection_breaks_is_in_doubt() -> None:
         asking = asyncio.ensure_future(theirs.ask(b"up"))
         await until(lambda: coordinator.taken)
         ours.close()
-        with pytest.raises(UnreachableError):
-            await asking
+        async with asyncio.timeout(5):
+            with pytest.raises(UnreachableError):
+                await asking
         with pytest.raises(UnreachableError):
             await theirs.ask(b"again")
         await until(lambda: not ours.is_open)
         with pytest.raises(UnreachableError):
             await ours.ask(b"down")
+
+
+@pytest.mark.parametrize("error", [None, ConnectionResetError("reset")])
+async def test_a_connection_that_is_lost_is_told_to_whoever_waits_and_whoever_comes(
+    error: Exception | None,
+) -> None:
+    channel, wire = Channel(None, user=os.geteuid()), _Wire()
+    channel.connection_made(wire)
+    asking = asyncio.ensure_future(channel.ask(b"up"))
+    await asyncio.sleep(0)
+    channel.connection_lost(error)
+    await asyncio.wait((asking,), timeout=0)
+    await asyncio.sleep(0)
+    assert asking.done()
+    assert isinstance(asking.exception(), UnreachableError)
+    assert ("reset" if error else "closed") in str(asking.exception())
+    assert not channel.is_open
+    sent = bytes(wire.written)
+    channel.tell(b"told")
+    channel.data_received(b"a" + (1).to_bytes(8) + b"!")
+    with pytest.raises(UnreachableError):
+        await channel.ask(b"again")
+    assert wire.written == sent
+
+
+async def test_a_connection_that_is_lost_when_the_answer_has_come_leaves_the_answer() -> None:
+    channel = Channel(None, user=os.geteuid())
+    channel.take = End().take
+    channel.connection_made(_Wire())
+    asking = asyncio.ensure_future(channel.ask(b"up"))
+    await asyncio.sleep(0)
+    channel.data_received(b"a" + (1).to_bytes(8) + b"!")
+    channel.connection_lost(None)
+    assert await asking == b"!"
 
 
 async def test_an_end_that_fails_on_a_batch_says_so_and_takes_the_next() -> None:

@@ -54,8 +54,8 @@ async def steps() -> AsyncIterator[Steps]:
 
 
 def a_desk(act: Any) -> Desk:
-    coordinator = Coordinator()
-    return Desk(ExecutorHost(Slot(REPAIR), Acting(act), coordinator, term=1), coordinator)
+    coordinator, executor = Coordinator(), Acting(act)
+    return Desk(ExecutorHost(Slot(REPAIR), executor, coordinator, term=1), coordinator, executor)
 
 
 async def test_a_run_goes_on_beside_a_step_that_does_not_end(steps: Steps) -> None:

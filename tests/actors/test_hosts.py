@@ -130,6 +130,7 @@ class Desk:
 
     host: ExecutorHost
     coordinator: Coordinator
+    executor: Acting
 
     async def say(self, body: Any, *, step: int = 1, seq: int = 1, term: int = 1) -> None:
         await self.host.receive([Envelope("run", term, step, seq, body)])
@@ -151,7 +152,7 @@ async def a_host() -> AsyncIterator[Makes]:
         coordinator = Coordinator()
         executor = Acting(act, **facts)
         host = ExecutorHost(slot or Slot(REPAIR), executor, coordinator, term=1)
-        desks.append(Desk(host, coordinator))
+        desks.append(Desk(host, coordinator, executor))
         return desks[-1]
 
     yield make
@@ -523,6 +524,27 @@ async def test_nothing_is_kept_of_a_forgotten_run(a_host: Makes) -> None:
     assert not desk.host._runs
     assert not desk.host._tasks
     assert len(desk.host._seen) == 0
+
+
+@pytest.mark.parametrize("late", ["its delivery", "another word of its step"])
+async def test_what_comes_late_behind_the_word_that_a_run_is_over_begins_nothing(
+    a_host: Makes, late: str
+) -> None:
+    desk = a_host(answers)
+    envelope = Envelope("run", 1, 1, 1, deliver())
+    await desk.host.receive([envelope])
+    await desk.answer()
+    await desk.say(Forget(), step=2)
+    if late != "its delivery":
+        envelope = Envelope("run", 1, 1, 2, deliver())
+    await desk.host.receive([envelope])
+    await settled()
+    assert desk.executor.begun == 1
+    assert not desk.host._runs
+    assert len(desk.coordinator.of(Answered)) == 1
+    # Taken up again, it is served.
+    await desk.say(deliver(), step=3)
+    await desk.answer(2)
 
 
 async def test_closing_cancels_what_is_in_progress(a_host: Makes) -> None:

@@ -5,7 +5,14 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from harness_actors.actors.mailbox import Code, Outbox, Parcel, SeenEnvelopes, UnreachableError
+from harness_actors.actors.mailbox import (
+    REMEMBERED_RUNS,
+    Code,
+    Outbox,
+    Parcel,
+    SeenEnvelopes,
+    UnreachableError,
+)
 from harness_actors.coordination.protocol import Committed, Envelope
 from harness_actors.errors import ActorLostError
 from harness_actors.records import ProcessMark
@@ -285,6 +292,28 @@ def test_runs_are_counted_apart_and_forgotten() -> None:
     seen.forget("a")
     seen.forget("nobody")
     assert len(seen) == 1
+
+
+def test_what_was_seen_of_a_run_that_is_over_is_not_new() -> None:
+    seen = SeenEnvelopes()
+    assert seen.is_new(an_envelope(1, run_id="a", step=3))
+    seen.forget("a")
+    assert not seen.is_new(an_envelope(1, run_id="a", step=3))
+    assert not seen.is_new(an_envelope(7, run_id="a", step=2))
+    assert seen.is_new(an_envelope(1, run_id="a", step=4)), "it was taken up again"
+    assert len(seen) == 1
+    seen.forget("a")
+    assert not seen.is_new(an_envelope(1, run_id="a", step=4))
+
+
+def test_of_so_many_runs_that_are_over_the_newest_are_remembered() -> None:
+    seen = SeenEnvelopes()
+    for number in range(REMEMBERED_RUNS + 1):
+        assert seen.is_new(an_envelope(1, run_id=f"run{number}"))
+        seen.forget(f"run{number}")
+    assert seen.is_new(an_envelope(1, run_id="run0")), "the oldest is not known any more"
+    assert not seen.is_new(an_envelope(1, run_id="run1"))
+    assert not seen.is_new(an_envelope(1, run_id=f"run{REMEMBERED_RUNS}"))
 
 
 def test_whatever_prints_code_does_not_print_its_keys() -> None:

@@ -1,5 +1,7 @@
 import asyncio
+import errno
 import json
+import os
 import resource
 import signal
 from pathlib import Path
@@ -9,8 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from harness_actors.batch.durable_files import write_atomically
 from harness_actors.batch.outcomes import TaskOutcome, decode_outcome, encode_outcome
 from harness_actors.batch.results_file import ResultsFile, read_outcomes
+from harness_actors.batch.torn_line import heal
 from harness_actors.errors import BadInputError, StoreError
 from harness_actors.messages import encode_json
 from harness_actors.results import Reason, Status
@@ -36,6 +40,114 @@ def outcome(name: str, *, text: str = "", status: Status = "done", attempt: int 
 
 def written(*outcomes: TaskOutcome) -> bytes:
     return b"".join(encode_json(encode_outcome(one)) + b"\n" for one in outcomes)
+
+
+class Disk:
+    """Syncs as the disk does, and keeps what each file and folder held when it was synced."""
+
+    def __init__(self) -> None:
+        self.synced: dict[str, object] = {}
+        self.order: list[str] = []
+        self.fails = False
+
+    def sync(self, number: int) -> None:
+        if self.fails:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        os.fsync(number)
+        path = Path(f"/proc/self/fd/{number}").readlink()
+        self.order.append(path.name)
+        held = frozenset(os.listdir(path)) if path.is_dir() else path.read_bytes()
+        self.synced[path.name] = held
+
+
+async def test_a_line_is_on_the_disk_when_its_task_is_told_to_be_done(tmp_path: Path) -> None:
+    path, disk = tmp_path / "results.jsonl", Disk()
+    results = ResultsFile(path, sync=disk.sync)
+    for number in range(3):
+        await results.append(outcome(f"t{number}"))
+        assert disk.synced[path.name] == path.read_bytes(), f"after line {number}"
+        assert f"t{number}".encode() in path.read_bytes()
+    assert disk.synced[tmp_path.name] == frozenset({path.name}), "its name, too"
+    # Once is enough for the name.
+    assert disk.order == [path.name, tmp_path.name, path.name, path.name]
+
+
+async def test_a_file_that_cannot_be_compacted_is_as_it_was_and_takes_no_more_room(
+    tmp_path: Path,
+) -> None:
+    path, disk = tmp_path / "results.jsonl", Disk()
+    results = ResultsFile(path, sync=disk.sync)
+    lines = (outcome("a", status="failed"), outcome("a", attempt=2))
+    for one in lines:
+        await results.append(one)
+    disk.fails = True
+    with pytest.raises(StoreError, match="Input/output error"):
+        results.compact()
+    assert path.read_bytes() == written(*lines)
+    assert os.listdir(tmp_path) == [path.name]
+    disk.fails = False
+    results.compact()
+    assert path.read_bytes() == written(lines[1])
+
+
+def test_a_torn_line_of_any_length_is_cut(tmp_path: Path) -> None:
+    path = tmp_path / "results.jsonl"
+    whole = written(outcome("a"), outcome("b", text="long " * 60_000))
+    path.write_bytes(whole[:-10])
+    ResultsFile(path)
+    assert path.read_bytes() == written(outcome("a"))
+
+
+def test_what_is_shipped_syncs() -> None:
+    for opens in (ResultsFile.__init__, heal, write_atomically):
+        assert opens.__kwdefaults__ == {"sync": os.fsync}
+
+
+async def test_lines_that_wait_for_each_other_are_synced_together(tmp_path: Path) -> None:
+    disk = Disk()
+    results = ResultsFile(tmp_path / "results.jsonl", sync=disk.sync)
+    await asyncio.gather(*(results.append(outcome(f"t{number}")) for number in range(50)))
+    assert disk.order.count("results.jsonl") <= 3
+
+
+async def test_a_compacted_file_is_on_the_disk_before_it_takes_the_place_of_the_old_one(
+    tmp_path: Path,
+) -> None:
+    path, disk = tmp_path / "results.jsonl", Disk()
+    results = ResultsFile(path, sync=disk.sync)
+    for one in (outcome("a", status="failed"), outcome("a", attempt=2)):
+        await results.append(one)
+    disk.order.clear()
+    results.compact()
+    beside, folder = disk.order
+    assert (beside.endswith(".new"), folder) == (True, tmp_path.name)
+    assert disk.synced[beside] == path.read_bytes() == written(outcome("a", attempt=2))
+    assert disk.synced[tmp_path.name] == frozenset({path.name}), "behind the renaming"
+
+
+@pytest.mark.parametrize("left", [-1, -20], ids=["without its line feed", "torn"])
+def test_a_last_line_that_was_healed_is_on_the_disk(tmp_path: Path, left: int) -> None:
+    path, disk = tmp_path / "results.jsonl", Disk()
+    path.write_bytes(written(outcome("a"), outcome("b"))[:left])
+    ResultsFile(path, sync=disk.sync)
+    assert disk.order == [path.name]
+    assert disk.synced[path.name] == path.read_bytes()
+
+
+async def test_a_disk_that_cannot_sync_is_told_and_the_line_is_not_there(tmp_path: Path) -> None:
+    disk = Disk()
+    results = ResultsFile(tmp_path / "results.jsonl", sync=disk.sync)
+    await results.append(outcome("a"))
+    disk.fails = True
+    for name in ("b", "c"):
+        with pytest.raises(StoreError, match="Input/output error"):
+            await results.append(outcome(name))
+    # Nobody knows what such a disk has kept: nothing more is written.
+    disk.fails = False
+    with pytest.raises(StoreError, match="Input/output error"):
+        await results.append(outcome("d"))
+    assert results.path.read_bytes() == written(outcome("a"))
+    assert set(results.lines) == {"a"}
 
 
 def test_a_line_has_the_fields_that_users_rely_on() -> None:
@@ -85,9 +197,12 @@ async def test_of_two_lines_of_a_task_the_later_stands(tmp_path: Path) -> None:
     for one in (outcome("a", status="failed"), outcome("b"), outcome("a", attempt=2)):
         await results.append(one)
 
+    await results.append(outcome("c"))
+
     results.compact()
 
-    assert list(read_outcomes(results.path)) == [outcome("b"), outcome("a", attempt=2)]
+    stands = [outcome("b"), outcome("a", attempt=2), outcome("c")]
+    assert list(read_outcomes(results.path)) == stands
     assert results.lines["a"].ok
 
 
