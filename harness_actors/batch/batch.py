@@ -1,6 +1,7 @@
 """`run_batch`: many tasks, so many at once, each to an outcome that is on disk."""
 
 import asyncio
+import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import ExitStack, aclosing, nullcontext, suppress
 from dataclasses import asdict
@@ -19,6 +20,7 @@ from harness_actors.batch.brakes import Ending
 from harness_actors.batch.engine import Engine, OnEvent
 from harness_actors.batch.feed import Feed, TaskSource
 from harness_actors.batch.outcomes import TaskOutcome
+from harness_actors.batch.room import crowding
 from harness_actors.batch.run_directory import RunDirectory
 from harness_actors.batch.settings import CONCURRENCY, BatchSettings
 from harness_actors.batch.summary import sum_up
@@ -28,6 +30,8 @@ from harness_actors.config import HarnessConfig
 from harness_actors.coordination.graph import Workflow
 from harness_actors.errors import StoreError
 from harness_actors.ports import Agent
+
+logger = logging.getLogger(__name__)
 
 LEAVE_S = 5.0
 """How long runs have to park after they were told to do it at once."""
@@ -281,6 +285,9 @@ async def run_batch(
             open_runtime=opener(runtime, address, lasting=run_dir is not None),
             on_event=on_event,
         )
+        told = crowding(concurrency, tasks=batch.tally.total, one_process=runtime == "local")
+        if told is not None:
+            logger.warning(told)
 
         async def park() -> None:
             batch.park()

@@ -120,6 +120,7 @@ class _Command:
         batch = self._prepare(tasks, run_dir, limit)
         await batch.check()
         self._display = make_display(batch.tally, as_json=self._as_json)
+        self._tell_crowding(batch)
         ticking = asyncio.create_task(self._tick(batch.looked))
         try:
             with Interrupts(self._parking(batch), self._parking_now(batch)) as self._interrupts:
@@ -167,6 +168,15 @@ class _Command:
 
         if text := await asyncio.to_thread(failed_code, store, outcome):
             self._note(text)
+
+    def _tell_crowding(self, batch: "Batch") -> None:
+        from harness_actors.batch.room import crowding
+
+        local = self._runtime is options.RuntimeChoice.local
+        tasks = batch.tally.total
+        told = crowding(self._settings.concurrency, tasks=tasks, one_process=local)
+        if told is not None:
+            self._note(f"note: {told}")
 
     def _note(self, text: str) -> None:
         if self._display is not None:

@@ -6,7 +6,6 @@ are made by the caller, so the client makes none.
 """
 
 import asyncio
-import resource
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -22,6 +21,7 @@ from harness_actors.errors import ModelBusyError
 from harness_actors.models.body import RequestBody
 from harness_actors.models.direct import direct_way
 from harness_actors.models.failures import AttemptFailedError, Endpoint, status_failure
+from harness_actors.models.sockets import sockets_at_most
 
 CONNECT_TIMEOUT_S = 10.0
 KEEPALIVE_S = 30.0
@@ -52,18 +52,22 @@ class WireClient:
     Args:
         endpoint: Who is asked, with its key.
         timeout_s: Longest time of one attempt, or between two pieces of a stream.
-        max_connections: Sockets at most; calls beyond wait for one.
+        max_connections: Sockets at most; calls beyond wait for one. None: as many as the
+            process may have.
     """
 
-    def __init__(self, endpoint: Endpoint, *, timeout_s: float, max_connections: int) -> None:
-        raise_file_limit()
+    def __init__(
+        self, endpoint: Endpoint, *, timeout_s: float, max_connections: int | None
+    ) -> None:
+        allowed = sockets_at_most()
+        sockets = allowed if max_connections is None else max_connections
         self.endpoint = endpoint
         self._timeout_s = timeout_s
         self._url = endpoint.base_url.rstrip("/") + PATH
         # Both must be given: the transport's own default is 100, and the client's 1,000.
         limits = Limits(
-            max_connections=max_connections,
-            max_keepalive_connections=max_connections,
+            max_connections=sockets,
+            max_keepalive_connections=sockets,
             keepalive_expiry=KEEPALIVE_S,
         )
         connect_s = min(CONNECT_TIMEOUT_S, timeout_s)
@@ -192,16 +196,3 @@ def _chain(error: BaseException) -> list[BaseException]:
 
 def _words(error: BaseException) -> str:
     return str(error).strip() or type(error).__name__
-
-
-def raise_file_limit() -> None:
-    """Let this process open as many sockets as it may: the usual soft limit is 1,024."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft == hard:
-        return
-    try:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    except (ValueError, OSError):
-        # Some systems refuse an unlimited one. Calls then fail as broken connections
-        # when the sockets run out, which is said where it happens.
-        return

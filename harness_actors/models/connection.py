@@ -20,7 +20,7 @@ class Connection:
         max_connections: As `WireClient`.
     """
 
-    def __init__(self, *, timeout_s: float, max_connections: int) -> None:
+    def __init__(self, *, timeout_s: float, max_connections: int | None) -> None:
         self._timeout_s = timeout_s
         self._max_connections = max_connections
         self._client: WireClient | None = None
@@ -76,7 +76,7 @@ async def _closed(life: "AsyncGenerator[WireClient]") -> None:
     await life.aclose()
 
 
-def _unopened(timeout_s: float, max_connections: int) -> Connection:
+def _unopened(timeout_s: float, max_connections: int | None) -> Connection:
     return Connection(timeout_s=timeout_s, max_connections=max_connections)
 
 

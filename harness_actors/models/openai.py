@@ -57,8 +57,8 @@ class OpenAIModel:
         max_retries: Retries of one call after rate limits, overload, broken connections
             and unusable answers, at least 0.
         timeout_s: Longest time of one attempt, in seconds.
-        max_connections: Sockets at most, per process; keep it above the number of calls
-            that are made at once.
+        max_connections: Sockets at most, per process; calls beyond wait for one. None
+            takes as many as the process may have files.
         backoff: The waits between attempts.
 
     Attributes:
@@ -82,7 +82,7 @@ class OpenAIModel:
         prices: Mapping[str, Price] | None = None,
         max_retries: int = 5,
         timeout_s: float = 600.0,
-        max_connections: int = 2048,
+        max_connections: int | None = None,
         backoff: Backoff | None = None,
     ) -> None:
         _check(name, max_retries=max_retries, timeout_s=timeout_s, max_connections=max_connections)
@@ -260,14 +260,14 @@ class OpenAIModel:
         return Endpoint(model=self.name, base_url=self.base_url, key_name=self._key.name, key=key)
 
 
-def _check(name: str, *, max_retries: int, timeout_s: float, max_connections: int) -> None:
+def _check(name: str, *, max_retries: int, timeout_s: float, max_connections: int | None) -> None:
     if not name:
         raise ConfigError("model.name", "must not be empty")
     if max_retries < 0:
         raise ConfigError("model.max_retries", f"must be at least 0, not {max_retries}")
     if not timeout_s > 0:
         raise ConfigError("model.timeout_s", f"must be above 0, not {timeout_s}")
-    if max_connections < 1:
+    if max_connections is not None and max_connections < 1:
         raise ConfigError("model.max_connections", f"must be at least 1, not {max_connections}")
 
 
