@@ -176,6 +176,8 @@ def with_limits(config: HarnessConfig, limits: Mapping[str, Any]) -> HarnessConf
     >>> with_limits(HarnessConfig(), {"max_turns": 3, "tokens": 900}).limits.tokens
     900
     """
+    if not limits:
+        return config
     known = ("max_turns", *(f.name for f in fields(Limits)))
     for name in limits:
         if name not in known:

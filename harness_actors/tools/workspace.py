@@ -39,10 +39,13 @@ def prepare_workspace(spec: WorkspaceSpec) -> Path:
         _check_source(Path(spec.source), path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
+        if spec.source is None:
+            # An empty one is whole as soon as it is there.
+            path.mkdir(exist_ok=True)
+            return path
         with _half_made(path) as partial:
             if partial is not None:
-                if spec.source is not None:
-                    _copy_whole(Path(spec.source), partial, keep_outside=False)
+                _copy_whole(Path(spec.source), partial, keep_outside=False)
                 partial.rename(path)
     except OSError as error:
         raise BadInputError(spec.path, (f"cannot be made: {error}",)) from error
