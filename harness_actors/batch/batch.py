@@ -2,25 +2,23 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator
 from contextlib import ExitStack, aclosing, nullcontext, suppress
-from dataclasses import asdict
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
-from uuid import uuid4
 
-from harness_actors.actors import open_runtime
-from harness_actors.actors.idleness import idle_s
 from harness_actors.actors.interrupts import Interruptible
-from harness_actors.actors.runtime import Runtime, RuntimeKind, StopMode
+from harness_actors.actors.runtime import RuntimeKind, StopMode
 from harness_actors.agents import settings_of
 from harness_actors.batch.agents import Agents
 from harness_actors.batch.brakes import Ending
 from harness_actors.batch.engine import Engine, OnEvent
 from harness_actors.batch.feed import Feed, TaskSource
+from harness_actors.batch.opening import OpenRuntime, opener
 from harness_actors.batch.outcomes import TaskOutcome
 from harness_actors.batch.room import crowding
+from harness_actors.batch.roster import Roster
 from harness_actors.batch.run_directory import RunDirectory
 from harness_actors.batch.settings import CONCURRENCY, BatchSettings
 from harness_actors.batch.summary import sum_up
@@ -35,9 +33,6 @@ logger = logging.getLogger(__name__)
 
 LEAVE_S = 5.0
 """How long runs have to park after they were told to do it at once."""
-
-OpenRuntime = Callable[[Path], Awaitable[Runtime]]
-"""Opens the runtime of a journal."""
 
 
 class Batch:
@@ -77,6 +72,7 @@ class Batch:
         self._on_event = on_event
         self.tally = Tally(self._feed.count)
         self.looked = asyncio.Event()
+        self._roster = Roster()
         self.summary: dict[str, Any] = {}
         self.ending: Ending | None = None
         self._engine: Engine | None = None
@@ -89,8 +85,7 @@ class Batch:
     @property
     def ok(self) -> bool:
         """Every task ended well, in this command or in an earlier one."""
-        tally = self.tally
-        return self.ending == "complete" and tally.succeeded + tally.skipped_ok == tally.done
+        return self.ending == "complete" and self.tally.all_ok
 
     async def run(self) -> AsyncGenerator[TaskOutcome]:
         """Work, yielding each outcome when it is on disk. Those of earlier commands are not.
@@ -120,7 +115,9 @@ class Batch:
         """
         if not self._agents.can_all_be_asked:
             with self._directory if self._directory.is_begun else nullcontext():
-                await survey(self._source, self._directory, self._settings, self._agents.check)
+                await survey(
+                    self._source, self._directory, self._settings, Roster(), self._agents.check
+                )
 
     def park(self) -> None:
         """Start nothing new and put aside what is in flight, each run after its round."""
@@ -165,6 +162,7 @@ class Batch:
                 agents=self._agents,
                 settings=self._settings,
                 directory=self._directory,
+                roster=self._roster,
                 runtime=runtime,
                 tally=self.tally,
                 deliver=self._deliver,
@@ -177,9 +175,9 @@ class Batch:
 
     async def _look(self) -> bool:
         """Find out what earlier commands did; whether a runtime may be needed for the rest."""
-        found = await survey(self._source, self._directory, self._settings)
+        found = await survey(self._source, self._directory, self._settings, self._roster)
         if found is not None:
-            self.tally.know_skipped(found.done, ok=found.ok)
+            self.tally.know_skipped(found.done, out_of_budget=found.out_of_budget)
         self.looked.set()
         return found is None or found.left > 0
 
@@ -197,15 +195,16 @@ class Batch:
         # Where a full disk has ended the work, it is what stopped the work that is told.
         with suppress(StoreError) if self.ending == "error" else nullcontext():
             self._directory.results.compact()
-            command = {**self.tally.command(), "settings": asdict(self._settings)}
-            self.summary = sum_up(self._directory, ending=self.ending, command=command)
+            self.summary = sum_up(
+                self._directory, self._roster, self.tally, self._settings, self.ending
+            )
             self._directory.write_summary(self.summary)
 
     def _ending_of(self, work: asyncio.Task[None]) -> Ending:
         if not work.cancelled() and work.exception() is not None:
             return "error"
         if self.tally.left == 0:
-            return "complete"
+            return "budget" if self.tally.out_of_budget else "complete"
         if self._parks or work.cancelled() or self._engine is None:
             return "interrupted"
         brakes = self._engine.brakes
@@ -301,33 +300,3 @@ async def run_batch(
 
 def _absolute(path: str | Path | None) -> str | None:
     return None if path is None else str(Path(path).resolve())
-
-
-def opener(
-    runtime: RuntimeKind,
-    address: str | None = None,
-    on_progress: Callable[[str], None] | None = None,
-    *,
-    lasting: bool = True,
-) -> OpenRuntime:
-    """Opens runtimes of one kind, as a command of its own.
-
-    Raises:
-        BadInputError: ``$HARNESS_CELL_IDLE_S`` is no number of seconds.
-    """
-    if runtime == "ray":
-        # It is read when Ray is up, which is late to be told of a mistake.
-        idle_s()
-
-    async def open_it(store: Path) -> Runtime:
-        command = uuid4().hex
-        return await open_runtime(
-            runtime,
-            store=store,
-            address=address,
-            command=command,
-            on_progress=on_progress,
-            lasting=lasting,
-        )
-
-    return open_it

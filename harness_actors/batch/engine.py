@@ -14,13 +14,14 @@ from harness_actors.batch.feed import Feed
 from harness_actors.batch.flights import Flight, Flights
 from harness_actors.batch.history import Attempt, Begin, Done, GoOn, History, RunNote
 from harness_actors.batch.outcomes import (
-    CheckResult,
     TaskOutcome,
     may_help_again,
     outcome_of,
     outcome_of_bad,
 )
+from harness_actors.batch.roster import Roster
 from harness_actors.batch.run_directory import RunDirectory
+from harness_actors.batch.scoring import Scoring
 from harness_actors.batch.settings import BatchSettings
 from harness_actors.batch.submissions import Submissions
 from harness_actors.batch.tally import Tally
@@ -28,9 +29,6 @@ from harness_actors.batch.tasks import BadTask, Task
 from harness_actors.errors import HarnessError
 from harness_actors.events import RoundCompleted, RunCompleted, RunEvent, RunParked
 from harness_actors.results import HarnessResult
-
-UNSCORED = ("failed", "cancelled")
-"""Endings whose workspace was left in the middle of something: there is nothing to score."""
 
 Deliver = Callable[[TaskOutcome], Awaitable[None]]
 OnEvent = Callable[[RunEvent], None]
@@ -44,6 +42,7 @@ class Engine:
         agents: Who runs them.
         settings: The settings of the batch.
         directory: Where results and workspaces go, locked by the caller.
+        roster: Told of the tasks as they are come by.
         runtime: Where the runs run.
         tally: Kept up to date.
         deliver: Called with each outcome when it is on disk; it may make the engine wait.
@@ -57,6 +56,7 @@ class Engine:
         agents: Agents,
         settings: BatchSettings,
         directory: RunDirectory,
+        roster: Roster,
         runtime: Runtime,
         tally: Tally,
         deliver: Deliver,
@@ -66,14 +66,14 @@ class Engine:
         self._agents = agents
         self._settings = settings
         self._directory = directory
+        self._roster = roster
         self._runtime = runtime
         self._tally = tally
         self._deliver = deliver
         self._on_event = on_event
         self._flights = Flights(settings.concurrency)
-        self._checks = Checks(directory.checks_path)
+        self._scoring = Scoring(Checks(directory.checks_path), tally)
         self._history = History(directory.results.lines)
-        self._checking: set[asyncio.Task[Any]] = set()
         self._submissions = Submissions(runtime)
         self._stop_mode: StopMode | None = None
         self._cursor = 0
@@ -108,8 +108,7 @@ class Engine:
         self._stop_mode = mode
         if mode == "park_now":
             # Their lines are written by the next command, which finds the runs ended.
-            for checking in self._checking:
-                checking.cancel()
+            self._scoring.cut()
         await self._runtime.stop(self._flights.run_ids, mode)
 
     # Launching
@@ -118,18 +117,20 @@ class Engine:
         async for task in self._feed:
             if self.brakes.are_on():
                 return
+            self._roster.add(task)
             if isinstance(task, BadTask):
                 await self._refuse(task)
                 continue
-            step = self._history.next_step(task, retry_failed=self._settings.retry_failed)
+            step = self._history.next_step(task, self._settings)
             if isinstance(step, Done):
-                self._tally.add_skipped(ok=step.ok)
+                self._tally.add_skipped(step.verdict, out_of_budget=step.out_of_budget)
                 continue
             await self._flights.take_place()
             if self.brakes.are_on():
                 self._flights.give_place()
                 return
             group.create_task(self._launch(task, step))
+        self._roster.is_whole = True
 
     async def _launch(self, task: Task, step: GoOn | Begin) -> None:
         if isinstance(step, GoOn):
@@ -187,7 +188,7 @@ class Engine:
 
     async def _refuse(self, task: BadTask) -> None:
         if self._history.is_done(task.id, task.task_hash):
-            self._tally.add_skipped(ok=False)
+            self._tally.add_skipped("failed")
         else:
             await self._record(outcome_of_bad(task))
 
@@ -220,6 +221,7 @@ class Engine:
                 self._free()
             case RunCompleted():
                 if flight := self._flights.land(run_id):
+                    self._tally.running = len(self._flights)
                     group.create_task(self._finish(flight, news.results[run_id]))
             case _:
                 pass
@@ -236,7 +238,8 @@ class Engine:
                 await self._retry(flight)
             return
         try:
-            check = await self._check(flight, result)
+            folder = self._directory.workspace(result.run_id)
+            check = await self._scoring.score(flight.task, result, folder)
             await self._record(outcome_of(flight.task, result, attempt=attempt.number, check=check))
         finally:
             self._free()
@@ -246,16 +249,6 @@ class Engine:
         self._tally.retried += 1
         attempt = Attempt(number=failed.number + 1, retries=failed.retries + 1, run_id=new_run_id())
         await self._begin(Flight(task=flight.task, attempt=attempt))
-
-    async def _check(self, flight: Flight, result: HarnessResult) -> CheckResult | None:
-        check, checking = flight.task.check, asyncio.current_task()
-        if check is None or result.status in UNSCORED or checking is None:
-            return None
-        self._checking.add(checking)
-        try:
-            return await self._checks.run(check, self._directory.workspace(result.run_id))
-        finally:
-            self._checking.discard(checking)
 
     async def _record(self, outcome: TaskOutcome) -> None:
         await self._directory.results.append(outcome)

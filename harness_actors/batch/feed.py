@@ -1,10 +1,10 @@
 """Tasks from any source, one at a time, each with a name of its own."""
 
 from collections.abc import AsyncIterable, AsyncIterator, Iterable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from harness_actors.batch.naming import Names
 from harness_actors.batch.task_file import TaskFile
 from harness_actors.batch.tasks import BadTask, Task, find_faults, parse_task
 from harness_actors.errors import ConfigError
@@ -24,8 +24,7 @@ def can_be_read_again(source: TaskSource) -> bool:
 class Feed:
     """Takes tasks from their source when they are needed.
 
-    A task without an id is named by its hash, with ``#2``, ``#3`` for repeats; an id given
-    twice makes the second a bad task. The further epochs of a task follow it as ``id@2``.
+    The further epochs of a task follow it; `Names` names them all.
 
     Attributes:
         count: How many tasks come in all, epochs counted; None where the source does not
@@ -39,39 +38,14 @@ class Feed:
         if isinstance(source, str | Mapping):
             raise ConfigError("tasks", "must be many: put the one task into a list")
         self._source = _with_await(source)
-        self._epochs = epochs
-        self._names: set[str] = set()
-        self._repeats: dict[str, int] = {}
+        self._names = Names(epochs)
         count = _count_of(source)
         self.count = None if count is None else count * epochs
 
     async def __aiter__(self) -> AsyncIterator[Task | BadTask]:
         async for given in self._source:
-            task = self._named(_as_task(given))
-            yield task
-            if isinstance(task, Task):
-                for epoch in range(2, self._epochs + 1):
-                    yield self._named(replace(task, id=f"{task.id}@{epoch}"))
-
-    def _named(self, task: Task | BadTask) -> Task | BadTask:
-        if task.id not in self._names:
-            self._names.add(task.id)
-            return task
-        name = self._next_repeat(task.id)
-        if isinstance(task, Task) and task.id != task.task_hash:
-            return BadTask(id=name, task_hash=task.task_hash, faults=(_TWICE,))
-        return replace(task, id=name)
-
-    def _next_repeat(self, name: str) -> str:
-        while True:
-            self._repeats[name] = self._repeats.get(name, 1) + 1
-            repeated = f"{name}#{self._repeats[name]}"
-            if repeated not in self._names:
-                self._names.add(repeated)
-                return repeated
-
-
-_TWICE = "this id was given to an earlier task; every task needs one of its own"
+            for task in self._names.of(_as_task(given)):
+                yield task
 
 
 def _as_task(given: TaskLike | object) -> Task | BadTask:

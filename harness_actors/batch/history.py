@@ -4,7 +4,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from harness_actors.batch.outcomes import OUT_OF_BUDGET, Verdict
 from harness_actors.batch.results_file import ResultLine
+from harness_actors.batch.settings import BatchSettings
 from harness_actors.batch.tasks import Task
 from harness_actors.records import RunHeading
 from harness_actors.results import HarnessResult
@@ -27,12 +29,24 @@ class Attempt:
     run_id: str
     end: HarnessResult | None = None
 
+    @property
+    def is_out_of_budget(self) -> bool:
+        """It was stopped because the budget of the whole batch was spent."""
+        end = self.end
+        return end is not None and (end.status, end.reason.kind) == OUT_OF_BUDGET
+
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """Nothing is left to do: the line of an earlier command stands."""
+    """Nothing is left to do: the line of an earlier command stands.
 
-    ok: bool
+    Attributes:
+        verdict: How the task ended.
+        out_of_budget: It was stopped by a budget that is still spent.
+    """
+
+    verdict: Verdict
+    out_of_budget: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,20 +83,28 @@ class History:
         for heading in headings:
             self._remember(heading)
 
-    def next_step(self, task: Task, *, retry_failed: bool) -> Step:
-        """What is to be done for a task. A run newer than the task's line comes first."""
+    def next_step(self, task: Task, settings: BatchSettings) -> Step:
+        """What is to be done for a task. A run newer than the task's line comes first.
+
+        What a spent budget has stopped is begun again once the budget is larger than what
+        was spent; any other ending is final, unless failures are to be retried.
+        """
         line = self._lines.get(task.id)
         if line is not None and line.task_hash != task.task_hash:
             line = None
         newest = self._attempts.get((task.id, task.task_hash))
         done = 0 if line is None else line.attempt
         if newest is not None and newest.number > done:
+            if newest.is_out_of_budget and not self._is_spent(settings.budget_usd):
+                return Begin(newest.number + 1)
             return GoOn(newest)
         if line is None:
             return Begin(1)
-        if retry_failed and not line.ok:
+        stopped = line.out_of_budget and self._is_spent(settings.budget_usd)
+        again = settings.retry_failed and line.verdict != "ok"
+        if not stopped and (again or line.out_of_budget):
             return Begin(done + 1)
-        return Done(line.ok)
+        return Done(line.verdict, stopped)
 
     def is_done(self, task_id: str, task_hash: str) -> bool:
         """Whether there is a line for just this content of the task."""
@@ -101,6 +123,9 @@ class History:
             return False
         self._attempts[key] = replace(known, end=end)
         return known.end is None
+
+    def _is_spent(self, budget_usd: float | None) -> bool:
+        return budget_usd is not None and self.cost_usd >= budget_usd
 
     def _remember(self, heading: RunHeading) -> None:
         if heading.end is not None:

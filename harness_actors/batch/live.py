@@ -9,8 +9,10 @@ from rich.markup import escape
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 
+from harness_actors.batch.causes import cause_of, ending_of
 from harness_actors.batch.outcomes import TaskOutcome
-from harness_actors.batch.progress import Pace, figures, final_rows
+from harness_actors.batch.progress import Pace, figures
+from harness_actors.batch.table import final_rows
 from harness_actors.batch.tally import Tally
 
 GOOD, BAD = "green", "red"
@@ -23,7 +25,13 @@ class LiveDisplay:
         self._tally = tally
         self._pace = Pace(tally)
         self._console = console or Console()
-        self._live = Live(self._drawn(), console=self._console, auto_refresh=False)
+        self._live = Live(
+            self._drawn(),
+            console=self._console,
+            auto_refresh=False,
+            # What a script is to read stays on stdout.
+            redirect_stdout=not self._console.stderr,
+        )
         self._live.start()
 
     def note(self, text: str) -> None:
@@ -64,12 +72,9 @@ class LiveDisplay:
 
 def describe(outcome: TaskOutcome) -> str:
     """Why a task did not end well, in one line."""
-    if outcome.status == "done" and outcome.check is not None:
-        code = outcome.check.exit_code
-        return "check failed (" + ("time out" if code is None else f"exit {code}") + ")"
-    message = outcome.reason.message.split("\n")[0]
-    return f"{outcome.status}({outcome.reason.kind}) {message}".strip()
+    return f"{ending_of(outcome)} {cause_of(outcome)}".strip()
 
 
 def _colour(summary: Mapping[str, Any]) -> str:
-    return GOOD if summary["ending"] == "complete" else BAD
+    all_ok = summary["verdicts"].get("ok", 0) == summary["tasks"]
+    return GOOD if all_ok and summary["ending"] == "complete" else BAD

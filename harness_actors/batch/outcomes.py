@@ -2,10 +2,16 @@
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, Literal, cast
 
 from harness_actors.batch.tasks import BadTask, Task
 from harness_actors.results import Deliverable, HarnessResult, Reason, Status
+
+Verdict = Literal["ok", "failed", "check failed", "limit", "stalled", "cancelled"]
+"""How a task ended, with its check: `check failed` only where its run ended `done`."""
+
+OUT_OF_BUDGET = ("limit", "budget")
+"""Status and reason of what was stopped because the budget of the whole batch was spent."""
 
 RETRYABLE = ("model_error", "agent_error", "executor_lost", "node_lost")
 """Reasons of failed runs for which another attempt may help."""
@@ -80,7 +86,19 @@ class TaskOutcome:
     @property
     def ok(self) -> bool:
         """The run ended `done`, and its check passed if it has one."""
-        return self.status == "done" and (self.check is None or self.check.passed)
+        return self.verdict == "ok"
+
+    @property
+    def verdict(self) -> Verdict:
+        """How it ended, with its check."""
+        if self.status != "done":
+            return cast("Verdict", self.status)
+        return "ok" if self.check is None or self.check.passed else "check failed"
+
+    @property
+    def out_of_budget(self) -> bool:
+        """It was stopped because the budget of the whole batch was spent."""
+        return (self.status, self.reason.kind) == OUT_OF_BUDGET
 
 
 def outcome_of(

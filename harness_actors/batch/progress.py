@@ -7,24 +7,26 @@ from collections import deque
 from collections.abc import Mapping
 from typing import IO, Any, Protocol
 
-from harness_actors.batch.outcomes import TaskOutcome, encode_outcome
+from harness_actors.batch.outcomes import TaskOutcome, Verdict, encode_outcome
+from harness_actors.batch.table import final_rows
 from harness_actors.batch.tally import Tally
+from harness_actors.batch.words import short_count, short_time
 from harness_actors.messages import encode_json
 
 PLAIN_EVERY_S = 10.0
 PACE_OVER_S = 10.0
 
-ENDINGS: Mapping[str, str] = {
-    "complete": "all tasks have ended",
-    "budget": "the budget is spent; the same command with a larger one goes on",
-    "failures": "too many tasks failed; the same command goes on with the others",
-    "interrupted": "interrupted: what finished is kept; the same command goes on",
-    "parked": "runs were put aside, see `harness doctor`; the same command goes on",
-    "error": "stopped by an error; the same command goes on",
+ENDED: Mapping[Verdict, str] = {
+    "ok": "ok",
+    "failed": "failed",
+    "check failed": "failed their check",
+    "limit": "at a limit",
+    "stalled": "stalled",
+    "cancelled": "cancelled",
 }
+"""How a line of progress says what became of tasks."""
 
-UNLISTED: Mapping[str, str] = {"unfinished": "", "unlisted": " that ended without a line"}
-"""Runs that the results do not tell of, as the summary names them, and what they are."""
+ALWAYS_TOLD = ("ok", "failed")
 
 
 class Display(Protocol):
@@ -46,10 +48,14 @@ class Display(Protocol):
 
 
 def make_display(tally: Tally, *, as_json: bool, out: IO[str] | None = None) -> Display:
-    """The display for wherever stdout leads: a terminal, a log, or a script."""
+    """The display for wherever stdout leads: a terminal, a log, or a script.
+
+    For a script, stderr has the progress: kept in place on a terminal that stdout does not
+    lead to as well, and else a line now and then, as in a log.
+    """
     stream = sys.stdout if out is None else out
     if as_json:
-        return JsonDisplay(stream)
+        return JsonDisplay(stream, _beside(tally, stream))
     if stream.isatty():
         from harness_actors.batch.live import LiveDisplay
 
@@ -57,22 +63,41 @@ def make_display(tally: Tally, *, as_json: bool, out: IO[str] | None = None) -> 
     return PlainDisplay(tally, stream)
 
 
-class JsonDisplay:
-    """Each outcome as a line of JSON, the summary last, and nothing else on stdout."""
+def _beside(tally: Tally, stdout: IO[str]) -> Display:
+    if stdout.isatty() or not sys.stderr.isatty():
+        return PlainDisplay(tally, sys.stderr)
+    from rich.console import Console
 
-    def __init__(self, out: IO[str]) -> None:
+    from harness_actors.batch.live import LiveDisplay
+
+    return LiveDisplay(tally, Console(stderr=True))
+
+
+class JsonDisplay:
+    """Each outcome as a line of JSON, the summary last, and nothing else on stdout.
+
+    Args:
+        out: Where they go.
+        beside: Shows the progress elsewhere.
+    """
+
+    def __init__(self, out: IO[str], beside: Display) -> None:
         self._out = out
+        self._beside = beside
 
     def note(self, text: str) -> None:
-        print(text, file=sys.stderr, flush=True)
+        self._beside.note(text)
 
     def outcome(self, outcome: TaskOutcome) -> None:
         print(encode_json(encode_outcome(outcome)).decode(), file=self._out, flush=True)
+        self._beside.outcome(outcome)
 
     def tick(self) -> None:
-        pass
+        self._beside.tick()
 
     def close(self, summary: Mapping[str, Any], results: str | None) -> None:
+        # The table would say once more what the summary does.
+        self._beside.close({}, None)
         if summary:
             print(json.dumps({"summary": summary, "results": results}), file=self._out, flush=True)
 
@@ -102,8 +127,10 @@ class PlainDisplay:
     def close(self, summary: Mapping[str, Any], results: str | None) -> None:
         if summary:
             self.note(figures(self._tally, self._tally.rounds / self._tally.wall_s))
-            for name, value in final_rows(summary, results):
-                self.note(f"{name:<10} {value}")
+            rows = final_rows(summary, results)
+            width = max(len(name) for name, _ in rows)
+            for name, value in rows:
+                self.note(f"{name:<{width}}  {value}")
 
 
 class Pace:
@@ -128,75 +155,19 @@ class Pace:
 def figures(tally: Tally, rounds_per_s: float) -> str:
     """The state of a batch in one line."""
     total = "?" if tally.total is None else tally.total
+    ended = ", ".join(
+        f"{tally.verdicts[verdict]} {words}"
+        for verdict, words in ENDED.items()
+        if verdict in ALWAYS_TOLD or tally.verdicts[verdict]
+    )
     parts = [
-        f"{tally.done}/{total} done",
+        f"{tally.done}/{total} done ({ended})",
         f"{tally.running} running",
-        f"{tally.failed} failed",
+        *([f"{tally.checking} checking"] if tally.has_checks else []),
         f"{rounds_per_s:.1f} rounds/s",
         f"{short_count(tally.tokens)} tokens",
         f"${tally.cost_usd:.2f}",
     ]
-    if tally.eta_s:
+    if tally.eta_s and (tally.running or tally.checking):
         parts.append(f"{short_time(tally.eta_s)} left")
     return ", ".join(parts)
-
-
-def final_rows(summary: Mapping[str, Any], results: str | None) -> list[tuple[str, str]]:
-    """The table at the end: names with their values."""
-    usage, command, checks = summary["usage"], summary["command"], summary["checks"]
-    rows = [("ending", ENDINGS[summary["ending"]])]
-    rows += [(name, str(count)) for name, count in sorted(summary["reasons"].items())]
-    if any(checks.values()):
-        rows.append(("checks", f"{checks['passed']} passed, {checks['failed']} failed"))
-    if command["not_ended"]:
-        rows.append(("not ended", str(command["not_ended"])))
-    tokens = f"{usage.get('input_tokens', 0):,} in, {usage.get('output_tokens', 0):,} out"
-    rows += [
-        ("tokens", f"{tokens}, {usage.get('cached_tokens', 0):,} cached"),
-        ("cost", f"${usage['cost_usd']:.4f}"),
-        *_unlisted_rows(summary),
-        ("time", short_time(command["wall_s"])),
-    ]
-    if results is not None:
-        rows.append(("results", results))
-    return rows
-
-
-def _unlisted_rows(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """How much of tokens and cost is of runs that the results do not tell of."""
-    if summary["unfinished"] is None:
-        return [("unfinished", "runs are not counted in these: their journal cannot be read")]
-    rows = []
-    for name, what in UNLISTED.items():
-        runs, usage = summary[name]["runs"], summary[name]["usage"]
-        tokens = usage["input_tokens"] + usage["output_tokens"]
-        if tokens or usage["cost_usd"]:
-            noun = "run" if runs == 1 else "runs"
-            used = f"{tokens:,} of the tokens and ${usage['cost_usd']:.4f} of the cost"
-            rows.append((name, f"{runs} {noun}{what}: {used}"))
-    return rows
-
-
-def short_count(count: int) -> str:
-    """A count in few characters.
-
-    >>> [short_count(n) for n in (950, 12_300, 4_560_000)]
-    ['950', '12.3k', '4.6M']
-    """
-    if count < 1000:
-        return str(count)
-    return f"{count / 1000:.1f}k" if count < 1_000_000 else f"{count / 1_000_000:.1f}M"
-
-
-def short_time(seconds: float) -> str:
-    """A duration in few characters.
-
-    >>> [short_time(s) for s in (4.2, 65, 7300)]
-    ['4.2 s', '1 min 5 s', '2 h 1 min']
-    """
-    if seconds < 60:
-        return f"{seconds:.1f} s"
-    minutes, rest = divmod(round(seconds), 60)
-    if minutes < 60:
-        return f"{minutes} min {rest} s"
-    return f"{minutes // 60} h {minutes % 60} min"

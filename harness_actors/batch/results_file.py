@@ -9,7 +9,7 @@ from pathlib import Path
 import orjson
 
 from harness_actors.batch.durable_files import Sync, append, clear_unfinished, write_atomically
-from harness_actors.batch.outcomes import TaskOutcome, decode_outcome, encode_outcome
+from harness_actors.batch.outcomes import TaskOutcome, Verdict, decode_outcome, encode_outcome
 from harness_actors.batch.torn_line import as_object, heal, is_torn
 from harness_actors.errors import BadInputError, StoreError
 from harness_actors.messages import encode_json
@@ -18,12 +18,12 @@ from harness_actors.stores.standing import FileId
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResultLine:
-    """What is remembered of a line: enough to tell whether its task is done."""
+    """What is remembered of a line: enough to tell whether its task is done, and how well."""
 
     task_hash: str
     attempt: int
-    ok: bool
-    cost_usd: float
+    verdict: Verdict
+    out_of_budget: bool
 
 
 class ResultsFile:
@@ -148,8 +148,8 @@ class ResultsFile:
         self.lines[outcome.id] = ResultLine(
             task_hash=outcome.task_hash,
             attempt=outcome.attempt,
-            ok=outcome.ok,
-            cost_usd=outcome.usage.cost_usd,
+            verdict=outcome.verdict,
+            out_of_budget=outcome.out_of_budget,
         )
 
 

@@ -1,6 +1,7 @@
 """What a user may set of a batch."""
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 from harness_actors.errors import ConfigError
 
@@ -20,8 +21,8 @@ class BatchSettings:
         fail_on_error: Failed tasks after which nothing new starts: below 1 a share of
             all tasks, from 1 a number; None never stops.
         budget_usd: Cost of the whole batch, earlier commands included, at which nothing
-            new starts, and each run in flight ends `limit(budget)` behind its round; None
-            for no bound.
+            new starts, and each run in flight ends `limit(budget)` after its round; None
+            for no bound. With a larger one, tasks that ended so are begun again.
         epochs: How often each task is run; the further runs are named ``id@2``, ….
         workspace: A folder to begin with for tasks that name none; None for an empty one.
 
@@ -36,6 +37,10 @@ class BatchSettings:
     budget_usd: float | None = None
     epochs: int = 1
     workspace: str | None = None
+
+    def as_mapping(self) -> dict[str, Any]:
+        """The settings as plain values, for `summary.json`."""
+        return asdict(self)
 
     def __post_init__(self) -> None:
         _check_at_least("concurrency", self.concurrency, 1)

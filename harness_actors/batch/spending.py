@@ -1,10 +1,13 @@
 """What the runs of a batch used, those included of which no line of the results tells."""
 
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from harness_actors.batch.history import RunNote
+from harness_actors.batch.results_file import ResultLine
+from harness_actors.batch.roster import Roster
 from harness_actors.batch.run_directory import Runs
 from harness_actors.records import RunHeading
 from harness_actors.results import Usage
@@ -48,7 +51,7 @@ class UsageSum:
         return {**self._counts, "cost_usd": round(self._cost_usd, 6)}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Unlisted:
     """What those runs used that no line tells of.
 
@@ -56,25 +59,42 @@ class Unlisted:
         unfinished: Those that are not over, until now.
         ended: Those that are: attempts that another one took the place of, and runs whose
             line the next command writes.
+        stranded: How many of the unfinished ones are for a task that the command does not have.
+        unwritten: For how many of the ended ones the next command writes a line.
     """
 
     unfinished: UsageSum = field(default_factory=UsageSum)
     ended: UsageSum = field(default_factory=UsageSum)
+    stranded: int = 0
+    unwritten: int = 0
 
     def as_mapping(self) -> dict[str, Any]:
         """The sums as plain values, for `summary.json`."""
+        unfinished, ended = self.unfinished, self.ended
         return {
-            name: {"runs": used.runs, "usage": used.as_mapping()}
-            for name, used in (("unfinished", self.unfinished), ("unlisted", self.ended))
+            "unfinished": {
+                "runs": unfinished.runs,
+                "usage": unfinished.as_mapping(),
+                "of_removed_tasks": self.stranded,
+            },
+            "unlisted": {
+                "runs": ended.runs,
+                "usage": ended.as_mapping(),
+                "to_be_written": self.unwritten,
+            },
         }
 
 
-def unlisted_usage(journal: Runs, listed: Collection[str]) -> Unlisted:
+def unlisted_usage(
+    journal: Runs, listed: Collection[str], roster: Roster, lines: Mapping[str, ResultLine]
+) -> Unlisted:
     """Add up what the runs of a journal used, without those of which lines tell.
 
     Args:
         journal: The journal, which may be written meanwhile.
         listed: The runs of the lines.
+        roster: The tasks of the command.
+        lines: The newest line of each task.
 
     Raises:
         StoreError: It cannot be read.
@@ -83,7 +103,12 @@ def unlisted_usage(journal: Runs, listed: Collection[str]) -> Unlisted:
     for heading in journal.headings():
         if heading.run_id in listed:
             continue
-        usage = _usage(journal, heading)
+        usage, note = _usage(journal, heading), RunNote.read(heading.metadata)
+        is_ours = note is not None and roster.has(note.task_id, note.task_hash)
+        if heading.end is None:
+            found.stranded += roster.is_whole and not is_ours
+        elif note is not None and is_ours:
+            found.unwritten += not _is_replaced(note, lines)
         (found.unfinished if heading.end is None else found.ended).add(
             model_calls=usage.model_calls,
             tool_calls=usage.tool_calls,
@@ -94,6 +119,11 @@ def unlisted_usage(journal: Runs, listed: Collection[str]) -> Unlisted:
             cost_usd=usage.cost_usd,
         )
     return found
+
+
+def _is_replaced(note: RunNote, lines: Mapping[str, ResultLine]) -> bool:
+    line = lines.get(note.task_id)
+    return line is not None and line.task_hash == note.task_hash and line.attempt > note.attempt
 
 
 def _usage(journal: Runs, heading: RunHeading) -> Usage:

@@ -1,14 +1,17 @@
-"""`summary.json`: what a run directory has come to, and the last command's part in it."""
+"""`summary.json`: what the tasks of a command have come to, and the command's part in it."""
 
 import logging
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from typing import Any
 
 from harness_actors.batch.brakes import Ending
 from harness_actors.batch.results_file import read_outcomes
+from harness_actors.batch.roster import Roster
 from harness_actors.batch.run_directory import RunDirectory
+from harness_actors.batch.settings import BatchSettings
 from harness_actors.batch.spending import Unlisted, unlisted_usage
-from harness_actors.batch.tally import Totals
+from harness_actors.batch.tally import Tally
+from harness_actors.batch.totals import Totals
 from harness_actors.errors import StoreError
 
 NOT_KNOWN = {"unfinished": None, "unlisted": None}
@@ -17,34 +20,48 @@ logger = logging.getLogger(__name__)
 
 
 def sum_up(
-    directory: RunDirectory, *, ending: Ending, command: Mapping[str, Any]
+    directory: RunDirectory, roster: Roster, tally: Tally, settings: BatchSettings, ending: Ending
 ) -> dict[str, Any]:
     """The summary of a run directory, as plain values.
 
-    `usage` is that of all runs. Those of which no line of the results tells are in it, and
-    once more for themselves: `unfinished` ones, and `unlisted` ones that are over. Both are
-    None, and not in it, where the journal cannot be read.
+    What is counted are the tasks of the command. Results of tasks that it does not have are
+    told of as `removed`; None where the command did not come by all of its tasks, and then
+    all results are counted.
+
+    `usage` is that of all runs, whatever they were for. Those of which no line of the results
+    tells are in it, and once more for themselves: `unfinished` ones, and `unlisted` ones that
+    are over. Both are None, and not in it, where the journal cannot be read.
 
     Raises:
         BadInputError: A line of the results is none of ours.
     """
-    totals = Totals(read_outcomes(directory.results_path))
-    unlisted = _unlisted(directory, totals.run_ids)
+    totals, removed = Totals(), Totals()
+    for outcome in read_outcomes(directory.results_path):
+        ours = not roster.is_whole or roster.has(outcome.id, outcome.task_hash)
+        (totals if ours else removed).add(outcome)
+    told = totals.as_mapping()
+    unlisted = _unlisted(directory, roster, totals.run_ids | removed.run_ids)
+    totals.usage.include(removed.usage)
     if unlisted is not None:
         totals.usage.include(unlisted.unfinished)
         totals.usage.include(unlisted.ended)
     return {
         "ending": ending,
-        **totals.as_mapping(),
+        **told,
+        "usage": totals.usage.as_mapping(),
+        "without_result": None if tally.total is None else max(0, tally.total - totals.tasks),
+        "removed": removed.as_removed() if roster.is_whole else None,
         **(NOT_KNOWN if unlisted is None else unlisted.as_mapping()),
-        "command": dict(command),
+        "command": {**tally.command(), "settings": settings.as_mapping()},
     }
 
 
-def _unlisted(directory: RunDirectory, listed: Collection[str]) -> Unlisted | None:
+def _unlisted(directory: RunDirectory, roster: Roster, listed: Collection[str]) -> Unlisted | None:
     try:
         journal = directory.journal()
-        return Unlisted() if journal is None else unlisted_usage(journal, listed)
+        if journal is None:
+            return Unlisted()
+        return unlisted_usage(journal, listed, roster, directory.results.lines)
     except StoreError as error:
         logger.info("what unfinished runs used is not known: %s", error)
         return None

@@ -1,12 +1,11 @@
-"""What a batch has come to so far: the figures of its progress and of its summary."""
+"""What a batch has come to so far: the figures of its progress."""
 
 import time
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Mapping
 from typing import Any
 
-from harness_actors.batch.outcomes import TaskOutcome
-from harness_actors.batch.spending import UsageSum
+from harness_actors.batch.outcomes import TaskOutcome, Verdict
 from harness_actors.events import RoundCompleted
 
 
@@ -16,11 +15,13 @@ class Tally:
     Attributes:
         total: How many tasks there are; None where their source does not say.
         skipped: Tasks that were done before this command.
-        skipped_ok: Those of them that ended well.
         ended: Tasks that ended in this command.
-        succeeded: Those of them that ended well.
         failed: Those of them that ended `failed`.
+        verdicts: How the tasks ended, those included that were done before.
+        out_of_budget: Those that a spent budget stopped.
         running: Runs in flight.
+        checking: Tasks whose run is over, and whose check holds its place.
+        has_checks: Some task had a check to run.
         parked: Runs that were put aside.
         retried: Further attempts that were started.
         rounds: Rounds that were finished.
@@ -30,10 +31,12 @@ class Tally:
 
     def __init__(self, total: int | None) -> None:
         self.total = total
-        self.skipped = self.skipped_ok = 0
+        self.skipped = self.ended = self.failed = 0
+        self.verdicts: Counter[Verdict] = Counter()
+        self.out_of_budget = 0
         self._skipped_known = False
-        self.ended = self.succeeded = self.failed = 0
-        self.running = self.parked = self.retried = 0
+        self.running = self.checking = self.parked = self.retried = 0
+        self.has_checks = False
         self.rounds = self.tokens = 0
         self.cost_usd = 0.0
         self.started_at = time.time()
@@ -49,6 +52,11 @@ class Tally:
         return self.skipped + self.ended
 
     @property
+    def all_ok(self) -> bool:
+        """Every task of which nothing is left to do ended well."""
+        return self.verdicts["ok"] == self.done
+
+    @property
     def left(self) -> int | None:
         """Tasks that were not ended; None where the total is not known."""
         return None if self.total is None else self.total - self.done
@@ -60,16 +68,19 @@ class Tally:
             return None
         return self.left * self.wall_s / self.ended
 
-    def know_skipped(self, skipped: int, *, ok: int) -> None:
+    def know_skipped(self, verdicts: Mapping[Verdict, int], *, out_of_budget: int = 0) -> None:
         """All tasks that were done before were counted, so none is when it is come by."""
-        self.skipped, self.skipped_ok = skipped, ok
+        for verdict, count in verdicts.items():
+            self.add_skipped(verdict, count=count)
+        self.out_of_budget += out_of_budget
         self._skipped_known = True
 
-    def add_skipped(self, *, ok: bool) -> None:
-        """A task that was done before was come by."""
+    def add_skipped(self, verdict: Verdict, *, count: int = 1, out_of_budget: bool = False) -> None:
+        """Tasks that were done before were come by."""
         if not self._skipped_known:
-            self.skipped += 1
-            self.skipped_ok += ok
+            self.skipped += count
+            self.verdicts[verdict] += count
+            self.out_of_budget += out_of_budget
 
     def add_round(self, event: RoundCompleted) -> None:
         self.rounds += 1
@@ -78,8 +89,13 @@ class Tally:
 
     def add(self, outcome: TaskOutcome) -> None:
         self.ended += 1
-        self.succeeded += outcome.ok
         self.failed += outcome.status == "failed"
+        self.verdicts[outcome.verdict] += 1
+        self.out_of_budget += outcome.out_of_budget
+
+    def begin_check(self) -> None:
+        self.checking += 1
+        self.has_checks = True
 
     def command(self) -> dict[str, Any]:
         """The figures of this command, for `summary.json`."""
@@ -94,53 +110,4 @@ class Tally:
             "parked": self.parked,
             "retries": self.retried,
             "rounds": self.rounds,
-        }
-
-
-class Totals:
-    """The sums over many outcomes.
-
-    Attributes:
-        run_ids: The runs that they tell of.
-        usage: What those used.
-    """
-
-    def __init__(self, outcomes: Iterable[TaskOutcome] = ()) -> None:
-        self.tasks = 0
-        self.statuses: Counter[str] = Counter()
-        self.reasons: Counter[str] = Counter()
-        self.checks: Counter[str] = Counter(passed=0, failed=0)
-        self.run_ids: set[str] = set()
-        self.usage = UsageSum()
-        for outcome in outcomes:
-            self.add(outcome)
-
-    def add(self, outcome: TaskOutcome) -> None:
-        self.tasks += 1
-        self.statuses[outcome.status] += 1
-        self.reasons[f"{outcome.status}({outcome.reason.kind})"] += 1
-        if outcome.check is not None:
-            self.checks["passed" if outcome.check.passed else "failed"] += 1
-        if outcome.run_id is None:
-            return
-        self.run_ids.add(outcome.run_id)
-        usage = outcome.usage
-        self.usage.add(
-            model_calls=outcome.model_calls,
-            tool_calls=outcome.tool_calls,
-            turns=outcome.turns,
-            input_tokens=usage.input_tokens,
-            output_tokens=usage.output_tokens,
-            cached_tokens=usage.cached_tokens,
-            cost_usd=usage.cost_usd,
-        )
-
-    def as_mapping(self) -> dict[str, Any]:
-        """The sums as plain values, for `summary.json`."""
-        return {
-            "tasks": self.tasks,
-            "statuses": dict(self.statuses),
-            "reasons": dict(self.reasons),
-            "checks": dict(self.checks),
-            "usage": self.usage.as_mapping(),
         }

@@ -7,6 +7,7 @@ from typing import Any
 
 import orjson
 
+from harness_actors.batch.naming import Names, epochs_of
 from harness_actors.batch.tasks import BadTask, Task, bad_task, parse_task
 from harness_actors.errors import BadInputError, HarnessError
 
@@ -29,7 +30,12 @@ class TaskFile:
     """
 
     def __init__(
-        self, path: Path, *, load_agent: LoadAgent | None = None, limit: int | None = None
+        self,
+        path: Path,
+        *,
+        load_agent: LoadAgent | None = None,
+        limit: int | None = None,
+        epochs: int = 1,
     ) -> None:
         """Read the file and check every line.
 
@@ -37,12 +43,14 @@ class TaskFile:
             path: The file, UTF-8, a JSON object a line; empty lines are left out.
             load_agent: Checks the agent files that tasks name; None leaves them unread.
             limit: Yield only the first so many tasks; all are checked.
+            epochs: How often each task is to be run, under names that no other may have.
 
         Raises:
             BadInputError: It cannot be read, or lines are at fault: the first 20.
         """
         self.path = path
         self._limit = limit
+        self._epochs = epochs
         self.needs_agent = False
         if path.is_fifo():
             # The second reading would wait for a writer for ever, deaf to Ctrl-C.
@@ -57,7 +65,7 @@ class TaskFile:
 
     def _check(self, load_agent: LoadAgent | None) -> int:
         faults = _Faults(self.path)
-        lines: dict[str, int] = {}
+        names = Names(self._epochs)
         agents: dict[str, str | None] = {}
         count = 0
         for number, parsed in _read(self.path):
@@ -65,10 +73,7 @@ class TaskFile:
             if isinstance(parsed, BadTask):
                 faults.add(number, *parsed.faults)
                 continue
-            if parsed.id != parsed.task_hash:
-                first = lines.setdefault(parsed.id, number)
-                if first != number:
-                    faults.add(number, f"the id {parsed.id!r} is that of line {first}, too")
+            faults.add(number, *self._clashes(parsed, number, names))
             self.needs_agent |= parsed.agent is None
             if parsed.agent is not None and load_agent is not None:
                 if parsed.agent not in agents:
@@ -79,6 +84,20 @@ class TaskFile:
         if count == 0:
             raise BadInputError(str(self.path), ("there is no task in it",))
         return count
+
+    def _clashes(self, task: Task, number: int, names: Names) -> Iterator[str]:
+        """What is wrong with the id of a task, and with the names of its further epochs."""
+        wanted = [task.id, *epochs_of(task.id, self._epochs)]
+        for name, named in zip(wanted, names.of(task, number), strict=False):
+            if not isinstance(named, BadTask):
+                continue
+            first = names.places[name]
+            if name != task.id:
+                yield f"with --epochs it is run as {name!r}, too, which is the id of line {first}"
+            elif names.places.get(name.rpartition("@")[0]) == first:
+                yield f"the id {name!r} is what --epochs names a further run of line {first}"
+            else:
+                yield f"the id {name!r} is that of line {first}, too"
 
 
 class _Faults:

@@ -17,7 +17,8 @@ from harness_actors.cli.where import check_where
 
 if TYPE_CHECKING:
     from harness_actors.actors import Runtime
-    from harness_actors.batch.batch import Batch, OpenRuntime
+    from harness_actors.batch.batch import Batch
+    from harness_actors.batch.opening import OpenRuntime
     from harness_actors.batch.outcomes import TaskOutcome
     from harness_actors.batch.progress import Display
     from harness_actors.batch.settings import BatchSettings
@@ -141,11 +142,17 @@ class _Command:
 
     def _prepare(self, tasks: Path, run_dir: Path, limit: int | None) -> "Batch":
         """Check all input before anything runs."""
-        from harness_actors.batch.batch import Batch, opener
+        from harness_actors.batch.batch import Batch
+        from harness_actors.batch.opening import opener
         from harness_actors.batch.run_directory import RunDirectory
         from harness_actors.batch.task_file import TaskFile
 
-        source = TaskFile(tasks, load_agent=self._flags.load_file, limit=limit)
+        source = TaskFile(
+            tasks,
+            load_agent=self._flags.load_file,
+            limit=limit,
+            epochs=self._settings.epochs,
+        )
         return Batch(
             source,
             self._flags.agents(needed=source.needs_agent),

@@ -416,10 +416,12 @@ async def test_leaving_at_once_cuts_a_check_and_the_next_command_does_it(tmp_pat
     batch = a_batch([task], tmp_path / "run", FakeRuntime(journal))
     work = asyncio.create_task(outcomes_of(batch))
     await asyncio.to_thread(begun.read_text)
+    assert (batch.tally.running, batch.tally.checking) == (0, 1)
 
     batch.park()
     batch.park_now()
     assert await work == {}
+    assert batch.tally.checking == 0
     assert batch.ending == "interrupted"
 
     (tmp_path / "quick").touch()

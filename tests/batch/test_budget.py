@@ -4,15 +4,26 @@ import asyncio
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import pytest
+
 from harness_actors.agents import ChatAgent
 from harness_actors.batch import TaskOutcome, run_batch
 from harness_actors.events import RoundCompleted, RunEvent
 from harness_actors.messages import Message
 from harness_actors.ports import ModelRequest, ModelResponse
-from harness_actors.results import Usage
+from harness_actors.records import RunSpec
+from harness_actors.results import HarnessResult, Usage
 from harness_actors.testing import Reply, ScriptedModel
 from harness_actors.tools import tool
-from tests.batch.fake_runtime import FakeRuntime, Journal, a_batch, outcomes_of, tasks
+from tests.batch.fake_runtime import (
+    FakeRuntime,
+    Journal,
+    a_batch,
+    ended,
+    never_ends,
+    outcomes_of,
+    tasks,
+)
 
 
 class Dollar(ScriptedModel):
@@ -88,9 +99,71 @@ async def test_a_larger_budget_takes_up_what_was_not_started(tmp_path: Path) -> 
 
     assert cost_of(poor) <= 6 + 3
     assert same == []
-    assert {outcome.id for outcome in poor}.isdisjoint(outcome.id for outcome in rich)
-    assert len(poor) + len(rich) == 6
+    assert endings(poor) == {("limit", "budget")}
+    assert {outcome.id: outcome.attempt for outcome in rich} == {
+        f"t{number}": 1 + any(outcome.id == f"t{number}" for outcome in poor)
+        for number in range(1, 7)
+    }
     assert endings(rich) == {("done", "completed")}
+
+
+async def test_a_batch_of_which_every_task_was_cut_goes_on_with_a_larger_budget(
+    tmp_path: Path,
+) -> None:
+    journal = Journal()
+
+    def cut(spec: RunSpec) -> HarnessResult:
+        return ended(spec, "limit", "budget", cost_usd=1.0)
+
+    poor = a_batch(tasks(3), tmp_path, FakeRuntime(journal, cut), budget_usd=3)
+    assert len(await outcomes_of(poor)) == 3
+    assert (poor.ending, poor.ok, poor.tally.left) == ("budget", False, 0)
+
+    runtime = FakeRuntime(journal)
+    same = a_batch(tasks(3), tmp_path, runtime, budget_usd=3)
+    assert await outcomes_of(same) == {}
+    assert (runtime.opened, same.ending, same.ok) == (False, "budget", False)
+
+    rich = a_batch(tasks(3), tmp_path, FakeRuntime(journal), budget_usd=4)
+    assert {one.attempt for one in (await outcomes_of(rich)).values()} == {2}
+    assert (rich.ending, rich.ok) == ("complete", True)
+
+
+@pytest.mark.parametrize("budget_usd", [4.0, None])
+async def test_what_was_cut_in_a_cell_without_its_command_goes_on_with_a_larger_budget(
+    tmp_path: Path, budget_usd: float | None
+) -> None:
+    runtime = FakeRuntime(Journal(), never_ends)
+    command = asyncio.create_task(outcomes_of(a_batch(tasks(2), tmp_path, runtime, budget_usd=2)))
+    await runtime.until_in_flight(2)
+    command.cancel()
+    await asyncio.wait((command,))
+    for run_id in sorted(runtime.in_flight):
+        spec = runtime.journal.specs[run_id]
+        runtime.end(run_id, ended(spec, "limit", "budget", cost_usd=1.0))
+
+    rich = a_batch(tasks(2), tmp_path, FakeRuntime(runtime.journal), budget_usd=budget_usd)
+
+    assert {one.attempt for one in (await outcomes_of(rich)).values()} == {2}
+    assert rich.ok
+
+
+async def test_a_bound_of_a_tasks_own_is_final_unless_it_is_to_be_tried_again(
+    tmp_path: Path,
+) -> None:
+    journal = Journal()
+
+    def bound(spec: RunSpec) -> HarnessResult:
+        return ended(spec, "limit", "max_turns", cost_usd=1.0)
+
+    await outcomes_of(a_batch(tasks(2), tmp_path, FakeRuntime(journal, bound), budget_usd=2))
+
+    rich = a_batch(tasks(2), tmp_path, FakeRuntime(journal), budget_usd=100)
+    assert await outcomes_of(rich) == {}
+    assert (rich.ending, rich.ok) == ("complete", False)
+    again = a_batch(tasks(2), tmp_path, FakeRuntime(journal), budget_usd=100, retry_failed=True)
+    assert len(await outcomes_of(again)) == 2
+    assert again.ok
 
 
 async def test_what_an_interrupted_command_spent_counts_for_the_next(tmp_path: Path) -> None:

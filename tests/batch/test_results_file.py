@@ -203,7 +203,7 @@ async def test_of_two_lines_of_a_task_the_later_stands(tmp_path: Path) -> None:
 
     stands = [outcome("b"), outcome("a", attempt=2), outcome("c")]
     assert list(read_outcomes(results.path)) == stands
-    assert results.lines["a"].ok
+    assert results.lines["a"].verdict == "ok"
 
 
 def test_a_file_that_was_not_compacted_is_when_it_is_opened(tmp_path: Path) -> None:

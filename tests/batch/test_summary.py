@@ -2,21 +2,29 @@
 
 import asyncio
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from harness_actors.agents import ChatAgent
 from harness_actors.batch import run_batch
-from harness_actors.batch.progress import final_rows
 from harness_actors.batch.results_file import read_outcomes
+from harness_actors.batch.table import final_rows
 from harness_actors.events import RoundCompleted, RunEvent
 from harness_actors.messages import Message
 from harness_actors.ports import ModelRequest, ModelResponse
-from harness_actors.results import Usage
+from harness_actors.records import RunSpec
+from harness_actors.results import HarnessResult, Usage
 from harness_actors.testing import Reply, ScriptedModel
 from harness_actors.tools import tool
-from tests.batch.fake_runtime import tasks
+from tests.batch.fake_runtime import (
+    FakeRuntime,
+    Journal,
+    a_batch,
+    ended,
+    outcomes_of,
+    tasks,
+)
 
 
 class Dollar(ScriptedModel):
@@ -110,8 +118,89 @@ async def test_attempts_that_another_took_the_place_of_are_in_the_sums(tmp_path:
     rich = await finish(tmp_path, Dollar(looks_twice), retry_failed=True)
 
     assert rich["statuses"] == {"done": 2}
-    assert rich["unlisted"] == {"runs": 2, "usage": poor["usage"]}
+    assert rich["unlisted"] == {"runs": 2, "usage": poor["usage"], "to_be_written": 0}
     assert rich["usage"]["cost_usd"] == poor["usage"]["cost_usd"] + 2 * 3
+
+
+async def test_the_summary_counts_the_tasks_that_there_are_now(tmp_path: Path) -> None:
+    def some_fail(spec: RunSpec) -> HarnessResult:
+        fails = spec.metadata["task_id"] in ("t1", "t2")
+        return ended(spec, "failed", "model_error", cost_usd=1.0) if fails else ended(spec)
+
+    journal = Journal()
+    before = a_batch(tasks(5), tmp_path, FakeRuntime(journal, some_fail))
+    await outcomes_of(before)
+    changed = {"id": "t2", "task": "another"}
+    now = a_batch([changed, *tasks(5)[2:]], tmp_path, FakeRuntime(journal), budget_usd=2)
+    await outcomes_of(now)
+
+    summary = summary_in(tmp_path)
+    assert (before.ok, now.ok) == (False, False)
+    assert (summary["tasks"], summary["without_result"]) == (3, 1)
+    assert summary["statuses"] == {"done": 3}
+    assert summary["causes"] == []
+    removed = summary["removed"]
+    assert (removed["tasks"], removed["ids"]) == (2, ["t1", "t2"])
+    assert removed["statuses"] == {"failed": 2}
+    assert summary["usage"]["cost_usd"] == removed["usage"]["cost_usd"] == 2.0
+    rows = dict(final_rows(summary, None))
+    assert rows["ok"] == "3 of 4 tasks"
+    assert rows["removed"].startswith("2 results of tasks that this command does not have")
+    assert rows["removed"].endswith(": t1, t2")
+
+
+async def test_with_the_failed_tasks_removed_the_command_is_all_ok(tmp_path: Path) -> None:
+    journal = Journal()
+
+    def one_fails(spec: RunSpec) -> HarnessResult:
+        fails = spec.metadata["task_id"] == "t1"
+        return ended(spec, "failed", "model_error") if fails else ended(spec)
+
+    first = a_batch(tasks(3), tmp_path, FakeRuntime(journal, one_fails), epochs=2)
+    await outcomes_of(first)
+    now = a_batch(tasks(3)[1:], tmp_path, FakeRuntime(journal))
+    await outcomes_of(now)
+
+    assert (first.ok, now.ok) == (False, True)
+    assert now.summary["verdicts"] == {"ok": 2}
+    assert now.summary["removed"]["tasks"] == 4
+    assert len((tmp_path / "results.jsonl").read_text().splitlines()) == 6
+
+
+async def test_an_unfinished_run_of_a_removed_task_is_told_apart(tmp_path: Path) -> None:
+    await interrupt(tmp_path, rounds=4)
+
+    agent = an_agent(Dollar(looks_twice))
+    async for _ in run_batch(["other"], agent, runtime="local", run_dir=tmp_path):
+        pass
+
+    summary = summary_in(tmp_path)
+    assert (summary["unfinished"]["runs"], summary["unfinished"]["of_removed_tasks"]) == (2, 2)
+    assert dict(final_rows(summary, None))["unfinished"].startswith(
+        "2 runs, 2 of them of removed tasks: "
+    )
+
+
+async def test_results_of_a_source_that_was_not_read_to_its_end_are_all_counted(
+    tmp_path: Path,
+) -> None:
+    journal = Journal()
+    await outcomes_of(a_batch(tasks(4), tmp_path, FakeRuntime(journal)))
+
+    def once() -> Iterator[Mapping[str, str]]:
+        yield from tasks(2)
+        yield from ({"id": f"u{number}", "task": "x"} for number in range(9))
+
+    def fails(spec: RunSpec) -> HarnessResult:
+        return ended(spec, "failed", "model_error")
+
+    cut = a_batch(once(), tmp_path, FakeRuntime(journal, fails), concurrency=1, fail_on_error=1)
+    await outcomes_of(cut)
+    assert (cut.summary["tasks"], cut.summary["removed"]) == (5, None)
+
+    read = a_batch(once(), tmp_path, FakeRuntime(journal))
+    await outcomes_of(read)
+    assert (read.summary["tasks"], read.summary["removed"]["ids"]) == (11, ["t3", "t4"])
 
 
 async def test_a_journal_that_cannot_be_read_is_told_and_the_rest_summed_up(tmp_path: Path) -> None:

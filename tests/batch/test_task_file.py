@@ -50,6 +50,40 @@ def test_an_id_given_twice_is_bad_input(tmp_path: Path) -> None:
     assert faults_of(path) == ("line 2: the id 'a' is that of line 1, too",)
 
 
+@pytest.mark.parametrize(
+    ("ids", "fault"),
+    [
+        (["a", "a@2"], "line 2: the id 'a@2' is what --epochs names a further run of line 1"),
+        (["a@2", "a"], "line 2: with --epochs it is run as 'a@2', too, which is the id of line 1"),
+        (["a", "a"], "line 2: the id 'a' is that of line 1, too"),
+        (["a", "a@2@2", "a@2"], "line 3: the id 'a@2' is what --epochs names a further run"),
+    ],
+)
+def test_an_id_that_further_epochs_would_have_is_bad_input(
+    tmp_path: Path, ids: list[str], fault: str
+) -> None:
+    path = write(tmp_path, *({"id": name, "task": "x"} for name in ids))
+
+    with pytest.raises(BadInputError) as caught:
+        TaskFile(path, epochs=2)
+
+    assert caught.value.faults[0].startswith(fault)
+    assert len(ids) < 3 or TaskFile(path).count == 3
+
+
+def test_an_id_that_a_repeated_line_has_is_bad_input(tmp_path: Path) -> None:
+    (once,) = TaskFile(write(tmp_path, {"task": "x"}))
+    path = write(tmp_path, {"task": "x"}, {"task": "x"}, {"id": f"{once.id}#2", "task": "y"})
+
+    assert faults_of(path) == (f"line 3: the id '{once.id}#2' is that of line 2, too",)
+
+
+def test_names_with_an_at_sign_are_good_where_no_epoch_has_them(tmp_path: Path) -> None:
+    path = write(tmp_path, *({"id": name, "task": "x"} for name in ("a", "a@1", "a@02", "a@4")))
+
+    assert TaskFile(path, epochs=3).count == 4
+
+
 def test_equal_lines_without_an_id_are_tasks_of_their_own(tmp_path: Path) -> None:
     assert TaskFile(write(tmp_path, {"task": "x"}, {"task": "x"})).count == 2
 

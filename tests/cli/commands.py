@@ -31,7 +31,9 @@ class Command:
         raise AssertionError(f"it ended without saying {text!r}: {self.said}")
 
 
-async def started(arguments: Sequence[str], **variables: str) -> Command:
+async def started(
+    arguments: Sequence[str], stderr: int = asyncio.subprocess.PIPE, /, **variables: str
+) -> Command:
     """Start `harness` with these arguments."""
     environment = {name: value for name, value in os.environ.items() if "OPENAI" not in name}
     process = await asyncio.create_subprocess_exec(
@@ -40,7 +42,7 @@ async def started(arguments: Sequence[str], **variables: str) -> Command:
         env={**environment, **variables},
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
+        stderr=stderr,
     )
     return Command(process)
 
@@ -51,7 +53,7 @@ async def finished(command: Command) -> tuple[int, str, str]:
         out, error = await command.process.communicate()
     status = command.process.returncode
     assert status is not None
-    return status, "".join(command.said) + out.decode(), error.decode()
+    return status, "".join(command.said) + out.decode(), (error or b"").decode()
 
 
 def _works(messages: Sequence[Message]) -> Reply:

@@ -1,5 +1,6 @@
 import asyncio
 import json
+import os
 import signal
 from pathlib import Path
 
@@ -57,7 +58,8 @@ async def test_a_batch_does_its_tasks_and_says_where_the_results_are(tmp_path: P
         status, out, _ = await finished(await started(command(tmp_path, server)))
 
     assert status == 0
-    assert "8/8 done" in out
+    assert "8/8 done (8 ok, 0 failed)" in out
+    assert "8 of 8 tasks" in out
     assert "8 passed, 0 failed" in out
     assert str(tmp_path / "run" / "results.jsonl") in out
     assert sorted(lines_of(tmp_path)) == [f"t{number}" for number in range(8)]
@@ -77,9 +79,49 @@ async def test_json_is_a_line_per_outcome_and_the_summary_last(tmp_path: Path) -
 async def test_a_check_that_fails_is_told_by_the_exit_status(tmp_path: Path) -> None:
     tasks_file(tmp_path, {"id": "t1", "task": "x", "check": {"command": "exit 7"}})
     async with LoopbackServer(works) as server:
-        status, _, _ = await finished(await started(command(tmp_path, server)))
+        status, out, _ = await finished(await started(command(tmp_path, server)))
 
     assert status == 1
+    assert "1/1 done (0 ok, 0 failed, 1 failed their check)" in out
+    assert "0 passed, 1 failed: exit 7" in out
+
+
+async def test_an_endpoint_that_is_not_there_is_the_cause_in_the_table(tmp_path: Path) -> None:
+    tasks_file(tmp_path, *({"id": f"t{number}", "task": "x"} for number in range(3)))
+    status, out, _ = await finished(await started(command(tmp_path, NOBODY)))
+
+    rows = [line for line in out.splitlines() if line.startswith("failed(model_error)")]
+    assert status == 1
+    assert len(rows) == 1
+    assert "  3: ModelSetupError: " in rows[0]
+    assert "cannot connect to http://127.0.0.1:9/v1 after " in rows[0]
+
+
+async def test_with_json_a_terminal_on_stderr_shows_how_far_it_is(tmp_path: Path) -> None:
+    tasks_file(tmp_path, {"id": "t1", **TASK})
+    ours, theirs = os.openpty()
+    async with LoopbackServer(works) as server:
+        running = await started(command(tmp_path, server, "--json"), theirs)
+        os.close(theirs)
+        drawn = asyncio.create_task(asyncio.to_thread(all_of, ours))
+        status, out, _ = await finished(running)
+
+    *_, last = [json.loads(line) for line in out.splitlines()]
+    assert (status, last["summary"]["verdicts"]) == (0, {"ok": 1})
+    assert "1/1 done (1 ok" in await drawn
+
+
+def all_of(terminal: int) -> str:
+    """What was written to a terminal until its other end was closed."""
+    drawn = b""
+    try:
+        while piece := os.read(terminal, 4096):
+            drawn += piece
+    except OSError:
+        pass  # that is how its end is told
+    finally:
+        os.close(terminal)
+    return drawn.decode()
 
 
 async def test_a_wrong_key_fails_each_run_with_the_providers_word(tmp_path: Path) -> None:
@@ -171,6 +213,11 @@ async def test_two_commands_do_not_work_on_one_directory(tmp_path: Path) -> None
     [
         (["{"], [], "line 1: not JSON"),
         (['{"id": "a", "task": "x"}'] * 2, [], "line 2: the id 'a' is that of line 1, too"),
+        (
+            ['{"id": "a", "task": "x"}', '{"id": "a@2", "task": "x"}'],
+            ["--epochs", "2"],
+            "line 2: the id 'a@2' is what --epochs names a further run of line 1",
+        ),
         (['{"task": "x", "workspace": "no"}'], [], "line 1: workspace: there is no folder"),
         (['{"task": "x", "contract": {}}'], [], "not built yet"),
         (['{"task": "x"}'], ["--max-turns", "0"], "max_turns: must be a whole number"),
@@ -251,9 +298,7 @@ async def test_a_budget_stops_the_batch_and_a_larger_one_goes_on(tmp_path: Path)
         poor = await started(command(tmp_path, server, *priced, "--budget", "0.000001"))
         status, out, _ = await finished(poor)
         done = len(lines_of(tmp_path))
-        # The run that was stopped has a line; another attempt must be asked for.
-        more = ("--budget", "100", "--retry-failed")
-        rich = await started(command(tmp_path, server, *priced, *more))
+        rich = await started(command(tmp_path, server, *priced, "--budget", "100"))
         status_rich, _, _ = await finished(rich)
 
     assert (status, done) == (1, 1)
@@ -358,7 +403,7 @@ async def test_sigterm_parks_as_ctrl_c_does_and_what_was_used_is_told(tmp_path: 
     assert status == 130
     assert "the same command goes on" in out
     assert rows["tokens"].split()[1] != "0"
-    assert rows["unfinished"].startswith("unfinished 1 run: ")
+    assert rows["unfinished"].startswith("unfinished  1 run: ")
     assert "results.jsonl" not in out, "there is no such file yet"
 
 

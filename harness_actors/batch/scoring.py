@@ -1,0 +1,55 @@
+"""Scores finished runs by the checks of their tasks, and says how many that are."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+from harness_actors.batch.checks import Checks
+from harness_actors.batch.outcomes import CheckResult
+from harness_actors.batch.tally import Tally
+from harness_actors.batch.tasks import Task
+from harness_actors.results import HarnessResult
+
+UNSCORED = ("failed", "cancelled")
+"""Endings whose workspace was left in the middle of something: there is nothing to score."""
+
+
+class Scoring:
+    """The checks of a batch.
+
+    Args:
+        checks: Runs them.
+        tally: Told how many are at work, those included that wait for a free core.
+    """
+
+    def __init__(self, checks: Checks, tally: Tally) -> None:
+        self._checks = checks
+        self._tally = tally
+        self._at_work: set[asyncio.Task[Any]] = set()
+
+    async def score(self, task: Task, result: HarnessResult, folder: Path) -> CheckResult | None:
+        """What the check of a task says of its run.
+
+        Args:
+            task: The task.
+            result: How its run ended.
+            folder: The workspace of the run.
+
+        Returns:
+            None where the task has no check, or there is nothing to score.
+        """
+        scoring = asyncio.current_task()
+        if task.check is None or result.status in UNSCORED or scoring is None:
+            return None
+        self._at_work.add(scoring)
+        self._tally.begin_check()
+        try:
+            return await self._checks.run(task.check, folder)
+        finally:
+            self._tally.checking -= 1
+            self._at_work.discard(scoring)
+
+    def cut(self) -> None:
+        """Cancel those at work; the next command finds their runs ended, and scores them."""
+        for scoring in self._at_work:
+            scoring.cancel()

@@ -1,0 +1,121 @@
+"""The table at the end of a batch: what its summary says, in words."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from harness_actors.batch.causes import CHECK_FAILED
+from harness_actors.batch.words import counted, short_time
+
+MOST_SHOWN = 3
+"""Causes of one ending, and ids of removed tasks."""
+
+ENDINGS: Mapping[str, str] = {
+    "complete": "all tasks have ended",
+    "budget": "the budget is spent; the same command with a larger one goes on",
+    "failures": "too many tasks failed; the same command goes on with the others",
+    "interrupted": "interrupted: what finished is kept; the same command goes on",
+    "parked": "runs were put aside, see `harness doctor`; the same command goes on",
+    "error": "stopped by an error; the same command goes on",
+}
+
+Row = tuple[str, str]
+
+
+def final_rows(summary: Mapping[str, Any], results: str | None) -> list[Row]:
+    """The table at the end: names with their values; a row without a name belongs to the last.
+
+    Args:
+        summary: As `summary.json` has it.
+        results: Where the results are; None where there are none.
+    """
+    usage = summary["usage"]
+    rows = [("ending", ENDINGS[summary["ending"]]), ("ok", _ok(summary)), *_ending_rows(summary)]
+    if left := summary["without_result"]:
+        rows.append(("not ended", f"{counted(left, 'task')} without a result"))
+    rows += _removed_rows(summary)
+    tokens = f"{usage.get('input_tokens', 0):,} in, {usage.get('output_tokens', 0):,} out"
+    rows += [
+        ("tokens", f"{tokens}, {usage.get('cached_tokens', 0):,} cached"),
+        ("cost", f"${usage['cost_usd']:.4f}"),
+        *_unlisted_rows(summary),
+        ("time", short_time(summary["command"]["wall_s"])),
+    ]
+    if results is not None:
+        rows.append(("results", results))
+    return rows
+
+
+def _ok(summary: Mapping[str, Any]) -> str:
+    total = summary["tasks"] + (summary["without_result"] or 0)
+    return f"{summary['verdicts'].get('ok', 0)} of {counted(total, 'task')}"
+
+
+def _ending_rows(summary: Mapping[str, Any]) -> list[Row]:
+    """How many tasks ended in which way, and why those did that are not ok."""
+    causes: dict[str, list[Mapping[str, Any]]] = {}
+    for cause in summary["causes"]:
+        if cause["cause"]:
+            causes.setdefault(cause["ending"], []).append(cause)
+    rows: list[Row] = []
+    for ending, tasks in sorted(summary["reasons"].items()):
+        rows += _with_causes(ending, str(tasks), tasks, causes.get(ending, ()))
+    checks = summary["checks"]
+    if any(checks.values()):
+        told = f"{checks['passed']} passed, {checks['failed']} failed"
+        rows += _with_causes("checks", told, checks["failed"], causes.get(CHECK_FAILED, ()))
+    return rows
+
+
+def _with_causes(
+    name: str, told: str, tasks: int, causes: Sequence[Mapping[str, Any]]
+) -> Iterator[Row]:
+    if len(causes) == 1 and causes[0]["tasks"] == tasks:
+        yield name, f"{told}: {causes[0]['cause']}"
+        return
+    yield name, told
+    for cause in causes[:MOST_SHOWN]:
+        yield "", f"{cause['tasks']} × {cause['cause']}"
+    if len(causes) > MOST_SHOWN:
+        yield "", f"and {counted(len(causes) - MOST_SHOWN, 'more cause')}, see summary.json"
+
+
+def _removed_rows(summary: Mapping[str, Any]) -> list[Row]:
+    removed = summary["removed"]
+    if not removed or not removed["tasks"]:
+        return []
+    shown = removed["ids"][:MOST_SHOWN]
+    names = ", ".join(shown) + (", …" if removed["tasks"] > len(shown) else "")
+    what = f"{counted(removed['tasks'], 'result')} of tasks that this command does not have"
+    return [("removed", f"{what}, not counted above: {names}")]
+
+
+def _unlisted_rows(summary: Mapping[str, Any]) -> list[Row]:
+    """How much of tokens and cost is of runs that the results do not tell of."""
+    unfinished, unlisted = summary["unfinished"], summary["unlisted"]
+    if unfinished is None:
+        return [("unfinished", "runs are not counted in these: their journal cannot be read")]
+    rows = []
+    if stranded := unfinished["of_removed_tasks"]:
+        runs = f"{counted(unfinished['runs'], 'run')}, {stranded} of them of removed tasks"
+    else:
+        runs = counted(unfinished["runs"], "run")
+    if used := _used(unfinished["usage"]):
+        rows.append(("unfinished", f"{runs}: {used}"))
+    waiting = unlisted["to_be_written"]
+    if waiting:
+        what = f"{counted(waiting, 'run')} ended, the same command writes the results"
+        rows.append(("to be told", what))
+    if used := _used(unlisted["usage"]):
+        what = f"{counted(unlisted['runs'], 'run')} that no result tells of"
+        if not waiting:
+            what = f"{counted(unlisted['runs'], 'attempt')} that another one followed"
+        rows.append(("earlier", f"{what}: {used}"))
+    return rows
+
+
+def _used(usage: Mapping[str, Any]) -> str:
+    """Tokens and cost in words; empty where there are none."""
+    tokens = usage["input_tokens"] + usage["output_tokens"]
+    if not tokens and not usage["cost_usd"]:
+        return ""
+    return f"{tokens:,} of the tokens and ${usage['cost_usd']:.4f} of the cost"
