@@ -14,7 +14,8 @@ from harness_actors.errors import ConfigError
 from harness_actors.messages import Message, check_plain
 from harness_actors.models.prices import check_cost_bounds
 from harness_actors.ports import Agent, Model, Tool
-from harness_actors.records import RunSpec, WorkspaceSpec
+from harness_actors.records import MadeWith, RunSpec, WorkspaceSpec
+from harness_actors.setups import Setup, setup_of
 from harness_actors.stores.conversations import RequestHead, request_name
 
 
@@ -86,6 +87,11 @@ class Program:
         return self._packed[0]
 
     @cached_property
+    def setup(self) -> Setup:
+        """What it is made of, settings of its runs left out."""
+        return setup_of(self.workflow)
+
+    @cached_property
     def stored(self) -> Mapping[str, bytes]:
         """What the journal is to keep of it, by name: the blob, and what readers may know."""
         head = self._request_head()
@@ -131,6 +137,7 @@ class Program:
         conversation_id: str | None = None,
         workspace: WorkspaceSpec | None = None,
         metadata: Mapping[str, Any] | None = None,
+        made_with: MadeWith | None = None,
     ) -> RunSpec:
         """A run of this program.
 
@@ -141,6 +148,7 @@ class Program:
             conversation_id: A conversation to continue; a new one if None.
             workspace: Where its tools work.
             metadata: Plain JSON values to find again with the run.
+            made_with: What it is made with; None says it of this program under `config`.
 
         Raises:
             WorkflowError: `metadata` holds something else.
@@ -160,6 +168,7 @@ class Program:
             keys=self._keys(),
             workspace=workspace,
             metadata=dict(metadata or {}),
+            made_with=made_with or self.setup.within(config).made_with,
         )
 
     def _keys(self) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 HarnessError
 ├── ConfigError              a setting is unknown, out of range, or of a room that is not built
 ├── BadInputError            a tasks file, agent file or path that the caller must correct
+│   └── SetupChangedError    a run directory has results of another agent, model or settings
 ├── AgentCodeError           a part of an agent cannot be sent to another process
 ├── ModelError               the provider failed; the subclass says what to do next
 │   ├── ModelBusyError       ask again later: rate limit, overload, broken connection
@@ -68,6 +69,28 @@ class BadInputError(HarnessError):
         if len(self.faults) == 1:
             return f"{self.source}: {self.faults[0]}"
         return "\n".join((f"{self.source}: {len(self.faults)} faults", *self.faults))
+
+
+class SetupChangedError(BadInputError):
+    """Results or unfinished runs of a run directory were made with another set-up.
+
+    Nothing was run. A directory that holds no batch at all, or one that another command works
+    on, is a `BadInputError` of its own or a `StoreInUseError`.
+
+    Attributes:
+        source: The run directory.
+        faults: What was made with which set-up, and in what that of now differs.
+    """
+
+    def __str__(self) -> str:
+        return "\n".join((f"{self.source}: made with another set-up", *self.faults, SETUP_ADVICE))
+
+
+SETUP_ADVICE = (
+    "take another run directory, or the set-up that it was made with; or choose: "
+    '--accept-changes (on_change="accept") keeps these and does the rest with what is given now, '
+    '--retry-changed (on_change="retry") does these again'
+)
 
 
 class AgentCodeError(HarnessError):

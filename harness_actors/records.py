@@ -25,6 +25,21 @@ class WorkspaceSpec:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MadeWith:
+    """What a run is made with, in names.
+
+    Attributes:
+        agent: Name of its agent.
+        model: Name of its model.
+        setup: Hash of both with the settings; equal set-ups have equal ones.
+    """
+
+    agent: str
+    model: str
+    setup: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunSpec:
     """All that is needed to run a task, and to go on with it in another process.
 
@@ -39,6 +54,7 @@ class RunSpec:
         keys: Names of the secrets that its model needs.
         workspace: Where its tools work; None for none.
         metadata: Plain values of whoever submitted it, such as a batch's task id.
+        made_with: Its agent, model and set-up; None for a run of an earlier version.
     """
 
     run_id: str
@@ -51,6 +67,7 @@ class RunSpec:
     keys: tuple[str, ...] = ()
     workspace: WorkspaceSpec | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    made_with: MadeWith | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,8 @@
 """Which agent runs a task, made ready to travel."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from harness_actors.agents import Program
@@ -9,8 +10,10 @@ from harness_actors.batch.agent_file import LoadedAgent, load_agent_file
 from harness_actors.batch.tasks import Task, with_limits
 from harness_actors.config import HarnessConfig
 from harness_actors.coordination.graph import Workflow
+from harness_actors.errors import HarnessError
 from harness_actors.ports import Agent
 from harness_actors.records import RunSpec, WorkspaceSpec
+from harness_actors.setups import Setup
 
 ChooseAgent = Callable[[Task], LoadedAgent]
 """Names the agent of a task that names none itself."""
@@ -30,6 +33,20 @@ class ReadyAgent:
     config: HarnessConfig
     workspace: str | None = None
 
+    def setup_for(self, task: Task) -> Setup:
+        """What a task is run with, its own limits and workspace left out: these are its own."""
+        return self.own_setup if self.workspace and not task.workspace else self.bare_setup
+
+    @cached_property
+    def own_setup(self) -> Setup:
+        """What tasks are run with that take its workspace."""
+        return self.program.setup.within(self.config, workspace=self.workspace)
+
+    @cached_property
+    def bare_setup(self) -> Setup:
+        """What tasks are run with that have a workspace of their own, or none."""
+        return self.program.setup.within(self.config)
+
     def spec(self, task: Task, *, run_id: str, folder: Path, note: dict[str, object]) -> RunSpec:
         """A run of a task.
 
@@ -47,7 +64,12 @@ class ReadyAgent:
             workspace = WorkspaceSpec(path=str(folder), source=source)
         config = with_limits(self.config, task.limits)
         return self.program.spec(
-            task.task, config, run_id=run_id, workspace=workspace, metadata=note
+            task.task,
+            config,
+            run_id=run_id,
+            workspace=workspace,
+            metadata=note,
+            made_with=self.setup_for(task).made_with,
         )
 
 
@@ -130,6 +152,22 @@ class Agents:
         """
         if self._check is not None:
             self._check(self._loaded(task))
+
+    def setup_for(self, task: Task) -> Setup | None:
+        """What a task is run with; None where its agent file is at fault."""
+        try:
+            return self.for_task(task).setup_for(task)
+        except HarnessError:
+            return None
+
+    def have(self, setups: Collection[str]) -> bool:
+        """Whether all of these are set-ups of the agents so far."""
+        ours = {
+            setup.hash
+            for _, ready in self._ready.values()
+            for setup in (ready.own_setup, ready.bare_setup)
+        }
+        return ours.issuperset(setups)
 
     def secrets(self) -> dict[str, str]:
         """Keys that were given in code, of all agents so far, by name."""

@@ -20,13 +20,13 @@ from harness_actors.batch.outcomes import TaskOutcome
 from harness_actors.batch.room import crowding
 from harness_actors.batch.roster import Roster
 from harness_actors.batch.run_directory import RunDirectory
-from harness_actors.batch.settings import CONCURRENCY, BatchSettings
+from harness_actors.batch.settings import CONCURRENCY, BatchSettings, OnChange
 from harness_actors.batch.summary import sum_up
-from harness_actors.batch.survey import survey
+from harness_actors.batch.survey import Survey, survey
 from harness_actors.batch.tally import Tally
 from harness_actors.config import HarnessConfig
 from harness_actors.coordination.graph import Workflow
-from harness_actors.errors import StoreError
+from harness_actors.errors import SetupChangedError, StoreError
 from harness_actors.ports import Agent
 
 logger = logging.getLogger(__name__)
@@ -115,9 +115,7 @@ class Batch:
         """
         if not self._agents.can_all_be_asked:
             with self._directory if self._directory.is_begun else nullcontext():
-                await survey(
-                    self._source, self._directory, self._settings, Roster(), self._agents.check
-                )
+                await self._survey(Roster(), asking=True)
 
     def park(self) -> None:
         """Start nothing new and put aside what is in flight, each run after its round."""
@@ -150,7 +148,10 @@ class Batch:
 
     def _is_surely_needed(self) -> bool:
         """Whether a runtime is needed, as far as can be told by counting."""
-        tasks = self._feed.count
+        tasks, known = self._feed.count, self._directory.setups.known
+        if self._settings.on_change == "refuse" and not self._agents.have(known):
+            # It may be refused for what it was made with.
+            return False
         return tasks is not None and len(self._directory.results.lines) < tasks
 
     async def _do_rest(self, looking: "asyncio.Task[bool]") -> None:
@@ -175,11 +176,16 @@ class Batch:
 
     async def _look(self) -> bool:
         """Find out what earlier commands did; whether a runtime may be needed for the rest."""
-        found = await survey(self._source, self._directory, self._settings, self._roster)
+        found = await self._survey(self._roster)
         if found is not None:
             self.tally.know_skipped(found.done, out_of_budget=found.out_of_budget)
         self.looked.set()
         return found is None or found.left > 0
+
+    async def _survey(self, roster: Roster, *, asking: bool = False) -> Survey | None:
+        return await survey(
+            self._source, self._directory, self._settings, roster, self._agents, asking=asking
+        )
 
     async def _deliver(self, outcome: TaskOutcome) -> None:
         # One that was not taken yet holds the next back, and so the places of their runs.
@@ -192,6 +198,9 @@ class Batch:
             task.cancel()
         await asyncio.gather(work, *self._stops, return_exceptions=True)
         self.ending = self._ending_of(work)
+        if self._engine is None and isinstance(_error_of(work), SetupChangedError):
+            # Nothing was run, and what the summary says is so still.
+            return
         # Where a full disk has ended the work, it is what stopped the work that is told.
         with suppress(StoreError) if self.ending == "error" else nullcontext():
             self._directory.results.compact()
@@ -201,7 +210,7 @@ class Batch:
             self._directory.write_summary(self.summary)
 
     def _ending_of(self, work: asyncio.Task[None]) -> Ending:
-        if not work.cancelled() and work.exception() is not None:
+        if _error_of(work) is not None:
             return "error"
         if self.tally.left == 0:
             return "budget" if self.tally.out_of_budget else "complete"
@@ -226,6 +235,7 @@ async def run_batch(
     budget_usd: float | None = None,
     epochs: int = 1,
     workspace: str | Path | None = None,
+    on_change: OnChange = "refuse",
     on_event: OnEvent | None = None,
 ) -> AsyncGenerator[TaskOutcome]:
     """Run many tasks, so many at once, and yield the outcome of each as it ends.
@@ -259,6 +269,8 @@ async def run_batch(
         BadInputError: ``$HARNESS_CELL_IDLE_S`` is no number of seconds, or the run
             directory holds something else.
         StoreInUseError: Another command works on the run directory.
+        SetupChangedError: The run directory has results or runs that were made with another
+            agent, model or settings; `on_change` says what else may become of them.
         HarnessError: The runtime or a file failed; the same call goes on.
     """
     settings = BatchSettings(
@@ -269,6 +281,7 @@ async def run_batch(
         budget_usd=budget_usd,
         epochs=epochs,
         workspace=_absolute(workspace),
+        on_change=on_change,
     )
     agents = Agents.of(
         agent, settings_of(agent, config), workspace=settings.workspace, budget_usd=budget_usd
@@ -296,6 +309,10 @@ async def run_batch(
                 async for outcome in outcomes:
                     yield outcome
         await work.passed_on()
+
+
+def _error_of(work: asyncio.Task[None]) -> BaseException | None:
+    return None if work.cancelled() else work.exception()
 
 
 def _absolute(path: str | Path | None) -> str | None:

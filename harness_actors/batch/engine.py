@@ -2,17 +2,17 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import asdict
-from typing import Any
+from dataclasses import replace
 
 from harness_actors.actors.runtime import Happened, Runtime, StopMode
 from harness_actors.agents import new_run_id
 from harness_actors.batch.agents import Agents
 from harness_actors.batch.brakes import Brakes
+from harness_actors.batch.changes import Changes
 from harness_actors.batch.checks import Checks
 from harness_actors.batch.feed import Feed
 from harness_actors.batch.flights import Flight, Flights
-from harness_actors.batch.history import Attempt, Begin, Done, GoOn, History, RunNote
+from harness_actors.batch.history import Attempt, Begin, Done, GoOn, History
 from harness_actors.batch.outcomes import (
     TaskOutcome,
     may_help_again,
@@ -74,6 +74,7 @@ class Engine:
         self._flights = Flights(settings.concurrency)
         self._scoring = Scoring(Checks(directory.checks_path), tally)
         self._history = History(directory.results.lines)
+        self._changes = Changes(directory, settings)
         self._submissions = Submissions(runtime)
         self._stop_mode: StopMode | None = None
         self._cursor = 0
@@ -121,7 +122,11 @@ class Engine:
             if isinstance(task, BadTask):
                 await self._refuse(task)
                 continue
-            step = self._history.next_step(task, self._settings)
+            now = self._agents.setup_for(task)
+            step = self._history.next_step(task, self._settings, now)
+            # Where the tasks could not be looked at before.
+            self._changes.note(step, now)
+            self._changes.refuse()
             if isinstance(step, Done):
                 self._tally.add_skipped(step.verdict, out_of_budget=step.out_of_budget)
                 continue
@@ -141,7 +146,9 @@ class Engine:
                 await self._finish(Flight(task=task, attempt=attempt), attempt.end)
             case GoOn(attempt):
                 await self._go_on(Flight(task=task, attempt=attempt))
-            case Begin(number):
+            case Begin(number, in_place_of):
+                if in_place_of is not None:
+                    await self._runtime.stop([in_place_of], "cancel")
                 attempt = Attempt(number=number, retries=0, run_id=new_run_id())
                 await self._begin(Flight(task=task, attempt=attempt))
 
@@ -149,17 +156,21 @@ class Engine:
         task, attempt = flight.task, flight.attempt
         try:
             agent = self._agents.for_task(task)
+            setup = agent.setup_for(task)
+            attempt = replace(attempt, setup=setup.hash)
+            flight = Flight(task=task, attempt=attempt)
             spec = agent.spec(
                 task,
                 run_id=attempt.run_id,
                 folder=self._directory.workspace(attempt.run_id),
-                note=_note(flight),
+                note=flight.note,
             )
         except HarnessError as error:
             self._flights.give_place()
             fault = BadTask(id=task.id, task_hash=task.task_hash, faults=(str(error),))
             await self._refuse(fault)
             return
+        self._directory.setups.add(setup)
         self._take_off(flight)
         await self._submissions.submit(spec, agent.program)
         await self._stop_late(flight)
@@ -240,7 +251,15 @@ class Engine:
         try:
             folder = self._directory.workspace(result.run_id)
             check = await self._scoring.score(flight.task, result, folder)
-            await self._record(outcome_of(flight.task, result, attempt=attempt.number, check=check))
+            outcome = outcome_of(
+                flight.task,
+                result,
+                attempt=attempt.number,
+                check=check,
+                setup=attempt.setup,
+                made_with=self._directory.setups.made_with(attempt.setup),
+            )
+            await self._record(outcome)
         finally:
             self._free()
 
@@ -259,19 +278,6 @@ class Engine:
     def _free(self) -> None:
         self._tally.running = len(self._flights)
         self._flights.give_place()
-
-
-def _note(flight: Flight) -> dict[str, Any]:
-    """Metadata by which a later command finds the run of a task again."""
-    return asdict(
-        RunNote(
-            task_id=flight.task.id,
-            task_hash=flight.task.task_hash,
-            attempt=flight.attempt.number,
-            retries=flight.attempt.retries,
-            metadata=flight.task.metadata,
-        )
-    )
 
 
 def _first(failures: BaseExceptionGroup[BaseException]) -> BaseException:

@@ -1,9 +1,10 @@
 """The runs in flight: which run works for which task, and room for more."""
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
-from harness_actors.batch.history import Attempt
+from harness_actors.batch.history import Attempt, RunNote
 from harness_actors.batch.tasks import Task
 
 
@@ -13,6 +14,20 @@ class Flight:
 
     task: Task
     attempt: Attempt
+
+    @property
+    def note(self) -> dict[str, Any]:
+        """Metadata by which a later command finds the run of the task again."""
+        return asdict(
+            RunNote(
+                task_id=self.task.id,
+                task_hash=self.task.task_hash,
+                attempt=self.attempt.number,
+                retries=self.attempt.retries,
+                metadata=self.task.metadata,
+                setup=self.attempt.setup,
+            )
+        )
 
 
 class Flights:

@@ -10,6 +10,7 @@ from harness_actors.batch.settings import BatchSettings
 from harness_actors.batch.tasks import Task
 from harness_actors.records import RunHeading
 from harness_actors.results import HarnessResult
+from harness_actors.setups import Setup
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,12 +22,14 @@ class Attempt:
         retries: How many of these were failures that this one makes good for; an
             attempt by `retry_failed` begins at 0 again.
         run_id: The run.
+        setup: Hash of what it was made with; None where that is not known.
         end: How it ended; None while it is unfinished.
     """
 
     number: int
     retries: int
     run_id: str
+    setup: str | None = None
     end: HarnessResult | None = None
 
     @property
@@ -43,10 +46,12 @@ class Done:
     Attributes:
         verdict: How the task ended.
         out_of_budget: It was stopped by a budget that is still spent.
+        setup: Hash of what it was made with; None where that is not known.
     """
 
     verdict: Verdict
     out_of_budget: bool = False
+    setup: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +63,15 @@ class GoOn:
 
 @dataclass(frozen=True, slots=True)
 class Begin:
-    """A new run is to be started; `number` counts the attempts of this task."""
+    """A new run is to be started.
+
+    Attributes:
+        number: Counts the attempts of this task.
+        in_place_of: An unfinished run that is to be cancelled for it; None for none.
+    """
 
     number: int
+    in_place_of: str | None = None
 
 
 Step = Done | GoOn | Begin
@@ -83,8 +94,13 @@ class History:
         for heading in headings:
             self._remember(heading)
 
-    def next_step(self, task: Task, settings: BatchSettings) -> Step:
+    def next_step(self, task: Task, settings: BatchSettings, now: Setup | None = None) -> Step:
         """What is to be done for a task. A run newer than the task's line comes first.
+
+        Args:
+            task: The task.
+            settings: What is to be done again.
+            now: What it would be run with; None where that is not known.
 
         What a spent budget has stopped is begun again once the budget is larger than what
         was spent; any other ending is final, unless failures are to be retried.
@@ -94,17 +110,21 @@ class History:
             line = None
         newest = self._attempts.get((task.id, task.task_hash))
         done = 0 if line is None else line.attempt
+        retries_changed = settings.on_change == "retry"
         if newest is not None and newest.number > done:
             if newest.is_out_of_budget and not self._is_spent(settings.budget_usd):
                 return Begin(newest.number + 1)
+            if retries_changed and differ(newest.setup, now):
+                return Begin(newest.number + 1, None if newest.end else newest.run_id)
             return GoOn(newest)
         if line is None:
             return Begin(1)
         stopped = line.out_of_budget and self._is_spent(settings.budget_usd)
         again = settings.retry_failed and line.verdict != "ok"
+        again |= retries_changed and differ(line.setup, now)
         if not stopped and (again or line.out_of_budget):
             return Begin(done + 1)
-        return Done(line.verdict, stopped)
+        return Done(line.verdict, stopped, line.setup)
 
     def is_done(self, task_id: str, task_hash: str) -> bool:
         """Whether there is a line for just this content of the task."""
@@ -138,12 +158,21 @@ class History:
         if line and line.task_hash == noted.task_hash and line.attempt >= noted.attempt:
             return  # its line is there, so the run says nothing new
         attempt = Attempt(
-            number=noted.attempt, retries=noted.retries, run_id=heading.run_id, end=heading.end
+            number=noted.attempt,
+            retries=noted.retries,
+            run_id=heading.run_id,
+            setup=noted.setup,
+            end=heading.end,
         )
         self._keys[heading.run_id] = key
         known = self._attempts.get(key)
         if known is None or known.number <= attempt.number:
             self._attempts[key] = attempt
+
+
+def differ(before: str | None, now: Setup | None) -> bool:
+    """Whether what something was made with is known, and another set-up than that of now."""
+    return before is not None and now is not None and before != now.hash
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,6 +184,7 @@ class RunNote:
     attempt: int
     retries: int = 0
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    setup: str | None = None
 
     @classmethod
     def read(cls, metadata: Mapping[str, Any]) -> "RunNote | None":

@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, cast
 
 from harness_actors.batch.tasks import BadTask, Task
+from harness_actors.records import MadeWith
 from harness_actors.results import Deliverable, HarnessResult, Reason, Status
 
 Verdict = Literal["ok", "failed", "check failed", "limit", "stalled", "cancelled"]
@@ -62,6 +63,9 @@ class TaskOutcome:
         check: What its check said; None where it has none, or the run failed.
         error: Type and message of what failed; None where nothing did.
         metadata: That of the task.
+        agent: Name of the agent that its run was made with; None where that is not known.
+        model: Name of the model.
+        setup: Hash of both with the settings: equal set-ups have equal ones.
     """
 
     id: str
@@ -82,6 +86,9 @@ class TaskOutcome:
     check: CheckResult | None = None
     error: Mapping[str, Any] | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    agent: str | None = None
+    model: str | None = None
+    setup: str | None = None
 
     @property
     def ok(self) -> bool:
@@ -102,9 +109,24 @@ class TaskOutcome:
 
 
 def outcome_of(
-    task: Task, result: HarnessResult, *, attempt: int, check: CheckResult | None
+    task: Task,
+    result: HarnessResult,
+    *,
+    attempt: int,
+    check: CheckResult | None,
+    setup: str | None = None,
+    made_with: MadeWith | None = None,
 ) -> TaskOutcome:
-    """The outcome of a task whose run ended."""
+    """The outcome of a task whose run ended.
+
+    Args:
+        task: The task.
+        result: How its run ended.
+        attempt: How many runs it took.
+        check: What its check said; None where it was not scored.
+        setup: Hash of what the run was made with; None where that is not known.
+        made_with: The names of that; None where they are not on record.
+    """
     usage = result.usage
     return TaskOutcome(
         id=task.id,
@@ -130,6 +152,9 @@ def outcome_of(
         check=check,
         error=_error_of(result),
         metadata=task.metadata,
+        agent=None if made_with is None else made_with.agent,
+        model=None if made_with is None else made_with.model,
+        setup=setup,
     )
 
 

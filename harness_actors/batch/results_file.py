@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +25,7 @@ class ResultLine:
     attempt: int
     verdict: Verdict
     out_of_budget: bool
+    setup: str | None = None
 
 
 class ResultsFile:
@@ -150,6 +152,8 @@ class ResultsFile:
             attempt=outcome.attempt,
             verdict=outcome.verdict,
             out_of_budget=outcome.out_of_budget,
+            # One text for as many lines as there are.
+            setup=None if outcome.setup is None else sys.intern(outcome.setup),
         )
 
 

@@ -11,6 +11,7 @@ import orjson
 from harness_actors.batch.checks import clear_copies
 from harness_actors.batch.durable_files import clear_unfinished, write_atomically
 from harness_actors.batch.results_file import ResultsFile, store_error
+from harness_actors.batch.setups_file import SetupsFile
 from harness_actors.batch.torn_line import as_object
 from harness_actors.errors import BadInputError, StoreError, StoreInUseError
 from harness_actors.records import RunHeading, StoredRun
@@ -41,11 +42,13 @@ class RunDirectory:
     Attributes:
         path: The folder, absolute.
         results: What is done; read when the lock is held.
+        setups: What it was done with.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path.resolve()
         self.results: ResultsFile
+        self.setups: SetupsFile
 
     @property
     def store(self) -> Path:
@@ -55,7 +58,11 @@ class RunDirectory:
     @property
     def is_begun(self) -> bool:
         """An earlier command has left something here to go on from."""
-        return self.store.exists() or self.results_path.exists()
+        return any(path.exists() for path in (self.store, self.results_path, self.setups_path))
+
+    @property
+    def setups_path(self) -> Path:
+        return self.path / "setups.json"
 
     @property
     def results_path(self) -> Path:
@@ -114,8 +121,10 @@ class RunDirectory:
         _in_use.add(self.path)
         try:
             self._check_summary()
+            self.setups = SetupsFile(self.setups_path)
             self.results = ResultsFile(self.results_path, self.check_standing)
-            clear_unfinished(self.summary_path)
+            for path in (self.summary_path, self.setups_path):
+                clear_unfinished(path)
             # Those of a command that was killed.
             clear_copies(self.checks_path)
         except BaseException:

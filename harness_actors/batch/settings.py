@@ -1,11 +1,13 @@
 """What a user may set of a batch."""
 
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Literal, get_args
 
 from harness_actors.errors import ConfigError
 
 CONCURRENCY = 10
+
+OnChange = Literal["refuse", "accept", "retry"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,6 +27,10 @@ class BatchSettings:
             for no bound. With a larger one, tasks that ended so are begun again.
         epochs: How often each task is run; the further runs are named ``id@2``, ….
         workspace: A folder to begin with for tasks that name none; None for an empty one.
+        on_change: What becomes of results and unfinished runs that were made with another
+            set-up (agent, model, settings of runs): ``"refuse"`` runs nothing;
+            ``"accept"`` keeps them, and lets the runs go on with the agent that they have;
+            ``"retry"`` gives their tasks another attempt.
 
     Raises:
         ConfigError: A value is out of range.
@@ -37,12 +43,16 @@ class BatchSettings:
     budget_usd: float | None = None
     epochs: int = 1
     workspace: str | None = None
+    on_change: OnChange = "refuse"
 
     def as_mapping(self) -> dict[str, Any]:
         """The settings as plain values, for `summary.json`."""
         return asdict(self)
 
     def __post_init__(self) -> None:
+        if self.on_change not in get_args(OnChange):
+            known = ", ".join(get_args(OnChange))
+            raise ConfigError("on_change", f"must be one of {known}, not {self.on_change!r}")
         _check_at_least("concurrency", self.concurrency, 1)
         _check_at_least("epochs", self.epochs, 1)
         _check_at_least("retry_on_error", self.retry_on_error, 0)

@@ -2,16 +2,17 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from harness_actors.batch.agents import Agents
+from harness_actors.batch.changes import Changes
 from harness_actors.batch.feed import Feed, TaskSource, can_be_read_again
 from harness_actors.batch.history import Begin, Done, GoOn, History, Step
 from harness_actors.batch.outcomes import Verdict, may_help_again
 from harness_actors.batch.roster import Roster
 from harness_actors.batch.run_directory import RunDirectory
 from harness_actors.batch.settings import BatchSettings
-from harness_actors.batch.tasks import BadTask, Task
+from harness_actors.batch.tasks import BadTask
 
 
 @dataclass(slots=True)
@@ -28,13 +29,23 @@ class Survey:
     out_of_budget: int = 0
     left: int = 0
 
+    def add(self, step: Step) -> None:
+        """What there is to do for a task."""
+        if isinstance(step, Done):
+            self.done[step.verdict] += 1
+            self.out_of_budget += step.out_of_budget
+        else:
+            self.left += 1
+
 
 async def survey(
     source: TaskSource,
     directory: RunDirectory,
     settings: BatchSettings,
     roster: Roster,
-    check: Callable[[Task], None] | None = None,
+    agents: Agents,
+    *,
+    asking: bool = False,
 ) -> Survey | None:
     """Look at all tasks, and at what the results and the journal say of them.
 
@@ -43,44 +54,49 @@ async def survey(
         directory: What is known of them; locked, if there is anything in it.
         settings: The settings of the batch.
         roster: Told of all tasks.
-        check: Called with each task whose model is to be asked; it may refuse it.
+        agents: Who would run them.
+        asking: Refuse what cannot be asked now.
 
     Returns:
         None where the source can be read only once, which the work is to do.
 
     Raises:
+        SetupChangedError: What is there was made with other agents, models or settings, which
+            is neither accepted nor to be done again.
         StoreError: The journal cannot be read.
-        HarnessError: `check` refused a task.
+        HarnessError: The model of a task cannot be asked.
     """
     if not can_be_read_again(source):
         return None
     lines = directory.results.lines if directory.is_begun else {}
-    # Without a line nothing is done, whatever the journal says.
-    headings = await asyncio.to_thread(directory.headings) if lines or check else []
-    history = History(lines, headings)
+    # Without a line nothing is done, whatever the journal says; it may be made otherwise.
+    is_begun = bool(lines or (directory.is_begun and directory.setups.known))
+    headings = await asyncio.to_thread(directory.headings) if is_begun or asking else []
+    history, changes = History(lines, headings), Changes(directory, settings)
     found = Survey()
     async for task in Feed(source, epochs=settings.epochs):
         roster.add(task)
-        step = _next_step(task, history, settings)
-        if isinstance(step, Done):
-            found.done[step.verdict] += 1
-            found.out_of_budget += step.out_of_budget
+        if isinstance(task, BadTask):
+            is_done = history.is_done(task.id, task.task_hash)
+            found.add(Done("failed") if is_done else Begin(1))
             continue
-        found.left += 1
-        if check is not None and isinstance(task, Task) and _asks_a_model(step, settings):
-            check(task)
+        now = agents.setup_for(task) if is_begun else None
+        step = history.next_step(task, settings, now)
+        changes.note(step, now)
+        found.add(step)
+        if asking and _asks_a_model(step, settings):
+            agents.check(task)
+    changes.refuse()
     roster.is_whole = True
     return found
 
 
-def _next_step(task: Task | BadTask, history: History, settings: BatchSettings) -> Step:
-    if isinstance(task, Task):
-        return history.next_step(task, settings)
-    return Done("failed") if history.is_done(task.id, task.task_hash) else Begin(1)
-
-
-def _asks_a_model(step: GoOn | Begin, settings: BatchSettings) -> bool:
+def _asks_a_model(step: Step, settings: BatchSettings) -> bool:
     """Whether more is left of a task than to check its outcome and to write it down."""
-    if isinstance(step, GoOn) and (end := step.attempt.end) is not None:
-        return step.attempt.retries < settings.retry_on_error and may_help_again(end)
-    return True
+    match step:
+        case Done():
+            return False
+        case GoOn(attempt) if attempt.end is not None:
+            return attempt.retries < settings.retry_on_error and may_help_again(attempt.end)
+        case _:
+            return True

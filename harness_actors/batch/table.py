@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from harness_actors.batch.causes import CHECK_FAILED
+from harness_actors.batch.changes import SHOWN_HASH
 from harness_actors.batch.words import counted, short_time
 
 MOST_SHOWN = 3
@@ -32,7 +33,7 @@ def final_rows(summary: Mapping[str, Any], results: str | None) -> list[Row]:
     rows = [("ending", ENDINGS[summary["ending"]]), ("ok", _ok(summary)), *_ending_rows(summary)]
     if left := summary["without_result"]:
         rows.append(("not ended", f"{counted(left, 'task')} without a result"))
-    rows += _removed_rows(summary)
+    rows += [*_setup_rows(summary), *_removed_rows(summary)]
     tokens = f"{usage.get('input_tokens', 0):,} in, {usage.get('output_tokens', 0):,} out"
     rows += [
         ("tokens", f"{tokens}, {usage.get('cached_tokens', 0):,} cached"),
@@ -77,6 +78,24 @@ def _with_causes(
         yield "", f"{cause['tasks']} × {cause['cause']}"
     if len(causes) > MOST_SHOWN:
         yield "", f"and {counted(len(causes) - MOST_SHOWN, 'more cause')}, see summary.json"
+
+
+def _setup_rows(summary: Mapping[str, Any]) -> list[Row]:
+    """What the results were made with; nothing where no version noted it."""
+    setups = summary["setups"]
+    if not any(one["setup"] for one in setups):
+        return []
+    if len(setups) == 1:
+        return [("made with", _made_with(setups[0]))]
+    rows = [("made with", f"{len(setups)} set-ups, of which these results are a mixture")]
+    return rows + [("", f"{one['tasks']} × {_made_with(one)}") for one in setups]
+
+
+def _made_with(setup: Mapping[str, Any]) -> str:
+    if setup["setup"] is None:
+        return "one that an earlier version did not note"
+    short = setup["setup"][:SHOWN_HASH]
+    return f"{setup['agent']} on {setup['model']} ({short})" if setup["agent"] else short
 
 
 def _removed_rows(summary: Mapping[str, Any]) -> list[Row]:

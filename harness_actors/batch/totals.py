@@ -27,6 +27,7 @@ class Totals:
         self._reasons: Counter[str] = Counter()
         self._checks: Counter[str] = Counter(passed=0, failed=0)
         self._causes = Causes()
+        self._setups: Counter[tuple[str | None, str | None, str | None]] = Counter()
         self._ids: list[str] = []
         self.run_ids: set[str] = set()
         self.usage = UsageSum()
@@ -39,6 +40,8 @@ class Totals:
         self._statuses[outcome.status] += 1
         self._reasons[f"{outcome.status}({outcome.reason.kind})"] += 1
         self._causes.add(outcome)
+        if outcome.run_id is not None:
+            self._setups[outcome.setup, outcome.agent, outcome.model] += 1
         if len(self._ids) < SHOWN_IDS:
             self._ids.append(outcome.id)
         if outcome.check is not None:
@@ -66,6 +69,10 @@ class Totals:
             "reasons": dict(self._reasons),
             "causes": self._causes.as_list(),
             "checks": dict(self._checks),
+            "setups": [
+                {"setup": setup, "agent": agent, "model": model, "tasks": tasks}
+                for (setup, agent, model), tasks in self._setups.most_common()
+            ],
             "usage": self.usage.as_mapping(),
         }
 

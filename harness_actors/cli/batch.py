@@ -14,6 +14,7 @@ from harness_actors.cli.agents import AgentFlags
 from harness_actors.cli.failures import ALL_DONE, INTERRUPTED, NOT_ALL_DONE, failures_told
 from harness_actors.cli.interrupts import Interrupts
 from harness_actors.cli.where import check_where
+from harness_actors.errors import BadInputError
 
 if TYPE_CHECKING:
     from harness_actors.actors import Runtime
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from harness_actors.batch.opening import OpenRuntime
     from harness_actors.batch.outcomes import TaskOutcome
     from harness_actors.batch.progress import Display
-    from harness_actors.batch.settings import BatchSettings
+    from harness_actors.batch.settings import BatchSettings, OnChange
 
 TICK_S = 0.5
 
@@ -40,6 +41,8 @@ def batch(
     retry_on_error: many.RetryOnErrorOption = 0,
     fail_on_error: many.FailOnErrorOption = None,
     retry_failed: many.RetryFailedOption = False,
+    accept_changes: many.AcceptChangesOption = False,
+    retry_changed: many.RetryChangedOption = False,
     budget: many.BudgetOption = None,
     max_turns: options.MaxTurnsOption = None,
     token_limit: options.TokenLimitOption = None,
@@ -87,10 +90,20 @@ def batch(
             budget_usd=budget,
             epochs=epochs,
             workspace=flags.workspace_folder(),
+            on_change=_on_change(accept=accept_changes, retry=retry_changed),
         )
         command = _Command(flags, settings, runtime, address, as_json=as_json, debug=debug)
         status = asyncio.run(command.run(tasks, run_dir, limit))
     raise typer.Exit(status)
+
+
+def _on_change(*, accept: bool, retry: bool) -> "OnChange":
+    if accept and retry:
+        problem = "keeps what --retry-changed does again; give one of the two"
+        raise BadInputError("--accept-changes", (problem,))
+    if accept:
+        return "accept"
+    return "retry" if retry else "refuse"
 
 
 class _Command:

@@ -57,6 +57,22 @@ RetryFailedOption = Annotated[
         rich_help_panel=MANY,
     ),
 ]
+AcceptChangesOption = Annotated[
+    bool,
+    typer.Option(
+        "--accept-changes",
+        help="Keep what was made with another agent, model or settings, and do the rest.",
+        rich_help_panel=MANY,
+    ),
+]
+RetryChangedOption = Annotated[
+    bool,
+    typer.Option(
+        "--retry-changed",
+        help="Another attempt for what was made with another agent, model or settings.",
+        rich_help_panel=MANY,
+    ),
+]
 BudgetOption = Annotated[
     float | None,
     typer.Option(

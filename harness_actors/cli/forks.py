@@ -106,7 +106,7 @@ def begin_fork(
         program = _on_another_model(blob, flags)
         code, secrets = program.stored, dict(program.secrets)
         other = program.spec((), recording.spec.config)
-        spec = replace(spec, code=other.code, keys=other.keys)
+        spec = replace(spec, code=other.code, keys=other.keys, made_with=other.made_with)
     _check_keys(spec, secrets, flags)
     begun = f"run {run_id}, from turn {turn} of run {plan.run_id}"
     return BegunFork(spec=spec, code=code, secrets=secrets, notes=(begun, *notes))

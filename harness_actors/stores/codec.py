@@ -18,7 +18,7 @@ import orjson
 from harness_actors.config import HarnessConfig
 from harness_actors.events import Event, decode_event, encode_event
 from harness_actors.messages import Message
-from harness_actors.records import Hop, RunSpec, WorkspaceSpec
+from harness_actors.records import Hop, MadeWith, RunSpec, WorkspaceSpec
 from harness_actors.results import HarnessResult, decode_result, encode_result
 from harness_actors.signals import decode_signal, encode_signal
 from harness_actors.state import StateDelta, Write
@@ -149,6 +149,8 @@ def unpack_result(packed: Packed | None) -> HarnessResult | None:
 
 def pack_spec(spec: RunSpec) -> Packed:
     """The spec less its ids, its metadata and its task: these have columns or rows."""
+    # A journal of an earlier version has none.
+    made_with = {} if spec.made_with is None else {"made_with": asdict(spec.made_with)}
     return pack(
         {
             "code": spec.code,
@@ -157,6 +159,7 @@ def pack_spec(spec: RunSpec) -> Packed:
             "custom": spec.custom,
             "keys": spec.keys,
             "workspace": None if spec.workspace is None else asdict(spec.workspace),
+            **made_with,
         }
     )
 
@@ -170,7 +173,7 @@ def unpack_spec(
     metadata: Mapping[str, Any],
 ) -> RunSpec:
     plain = unpack(packed)
-    workspace = plain["workspace"]
+    workspace, made_with = plain["workspace"], plain.get("made_with")
     return RunSpec(
         run_id=run_id,
         conversation_id=conversation_id,
@@ -182,4 +185,5 @@ def unpack_spec(
         keys=tuple(plain["keys"]),
         workspace=None if workspace is None else WorkspaceSpec(**workspace),
         metadata=metadata,
+        made_with=None if made_with is None else MadeWith(**made_with),
     )

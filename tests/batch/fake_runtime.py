@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from harness_actors.actors.runtime import Happened, Runtime, StopMode, TextCursor, Texts
+from harness_actors.agents import ChatAgent
 from harness_actors.batch.agents import Agents
 from harness_actors.batch.batch import Batch
 from harness_actors.batch.feed import TaskSource
@@ -174,6 +175,10 @@ class FakeRuntime:
         self.allowed_usd = budget_usd
 
     async def stop(self, run_ids: Sequence[str], mode: StopMode) -> None:
+        if mode == "cancel":
+            for run_id in run_ids:
+                self.end(run_id, ended(self.journal.specs[run_id], "cancelled", "user"))
+            return
         for run_id in self.in_flight.intersection(run_ids):
             self.in_flight.discard(run_id)
             self.journal.write(run_id, RunParked(turn=1))
@@ -203,7 +208,15 @@ class FakeRuntime:
             self.end(spec.run_id, replace(result, run_id=spec.run_id))
 
 
-def a_batch(tasks: TaskSource, folder: Path, runtime: FakeRuntime, **settings: object) -> Batch:
+def a_batch(
+    tasks: TaskSource,
+    folder: Path,
+    runtime: FakeRuntime,
+    *,
+    agent: ChatAgent | None = None,
+    config: HarnessConfig | None = None,
+    **settings: object,
+) -> Batch:
     """A command on a run directory, served by a fake runtime."""
 
     async def open_it(_: Path) -> Runtime:
@@ -212,7 +225,7 @@ def a_batch(tasks: TaskSource, folder: Path, runtime: FakeRuntime, **settings: o
 
     return Batch(
         tasks,
-        Agents.of(an_agent(), HarnessConfig()),
+        Agents.of(agent or an_agent(), config or HarnessConfig()),
         directory=FakeDirectory(folder, runtime.journal),
         settings=BatchSettings(**settings),  # type: ignore[arg-type]
         open_runtime=open_it,

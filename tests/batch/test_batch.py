@@ -4,6 +4,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import aclosing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -448,7 +449,7 @@ async def test_the_summary_adds_everything_up(tmp_path: Path) -> None:
     "settings", [{"concurrency": 0}, {"epochs": 0}, {"retry_on_error": -1}, {"budget_usd": 0}]
 )
 def test_settings_out_of_range_are_refused_by_name(
-    tmp_path: Path, settings: dict[str, int]
+    tmp_path: Path, settings: dict[str, Any]
 ) -> None:
     (name,) = settings
     with pytest.raises(ConfigError, match=name):

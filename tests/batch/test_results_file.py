@@ -21,7 +21,8 @@ from harness_actors.results import Reason, Status
 
 FIELDS = (
     "id task_hash run_id attempt status reason turns model_calls tool_calls usage wall_s working_s "
-    "output_text deliverables completion_verified check error metadata"
+    "output_text deliverables completion_verified check error metadata "
+    "agent model setup"
 )
 
 

@@ -224,6 +224,7 @@ async def test_two_commands_do_not_work_on_one_directory(tmp_path: Path) -> None
         (['{"task": "x"}'], ["-n", "0"], "concurrency: must be a whole number"),
         (['{"task": "x"}'], ["--agent", "no.yaml"], "no.yaml: No such file"),
         (['{"task": "x"}'], ["-M", "temperature"], "-M: must be KEY=VALUE"),
+        (['{"task": "x"}'], ["--accept-changes", "--retry-changed"], "give one of the two"),
         (['{"task": "x"}'], ["--workspace", "no"], "--workspace: there is no folder 'no'"),
         (['{"task": "x"}'], ["--model", "local/other"], "no embedded model 'local/other'"),
         (['{"task": "x"}'], ["--budget", "5"], "no price is known for 'scripted'"),
@@ -306,6 +307,74 @@ async def test_a_budget_stops_the_batch_and_a_larger_one_goes_on(tmp_path: Path)
     assert (status_rich, len(lines_of(tmp_path))) == (0, 6)
 
 
+def an_agent_file(folder: Path, server: LoopbackServer, instructions: str) -> tuple[str, str]:
+    path = folder / "fixer.yaml"
+    path.write_text(
+        f"model: {{id: scripted, base_url: '{server.base_url}'}}\n"
+        f"persona: {{instructions: {instructions}}}\n"
+        "environment: {tools: [write_file]}\n"
+    )
+    return "--agent", str(path)
+
+
+async def test_other_instructions_are_told_before_anything_runs_and_then_chosen(
+    tmp_path: Path,
+) -> None:
+    tasks_file(tmp_path, *({"id": f"t{number}", **TASK} for number in range(3)))
+    async with LoopbackServer(works) as server:
+        flags = an_agent_file(tmp_path, server, "Be kind.")
+        await finished(await started(command(tmp_path, server, *flags)))
+        summary = (tmp_path / "run" / "summary.json").read_bytes()
+        asked = server.requests
+
+        flags = an_agent_file(tmp_path, server, "Be quick.")
+        status, out, error = await finished(await started(command(tmp_path, server, *flags)))
+        refused = server.requests - asked
+        unchanged = (tmp_path / "run" / "summary.json").read_bytes() == summary
+
+        tasks_file(tmp_path, *({"id": f"t{number}", **TASK} for number in range(4)))
+        accept = await started(command(tmp_path, server, *flags, "--accept-changes"))
+        status_accept, mixed, _ = await finished(accept)
+        again = await started(command(tmp_path, server, *flags, "--retry-changed"))
+        status_again, whole, _ = await finished(again)
+
+    assert (status, out, refused, unchanged) == (2, "", 0, True)
+    first, changed, advice = error.splitlines()
+    assert first == f"error: {tmp_path / 'run'}: made with another set-up"
+    assert changed.startswith("3 results made with fixer on scripted (")
+    assert changed.endswith("instructions 'Be kind.' → 'Be quick.'")
+    assert "--accept-changes" in advice
+    assert (status_accept, status_again) == (0, 0)
+    assert "2 set-ups, of which these results are a mixture" in mixed
+    assert "set-ups" not in whole
+    assert server.requests == asked + 2 + 6
+
+
+async def test_runs_of_a_killed_command_are_refused_under_another_agent_and_done_again_by_choice(
+    tmp_path: Path,
+) -> None:
+    tasks_file(tmp_path, *({"id": f"t{number}", **TASK} for number in range(2)))
+    async with LoopbackServer(works) as server:
+        server.hold()
+        flags = an_agent_file(tmp_path, server, "Be kind.")
+        first = await started(command(tmp_path, server, *flags))
+        await server.until_open(2)
+        first.process.kill()
+        await finished(first)
+        server.release()
+
+        flags = an_agent_file(tmp_path, server, "Be quick.")
+        status, _, error = await finished(await started(command(tmp_path, server, *flags)))
+        again = await started(command(tmp_path, server, *flags, "--retry-changed"))
+        status_again, _, _ = await finished(again)
+
+    assert status == 2
+    assert "2 runs made with fixer on scripted (" in error
+    assert status_again == 0
+    lines = (tmp_path / "run" / "results.jsonl").read_text().splitlines()
+    assert {json.loads(line)["attempt"] for line in lines} == {2}
+
+
 async def test_tasks_that_name_their_agents_need_none_of_the_command(tmp_path: Path) -> None:
     async with LoopbackServer(works) as server:
         (tmp_path / "own.yaml").write_text(
@@ -354,7 +423,9 @@ def test_a_finished_batch_needs_no_key(
         "file": ["--agent", str(tmp_path / "agent.yaml")],
         "task": [],
     }
-    arguments = ["batch", str(path), "--run-dir", str(tmp_path / "run"), *flags[named_by]]
+    # It was made with another agent: these take their results as they are.
+    choices = ["--accept-changes", *flags[named_by]]
+    arguments = ["batch", str(path), "--run-dir", str(tmp_path / "run"), *choices]
 
     result = CliRunner().invoke(app, arguments)
     with path.open("a") as file:
@@ -378,7 +449,8 @@ async def test_a_batch_of_which_only_checks_are_left_needs_no_key(
         status, _, _ = await finished(with_key)
     results = tmp_path / "run" / "results.jsonl"
     results.write_text("")  # as where the command is killed before the first check is over
-    arguments = ["--runtime", "local", "--model", "gpt-4.1"]
+    # Of another address, so the set-up is another one.
+    arguments = ["--runtime", "local", "--model", "gpt-4.1", "--accept-changes"]
     run_dir = str(tmp_path / "run")
     again = ["batch", str(tmp_path / "tasks.jsonl"), "--run-dir", run_dir, *arguments]
     status_again, out, error = await finished(await started(again))
@@ -412,7 +484,7 @@ def test_the_same_command_with_nothing_left_starts_nothing(tmp_path: Path) -> No
     before = a_batch(TaskFile(path), tmp_path / "run", FakeRuntime(Journal()))
     asyncio.run(outcomes_of(before))
     # A Ray that is not there would be told.
-    flags = ("--runtime", "ray", "--address", "127.0.0.1:9")
+    flags = ("--runtime", "ray", "--address", "127.0.0.1:9", "--accept-changes")
 
     result = CliRunner().invoke(app, command(tmp_path, NOBODY, *flags))
 

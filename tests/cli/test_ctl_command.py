@@ -183,6 +183,9 @@ def test_one_run_is_shown_by_the_beginning_of_its_id(harness: Harness, runs: Pat
     assert "hang (call_2_0)" in shown.stdout
     assert "stands at" in shown.stdout
     assert "max_turns=50" in shown.stdout
+    rows = {line.split()[0]: line.split()[1:] for line in shown.stdout.splitlines() if line}
+    assert (rows["agent"], rows["model"]) == (["agent"], ["scripted"])
+    assert len(rows["set-up"][0]) == 12
 
 
 def test_one_run_for_scripts(harness: Harness, runs: Path) -> None:

@@ -30,9 +30,9 @@ BUGS = (
         path="harness_actors/coordination/coordinator.py",
         before="""\
             self._cut(run, step)
-            self._books.end(run, StateDelta(), out_of_time(run), step)
+            self._books.end(run, StateDelta(), limit_reached("time", run), step)
 """,
-        after="            self._books.end(run, StateDelta(), out_of_time(run), step)\n",
+        after='            self._books.end(run, StateDelta(), limit_reached("time", run), step)\n',
         promise="a limit ends a run from the middle of a call, and its processes with it",
         tests=(
             "tests/coordination/test_stop_requests.py::test_a_run_whose_time_is_over_ends_wherever_it_hangs",

@@ -2,6 +2,7 @@
 
 import json
 import time
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -75,6 +76,7 @@ def _told(facts: "RunFacts", stored: "StoredRun") -> dict[str, Any]:
     spec = stored.spec
     return {
         **facts.as_json(),
+        "made_with": None if spec.made_with is None else asdict(spec.made_with),
         "settings": spec.config.as_mapping(),
         "keys": list(spec.keys),
         "workspace": None if spec.workspace is None else spec.workspace.path,
@@ -132,6 +134,7 @@ def _rows(told: dict[str, Any], facts: "RunFacts") -> list[tuple[str, str]]:
         ("submitted", f"{age(time.time() - told['added_at'])} ago"),
         ("last change", f"{age(time.time() - told['changed_at'])} ago"),
         ("used", used(told["turns"], facts.usage)),
+        *_made_with(told["made_with"]),
         ("settings", ", ".join(_settings(settings))),
         ("workspace", told["workspace"] or "none"),
     ]
@@ -152,6 +155,16 @@ def _rows(told: dict[str, Any], facts: "RunFacts") -> list[tuple[str, str]]:
             rows.append(("failed here", where))
         rows.append(("answer", told["result"]["output_text"]))
     return rows
+
+
+def _made_with(made_with: dict[str, str] | None) -> list[tuple[str, str]]:
+    if made_with is None:
+        return []
+    return [
+        ("agent", made_with["agent"]),
+        ("model", made_with["model"]),
+        ("set-up", made_with["setup"]),
+    ]
 
 
 def _settings(settings: dict[str, Any]) -> list[str]:
