@@ -23,6 +23,10 @@ class CellFacts:
         python: Where its Python is installed.
         problem: Why nothing can go on there; empty where all is well.
         processes: Those that it has had in this term, its coordinator's first.
+        in_use: A command has its journal locked to work on it.
+        idle_since: When it last had something to do, by the monotonic clock of its machine.
+        memory_mb: What its processes take, shared memory by their share; None where nobody
+            asked for it, or it cannot be told.
     """
 
     store: str
@@ -38,3 +42,6 @@ class CellFacts:
     python: str = ""
     problem: str = ""
     processes: tuple[ProcessMark, ...] = ()
+    in_use: bool = False
+    idle_since: float = 0.0
+    memory_mb: float | None = None

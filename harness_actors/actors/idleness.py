@@ -102,6 +102,12 @@ class Idleness:
         return self._monotonic() - self._since
 
     @property
+    def since(self) -> float:
+        """When there was something to do last; now, while there is."""
+        _ = self.lasts_s
+        return self._since
+
+    @property
     def left_s(self) -> float | None:
         """When it is over if nothing happens, in seconds from now; None for never."""
         if self.idle_s is None:

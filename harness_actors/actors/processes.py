@@ -100,6 +100,24 @@ def is_alive(mark: ProcessMark) -> bool:
     return mark.node == this_node() and _started(mark.pid) == mark.started
 
 
+def memory_mb(marks: Iterable[ProcessMark]) -> float | None:
+    """What processes of this machine take together, in MB; those that are gone take nothing.
+
+    Pages that several share count for each by its share. None where that cannot be told.
+    """
+    sizes = [_size_kb(mark.pid) for mark in marks if is_alive(mark)]
+    known = [size for size in sizes if size is not None]
+    return sum(known) / 1024 if len(known) == len(sizes) else None
+
+
+def _size_kb(pid: int) -> int | None:
+    try:
+        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+    except OSError:
+        return None
+    return next((int(line.split()[1]) for line in lines if line.startswith("Pss:")), None)
+
+
 def wait_until_gone(mark: ProcessMark, *, timeout_s: float) -> bool:
     """Block until the process is gone.
 

@@ -7,6 +7,7 @@ from uuid import uuid4
 from harness_actors.actors import open_runtime
 from harness_actors.actors.idleness import idle_s
 from harness_actors.actors.runtime import Runtime, RuntimeKind
+from harness_actors.actors.warm_cells import warm_cells
 
 OpenRuntime = Callable[[Path], Awaitable[Runtime]]
 """Opens the runtime of a journal."""
@@ -22,11 +23,12 @@ def opener(
     """Opens runtimes of one kind, as a command of its own.
 
     Raises:
-        BadInputError: ``$HARNESS_CELL_IDLE_S`` is no number of seconds.
+        BadInputError: ``$HARNESS_CELL_IDLE_S`` or ``$HARNESS_WARM_CELLS`` is no number.
     """
     if runtime == "ray":
-        # It is read when Ray is up, which is late to be told of a mistake.
+        # They are read when Ray is up, which is late to be told of a mistake.
         idle_s()
+        warm_cells()
 
     async def open_it(store: Path) -> Runtime:
         command = uuid4().hex

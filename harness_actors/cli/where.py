@@ -13,8 +13,8 @@ def check_where(runtime: str, address: str | None) -> None:
     Raises:
         BadInputError: An address is given where no Ray is used, or it is none by its form,
             or ``RAY_ADDRESS`` is not, where that is what counts; or ``HARNESS_CELL_IDLE_S``
-            is no number of seconds. Whether a Ray answers there
-            is not asked: that is a `CellError` of whoever joins it.
+            or ``HARNESS_WARM_CELLS`` is no number. Whether a Ray answers there is not asked:
+            that is a `CellError` of whoever joins it.
     """
     if runtime == "local":
         if address:
@@ -23,6 +23,8 @@ def check_where(runtime: str, address: str | None) -> None:
         return
     from harness_actors.actors.idleness import idle_s
     from harness_actors.actors.joining.address import check_form
+    from harness_actors.actors.warm_cells import warm_cells
 
     check_form(address)
     idle_s()
+    warm_cells()

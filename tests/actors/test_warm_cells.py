@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 from harness_actors.actors.processes import is_alive
+from harness_actors.records import ProcessMark
 from harness_actors.testing import LoopbackServer, over_messages
-from tests.actors.joined import Drivers, coordinator, ended, joined_ray
+from tests.actors.joined import Drivers, coordinator, ended, gone, joined_ray
 from tests.actors.work import Work, kill_in_flight, marks_then_completes
 from tests.chaos.rays import RayByHand
 
@@ -28,6 +29,12 @@ def ray() -> Iterator[RayByHand]:
 
 @pytest.fixture
 async def server() -> AsyncIterator[LoopbackServer]:
+    async with LoopbackServer(over_messages(marks_then_completes)) as server:
+        yield server
+
+
+@pytest.fixture
+async def slow() -> AsyncIterator[LoopbackServer]:
     async with LoopbackServer(over_messages(marks_then_completes)) as server:
         yield server
 
@@ -154,6 +161,88 @@ async def test_a_driver_does_not_notice_that_its_idle_cell_has_left(
     said = [line.split() for line in done.out.splitlines()]
     assert [status for status, _ in said] == ["done", "done"]
     assert said[0][1] != said[1][1]
+
+
+PAUSES = """
+import asyncio, os, sys
+from pathlib import Path
+from harness_actors import AgentHarness, ChatAgent
+from harness_actors.testing import Reply, ScriptedModel
+
+def says(messages):
+    return Reply.call("work_complete", {"summary": "done"})
+
+async def main(store, pipe):
+    async with AgentHarness(ChatAgent(model=ScriptedModel(says)), store=store) as harness:
+        for _ in range(2):
+            print((await harness.run("something")).status, flush=True)
+            await asyncio.to_thread(Path(pipe).read_text)
+
+asyncio.run(main(Path(sys.argv[1]), sys.argv[2]))
+"""
+
+
+SHORT_OF_MEMORY = """
+import asyncio
+from harness_actors.actors.joining.connect import connect
+from harness_actors.actors.on_ray.neighbours import make_room
+from harness_actors.actors.on_ray.placement import node_of_driver
+
+connect(None)
+asyncio.run(make_room(node_of_driver(), short=True))
+"""
+
+
+async def test_idle_cells_leave_when_newer_ones_are_warm_but_none_that_is_of_use(
+    ray: RayByHand, work: Work, slow: LoopbackServer, tmp_path: Path
+) -> None:
+    drivers, served_by = Drivers(ray, tmp_path), []
+    for number in range(3):
+        run_dir = tmp_path / f"out-{number}"
+        done = await drivers.run(*work.batch(f"t{number}", run_dir=run_dir))
+        assert done.status == 0, done.error
+        served_by.append(coordinator(run_dir / "runs.db"))
+    await until_gone(served_by[0])
+    assert all(map(is_alive, served_by[1:])), "the newest, and one besides"
+
+    held, pipe, busy = tmp_path / "held.db", tmp_path / "pipe", Work(tmp_path / "busy", slow)
+    os.mkfifo(pipe)
+    pausing = await drivers.start(str(held), str(pipe), command=(sys.executable, "-c", PAUSES))
+    assert pausing.stdout is not None
+    assert await pausing.stdout.readline() == b"done\n"
+    await kill_in_flight(drivers, busy.batch("busy"), slow, 1)
+    in_use = [coordinator(held), coordinator(busy.store)]
+    await until_gone(served_by[1])
+
+    listed = await drivers.run("ctl", "cell", "list", "--json")
+    cells = {cell["pid"]: cell for cell in json.loads(listed.out)}
+    assert cells.keys() == {mark.pid for mark in [*in_use, served_by[2]]}
+    assert cells[served_by[2].pid]["status"] == "warm"
+    assert [cells[mark.pid]["status"] for mark in in_use] == ["serving", "serving"]
+    assert all(len(cell["processes"]) >= 5 for cell in cells.values())
+    assert all(cell["memory_mb"] > 100 for cell in cells.values())
+
+    short = await drivers.run(command=(sys.executable, "-c", SHORT_OF_MEMORY))
+    assert short.status == 0, short.error
+    await until_gone(served_by[2])
+
+    # By the number that its own command named.
+    command = work.batch("t2", "more", run_dir=tmp_path / "out-2")
+    assert (await drivers.run(*command, HARNESS_WARM_CELLS="0")).status == 0
+    await gone(tmp_path / "out-2" / "runs.db")
+    assert all(map(is_alive, in_use))
+
+    pipe.write_text("go on")
+    assert await pausing.stdout.readline() == b"done\n"
+    assert coordinator(held) == in_use[0]
+    pipe.write_text("that is all")
+    assert (await ended(pausing)).status == 0
+
+
+async def until_gone(*marks: ProcessMark) -> None:
+    async with asyncio.timeout(60):
+        while any(map(is_alive, marks)):  # noqa: ASYNC110
+            await asyncio.sleep(0.05)
 
 
 async def test_without_a_ray_that_can_be_reached_a_list_says_so(

@@ -52,6 +52,7 @@ class Work:
         self.run_dir = folder / "out"
         self.store = self.run_dir / "runs.db"
         self._model = ("--model-base-url", server.base_url)
+        folder.mkdir(exist_ok=True)
         (folder / "agent.yaml").write_text(AGENT)
         self.edit("first")
 
@@ -67,12 +68,19 @@ class Work:
     def run(self, text: str) -> list[str]:
         return ["run", self.task(text), "--agent", str(self.folder / "agent.yaml"), *self._model]
 
-    def batch(self, *texts: str, rounds: int = 1) -> list[str]:
+    def batch(self, *texts: str, rounds: int = 1, run_dir: Path | None = None) -> list[str]:
         tasks = self.folder / "tasks.jsonl"
         lines = [{"id": text, "task": self.task(text, rounds)} for text in texts]
         tasks.write_text("".join(json.dumps(line) + "\n" for line in lines))
         agent = ("--agent", str(self.folder / "agent.yaml"))
-        return ["batch", str(tasks), "--run-dir", str(self.run_dir), *agent, *self._model]
+        return [
+            "batch",
+            str(tasks),
+            "--run-dir",
+            str(run_dir or self.run_dir),
+            *agent,
+            *self._model,
+        ]
 
     def lines(self) -> list[str]:
         return self.log.read_text().splitlines() if self.log.exists() else []

@@ -259,17 +259,24 @@ def test_a_bound_on_cost_that_would_bound_nothing_is_refused_in_a_file_as_well(
     assert not (tmp_path / "run").exists()
 
 
-def test_a_bad_time_of_idleness_is_told_before_anything_is_made(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("variable", "problem"),
+    [
+        ("HARNESS_CELL_IDLE_S", "must be a number of seconds, not '-1'"),
+        ("HARNESS_WARM_CELLS", "must be a number of cells, not '-1'"),
+    ],
+)
+def test_a_bad_bound_of_idle_cells_is_told_before_anything_is_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variable: str, problem: str
 ) -> None:
-    monkeypatch.setenv("HARNESS_CELL_IDLE_S", "10s")
+    monkeypatch.setenv(variable, "-1")
     tasks_file(tmp_path, TASK)
 
     result = CliRunner().invoke(app, command(tmp_path, NOBODY, "--runtime", "ray"))
 
     assert (result.exit_code, result.stdout) == (2, "")
     assert len(result.stderr.splitlines()) == 1
-    assert "HARNESS_CELL_IDLE_S: must be a number of seconds, not '10s'" in result.stderr
+    assert f"{variable}: {problem}" in result.stderr
     assert not (tmp_path / "run").exists()
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from harness_actors.actors.on_ray.cells import KnownCell
+from harness_actors.actors.on_ray.known_cells import KnownCell
 from harness_actors.cli.app import app
 from harness_actors.cli.ctl import cells
 from harness_actors.cli.ctl.cells import CellReport, Mode, Stopped

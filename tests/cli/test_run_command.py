@@ -240,16 +240,28 @@ def test_a_variable_that_is_no_address_is_bad_input_too(
 
 
 @pytest.mark.parametrize("words", COMMANDS)
+@pytest.mark.parametrize(
+    ("variable", "value", "problem"),
+    [
+        ("HARNESS_CELL_IDLE_S", "10s", "must be a number of seconds, not '10s'"),
+        ("HARNESS_WARM_CELLS", "few", "must be a number of cells, not 'few'"),
+    ],
+)
 def test_how_long_a_cell_may_be_idle_is_looked_at_before_anything_is_started(
-    harness: Callable[..., Result], words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+    harness: Callable[..., Result],
+    words: tuple[str, ...],
+    variable: str,
+    value: str,
+    problem: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setenv("HARNESS_CELL_IDLE_S", "10s")
+    monkeypatch.setenv(variable, value)
 
     refused = harness(*words)
 
     assert (refused.exit_code, refused.stdout) == (2, "")
     (line,) = refused.stderr.splitlines()
-    assert "HARNESS_CELL_IDLE_S: must be a number of seconds, not '10s'" in line
+    assert f"{variable}: {problem}" in line
 
 
 @pytest.mark.parametrize("words", COMMANDS)

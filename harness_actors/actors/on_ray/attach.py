@@ -9,7 +9,7 @@ import ray
 
 from harness_actors.actors.joining.connect import connect
 from harness_actors.actors.on_ray.calls import CoordinatorCalls
-from harness_actors.actors.on_ray.cells import KnownCell, find_cell, list_cells
+from harness_actors.actors.on_ray.known_cells import KnownCell, find_cell, list_cells
 from harness_actors.actors.on_ray.runtime import STARTER_THREAD, RayRuntime
 
 T = TypeVar("T")

@@ -1,27 +1,25 @@
-"""The cells of the Ray that this process is connected to: found, started, and ended."""
+"""The cells of the Ray that this process is connected to: started, and ended."""
 
 import asyncio
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import ray
-import ray._private.state  # see `_pid_of`
 import ray._private.worker  # see `is_own_ray`
 from ray.actor import ActorHandle
 from ray.exceptions import RayActorError, RayError
 
 from harness_actors.actors.attach import COORDINATOR, in_use, processes_of
-from harness_actors.actors.cell_facts import CellFacts
-from harness_actors.actors.cell_key import cell_name, store_of
+from harness_actors.actors.cell_key import cell_name
 from harness_actors.actors.doubt import SUSPECT_S
 from harness_actors.actors.idleness import GoneError
 from harness_actors.actors.joining.connect import NAMESPACE
 from harness_actors.actors.on_ray.calls import AwayError, CoordinatorCalls
 from harness_actors.actors.on_ray.coordinator import RayCoordinatorActor
+from harness_actors.actors.on_ray.known_cells import KnownCell, list_cells, look
 from harness_actors.actors.on_ray.placement import (
     clear_name,
     cores_of,
@@ -37,23 +35,6 @@ from harness_actors.stores.standing import FileId
 LEAVES_WITHIN_S = 20.0
 
 
-@dataclass(frozen=True, slots=True)
-class KnownCell:
-    """A cell as Ray knows it.
-
-    Attributes:
-        name: Its coordinator's.
-        store: Its journal.
-        coordinator: Its coordinator.
-        pid: The process of that; 0 while it is between two incarnations.
-    """
-
-    name: str
-    store: Path
-    coordinator: "ActorHandle[Any]"
-    pid: int
-
-
 def is_own_ray() -> bool:
     """Whether this process has started the Ray that it is connected to: they end together."""
     # Nothing public tells a Ray that was started from one that was joined.
@@ -61,35 +42,9 @@ def is_own_ray() -> bool:
     return node is not None and bool(node.is_head())
 
 
-def list_cells() -> list[KnownCell]:
-    """All cells of this Ray, whichever version of the package they run."""
-    named = ray.util.list_named_actors(all_namespaces=True)
-    names = [one["name"] for one in named if one["namespace"] == NAMESPACE]
-    found = (_find(name) for name in names if store_of(name) is not None)
-    return [cell for cell in found if cell is not None]
-
-
-def find_cell(store: Path) -> KnownCell | None:
-    """The cell of a journal for commands like this process; None where there is none."""
-    return _find(cell_name(store))
-
-
-def _find(name: str) -> KnownCell | None:
-    store = store_of(name)
-    try:
-        coordinator = ray.get_actor(name, namespace=NAMESPACE)
-    except ValueError:
-        return None
-    return None if store is None else KnownCell(name, store, coordinator, _pid_of(coordinator))
-
-
-def _pid_of(coordinator: "ActorHandle[Any]") -> int:
-    # What is public of this asks the dashboard, which not every Ray has.
-    known = ray._private.state.actors(coordinator._actor_id.hex())
-    return int(known.get("Pid") or 0) if known.get("State") == "ALIVE" else 0
-
-
-def start_cell(store: Path, file: FileId, command: str, idle_s: float | None) -> "ActorHandle[Any]":
+def start_cell(
+    store: Path, file: FileId, command: str, idle_s: float | None, warm_cells: int
+) -> "ActorHandle[Any]":
     """Begin to start the cell of a journal, in the place of one that is of no use.
 
     Args:
@@ -97,6 +52,7 @@ def start_cell(store: Path, file: FileId, command: str, idle_s: float | None) ->
         file: Which file that is, for all incarnations of the coordinator.
         command: Who owns the runs of this cell.
         idle_s: For how long it may have nothing to do; None for ever.
+        warm_cells: Beside how many newer ones it stays while it is idle.
     """
     node = node_of_driver()
     name = cell_name(store)
@@ -112,8 +68,9 @@ def start_cell(store: Path, file: FileId, command: str, idle_s: float | None) ->
     }
     agent_turns = max(1, cores_of(node) // 2)
     actor: Any = RayCoordinatorActor.options(**options)
+    stays = {"idle_s": idle_s, "warm_cells": warm_cells}
     handle: ActorHandle[Any] = actor.remote(
-        str(store), command, node, agent_turns, idle_s=idle_s, file=file
+        str(store), command, node, agent_turns, file=file, **stays
     )
     return handle
 
@@ -133,17 +90,6 @@ async def retire_others(store: Path, own: KnownCell | None) -> None:
     for cell in (cell for cell in cells if cell.store == store and cell.name != spared):
         if in_progress := await retire(cell):
             raise in_use(store, cell.pid, in_progress)
-
-
-async def look(cell: KnownCell, *, answers_within_s: float = SUSPECT_S / 2) -> CellFacts | None:
-    """What a cell says of itself; None where it does not answer in time."""
-    coordinator: Any = cell.coordinator
-    try:
-        async with asyncio.timeout(answers_within_s):
-            facts: CellFacts = await coordinator.describe.remote()
-    except (TimeoutError, RayError):
-        return None
-    return facts
 
 
 async def put_aside(cell: KnownCell, run_ids: Sequence[str], mode: StopMode) -> None:

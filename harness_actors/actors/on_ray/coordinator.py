@@ -7,7 +7,7 @@ import pickle
 import platform
 import sys
 from collections.abc import Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
@@ -25,15 +25,22 @@ from harness_actors.actors.on_ray.batches import unpack_batch
 from harness_actors.actors.on_ray.channels import Channels
 from harness_actors.actors.on_ray.collecting import collect_seldom
 from harness_actors.actors.on_ray.hosts import RayHostStarter
-from harness_actors.actors.processes import mark_of_this_process
+from harness_actors.actors.on_ray.neighbours import is_memory_short, make_room
+from harness_actors.actors.processes import is_alive, mark_of_this_process, memory_mb
+from harness_actors.actors.warm_cells import WARM_CELLS
 from harness_actors.coordination.protocol import Envelope, Slot
 from harness_actors.errors import CellError, HarnessError
 from harness_actors.records import ProcessMark
 from harness_actors.stores import SqliteJournal
+from harness_actors.stores.places import holder_of
 from harness_actors.stores.standing import FileId
 
 logger = logging.getLogger(__name__)
 
+SETTLED_S = 1.0
+"""A cell is idle for others when it has had nothing to do for so long, and looked at so often."""
+ANSWERS_S = 10.0
+"""How long one that leaves waits for the answer of another cell."""
 LEAVE_S = 30.0
 """How long a coordinator stays that can do nothing any more, when its driver knows of it."""
 
@@ -51,6 +58,7 @@ class RayCoordinator:
         agent_turns: Number of agent turn hosts.
         leave_s: See `LEAVE_S`.
         idle_s: When it leaves for want of runs, in seconds; None for never.
+        warm_cells: Beside how many newer cells of its node it stays while it is idle.
         file: Which file the journal is, so that an incarnation that Ray starts does not
             make another where it was taken away; None to make one where there is none.
     """
@@ -63,13 +71,17 @@ class RayCoordinator:
         agent_turns: int,
         leave_s: float = LEAVE_S,
         idle_s: float | None = None,
+        warm_cells: int = WARM_CELLS,
         file: FileId | None = None,
     ) -> None:
         collect_seldom()
         self._store = store
         self._node = node
         self._leave_s = leave_s
+        self._warm_cells = warm_cells
         self._leaving = False
+        self._asking = asyncio.Lock()
+        """Held while an answer of another cell is awaited."""
         self._host: CoordinatorHost | HarnessError
         self._self: Any = ray.get_runtime_context().current_actor
         self._channels = Channels(self.receive)
@@ -103,6 +115,7 @@ class RayCoordinator:
         self._starting = asyncio.ensure_future(self._start(host))
         self._idling = asyncio.ensure_future(self._leave_when_idle())
         self._watching = asyncio.ensure_future(self._leave_with_journal(host))
+        self._tidying = asyncio.ensure_future(self._make_room(host))
 
     async def _start(self, host: CoordinatorHost) -> None:
         await self._channels.open()
@@ -134,17 +147,17 @@ class RayCoordinator:
                 # Whoever follows the runs knows; the journal may be read for a while.
                 self._self.leave.remote(self._leave_s)
 
-    async def _serve(self, idle_s: float | None) -> None:
-        """Another driver is there, and says how long this cell may be idle."""
+    async def _serve(self, idle_s: float | None, warm_cells: int) -> None:
+        """Another driver is there, and says how long this cell may be idle, and beside whom."""
         assert isinstance(self._host, CoordinatorHost)
         await is_standing(self._journal, self._host)
         if self._host.failure is not None:
             raise self._host.failure
-        self._idleness.idle_s = idle_s
+        self._idleness.idle_s, self._warm_cells = idle_s, warm_cells
         self._host.forget_driver()
 
-    async def describe(self) -> CellFacts:
-        """What there is to say of this cell."""
+    async def describe(self, weigh: bool = False) -> CellFacts:
+        """What there is to say of this cell; with its memory if it is to be weighed."""
         facts = CellFacts(
             store=self._store,
             pid=os.getpid(),
@@ -163,7 +176,10 @@ class RayCoordinator:
             idle_for_s=self._idleness.lasts_s,
             stops_in_s=self._idleness.left_s,
             problem=str(self._host.failure or ""),
-            processes=tuple(self._host.processes),
+            processes=tuple(mark for mark in self._host.processes if is_alive(mark)),
+            in_use=holder_of(Path(self._store)) is not None,
+            idle_since=self._idleness.since,
+            memory_mb=await asyncio.to_thread(memory_mb, self._host.processes) if weigh else None,
         )
 
     async def retire(self) -> int:
@@ -173,6 +189,44 @@ class RayCoordinator:
             self._leaving = True
             self._going = asyncio.ensure_future(self._go())
         return in_progress
+
+    async def give_room(self, newer: int, short: bool) -> None:
+        """Leave if this cell is idle, and beside that many newer ones there is no place for it.
+
+        Args:
+            newer: How many cells of this node were used later.
+            short: There is no place because there is no memory.
+        """
+        if not self._leaving and self._is_idle() and (short or newer > self._warm_cells):
+            logger.info("the cell of %s leaves: %d newer ones are warm", self._store, newer)
+            # Nothing is awaited in between, so no call is lost.
+            self._leaving = True
+            self._going = asyncio.ensure_future(self._go())
+
+    def _is_idle(self) -> bool:
+        """Nobody has use for it, but may have again."""
+        if isinstance(self._host, HarnessError) or self._idleness.idle_s is None:
+            return False
+        is_quiet = not self._host.in_progress and self._idleness.lasts_s >= SETTLED_S
+        return is_quiet and holder_of(Path(self._store)) is None
+
+    async def _make_room(self, host: CoordinatorHost) -> None:
+        """See to it that not too many idle cells stay: when this one starts, and becomes idle."""
+        await self._starting
+        asked: bool | None = None
+        while self._stays(host):
+            is_idle = self._is_idle()
+            short = is_idle and await asyncio.to_thread(is_memory_short)
+            if self._idleness.idle_s is not None and (is_idle != asked or short):
+                # At its start, or its next command's, it is not idle, and takes a place.
+                async with self._asking:
+                    if self._stays(host):
+                        await make_room(self._node, short=short)
+                asked = is_idle
+            await asyncio.sleep(SETTLED_S)
+
+    def _stays(self, host: CoordinatorHost) -> bool:
+        return not (self._leaving or host.is_broken)
 
     async def _leave_when_idle(self) -> None:
         await self._starting
@@ -194,6 +248,11 @@ class RayCoordinator:
     async def leave(self, after_s: float) -> None:
         """End this actor in a while, for good: Ray does not restart one that exits."""
         await asyncio.sleep(after_s)
+        # An actor ends when the calls that it has made have: two that leave at the same moment
+        # must not wait for each other's answers.
+        with suppress(TimeoutError):
+            async with asyncio.timeout(ANSWERS_S):
+                await self._asking.acquire()
         ray.actor.exit_actor()  # type: ignore[no-untyped-call]
 
     async def receive(self, slot: Slot, incarnation: int, packed: bytes) -> bytes:

@@ -14,18 +14,14 @@ from harness_actors.actors.attach import coordinators_of, make_way
 from harness_actors.actors.idleness import GoneError, idle_s
 from harness_actors.actors.joining.connect import connect
 from harness_actors.actors.on_ray.calls import AwayError, CoordinatorCalls, is_ray_up
-from harness_actors.actors.on_ray.cells import (
-    find_cell,
-    is_own_ray,
-    retire,
-    retire_others,
-    start_cell,
-)
+from harness_actors.actors.on_ray.cells import is_own_ray, retire, retire_others, start_cell
+from harness_actors.actors.on_ray.known_cells import find_cell
 from harness_actors.actors.on_ray.placement import node_of_driver
 from harness_actors.actors.on_ray.streams import reach_streams
 from harness_actors.actors.processes import wait_until_gone
 from harness_actors.actors.runtime import Happened, StopMode, TextCursor, Texts
 from harness_actors.actors.text.listening import Listener
+from harness_actors.actors.warm_cells import warm_cells
 from harness_actors.errors import ActorLostError, CellError, HarnessError
 from harness_actors.events import RunEvent, RunParked
 from harness_actors.messages import Message
@@ -61,6 +57,7 @@ class RayRuntime:
         """Which file the journal is, of a cell that was opened here."""
         # Under a Ray that was there before, a cell outlives us, and waits for the next command.
         self._idle_s = None if is_own_ray() else idle_s()
+        self._warm_cells = warm_cells()
         self._calls: CoordinatorCalls
         self._listener = Listener(partial(self._call, "subscribe"), reach_streams)
         # Of a kind that several event loops may wait for: harnesses of threads share this.
@@ -118,7 +115,7 @@ class RayRuntime:
             calls = CoordinatorCalls(found.coordinator, own[0] if own else None)
             try:
                 async with asyncio.timeout(START_DEADLINE_S):
-                    await calls.call("serve", self._idle_s)
+                    await calls.call("serve", self._idle_s, self._warm_cells)
                     await calls.attach()
                 return calls
             except (GoneError, HarnessError, TimeoutError) as error:
@@ -146,7 +143,7 @@ class RayRuntime:
 
     async def _start(self, file: FileId) -> CoordinatorCalls:
         coordinator = await asyncio.to_thread(
-            start_cell, self._store, file, self._command, self._idle_s
+            start_cell, self._store, file, self._command, self._idle_s, self._warm_cells
         )
         calls = CoordinatorCalls(coordinator)
         try:

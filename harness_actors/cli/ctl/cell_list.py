@@ -24,7 +24,9 @@ def list_cells(
 
     Under a Ray that was there before, a cell outlives its command, serves the next one warm,
     and stops when it has had no run in progress for $HARNESS_CELL_IDLE_S seconds (300; 0: it
-    stops with its command). Under a Ray that a command started, it ends with that.
+    stops with its command), or before where more than $HARNESS_WARM_CELLS (1) newer ones are
+    warm on its node, or the node is short of memory; one that serves runs, or whose journal a
+    command works on, stays. Under a Ray that a command started, it ends with that.
 
     Examples:
 
@@ -59,7 +61,7 @@ def _print_table(found: "list[CellReport]") -> None:
     table = Table(box=None, pad_edge=False)
     for name in ("status", "pid"):
         table.add_column(name, no_wrap=True)
-    for name in ("runs", "held", "term", "idle", "stops in"):
+    for name in ("runs", "held", "term", "idle", "stops in", "processes", "memory"):
         table.add_column(name, justify="right", no_wrap=True)
     for name in ("version", "Ray", "node", "store"):
         table.add_column(name, no_wrap=True)
@@ -75,7 +77,7 @@ def _print_table(found: "list[CellReport]") -> None:
 def _cells(report: "CellReport") -> list[str]:
     facts, store = report.facts, str(report.cell.store)
     if facts is None:
-        return ["?", "?", "?", "?", "?", "?", report.address, "?", store]
+        return [*"????????", report.address, "?", store]
     stops = "with its command" if facts.stops_in_s is None else f"{facts.stops_in_s:.0f} s"
     return [
         str(len(facts.in_progress)),
@@ -83,6 +85,8 @@ def _cells(report: "CellReport") -> list[str]:
         str(facts.term),
         f"{facts.idle_for_s:.0f} s" if not facts.in_progress else "",
         stops if not facts.in_progress else "",
+        str(len(facts.processes)),
+        "?" if facts.memory_mb is None else f"{facts.memory_mb:.0f} MB",
         facts.version,
         report.address,
         facts.host,

@@ -11,7 +11,8 @@ from harness_actors.actors.cell_facts import CellFacts
 from harness_actors.actors.doubt import SUSPECT_S
 from harness_actors.actors.joining.address import check_form, find_ray
 from harness_actors.actors.on_ray.attach import cells_at
-from harness_actors.actors.on_ray.cells import KnownCell, end, look, put_aside, retire
+from harness_actors.actors.on_ray.cells import end, put_aside, retire
+from harness_actors.actors.on_ray.known_cells import KnownCell, look
 from harness_actors.errors import BadInputError, CellError, HarnessError
 from harness_actors.stores.places import holder_of
 
@@ -86,7 +87,7 @@ async def reports(
             theirs = f"the Ray at {one!r}, which has a cell on this machine"
             unreachable.append(CellError(theirs, error.problem))
             continue
-        facts = await asyncio.gather(*(look(cell) for cell in cells))
+        facts = await asyncio.gather(*(look(cell, weigh=True) for cell in cells))
         yield [
             CellReport(cell=cell, address=one, facts=told, command=holder_of(cell.store))
             for cell, told in zip(cells, facts, strict=True)
