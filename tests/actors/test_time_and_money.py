@@ -140,3 +140,21 @@ async def test_an_alarm_for_a_time_that_is_over_rings_soon_and_not_at_once() -> 
     assert not rang.is_set()
     async with asyncio.timeout(1):
         await rang.wait()
+
+
+async def test_an_alarm_that_rang_can_be_set_for_the_same_time_again() -> None:
+    clock, again = ManualClock(), asyncio.Event()
+    at, rings = clock.now(), list[int]()
+
+    def ring() -> None:
+        rings.append(1)
+        if len(rings) == 1:
+            # As where the clock is not there yet.
+            alarm.set(at)
+        else:
+            again.set()
+
+    alarm = Alarm(clock, ring)
+    alarm.set(at)
+    async with asyncio.timeout(5):
+        await again.wait()

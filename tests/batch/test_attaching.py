@@ -26,11 +26,17 @@ class Warm(FakeRuntime):
     def __init__(self, journal: Journal) -> None:
         super().__init__(journal, always_done)
         self.in_flight = set(journal.specs.keys() - journal.ends.keys())
+        self.when_placed: Callable[[], None] = lambda: None
         self.when_listed: Callable[[], None] = lambda: None
         self.when_read: Callable[[], None] = lambda: None
 
     async def resume(self, run_ids: Sequence[str], *, secrets: object) -> None:
         self.resumed += run_ids
+
+    async def position(self) -> int:
+        found = await super().position()
+        self.when_placed()
+        return found
 
     async def headings(self) -> list[RunHeading]:
         found = await super().headings()
@@ -72,7 +78,7 @@ async def test_what_goes_on_is_waited_for_and_not_begun_again(
     assert {outcome.run_id for outcome in outcomes.values()} == journal.specs.keys()
 
 
-@pytest.mark.parametrize("moment", ["when_listed", "when_read"])
+@pytest.mark.parametrize("moment", ["when_placed", "when_listed", "when_read"])
 async def test_what_ends_while_the_next_command_starts_is_collected_and_paid_for_once(
     journal: Journal, tmp_path: Path, moment: str
 ) -> None:

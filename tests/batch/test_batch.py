@@ -98,6 +98,15 @@ async def test_the_same_command_again_does_nothing_twice(tmp_path: Path) -> None
     assert again.ok
 
 
+async def test_what_was_done_before_is_counted_once(tmp_path: Path) -> None:
+    journal = Journal()
+    await outcomes_of(a_batch(tasks(3), tmp_path, FakeRuntime(journal)))
+    again = a_batch(tasks(5), tmp_path, FakeRuntime(journal))
+    await outcomes_of(again)
+    command = again.summary["command"]
+    assert (command["done_before"], command["ended"], command["not_ended"]) == (3, 2, 0)
+
+
 async def test_an_unfinished_run_goes_on_under_its_name(tmp_path: Path) -> None:
     journal = Journal()
     first = FakeRuntime(journal, never_ends)
@@ -283,6 +292,27 @@ async def test_what_is_in_flight_when_the_budget_is_spent_is_brought_to_its_end(
         runtime.end(run_id, ended(runtime.journal.specs[run_id], cost_usd=1.0))
 
     assert set(await command) == {"t1", "t2"}
+
+
+async def test_a_failure_that_spends_the_budget_is_retried_by_the_next_command(
+    tmp_path: Path,
+) -> None:
+    journal = Journal()
+
+    def fails_once(spec: RunSpec) -> HarnessResult:
+        if spec.metadata["attempt"] == 1:
+            return ended(spec, "failed", "model_error", cost_usd=1.0)
+        return ended(spec)
+
+    poor = FakeRuntime(journal, fails_once)
+    batch = a_batch(tasks(1), tmp_path, poor, retry_on_error=1, budget_usd=1)
+    async with asyncio.timeout(5):
+        assert await outcomes_of(batch) == {}
+    assert (batch.ending, batch.tally.retried) == ("budget", 0)
+
+    rich = FakeRuntime(journal, fails_once)
+    outcomes = await outcomes_of(a_batch(tasks(1), tmp_path, rich, retry_on_error=1))
+    assert (outcomes["t1"].status, outcomes["t1"].attempt) == ("done", 2)
 
 
 @pytest.mark.parametrize(("bound", "ends"), [(2, 2), (0.5, 5)])

@@ -99,6 +99,17 @@ def test_tenths_of_a_dollar_add_up(budget_usd: float, rounds: int) -> None:
     assert budget.is_spent
 
 
+def test_a_budget_that_is_raised_is_held_as_the_first_one_was() -> None:
+    world = a_world(1, budget_usd=3)
+    world.settle()
+    assert reasons(world) == {("limit", "budget")}
+    world.perform(world.coordinator.allow(7, spent_usd=0))
+    world.submit(a_spec("next"))
+    world.settle()
+    assert reasons(world) == {("limit", "budget")}
+    assert 7 <= cost_of(world) <= 8
+
+
 def test_under_a_budget_that_is_spent_no_model_is_asked() -> None:
     world = a_world(2, budget_usd=10, spent_usd=10)
     world.settle()

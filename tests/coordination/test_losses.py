@@ -122,6 +122,17 @@ def lose_with_open_call(world: World, slot: Slot, run_id: str = "run") -> None:
     world.settle(hosts=False)
 
 
+def test_a_host_that_dies_before_it_did_anything_is_no_loss_behind_one_that_was() -> None:
+    world = started("effect", "effect")
+    lose_with_open_call(world, TURN)
+    move_until(world, TURN)
+    world.lose(TURN)
+    assert world.coordinator.runs["run"].losses == 1
+    move_until(world, TURN)
+    world.settle()
+    assert world.ends()[0].status == "done"
+
+
 def test_results_that_repair_makes_up_do_not_hide_a_loss() -> None:
     world = started("effect", "effect", "effect")
     lose_with_open_call(world, TURN)

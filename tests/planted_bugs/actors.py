@@ -105,4 +105,41 @@ BUGS = (
             "tests/actors/test_following.py::test_a_run_that_ends_as_it_begins_has_all_of_it_told",
         ),
     ),
+    Bug(
+        name="an alarm that rang is not set again for the same time",
+        path="harness_actors/actors/alarm.py",
+        before="        self._at = self._timer = None\n        self._ring()\n",
+        after="        self._timer = None\n        self._ring()\n",
+        promise="a run whose time is over ends, whoever's clock is early",
+        tests=(
+            "tests/actors/test_time_and_money.py::test_an_alarm_that_rang_can_be_set_for_the_same_time_again",
+        ),
+    ),
+    Bug(
+        name="the store of a cell that did not start stays locked",
+        path="harness_actors/actors/open_cells.py",
+        before="""\
+        _cells.pop(store, None)
+        release(store)
+        if isinstance(error, Exception):
+""",
+        after="""\
+        _cells.pop(store, None)
+        if isinstance(error, Exception):
+""",
+        promise="a store on which nobody works is free for the next command",
+        tests=(
+            "tests/actors/test_open_cells.py::test_a_cell_that_does_not_start_leaves_its_store_to_others",
+        ),
+    ),
+    Bug(
+        name="code that was dropped from the journal is taken for kept",
+        path="harness_actors/actors/programs.py",
+        before="        self._blobs.clear()\n",
+        after="        self._secrets.clear()\n",
+        promise="code is in the journal, so that a resume finds it",
+        tests=(
+            "tests/actors/test_next_drivers.py::test_code_that_the_journal_has_dropped_since_is_stored_again",
+        ),
+    ),
 )

@@ -106,4 +106,40 @@ BUGS = (
             "tests/batch/test_attaching.py::test_what_ends_while_the_next_command_starts_is_collected_and_paid_for_once",
         ),
     ),
+    Bug(
+        name="a failure behind the brakes keeps its place",
+        path="harness_actors/batch/engine.py",
+        before="""\
+            if self.brakes.are_on():
+                self._free()
+            else:
+                await self._retry(flight)
+""",
+        after="""\
+            if not self.brakes.are_on():
+                await self._retry(flight)
+""",
+        promise="a batch that starts nothing new ends when all has landed",
+        tests=(
+            "tests/batch/test_batch.py::test_a_failure_that_spends_the_budget_is_retried_by_the_next_command",
+        ),
+    ),
+    Bug(
+        name="an end that is told twice is paid for twice",
+        path="harness_actors/batch/history.py",
+        before="        return known.end is None\n",
+        after="        return True\n",
+        promise="a budget is spent by what runs cost, and by nothing else",
+        tests=(
+            "tests/batch/test_attaching.py::test_what_ends_while_the_next_command_starts_is_collected_and_paid_for_once",
+        ),
+    ),
+    Bug(
+        name="tasks that were done before are counted again on the way",
+        path="harness_actors/batch/tally.py",
+        before="        self._skipped_known = True\n",
+        after="",
+        promise="a batch is complete when each of its tasks has ended",
+        tests=("tests/batch/test_batch.py::test_what_was_done_before_is_counted_once",),
+    ),
 )

@@ -100,4 +100,40 @@ BUGS = (
             "tests/coordination/test_stop_requests.py::test_a_run_that_was_to_park_parks_although_the_coordinator_dies",
         ),
     ),
+    Bug(
+        name="a budget that was raised is not held a second time",
+        path="harness_actors/coordination/closing.py",
+        before="        self._all_closing = False\n        for run in list(self._runs.values()):\n",
+        after="        for run in list(self._runs.values()):\n",
+        promise="where a budget is spent, no run makes a further model call",
+        tests=(
+            "tests/coordination/test_budget.py::test_a_budget_that_is_raised_is_held_as_the_first_one_was",
+        ),
+    ),
+    Bug(
+        name="a run that parks for want of money waits to be taken up",
+        path="harness_actors/coordination/coordinator.py",
+        before="""\
+            case Parked() if run.closing is not None:
+                self._books.end(run, delta, run.closing, step)
+""",
+        after="",
+        promise="a run ends limit(budget) where its budget is spent",
+        tests=(
+            "tests/coordination/test_budget.py::test_a_spent_budget_ends_all_runs_behind_their_round",
+        ),
+    ),
+    Bug(
+        name="tools of a dead host are taken for those of the next one",
+        path="harness_actors/coordination/dispatch.py",
+        before="""\
+        run.tools_running = False
+        if slot.index == QUARANTINE and not self._router.isolate(run_id):
+""",
+        after="        if slot.index == QUARANTINE and not self._router.isolate(run_id):\n",
+        promise="only a death in the middle of a tool counts as a loss",
+        tests=(
+            "tests/coordination/test_losses.py::test_a_host_that_dies_before_it_did_anything_is_no_loss_behind_one_that_was",
+        ),
+    ),
 )

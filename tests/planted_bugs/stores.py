@@ -100,4 +100,28 @@ BUGS = (
         promise="a run that kills its process again and again is isolated, and ends",
         tests=("tests/stores/test_round_trips.py::test_losses_are_those_of_the_newest_change",),
     ),
+    Bug(
+        name="a page of events ends in the middle of a change",
+        path="harness_actors/stores/load.py",
+        before="    changes.close()\n    return found\n",
+        after="    changes.close()\n    return found[:limit]\n",
+        promise="events of one change are never split, so none is left out",
+        tests=(
+            "tests/stores/test_events.py::test_paging_by_position_sees_every_event_once_and_splits_no_change",
+        ),
+    ),
+    Bug(
+        name="a run was changed last when it was changed first",
+        path="harness_actors/stores/load.py",
+        before=(
+            '        "(SELECT max(position) FROM records AS newest '
+            'WHERE newest.run = runs.id) ORDER BY runs.id"\n'
+        ),
+        after=(
+            '        "(SELECT min(position) FROM records AS newest '
+            'WHERE newest.run = runs.id) ORDER BY runs.id"\n'
+        ),
+        promise="`ctl run list` says when something last happened in a run",
+        tests=("tests/stores/test_reader.py::test_a_list_of_runs_says_where_each_stands",),
+    ),
 )

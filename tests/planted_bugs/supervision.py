@@ -95,4 +95,44 @@ BUGS = (
         promise="a supervisor that dies leaves no open file",
         tests=("tests/tools/test_supervision.py::test_a_killed_supervisor_leaves_no_output_open",),
     ),
+    Bug(
+        name="a spare keeper that was killed refuses the next command",
+        path="harness_actors/tools/supervision/supervisor.py",
+        before="""\
+            try:
+                spare.hand_over(request, output)
+                return spare
+            except OSError:
+                # Somebody has killed it.
+                spare.control.close()
+""",
+        after="""\
+            spare.hand_over(request, output)
+            return spare
+""",
+        promise="what one command does to others of the machine fails no other call",
+        tests=(
+            "tests/tools/test_supervision.py::test_a_keeper_that_is_killed_before_it_has_a_command_is_made_up_for",
+        ),
+    ),
+    Bug(
+        name="commands ignore the signals that their supervisor ignores",
+        path="harness_actors/tools/supervision/keeper.py",
+        before="        setsigmask=(),\n        setsigdef=_SIGNALS,\n",
+        after="        setsigmask=(),\n",
+        promise="a command runs as from a shell",
+        tests=(
+            "tests/tools/test_run_command.py::test_commands_can_be_interrupted_though_the_harness_cannot",
+        ),
+    ),
+    Bug(
+        name="keys reach the supervisor, where commands can read them",
+        path="harness_actors/tools/supervision/launch.py",
+        before="""\
+        name: value for name, value in os.environ.items() if name in ("PATH", "LD_LIBRARY_PATH")
+""",
+        after="        name: value for name, value in os.environ.items()\n",
+        promise="commands see no key of the harness",
+        tests=("tests/tools/test_supervision.py::test_a_command_finds_no_key_above_it",),
+    ),
 )

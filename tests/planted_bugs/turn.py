@@ -131,4 +131,38 @@ BUGS = (
             "tests/turn/test_speaking.py::test_what_is_no_whole_stream_is_asked_for_whole_and_told_anew",
         ),
     ),
+    Bug(
+        name="waits of a call that fails are work",
+        path="harness_actors/turn/answers.py",
+        before="    return Answer(response, max(told_s, meter.waited_s))\n",
+        after="    return Answer(response, told_s)\n",
+        promise="a run's working time leaves out waits on rate limits",
+        tests=(
+            "tests/turn/test_patience.py::test_what_a_model_waited_before_it_failed_is_no_work",
+        ),
+    ),
+    Bug(
+        name="a call that was refused runs when its process has died",
+        path="harness_actors/turn/tool_calls.py",
+        before='            [_still_refused(plan) for plan in self._plan(again, "")],\n',
+        after='            self._plan(again, ""),\n',
+        promise="what is not idempotent starts only when its record is on disk",
+        tests=(
+            "tests/turn/test_loop.py::test_a_call_that_was_refused_before_a_crash_does_not_run_after_it",
+        ),
+    ),
+    Bug(
+        name="what is in progress goes on when its turn is cut",
+        path="harness_actors/turn/patience.py",
+        before="""\
+        if not task.done():
+            await _stopped(task, name, Due(None))
+        raise
+""",
+        after="        raise\n",
+        promise="a run that is cut does nothing any more",
+        tests=(
+            "tests/turn/test_patience.py::test_a_caller_that_is_cancelled_waits_until_work_has_cleaned_up",
+        ),
+    ),
 )

@@ -81,6 +81,10 @@ def supervisor_of(processes: SupervisedProcesses) -> int:
     return supervisor.pid
 
 
+def environment_of(pid: int) -> bytes:
+    return Path(f"/proc/{pid}/environ").read_bytes()
+
+
 async def until(true: Callable[[], bool]) -> None:
     """Wait for what another process does."""
     async with asyncio.timeout(30):
@@ -340,6 +344,18 @@ async def test_a_command_that_kills_its_keeper_fails_alone(
     assert await neighbour == "exit code: 0\nok"
 
 
+async def test_a_keeper_that_is_killed_before_it_has_a_command_is_made_up_for(
+    call: Call, processes: SupervisedProcesses
+) -> None:
+    await call(run_command, command="true")
+    supervisor = supervisor_of(processes)
+    await until(lambda: len(children(supervisor)) == 1)
+    (spare,) = children(supervisor)
+    os.kill(spare, signal.SIGKILL)
+    await until(lambda: read_process(spare) is None)
+    assert await call(run_command, command="echo on") == "exit code: 0\non"
+
+
 async def test_a_command_that_stops_its_keeper_ends_in_time(call: Call, workspace: Path) -> None:
     with pytest.raises(ToolError, match=r"ran past 0\.5 s"):
         await call(run_command, command=f"{ESCAPED} kill -STOP $PPID; sleep 300", timeout_s=0.5)
@@ -534,6 +550,16 @@ async def test_many_commands_at_once_leave_no_process_and_no_open_file(
     # The one that is ready for the next command.
     await until(lambda: len(children(supervisor)) == 1)
     assert [len(os.listdir(place)) for place in places] == before
+
+
+async def test_a_command_finds_no_key_above_it(
+    call: Call, processes: SupervisedProcesses, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "a secret")
+    shown = await call(run_command, command="env; cat /proc/$PPID/environ")
+    assert "PATH=" in shown
+    assert "a secret" not in shown
+    assert b"a secret" not in environment_of(supervisor_of(processes))
 
 
 async def test_requests_larger_than_the_channel_arrive_whole(call: Call) -> None:

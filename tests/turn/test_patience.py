@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from harness_actors.errors import ModelError
 from harness_actors.models.waits import metered, waiting
 from harness_actors.ports import ModelRequest, ModelResponse, ToolContext
 from harness_actors.results import Usage
@@ -291,6 +292,28 @@ async def test_a_model_that_hangs_ends_the_run_by_working_time() -> None:
     assert (end.status, end.reason.kind) == ("limit", "working_time")
     assert "0.05 s of working time" in end.reason.message
     assert driver.value(USAGE).model_calls == 1
+
+
+class RefusedAtLast(RecordingModel):
+    """A model that waits until it may ask again, and then fails."""
+
+    async def complete(self, request: ModelRequest) -> ModelResponse:
+        with waiting():
+            assert self.before is not None
+            await self.before()
+        raise ModelError(self.name, "no more")
+
+
+async def test_what_a_model_waited_before_it_failed_is_no_work() -> None:
+    async def pass_time() -> None:
+        driver.clock.advance(0.1)
+        await asyncio.sleep(0.15)
+
+    driver = Driver(SimpleAgent(RefusedAtLast([finishes()], before=pass_time)))
+    end = await driver.run()
+    assert isinstance(end, RunEnd)
+    assert end.reason.kind == "model_error"
+    assert driver.value(USAGE).working_s == 0
 
 
 async def test_a_model_that_waits_longer_than_the_working_time_may_still_answer() -> None:
