@@ -18,7 +18,10 @@ from harness_actors.cli.where import check_where
 from harness_actors.cli.workspaces import fresh_workspace
 
 if TYPE_CHECKING:
+    from harness_actors.events import RunEvent, TextDelta, TextGap
     from harness_actors.harness import AgentHarness
+
+    Heard = RunEvent | TextDelta | TextGap
 
 
 def run(
@@ -124,8 +127,9 @@ async def _run(
                             interrupts.arm()
                             lines.seen, run_id = True, item.run_id
                             printed.begin(run_id)
-                        printed.show_new()
+                        printed.before(item)
                         screen.show(item)
+                        printed.behind(item)
         except (RunParkedError, asyncio.CancelledError):
             screen.cut()
             if run_id:
@@ -158,10 +162,21 @@ class _Printed:
             if self._shown:
                 self._live = LogLines(self._log, self._lines)
 
-    def show_new(self) -> None:
-        """What was printed before something happened is shown before that."""
-        if self._live is not None:
-            self._live.show_new()
+    def before(self, item: "Heard") -> None:
+        """What a tool has printed is shown before what came of it."""
+        from harness_actors.events import RunEvent, ToolReturned
+
+        match item:
+            case RunEvent(event=ToolReturned()) if self._live is not None:
+                self._live.show_all()
+
+    def behind(self, item: "Heard") -> None:
+        """What a tool prints is shown behind the word that it begins."""
+        from harness_actors.events import RunEvent, ToolCalled
+
+        match item:
+            case RunEvent(event=ToolCalled(tool_name=tool)) if self._live is not None:
+                self._live.begin(tool)
 
     async def end(self) -> None:
         if self._live is not None:
