@@ -213,6 +213,7 @@ class RunHeading:
         changed_at: When its newest change was committed, or it was submitted last.
         turns: Turns that were started.
         rounds: Model calls that were answered.
+        workspace: Where an unfinished run works; None for nowhere, and where it is over.
     """
 
     run_id: str
@@ -224,6 +225,7 @@ class RunHeading:
     changed_at: float = 0.0
     turns: int = 0
     rounds: int = 0
+    workspace: str | None = None
 
     @property
     def phase(self) -> RunPhase:

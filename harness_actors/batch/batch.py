@@ -26,7 +26,7 @@ from harness_actors.batch.survey import Survey, survey
 from harness_actors.batch.tally import Tally
 from harness_actors.config import HarnessConfig
 from harness_actors.coordination.graph import Workflow
-from harness_actors.errors import SetupChangedError, StoreError
+from harness_actors.errors import BadInputError, StoreError
 from harness_actors.ports import Agent
 
 logger = logging.getLogger(__name__)
@@ -198,7 +198,7 @@ class Batch:
             task.cancel()
         await asyncio.gather(work, *self._stops, return_exceptions=True)
         self.ending = self._ending_of(work)
-        if self._engine is None and isinstance(_error_of(work), SetupChangedError):
+        if self._engine is None and isinstance(_error_of(work), BadInputError):
             # Nothing was run, and what the summary says is so still.
             return
         # Where a full disk has ended the work, it is what stopped the work that is told.

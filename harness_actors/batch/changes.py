@@ -1,12 +1,13 @@
 """What of a run directory was made with another set-up than its tasks have now."""
 
 from collections import Counter
+from pathlib import Path
 
 from harness_actors.batch.history import Done, GoOn, Step, differ
 from harness_actors.batch.run_directory import RunDirectory
 from harness_actors.batch.settings import BatchSettings
 from harness_actors.batch.words import counted
-from harness_actors.errors import SetupChangedError
+from harness_actors.errors import BadInputError, SetupChangedError
 from harness_actors.setups import Setup, differences
 
 SHOWN_HASH = 8
@@ -30,9 +31,13 @@ class Changes:
         self._results: Counter[tuple[str, str]] = Counter()
         self._runs: Counter[tuple[str, str]] = Counter()
         self._now: dict[str, Setup] = {}
+        self._elsewhere: Counter[str] = Counter()
 
     def note(self, step: Step, now: Setup | None) -> None:
         """What is left to do for a task that has this set-up now."""
+        place = step.attempt.elsewhere if isinstance(step, GoOn) else None
+        if place and self._refuses:
+            self._elsewhere[str(Path(place).parent)] += 1
         before = _setup_of(step)
         if before is None or now is None or not self._refuses or not differ(before, now):
             return
@@ -45,11 +50,20 @@ class Changes:
 
         Raises:
             SetupChangedError: Results or runs were made with another set-up.
+            BadInputError: Unfinished runs work in another folder.
         """
         pairs = dict.fromkeys((*self._results, *self._runs))
         if pairs:
             found = tuple(self._sentence(before, now) for before, now in pairs)
             raise SetupChangedError(str(self._directory.path), found)
+        if self._elsewhere:
+            moved = tuple(
+                f"{counted(runs, 'unfinished run')} in {place!r}, not here: the run directory was "
+                'copied or moved; move it back, or --retry-changed (on_change="retry") begins '
+                "these tasks anew here"
+                for place, runs in self._elsewhere.items()
+            )
+            raise BadInputError(str(self._directory.path), moved)
 
     def _sentence(self, before: str, now: str) -> str:
         results, runs = self._results[before, now], self._runs[before, now]

@@ -89,7 +89,8 @@ class Engine:
         """
         # The cursor first: what ends between the two calls is then told twice, not never.
         self._cursor = await self._runtime.position()
-        self._history = History(self._directory.results.lines, await self._runtime.headings())
+        directory, headings = self._directory, await self._runtime.headings()
+        self._history = History(directory.results.lines, headings, directory.workspace)
         self.brakes.spend(self._history.cost_usd)
         # The runtime holds it: it may outlive this command, with runs that go on. So without
         # one, that of the command before is to be taken back.

@@ -1,7 +1,8 @@
 """What earlier commands left of a batch, and so what is next for each of its tasks."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 from harness_actors.batch.outcomes import OUT_OF_BUDGET, Verdict
@@ -24,6 +25,8 @@ class Attempt:
         run_id: The run.
         setup: Hash of what it was made with; None where that is not known.
         end: How it ended; None while it is unfinished.
+        elsewhere: The folder that it works in, where that is not its own of this run
+            directory, which was copied or moved; None else.
     """
 
     number: int
@@ -31,6 +34,7 @@ class Attempt:
     run_id: str
     setup: str | None = None
     end: HarnessResult | None = None
+    elsewhere: str | None = None
 
     @property
     def is_out_of_budget(self) -> bool:
@@ -80,14 +84,23 @@ Step = Done | GoOn | Begin
 class History:
     """The results and the runs of a run directory.
 
+    Args:
+        lines: The results, by task.
+        headings: The runs.
+        home: Where a run of this run directory works; None where nobody asks.
+
     Attributes:
         cost_usd: What the ended runs of earlier commands cost.
     """
 
     def __init__(
-        self, lines: Mapping[str, ResultLine], headings: Iterable[RunHeading] = ()
+        self,
+        lines: Mapping[str, ResultLine],
+        headings: Iterable[RunHeading] = (),
+        home: Callable[[str], Path] | None = None,
     ) -> None:
         self._lines = lines
+        self._home = home
         self._attempts: dict[tuple[str, str], Attempt] = {}
         self._keys: dict[str, tuple[str, str]] = {}
         self.cost_usd = 0.0
@@ -116,6 +129,9 @@ class History:
                 return Begin(newest.number + 1)
             if retries_changed and differ(newest.setup, now):
                 return Begin(newest.number + 1, None if newest.end else newest.run_id)
+            if newest.elsewhere and newest.end is None and settings.on_change != "refuse":
+                # Going on would write into the folder that this one was copied from.
+                return Begin(newest.number + 1, newest.run_id)
             return GoOn(newest)
         if line is None:
             return Begin(1)
@@ -147,6 +163,12 @@ class History:
     def _is_spent(self, budget_usd: float | None) -> bool:
         return budget_usd is not None and self.cost_usd >= budget_usd
 
+    def _elsewhere(self, heading: RunHeading) -> str | None:
+        place = heading.workspace
+        if place is None or self._home is None:
+            return None
+        return None if Path(place).resolve() == self._home(heading.run_id) else place
+
     def _remember(self, heading: RunHeading) -> None:
         if heading.end is not None:
             self.cost_usd += heading.end.usage.cost_usd
@@ -163,6 +185,7 @@ class History:
             run_id=heading.run_id,
             setup=noted.setup,
             end=heading.end,
+            elsewhere=self._elsewhere(heading),
         )
         self._keys[heading.run_id] = key
         known = self._attempts.get(key)

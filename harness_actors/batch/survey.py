@@ -72,7 +72,7 @@ async def survey(
     # Without a line nothing is done, whatever the journal says; it may be made otherwise.
     is_begun = bool(lines or (directory.is_begun and directory.setups.known))
     headings = await asyncio.to_thread(directory.headings) if is_begun or asking else []
-    history, changes = History(lines, headings), Changes(directory, settings)
+    history, changes = History(lines, headings, directory.workspace), Changes(directory, settings)
     found = Survey()
     async for task in Feed(source, epochs=settings.epochs):
         roster.add(task)

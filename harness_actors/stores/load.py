@@ -215,7 +215,8 @@ def load_processes(connection: sqlite3.Connection) -> list[ProcessMark]:
 def load_headings(connection: sqlite3.Connection) -> list[RunHeading]:
     """All runs; of those that are over, all is in their result."""
     found = connection.execute(
-        "SELECT runs.id, run_id, conversation_id, added_at, metadata, command, result, at "
+        "SELECT runs.id, run_id, conversation_id, added_at, metadata, command, result, at, "
+        "CASE WHEN result IS NULL THEN spec END "
         "FROM runs LEFT JOIN results ON results.run = runs.id LEFT JOIN records ON position = "
         "(SELECT max(position) FROM records AS newest WHERE newest.run = runs.id) ORDER BY runs.id"
     ).fetchall()
@@ -223,14 +224,15 @@ def load_headings(connection: sqlite3.Connection) -> list[RunHeading]:
 
 
 def _heading(connection: sqlite3.Connection, row: tuple[Any, ...]) -> RunHeading:
-    run, run_id, conversation_id, added_at, metadata, command, result, at = row
-    end = unpack_result(result)
+    run, run_id, conversation_id, added_at, metadata, command, result, at, spec = row
+    end, workspace = unpack_result(result), None
     if end is not None:
         turns, rounds = end.turn_count, end.usage.model_calls
     else:
         values = _entries(connection, run).values
         turns = values.get(TURN_COUNT.name) or 0
         rounds = (values.get(USAGE.name) or {}).get("model_calls", 0)
+        workspace = (unpack(spec).get("workspace") or {}).get("path")
     return RunHeading(
         run_id=run_id,
         conversation_id=conversation_id,
@@ -241,6 +243,7 @@ def _heading(connection: sqlite3.Connection, row: tuple[Any, ...]) -> RunHeading
         changed_at=added_at if at is None else at,
         turns=turns,
         rounds=rounds,
+        workspace=workspace,
     )
 
 

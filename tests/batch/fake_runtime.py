@@ -70,6 +70,7 @@ class Journal:
                 added_at=0.0,
                 metadata=spec.metadata,
                 end=self.ends.get(spec.run_id),
+                workspace=spec.workspace.path if spec.workspace else None,
             )
             for spec in self.specs.values()
         ]

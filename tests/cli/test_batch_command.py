@@ -1,6 +1,7 @@
 import asyncio
 import json
 import os
+import shutil
 import signal
 from pathlib import Path
 
@@ -498,3 +499,32 @@ def test_the_same_command_with_nothing_left_starts_nothing(tmp_path: Path) -> No
     assert (result.exit_code, result.stderr) == (0, "")
     assert result.stdout.startswith("2/2 done")
     assert str(tmp_path / "run" / "results.jsonl") in result.stdout
+
+
+@pytest.mark.parametrize("how", ["copied", "moved"])
+@pytest.mark.parametrize("choice", ["--retry-changed", "--accept-changes"])
+async def test_runs_of_a_directory_that_was_copied_or_moved_write_nothing_elsewhere(
+    tmp_path: Path, how: str, choice: str
+) -> None:
+    tasks_file(tmp_path, *({"id": f"t{number}", **TASK} for number in range(2)))
+    run, kept = tmp_path / "run", tmp_path / "kept"
+    async with LoopbackServer(works) as server:
+        server.hold()
+        first = await started(command(tmp_path, server))
+        await server.until_open(2)
+        first.process.kill()
+        await finished(first)
+        server.release()
+        shutil.move(run, kept) if how == "moved" else shutil.copytree(run, kept)
+        asked = server.requests
+
+        there = [str(kept) if one == str(run) else one for one in command(tmp_path, server)]
+        status, _, error = await finished(await started(there))
+        refused = server.requests - asked
+        status_again, out, _ = await finished(await started([*there, choice]))
+
+    assert (status, refused) == (2, 0)
+    assert f"2 unfinished runs in {str(run / 'workspaces')!r}, not here" in error
+    assert status_again == 0, out
+    assert "2 passed, 0 failed" in out
+    assert list(run.rglob("b.txt")) == []
