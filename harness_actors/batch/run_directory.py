@@ -30,6 +30,9 @@ class Runs(Protocol):
 SUMMARY_FIELDS = frozenset(("ending", "command"))
 """By these a summary is known to be ours, of any version."""
 
+SQLITE = b"SQLite format 3\0"
+"""How every journal begins."""
+
 _in_use: set[Path] = set()
 """Run directories that this process works on: a lock keeps out other processes only."""
 
@@ -104,7 +107,7 @@ class RunDirectory:
         """Make the folder, lock it, and read its results.
 
         Raises:
-            BadInputError: It is no folder, or its results or summary are none of ours;
+            BadInputError: It is no folder, or its journal, results or summary are none of ours;
                 nothing in it was changed.
             StoreInUseError: Another command works on it.
             StoreError: The results cannot be read or written.
@@ -112,6 +115,7 @@ class RunDirectory:
         if self.path in _in_use:
             problem = "this process works on it already; wait for that or take another directory"
             raise StoreInUseError(str(self.path), problem)
+        self._check_journal()
         try:
             # The journal's own lock, so that nobody resumes a run of it meanwhile.
             hold(self.store)
@@ -168,6 +172,19 @@ class RunDirectory:
             write_atomically(self.summary_path, [text])
         except OSError as error:
             raise store_error(self.summary_path, error) from error
+
+    def _check_journal(self) -> None:
+        """Refuse a file of the journal's name that is no database, before it is locked."""
+        if not self.store.is_file():
+            return
+        try:
+            with self.store.open("rb") as file:
+                begins = file.read(len(SQLITE))
+        except OSError as error:
+            raise store_error(self.store, error) from error
+        if begins and begins != SQLITE:
+            problem = "is no journal; move it away or take another run directory"
+            raise BadInputError(str(self.store), (problem,))
 
     def _check_summary(self) -> None:
         """Refuse to replace a summary that no batch has written."""

@@ -230,3 +230,13 @@ def all_below(folder: Path) -> dict[str, bytes | None]:
         str(path.relative_to(folder)): path.read_bytes() if path.is_file() else None
         for path in sorted(folder.rglob("*"))
     }
+
+
+def test_a_journal_of_something_else_is_refused_and_nothing_is_made(tmp_path: Path) -> None:
+    (tmp_path / "runs.db").write_text("mine")
+    before = contents(tmp_path)
+
+    with pytest.raises(BadInputError, match=r"runs\.db: is no journal"):
+        RunDirectory(tmp_path).__enter__()
+
+    assert contents(tmp_path) == before
