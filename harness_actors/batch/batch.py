@@ -198,7 +198,8 @@ class Batch:
             task.cancel()
         await asyncio.gather(work, *self._stops, return_exceptions=True)
         self.ending = self._ending_of(work)
-        if self._engine is None and isinstance(_error_of(work), BadInputError):
+        begun = self._engine is not None and self._engine.has_begun
+        if not begun and isinstance(_error_of(work), BadInputError):
             # Nothing was run, and what the summary says is so still.
             return
         # Where a full disk has ended the work, it is what stopped the work that is told.

@@ -79,6 +79,7 @@ class Engine:
         self._stop_mode: StopMode | None = None
         self._cursor = 0
         """Up to where the events of the runs have been noted."""
+        self.has_begun = False
         self.brakes = Brakes(settings, total=feed.count)
 
     async def run(self) -> None:
@@ -135,6 +136,7 @@ class Engine:
             if self.brakes.are_on():
                 self._flights.give_place()
                 return
+            self.has_begun = True
             group.create_task(self._launch(task, step))
         self._roster.is_whole = True
 
@@ -271,6 +273,7 @@ class Engine:
         await self._begin(Flight(task=flight.task, attempt=attempt))
 
     async def _record(self, outcome: TaskOutcome) -> None:
+        self.has_begun = True
         await self._directory.results.append(outcome)
         self._tally.add(outcome)
         self.brakes.count_failed(self._tally.failed, self._tally.ended)

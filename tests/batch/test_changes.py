@@ -314,7 +314,7 @@ async def test_tasks_that_can_be_read_only_once_are_refused_when_they_are_come_b
     tmp_path: Path, journal: Journal
 ) -> None:
     await done_with(OLD, tmp_path, journal, 1)
-    runs = len(journal.specs)
+    runs, before = len(journal.specs), files_of(tmp_path)
 
     def once() -> Iterator[Mapping[str, str]]:
         yield from tasks(4)
@@ -323,6 +323,7 @@ async def test_tasks_that_can_be_read_only_once_are_refused_when_they_are_come_b
         await outcomes_of(a_batch(once(), tmp_path, FakeRuntime(journal), agent=NEW))
 
     assert len(journal.specs) == runs
+    assert files_of(tmp_path) == before
 
 
 async def test_where_the_file_of_setups_is_gone_it_is_refused_all_the_same(
