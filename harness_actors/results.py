@@ -118,7 +118,8 @@ class HarnessResult:
         run_id: The run.
         status: `done` is success; the others say in one word what else.
         reason: Why, in words for programs (`kind`) and for people (`message`).
-        turn_count: Turns that were started.
+        turn_count: Turns that were started; where an executor of the user's own stands in the
+            place of the agent turn, those that it answered.
         output_text: The summary given with `work_complete`, or else the last answer.
         completion_verified: The run ended by the rule that it was to end by; False
             where the harness gave up asking.

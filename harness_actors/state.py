@@ -179,6 +179,9 @@ AGENT_TURN = "agent_turn"
 STOP_DECISION = "stop_decision"
 
 TURN_COUNT: StateKey[int] = StateKey("harness.turn_count", int, AGENT_TURN, "increment", 0)
+TURNS_MADE: StateKey[int] = StateKey("harness.turns_made", int, "coordinator", "set", 0)
+"""Answers of an executor of the user's own that stands in the place of the agent turn, which
+need not count its turns. Runs of other workflows do not have it."""
 TURN: StateKey[TurnProgress | None] = StateKey("harness.turn", TurnProgress | None, AGENT_TURN)
 """The turn in progress; None between turns."""
 OPEN_CALLS: StateKey[tuple[OpenCall, ...]] = StateKey(
@@ -195,3 +198,8 @@ NUDGES: StateKey[int] = StateKey("harness.nudges", int, STOP_DECISION, "set", 0)
 """Nudges since the last progress."""
 REPAIRS: StateKey[int] = StateKey("harness.repairs", int, REPAIR, "increment", 0)
 STARTED: StateKey[bool] = StateKey("harness.started", bool, REPAIR, "set", False)
+
+
+def turns_of(values: Mapping[str, Any]) -> int:
+    """Turns that a run has had, by the entries of its state: whoever counted them."""
+    return max(values.get(TURN_COUNT.name) or 0, values.get(TURNS_MADE.name) or 0)

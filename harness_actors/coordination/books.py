@@ -16,11 +16,11 @@ from harness_actors.signals import RunEnd
 from harness_actors.state import (
     AGENT_TURN,
     OPEN_CALLS,
-    TURN_COUNT,
     USAGE,
     StateDelta,
     StateKey,
     Write,
+    turns_of,
 )
 
 CHANGES_PER_SNAPSHOT = 64
@@ -140,7 +140,7 @@ class RunBooks:
         """A run is parked, with a last change."""
         asked = run.state.values.get(PARKING.name)
         writes = (*delta.writes, *(entry(PARKING, False).writes if asked else ()))
-        turn = run.state.values.get(TURN_COUNT.name, 0)
+        turn = turns_of(run.state.values)
         parked = StateDelta(writes, delta.messages, (*delta.events, RunParked(turn=turn)))
         self.change(run, parked, step, moved=moved)
         # No command's any more: the next incarnation must not go on with it unasked.

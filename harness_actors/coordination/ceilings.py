@@ -7,16 +7,20 @@ from harness_actors.coordination.endings import agent_error, limit_reached
 from harness_actors.ports import Clock
 from harness_actors.results import Usage
 from harness_actors.signals import RunEnd
-from harness_actors.state import AGENT_TURN, TURN, TURN_COUNT, USAGE, StateDelta, StateKey, Write
+from harness_actors.state import (
+    AGENT_TURN,
+    TURN,
+    TURN_COUNT,
+    TURNS_MADE,
+    USAGE,
+    StateDelta,
+    Write,
+)
 from harness_actors.turn.bounds import Bounds, out_of_turns
 
 MOST_HOPS = 10_000
 """Between two turns. The longest workflow has a hop for each of its executors, so that only one
 whose cycle leaves the turn out comes here; it does after some ten seconds."""
-
-TURNS_MADE: StateKey[int] = StateKey("harness.turns_made", int, "coordinator", "set", 0)
-"""Answers of an executor of the user's own that stands in the place of the agent turn, which
-need not count its turns. Runs of other workflows do not have it."""
 
 
 class Ceilings:

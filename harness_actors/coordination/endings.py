@@ -7,7 +7,7 @@ from harness_actors.events import RunCompleted
 from harness_actors.messages import Message
 from harness_actors.results import HarnessResult, LimitKind, Reason, Usage
 from harness_actors.signals import RunEnd
-from harness_actors.state import TURN_COUNT, USAGE, SharedState, StateDelta
+from harness_actors.state import USAGE, SharedState, StateDelta, turns_of
 from harness_actors.turn.bounds import words_of
 
 CANCELLED = RunEnd(status="cancelled", reason=Reason(kind="user", message="cancelled by its user"))
@@ -50,7 +50,7 @@ def out_of_budget(run: ActiveRun, budget_usd: float) -> RunEnd:
 
 
 def _limit(kind: str, message: str, run: ActiveRun) -> RunEnd:
-    details = {"turn": run.state.values.get(TURN_COUNT.name, 0)}
+    details = {"turn": turns_of(run.state.values)}
     return RunEnd(status="limit", reason=Reason(kind=kind, message=message, details=details))
 
 
@@ -82,7 +82,7 @@ def result_of(run: ActiveRun, end: RunEnd, *, now: float) -> HarnessResult:
         run_id=run.spec.run_id,
         status=end.status,
         reason=end.reason,
-        turn_count=values.get(TURN_COUNT.name, 0),
+        turn_count=turns_of(values),
         output_text=end.output_text,
         completion_verified=end.completion_verified,
         usage=Usage(**values.get(USAGE.name, {})),

@@ -11,7 +11,7 @@ from harness_actors.events import Event, RunEvent, message_events
 from harness_actors.messages import Message
 from harness_actors.records import ProcessMark, RunHeading, StoredChange, StoredRun
 from harness_actors.results import HarnessResult
-from harness_actors.state import TURN_COUNT, USAGE, SharedState, StateDelta
+from harness_actors.state import USAGE, SharedState, StateDelta, turns_of
 from harness_actors.stores.codec import (
     unpack,
     unpack_events,
@@ -230,7 +230,7 @@ def _heading(connection: sqlite3.Connection, row: tuple[Any, ...]) -> RunHeading
         turns, rounds = end.turn_count, end.usage.model_calls
     else:
         values = _entries(connection, run).values
-        turns = values.get(TURN_COUNT.name) or 0
+        turns = turns_of(values)
         rounds = (values.get(USAGE.name) or {}).get("model_calls", 0)
         workspace = (unpack(spec).get("workspace") or {}).get("path")
     return RunHeading(

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from harness_actors import AgentHarness, ChatAgent, HarnessConfig, HarnessResult, Limits, tool
-from harness_actors.coordination.ceilings import MOST_HOPS, TURNS_MADE
+from harness_actors.coordination.ceilings import MOST_HOPS
 from harness_actors.coordination.graph import HarnessWorkflowBuilder
 from harness_actors.ports import RunContext
 from harness_actors.signals import (
@@ -24,6 +24,7 @@ from harness_actors.state import (
     STOP_DECISION,
     TURN,
     TURN_COUNT,
+    TURNS_MADE,
     USAGE,
     StateDelta,
     StateKey,
@@ -184,6 +185,7 @@ async def test_an_agent_turn_of_ones_own_is_bounded_though_it_counts_nothing(
     result = await outcome_of(builder.replace(STOP_DECISION, own_back()), tmp_path)
 
     assert (result.status, result.reason.kind) == ("limit", "max_turns")
+    assert (result.turn_count, result.reason.details) == (6, {"turn": 6})
 
 
 class Round(Team):
