@@ -10,7 +10,7 @@ from harness_actors.records import Hop, RunSpec, StoredChange
 from harness_actors.replay.recording import Recording
 from harness_actors.results import HarnessResult
 from harness_actors.signals import TurnComplete
-from harness_actors.state import AGENT_TURN, OPEN_CALLS, StateDelta
+from harness_actors.state import AGENT_TURN, OPEN_CALLS, TURNS_MADE, StateDelta
 
 Cut = Literal["cancelled", "parked", "lost", "died", "ended", "failed", "here"]
 """What ended a visit from outside: its user, twice; the death of its process while a tool
@@ -20,6 +20,9 @@ over."""
 
 NOT_OF_RUNS = frozenset(("harness.parking", "harness.budget"))
 """Entries in which the coordinator notes what it was asked for, as journals name them."""
+
+WITH_ANSWERS = NOT_OF_RUNS | {TURNS_MADE.name}
+"""Entries that the coordinator may write into the change of an executor's answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +56,18 @@ def is_note(delta: StateDelta, hop: Hop | None) -> bool:
     """Whether a change only notes what the coordinator was asked for, by whomever."""
     only_notes = all(write.key in NOT_OF_RUNS for write in delta.writes)
     return only_notes and not delta.messages and not delta.events and hop is None
+
+
+def own_part(delta: StateDelta) -> StateDelta:
+    """What an executor itself put into the change that came with its answer.
+
+    The rest the coordinator added when it took the answer, and adds again in a rerun.
+    """
+    return StateDelta(
+        tuple(write for write in delta.writes if write.key not in WITH_ANSWERS),
+        delta.messages,
+        tuple(event for event in delta.events if not isinstance(event, RunParked)),
+    )
 
 
 def deeds_of(recording: Recording) -> list[StoredChange]:

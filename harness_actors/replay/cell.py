@@ -76,6 +76,11 @@ class RerunCell:
         """The journal has more of the run."""
         return self._at < len(self._changes)
 
+    @property
+    def is_complete(self) -> bool:
+        """It is over, where the journal has nothing more of it."""
+        return self.end is not None and not self.is_behind
+
     def begin_term(self) -> None:
         """A new incarnation of the coordinator, which has nothing but the journal."""
         self._term = self._journal.begin_term()

@@ -23,7 +23,7 @@ from harness_actors.executors import (
 )
 from harness_actors.messages import Message
 from harness_actors.ports import Executor
-from harness_actors.replay.acts import Visit, visits_of
+from harness_actors.replay.acts import Visit, own_part, visits_of
 from harness_actors.replay.cell import DivergedError, RerunCell
 from harness_actors.replay.differences import Difference, of_ends
 from harness_actors.replay.recording import Recording
@@ -123,6 +123,9 @@ class _Rerun:
         cell.submit()
         try:
             for visit in visits_of(self._recording):
+                if cell.is_complete:
+                    # The coordinator ended it in front of its next hop, which nobody served.
+                    break
                 await self._serve(visit)
         except DivergedError as diverged:
             cell.differ("the way", str(diverged))
@@ -147,10 +150,9 @@ class _Rerun:
         for change in visit.changes:
             last = change is visit.changes[-1]
             if last and visit.hop is not None:
-                self._answer(change.delta, visit.hop.signal, parks=visit.parks)
+                self._answer(own_part(change.delta), visit.hop.signal, parks=visit.parks)
             elif last and visit.parks:
-                bare = StateDelta(change.delta.writes, change.delta.messages)
-                self._answer(bare, Parked())
+                self._answer(own_part(change.delta), Parked())
             elif last and visit.end is not None and visit.cut is None:
                 break
             else:
