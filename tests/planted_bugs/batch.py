@@ -95,10 +95,10 @@ BUGS = (
         path="harness_actors/batch/engine.py",
         before="""\
         self._cursor = await self._runtime.position()
-        self._history = History(self._directory.results.lines, await self._runtime.headings())
+        directory, headings = self._directory, await self._runtime.headings()
 """,
         after="""\
-        self._history = History(self._directory.results.lines, await self._runtime.headings())
+        directory, headings = self._directory, await self._runtime.headings()
         self._cursor = await self._runtime.position()
 """,
         promise="the same command collects what has ended in a warm cell",
