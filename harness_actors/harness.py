@@ -51,6 +51,9 @@ class AgentHarness:
         store: The journal's file; by default one in ``$HARNESS_HOME``.
         workspace: The folder that the agent's tools work in, made if there is none.
         hooks: Not built yet.
+        on_loss: Called with a line where Ray was lost, which says what is done about that: one of
+            our own is started again, another is waited for, and the run goes on. None logs it
+            as a warning of ``harness_actors``.
 
     Raises:
         ConfigError: A setting is unknown, out of range, or of a part that is not built;
@@ -69,6 +72,7 @@ class AgentHarness:
         store: str | Path | None = None,
         workspace: str | Path | None = None,
         hooks: None = None,
+        on_loss: Callable[[str], None] | None = None,
         **config_fields: Any,
     ) -> None:
         if hooks is not None:
@@ -83,6 +87,7 @@ class AgentHarness:
         _ = self._program.blob  # an agent that cannot travel is told now, not at the first run
         self._kind = runtime
         self._address = address
+        self._on_loss = on_loss
         self._store = None if store is None else Path(store).resolve()
         self._workspace = None if workspace is None else Path(workspace).resolve()
         self._conversation_id: str | None = None
@@ -323,7 +328,7 @@ class AgentHarness:
             take = partial(free_journal, is_served, shares_cell=shares)
             found = await asyncio.to_thread(in_place, home(), take)
             self._store = found.resolve()
-        return await open_cell(self._store, self._kind, self._address)
+        return await open_cell(self._store, self._kind, self._address, self._on_loss)
 
     def _workspace_spec(self) -> WorkspaceSpec | None:
         return None if self._workspace is None else WorkspaceSpec(path=str(self._workspace))

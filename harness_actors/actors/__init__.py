@@ -15,6 +15,7 @@ async def open_runtime(
     address: str | None = None,
     command: str,
     on_progress: Callable[[str], None] | None = None,
+    on_loss: Callable[[str], None] | None = None,
     lasting: bool = True,
 ) -> Runtime:
     """Start what serves the runs of a journal.
@@ -26,6 +27,8 @@ async def open_runtime(
         command: Who owns the runs of a cell that is started: what it has in progress goes
             on by itself after a restart of the coordinator, the runs of others do not.
         on_progress: Told in a few words what is being waited for.
+        on_loss: Told in a line that Ray was lost, and what is done about that; None logs it as
+            a warning.
         lasting: Another command may come for this journal, so its cell may stay for a while.
 
     Raises:
@@ -51,4 +54,4 @@ async def open_runtime(
     load_ray()
     from harness_actors.actors.on_ray.runtime import RayRuntime
 
-    return await RayRuntime.open(store, command, address, lasting=lasting)
+    return await RayRuntime.open(store, command, address, lasting=lasting, on_loss=on_loss)

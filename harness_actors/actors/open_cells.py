@@ -49,13 +49,19 @@ _placing = threading.Lock()
 """Of two threads that lock one file, the second must not take this process for another."""
 
 
-async def open_cell(store: Path, kind: RuntimeKind, address: str | None) -> Runtime:
+async def open_cell(
+    store: Path,
+    kind: RuntimeKind,
+    address: str | None,
+    on_loss: Callable[[str], None] | None = None,
+) -> Runtime:
     """The cell of a store: the one that this process has open, or a new one.
 
     Args:
         store: The journal's file, an absolute path; locked until `close_cell`.
         kind: What it runs on.
         address: Which Ray a new one is started on; see `joining.connect`.
+        on_loss: As of `open_runtime`, for a new one.
 
     Raises:
         BadInputError: The journal cannot be in that place.
@@ -68,7 +74,7 @@ async def open_cell(store: Path, kind: RuntimeKind, address: str | None) -> Runt
         own = _Cell(kind, loop)
         cell = _cells.setdefault(store, own)
         if cell is own:
-            return await _start(own, store, address)
+            return await _start(own, store, address, on_loss)
         if cell.is_gone:
             _cells.pop(store, None)
             continue
@@ -114,10 +120,14 @@ def in_place(place: Path, take: Callable[[], T]) -> T:
         raise BadInputError(str(place), (problem,)) from error
 
 
-async def _start(cell: _Cell, store: Path, address: str | None) -> Runtime:
+async def _start(
+    cell: _Cell, store: Path, address: str | None, on_loss: Callable[[str], None] | None
+) -> Runtime:
     try:
         in_place(store, lambda: hold(store))
-        runtime = await open_runtime(cell.kind, store=store, address=address, command=uuid4().hex)
+        runtime = await open_runtime(
+            cell.kind, store=store, address=address, command=uuid4().hex, on_loss=on_loss
+        )
     except BaseException as error:
         _cells.pop(store, None)
         release(store)

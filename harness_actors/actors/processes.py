@@ -68,17 +68,12 @@ def this_node() -> str:
 
 def mark_of_this_process(role: str) -> ProcessMark:
     """How the journal knows the calling process."""
-    mark = mark_of(os.getpid(), role)
-    assert mark is not None, "it runs"
-    return mark
+    return mark_of(os.getpid(), role)
 
 
-def mark_of(pid: int, role: str) -> ProcessMark | None:
-    """How a journal would know a process of this machine; None where it is gone."""
-    started = _started(pid)
-    if started is None:
-        return None
-    return ProcessMark(role=role, node=this_node(), pid=pid, started=started)
+def mark_of(pid: int, role: str) -> ProcessMark:
+    """A process of this machine by its pid; one that is gone is known to be so."""
+    return ProcessMark(role=role, node=this_node(), pid=pid, started=_started(pid) or 0)
 
 
 def _started(pid: int) -> int | None:

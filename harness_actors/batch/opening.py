@@ -38,6 +38,7 @@ def opener(
             address=address,
             command=command,
             on_progress=on_progress,
+            on_loss=on_progress,
             lasting=lasting,
         )
 

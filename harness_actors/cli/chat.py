@@ -86,6 +86,7 @@ def _chat(
         runtime=runtime.value,
         address=address,
         workspace=flags.workspace_folder() or fresh_workspace(loaded, lines),
+        on_loss=lines.note,
     )
     screen: Screen = (
         JsonLines(lines) if as_json else Terminal(lines, of_interest=_is_of_interest, ending=False)

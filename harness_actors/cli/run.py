@@ -110,6 +110,7 @@ async def _run(
         runtime=runtime.value,
         address=address,
         workspace=flags.workspace_folder() or fresh_workspace(loaded, lines),
+        on_loss=lines.note,
     )
     if runtime is options.RuntimeChoice.ray:
         lines.note("starting the actors on Ray")  # for which it is silent for some seconds

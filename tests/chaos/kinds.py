@@ -15,8 +15,9 @@ class Kind:
 
     Attributes:
         name: As on the command line.
-        role: Which process is struck, as the journal names it; ``driver`` and ``ray`` are none
-            of the journal's.
+        role: Which process is struck, as the journal names it, or one of those that it does not
+            name: ``driver``; of Ray ``raylet``, ``ray_agent``, with which the raylet dies, and
+            ``gcs``, its head; ``ray`` for all of it.
         scope: What goes down with it.
         stops: It is stopped for good, in place of killed.
         joined: Under a Ray that was started by hand, which outlives the driver.
@@ -37,7 +38,7 @@ class Kind:
     @property
     def ends_command(self) -> bool:
         """The same command has to be given again."""
-        return self.scope in ("driver", "ray")
+        return self.scope == "driver"
 
     @property
     def leaves_cell(self) -> bool:
@@ -57,9 +58,13 @@ _ALL = (
     Kind(name="agent_turn", role="agent_turn", scope="seat"),
     Kind(name="stop_decision", role="stop_decision", scope="seat"),
     Kind(name="driver", role="driver", scope="driver", bar_s=12.0),
-    Kind(name="ray", role="ray", scope="ray", bar_s=12.0),
+    Kind(name="raylet", role="raylet", scope="ray", bar_s=20.0),
+    Kind(name="ray_agent", role="ray_agent", scope="ray", bar_s=20.0),
+    Kind(name="gcs", role="gcs", scope="ray", bar_s=20.0),
+    Kind(name="ray", role="ray", scope="ray", bar_s=20.0),
     Kind(name="joined_driver", role="driver", scope="driver", joined=True),
-    Kind(name="joined_ray", role="ray", scope="ray", joined=True, bar_s=12.0),
+    Kind(name="joined_raylet", role="raylet", scope="ray", joined=True, bar_s=20.0),
+    Kind(name="joined_ray", role="ray", scope="ray", joined=True, bar_s=20.0),
     Kind(name="stopped_coordinator", role="coordinator", scope="cell", stops=True, bar_s=20.0),
     Kind(name="stopped_agent_turn", role="agent_turn", scope="seat", stops=True, bar_s=20.0),
 )

@@ -19,6 +19,7 @@ class RayByHand:
     async def __aenter__(self) -> Self:
         # Short: the paths of Ray's sockets, which lie in it, must be.
         self._folder = Path(tempfile.mkdtemp(prefix="hr"))
+        self._port = "0"
         try:
             await asyncio.to_thread(self._start)
         except BaseException:
@@ -47,7 +48,7 @@ class RayByHand:
         return [pid for pid in list_processes() if carries(pid, {**self.variables, "BY_HAND": "1"})]
 
     async def start_again(self) -> None:
-        """Start it after its processes were killed."""
+        """Start it after processes of it were killed, at the address that it had."""
         await end_processes({**self.variables, "BY_HAND": "1"})
         self._head.communicate(timeout=60)
         await asyncio.to_thread(self._start)
@@ -55,7 +56,7 @@ class RayByHand:
     def _start(self) -> None:
         command = [str(Path(sys.executable).with_name("ray")), "start", "--head", "--block"]
         self._head = subprocess.Popen(
-            [*command, "--port=0", "--include-dashboard=false", "--num-cpus=2"],
+            [*command, f"--port={self._port}", "--include-dashboard=false", "--num-cpus=2"],
             env={**os.environ, **self.variables, "BY_HAND": "1"},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -66,6 +67,8 @@ class RayByHand:
         said = []
         for line in self._head.stdout:
             said.append(line)
-            if "runtime started" in line:
+            if "will now block" in line:  # its address is noted by then
+                noted = (self._folder / "ray" / "ray_current_cluster").read_text()
+                self._port = noted.strip().rpartition(":")[2]
                 return
         raise OSError(f"ray start ended: {''.join(said)}")

@@ -5,10 +5,12 @@ import os
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from random import Random
 
 from harness_actors.actors.processes import is_alive
 from harness_actors.records import ProcessMark
+from harness_actors.tools.processes import list_processes
 from tests.chaos.command import BatchCommand
 from tests.chaos.kinds import Kind
 from tests.chaos.logs import now, read_tool_log
@@ -19,6 +21,13 @@ FOUND_WITHIN_S = 60.0
 GONE_WITHIN_S = 90.0
 LEFT_WITHIN_S = 90.0
 """How long a driver may take to leave that has lost its Ray."""
+TITLES = {
+    "raylet": ("raylet",),
+    "gcs": ("gcs_server",),
+    # A raylet without a dashboard bears the death of its other agent.
+    "ray_agent": ("ray::RuntimeEnvAgent",),
+}
+"""How processes of Ray call themselves, by role."""
 TICK_S = 0.01
 PAUSE_S = (0.0, 2.0)
 """How long a user takes to give the same command again."""
@@ -91,6 +100,10 @@ class Striker:
                 tear(self._command, self._random)
             since = at if kind.leaves_cell else now()
             self._command.start()
+        elif kind.scope == "ray" and self._ray is not None:
+            # As whoever has started it does; the command is left alone.
+            await self._ray.start_again()
+            since = now()
         await self._gone(replaced)
         return Strike(
             kind=kind,
@@ -104,10 +117,11 @@ class Striker:
 
     async def _cell(self, kind: Kind) -> list[ProcessMark]:
         """The living processes of the cell, once what is to be struck is among them."""
-        role = "coordinator" if kind.ends_command else kind.role
+        role = kind.role if kind.scope in ("seat", "cell") else "coordinator"
         found: list[ProcessMark] = []
         deadline = now() + FOUND_WITHIN_S
-        while not any(_plays(mark, role) for mark in found):
+        # What outlived its Ray is no cell that could be struck once more.
+        while not any(_plays(mark, role) for mark in found) or not self._targets(kind, found):
             if self._command.has_ended:
                 raise ChaosError(f"the command ended before {kind.name} could be struck")
             if now() > deadline:
@@ -120,9 +134,20 @@ class Striker:
         if kind.scope == "driver":
             return [self._command.pid]
         if kind.scope == "ray":
-            return self._ray.pids() if self._ray else self._command.others()
+            pids = self._ray.pids() if self._ray else self._command.others()
+            return self._of_ray(kind.role, pids)
         # Of a role that several play, such as agent turns, a random one.
         return [self._random.choice([m.pid for m in marks if _plays(m, kind.role)])]
+
+    def _of_ray(self, role: str, pids: Sequence[int]) -> list[int]:
+        if role == "ray":
+            return list(pids)
+        if role == "ray_agent":
+            # Its title is written over its environment, by which the others are found.
+            raylets = self._of_ray("raylet", pids)
+            pids = [one.pid for one in list_processes().values() if one.parent in raylets]
+        playing = [pid for pid in pids if _title(pid).startswith(TITLES[role])]
+        return playing and [self._random.choice(playing)]
 
     def _affected(
         self, kind: Kind, replaced: Iterable[ProcessMark], marks: Iterable[ProcessMark]
@@ -145,8 +170,6 @@ class Striker:
             ) from None
         if status == 0:
             raise ChaosError(f"the command says that all is done, but {kind.name} was killed")
-        if self._ray is not None and kind.scope == "ray":
-            await self._ray.start_again()
 
     async def _gone(self, marks: Sequence[ProcessMark]) -> None:
         deadline = now() + GONE_WITHIN_S
@@ -166,6 +189,14 @@ def tear(command: BatchCommand, random: Random) -> None:
         torn = lines[-1].replace(b'"id":"t', b'"id":"torn', 1)
         with path.open("ab") as file:
             file.write(torn[: random.randrange(1, len(torn))])
+
+
+def _title(pid: int) -> str:
+    """The name of a process's program, or what it calls itself; empty for one that has ended."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_text().split("\0")[0].rpartition("/")[2]
+    except OSError:
+        return ""
 
 
 def _goes_down(mark: ProcessMark, kind: Kind, struck: Sequence[int]) -> bool:

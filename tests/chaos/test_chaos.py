@@ -36,10 +36,12 @@ async def test_a_batch_under_fire_loses_nothing_and_does_nothing_twice(tmp_path:
         assert delays.median < SLOW * KINDS[name].bar_s, name
 
 
-async def test_under_a_ray_that_outlives_it_the_next_command_goes_on(tmp_path: Path) -> None:
+async def test_under_a_ray_of_the_users_the_next_command_goes_on_and_one_waits_for_its_return(
+    tmp_path: Path,
+) -> None:
     battle = Battle(
         tmp_path,
-        [KINDS["joined_driver"]],
+        [KINDS["joined_driver"], KINDS["joined_raylet"]],
         size=Size(runs=8, at_once=8, patient=4, rounds=(4, 6)),
         seed=3,
         hasty=0.0,
@@ -49,3 +51,24 @@ async def test_under_a_ray_that_outlives_it_the_next_command_goes_on(tmp_path: P
 
     assert verdict.findings.broken == []
     assert len(verdict.delays["joined_driver"].seconds) > 0
+    assert len(verdict.delays["joined_raylet"].seconds) > 0
+
+
+async def test_a_command_whose_ray_dies_in_part_or_whole_goes_on_by_itself(tmp_path: Path) -> None:
+    kinds = ["raylet", "gcs", "ray_agent"]
+    battle = Battle(
+        tmp_path,
+        [KINDS[name] for name in kinds],
+        size=Size(runs=10, at_once=10, patient=6, rounds=(3, 8)),
+        seed=11,
+        hasty=0.0,
+    )
+
+    verdict = await battle.fight()
+
+    # Nobody gave the command again, or it would have torn a line of its results.
+    assert verdict.findings.broken == []
+    assert verdict.kinds == tuple(kinds)
+    for name, delays in verdict.delays.items():
+        assert delays.most is not None, f"no run was touched by {name}"
+        assert delays.most < SLOW * KINDS[name].bar_s, name

@@ -6,9 +6,12 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import ray
+import ray._private.worker  # see `_processes`
 from ray._private.services import canonicalize_bootstrap_address, find_node_ids
 from ray._raylet import (  # type: ignore[attr-defined]  # compiled, without types
     AuthenticationTokenLoader,
@@ -18,8 +21,14 @@ from ray._raylet import (  # type: ignore[attr-defined]  # compiled, without typ
 from ray.core.generated.gcs_pb2 import GcsNodeInfo  # type: ignore[attr-defined]  # generated
 
 from harness_actors.actors.joining.address import ELSE, Found, find_ray
+from harness_actors.actors.joining.connection import (
+    Connection,
+    OwnRay,
+    connected,
+    current_connection,
+)
 from harness_actors.actors.joining.probe import ask
-from harness_actors.actors.joining.quiet import keep_quiet, sigterm_kept
+from harness_actors.actors.joining.quiet import keep_quiet, raylet_named, sigterm_kept
 from harness_actors.actors.joining.token import (
     MODE,
     PATH,
@@ -28,27 +37,20 @@ from harness_actors.actors.joining.token import (
     own_token,
     own_token_path,
 )
+from harness_actors.actors.processes import mark_of
 from harness_actors.errors import CellError
+from harness_actors.records import ProcessMark
 
 NAMESPACE = "harness_actors"
 OBJECT_STORE_BYTES = 150_000_000
 """Ours carries messages of some kilobytes, not data; the default takes 30 % of the memory."""
 NODE_S = 3.0
 """How long a raylet of this machine may take to be known to its head."""
-
-_connections: set[str] = set()
-"""The Rays that this module has connected this process to, so it may disconnect it."""
-
-
-def connection() -> str:
-    """What this process's connection to Ray is known by; empty where there is none.
-
-    Behind ``ray.shutdown()`` there is none, and another ``ray.init()`` makes another.
-    """
-    return ray.get_runtime_context().get_worker_id() if ray.is_initialized() else ""
+IMPATIENCE = {"RAY_task_events_shutdown_flush_timeout_ms": "300"}
+"""Where the head is dead, ``ray.shutdown()`` waits for 5 s to tell it what nobody looks at."""
 
 
-def connect(address: str | None) -> None:
+def connect(address: str | None) -> Connection:
     """Connect this process to a Ray, and start one if there is none to join.
 
     Blocks for about 5 s where one is started. Nothing is written to the terminal.
@@ -59,19 +61,22 @@ def connect(address: str | None) -> None:
             ``"local"``: one of our own; else ``"HOST:PORT"``. A process that is connected
             stays with what it has, whatever the address.
 
+    Returns:
+        The connection that this process has now.
+
     Raises:
         CellError: There is no Ray at the address, or it cannot be joined; within 5 s.
     """
     if ray.is_initialized() and not _is_dead():
-        return
+        return current_connection()
     keep_quiet()
     found = find_ray(address)
     if found is None:
-        _start_own()
-    else:
-        found.check()
-        _join(found)
-    _connections.add(ray.get_runtime_context().gcs_address)
+        own = _start_own()
+        return connected(replace(own, processes=_processes()))
+    found.check()
+    _join(found)
+    return connected(None)
 
 
 def _is_dead() -> bool:
@@ -80,21 +85,23 @@ def _is_dead() -> bool:
     Raises:
         CellError: It was not us who connected this process.
     """
-    address = ray.get_runtime_context().gcs_address
-    host, _, port = address.rpartition(":")
-    if ask(host.strip("[]"), int(port), None).verdict != "closed":
-        return False
-    if address not in _connections:
+    known = current_connection()
+    if known.problem is None:
+        host, _, port = known.address.rpartition(":")
+        if ask(host.strip("[]"), int(port), None).verdict != "closed":
+            return False
+        known.lose("nobody answers there any more")
+    if not known.is_ours:
         problem = "this process is connected to it, but it has ended; call ray.shutdown() first"
-        raise CellError(f"Ray at {address!r}", problem)
-    ray.shutdown()
+        raise CellError(f"Ray at {known.address!r}", problem)
+    known.leave()
     return True
 
 
 def _join(found: Found) -> None:
     is_own = found.token == own_token()
     try:
-        with sigterm_kept(), _showing(own_token_path() if is_own else None):
+        with sigterm_kept(), raylet_named(), _environment(own_token_path() if is_own else None):
             _check_node(found)
             ray.init(
                 address=found.address,
@@ -127,7 +134,7 @@ def _check_node(found: Found) -> None:
         time.sleep(0.2)
 
 
-def _start_own() -> None:
+def _start_own() -> OwnRay:
     token_path: Path | None = None
     if find_token().value is None:
         try:
@@ -139,20 +146,22 @@ def _start_own() -> None:
                 "HARNESS_HOME to a folder that you may write to",
             ) from None
     started: Future[None] = Future()
+    own = OwnRay()
     # The kernel ends Ray's processes with the thread that started them: this one stays for as
-    # long as this process, and ends if the start fails, so that none of them is left.
+    # long as they are to live, and ends if the start fails, so that none of them is left.
     threading.Thread(
-        target=_keep_own, args=(token_path, started), name="ray-keeper", daemon=True
+        target=_keep_own, args=(own, token_path, started), name="ray-keeper", daemon=True
     ).start()
     try:
         started.result()
     except Exception as error:  # noqa: BLE001 - as above
         raise CellError("a Ray of our own", f"{_first_line(error)}; {_remedy(error)}") from None
+    return own
 
 
-def _keep_own(token_path: Path | None, started: "Future[None]") -> None:
+def _keep_own(own: OwnRay, token_path: Path | None, started: "Future[None]") -> None:
     try:
-        with sigterm_kept(), _showing(token_path):
+        with sigterm_kept(), raylet_named(), _environment(token_path):
             ray.init(
                 address="local",
                 namespace=NAMESPACE,
@@ -167,18 +176,26 @@ def _keep_own(token_path: Path | None, started: "Future[None]") -> None:
         started.set_exception(error)
         return
     started.set_result(None)
-    threading.Event().wait()
+    own.release.wait()
+
+
+def _processes() -> tuple[ProcessMark, ...]:
+    """Those of the head that was just started, as this process is their parent."""
+    # Nothing public tells them.
+    node: Any = ray._private.worker._global_node
+    started = ((name, one.process.pid) for name, all_ in node.all_processes.items() for one in all_)
+    return tuple(mark_of(pid, name) for name, pid in started)
 
 
 @contextmanager
-def _showing(token_path: Path | None) -> Iterator[None]:
+def _environment(token_path: Path | None) -> Iterator[None]:
     """Let Ray take the token of a file, or else the one that the user has.
 
     Ray reads the variables once, when it connects; what the user runs later from this process
     must not find ours.
     """
-    names = (MODE, PATH)
-    before = {name: os.environ.get(name) for name in names}
+    before = {name: os.environ.get(name) for name in (MODE, PATH, *IMPATIENCE)}
+    os.environ.update(IMPATIENCE)
     if token_path is not None:
         os.environ[PATH] = str(token_path)
     if MODE not in os.environ and (token_path is not None or find_token().value is not None):

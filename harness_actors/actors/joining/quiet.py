@@ -8,6 +8,8 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+RAYLET_VARIABLE = "RAY_RAYLET_PID"
+"""Names the raylet in the environment of what it starts."""
 SIGACTION_BYTES = 256
 """More than a ``struct sigaction`` has on any Linux."""
 
@@ -21,9 +23,29 @@ def load_ray() -> None:
         with warnings.catch_warnings():
             # tqdm's, which Ray's own progress bars stand on; its category goes with tqdm.
             warnings.filterwarnings("ignore", message="IProgress not found")
-            import ray  # noqa: F401
+            with raylet_named():
+                import ray  # noqa: F401
     finally:
         widgets.setLevel(level)
+
+
+@contextmanager
+def raylet_named() -> Iterator[None]:
+    """Let Ray's part of this process bear the death of its raylet.
+
+    It ends a process without a word that talks to a raylet which is dead, and takes it for dead
+    where none is named when it is loaded and the process's own parent is gone, as under ``nohup``.
+    So one is named that lives as long as this process.
+    """
+    before = os.environ.get(RAYLET_VARIABLE)
+    os.environ[RAYLET_VARIABLE] = str(os.getpid())
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[RAYLET_VARIABLE]
+        else:
+            os.environ[RAYLET_VARIABLE] = before
 
 
 def keep_quiet() -> None:

@@ -1,18 +1,14 @@
 """The other end of `attach`: a driver beside the one that started the cell."""
 
-import asyncio
-from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
 
 import ray
 
 from harness_actors.actors.joining.connect import connect
 from harness_actors.actors.on_ray.calls import CoordinatorCalls
 from harness_actors.actors.on_ray.known_cells import KnownCell, find_cell, list_cells
-from harness_actors.actors.on_ray.runtime import STARTER_THREAD, RayRuntime
-
-T = TypeVar("T")
+from harness_actors.actors.on_ray.runtime import RayRuntime
+from harness_actors.actors.on_ray.serving import on_starter_thread
 
 
 async def attach_at(store: Path, address: str) -> RayRuntime | None:
@@ -32,11 +28,6 @@ async def cells_at(address: str) -> list[KnownCell]:
         CellError: Nobody answers there, or it does not let us in.
     """
     return await on_starter_thread(_list, address)
-
-
-async def on_starter_thread(do: Callable[..., T], *arguments: object) -> T:
-    """Do what may connect to a Ray, in the one thread that may."""
-    return await asyncio.get_running_loop().run_in_executor(STARTER_THREAD, do, *arguments)
 
 
 def _list(address: str) -> list[KnownCell]:

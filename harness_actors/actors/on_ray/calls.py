@@ -4,8 +4,8 @@ import asyncio
 import logging
 import os
 import signal
-import socket
 import time
+from collections.abc import Awaitable
 from contextlib import suppress
 from typing import Any
 
@@ -16,7 +16,11 @@ from ray.exceptions import ActorUnavailableError, RayActorError, RayError, RayTa
 
 from harness_actors.actors.doubt import SUSPECT_S, TICKS
 from harness_actors.actors.idleness import GoneError
-from harness_actors.actors.joining.connect import connection
+from harness_actors.actors.joining.connection import (
+    Connection,
+    RayLostError,
+    current_connection,
+)
 from harness_actors.actors.processes import kill_process
 from harness_actors.errors import ActorLostError, HarnessError
 from harness_actors.records import ProcessMark
@@ -27,6 +31,8 @@ RETURN_DEADLINE_S = 120.0
 START_DEADLINE_S = 30.0
 """How long an incarnation may take to answer for the first time, its journal read included;
 the next one is given twice as much."""
+LOSS_SHOWS_S = 3.0
+"""How long it may take until what Ray reports of an actor shows as the death of Ray."""
 
 
 class CoordinatorCalls:
@@ -38,9 +44,16 @@ class CoordinatorCalls:
     Args:
         coordinator: Its actor.
         process: Its process, where it is known to be up; None for one that may be starting.
+        connection: That over which it was found; None for what this process has now.
     """
 
-    def __init__(self, coordinator: "ActorHandle[Any]", process: ProcessMark | None = None) -> None:
+    def __init__(
+        self,
+        coordinator: "ActorHandle[Any]",
+        process: ProcessMark | None = None,
+        *,
+        connection: Connection | None = None,
+    ) -> None:
         # Ray's types know no method of an actor.
         self.coordinator: Any = coordinator
         self.secrets: dict[str, str] = {}
@@ -49,22 +62,23 @@ class CoordinatorCalls:
         """The same of what its runs may cost together; None for no bound."""
         self._served = True
         """It has been there since it was last known to be away."""
-        self._connection = connection()
+        self.connection = connection or current_connection()
         self.process = process
         """Of the incarnation that has answered; None while it is away or starting."""
 
     @property
     def is_connected(self) -> bool:
         """This process has still the connection over which the coordinator was found."""
-        return connection() == self._connection
+        return self.connection.is_current
 
     async def call(self, method: str, *arguments: Any) -> Any:
         """One call; made again if the coordinator dies meanwhile.
 
         Raises:
             HarnessError: What the coordinator raised, or `ActorLostError`: it has not come
-                back in time, or Ray is gone.
+                back in time, or this process was disconnected from Ray.
             GoneError: It is gone for good.
+            RayLostError: Ray is, too.
         """
         away_since: float | None = None
         kills = 0
@@ -86,18 +100,14 @@ class CoordinatorCalls:
                 # Stopped while it was starting, as the one before it perhaps: it neither
                 # answers nor dies.
                 kills += 1
-                await asyncio.to_thread(self._kill_starting)
+                await self.connection.unless_lost(asyncio.to_thread(self._kill_starting))
             await asyncio.sleep(0.1)
             await self._await_next()
 
     async def _await_next(self) -> None:
         """Attach to the next incarnation, if it comes up."""
-        if not await asyncio.to_thread(is_ray_up):
-            problem = (
-                "nobody answers there any more; start it again if it is yours, and give the "
-                "same command again"
-            )
-            raise ActorLostError("Ray", problem)
+        # What is dead by Ray's own word alone, such as a node that is cut off, is not seen here.
+        await self.connection.unless_lost(asyncio.to_thread(self.connection.look))
         with suppress(AwayError, TimeoutError):
             async with asyncio.timeout(START_DEADLINE_S):
                 await self.attach()
@@ -108,7 +118,7 @@ class CoordinatorCalls:
         # which a Ray of our own does not have.
         known = ray._private.state.actors(self.coordinator._actor_id.hex())
         logger.warning("the coordinator in process %s did not come up and is killed", known["Pid"])
-        ray.kill(self.coordinator, no_restart=False)
+        self._kill_actor()
         # Ray leaves one alone that is stopped.
         with suppress(ProcessLookupError):
             os.kill(known["Pid"], signal.SIGKILL)
@@ -116,24 +126,22 @@ class CoordinatorCalls:
     async def attach(self) -> None:
         """Give its keys and budget to an incarnation, and learn where it is."""
         # Where it is comes first: what falls silent behind that is asked, and killed.
-        marks: tuple[ProcessMark, ...] = await self._answer(self.coordinator.hello.remote())
+        marks: tuple[ProcessMark, ...] = await self.connection.unless_lost(self._hello())
         self.process = marks[0]
         await self.once("attach", self.secrets, self.budget_usd)
 
     async def once(self, method: str, *arguments: Any) -> Any:
         """One call; fails if the coordinator is away."""
-        if not self.is_connected:
-            # Ray would connect anew by itself, in this thread, to whatever it finds.
-            problem = "this process has disconnected from it (ray.shutdown()); begin anew"
-            raise ActorLostError("Ray", problem)
-        answer = asyncio.ensure_future(
-            self._answer(self.coordinator.call.remote(method, *arguments))
-        )
+        answer = asyncio.ensure_future(self._begin("call", method, *arguments))
+        loss = self.connection.loss()
         try:
-            while not await _within(SUSPECT_S / 2, answer):
+            while not await _within(SUSPECT_S / 2, answer, loss):
                 # One that starts has much to read, and may take its time.
                 if self.process is not None and not await self._is_alive(answer):
                     await self._kill(self.process)
+                self._check_connected()
+            if not answer.done():
+                raise RayLostError(str(self.connection.problem))
             return answer.result()
         except AwayError:
             self.process = None
@@ -143,7 +151,7 @@ class CoordinatorCalls:
 
     async def _is_alive(self, answer: "asyncio.Future[Any]") -> bool:
         """Whether the coordinator answers, whatever it is, when it is asked."""
-        asked = asyncio.ensure_future(self._answer(self.coordinator.hello.remote()))
+        asked = asyncio.ensure_future(self._hello())
         try:
             # In pieces: had this process been stopped meanwhile, one of them was too long.
             for _ in range(TICKS // 2):
@@ -163,10 +171,30 @@ class CoordinatorCalls:
             process.pid,
             SUSPECT_S,
         )
-        # no_restart=False: else there is no next incarnation.
-        await asyncio.to_thread(ray.kill, self.coordinator, no_restart=False)
+        await self.connection.unless_lost(asyncio.to_thread(self._kill_actor))
         # Ray takes its time with a process that is stopped.
         kill_process(process)
+
+    def _kill_actor(self) -> None:
+        with self.connection.in_use():
+            # no_restart=False: else there is no next incarnation.
+            ray.kill(self.coordinator, no_restart=False)
+
+    async def _hello(self) -> tuple[ProcessMark, ...]:
+        marks: tuple[ProcessMark, ...] = await self._begin("hello")
+        return marks
+
+    def _begin(self, method: str, *arguments: Any) -> Awaitable[Any]:
+        with self.connection.in_use():
+            self._check_connected()
+            reference = getattr(self.coordinator, method).remote(*arguments)
+        return self._answer(reference)
+
+    def _check_connected(self) -> None:
+        if self.connection.problem is None and not self.is_connected:
+            # Ray would connect anew by itself, in this thread, to whatever it finds.
+            problem = "this process has disconnected from it (ray.shutdown()); begin anew"
+            raise ActorLostError("Ray", problem)
 
     async def _answer(self, reference: Any) -> Any:
         try:
@@ -181,6 +209,8 @@ class CoordinatorCalls:
         except RayActorError as error:
             raise GoneError(str(error).splitlines()[0]) from None
         except RayError as error:
+            if await self.connection.is_lost(within_s=LOSS_SHOWS_S):
+                raise RayLostError(str(self.connection.problem)) from None
             raise ActorLostError("Ray", str(error).splitlines()[0]) from None
 
 
@@ -188,19 +218,6 @@ async def _within(seconds: float, *awaited: "asyncio.Future[Any]") -> bool:
     """Whether one of them is done within a time, and else leave them as they are."""
     done, _ = await asyncio.wait(awaited, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
     return bool(done)
-
-
-def is_ray_up() -> bool:
-    """Whether the head of the Ray that we are connected to takes connections."""
-    host, _, port = ray.get_runtime_context().gcs_address.rpartition(":")
-    for _ in range(5):
-        # One that is busy gets some time.
-        try:
-            with socket.create_connection((host, int(port)), timeout=1.0):
-                return True
-        except OSError:
-            time.sleep(1.0)
-    return False
 
 
 class AwayError(Exception):

@@ -76,6 +76,7 @@ class RayCoordinator:
     ) -> None:
         collect_seldom()
         self._store = store
+        self._command = command
         self._node = node
         self._leave_s = leave_s
         self._warm_cells = warm_cells
@@ -147,14 +148,19 @@ class RayCoordinator:
                 # Whoever follows the runs knows; the journal may be read for a while.
                 self._self.leave.remote(self._leave_s)
 
-    async def _serve(self, idle_s: float | None, warm_cells: int) -> None:
-        """Another driver is there, and says how long this cell may be idle, and beside whom."""
+    async def _serve(self, idle_s: float | None, warm_cells: int) -> str:
+        """Another driver is there, and says how long this cell may be idle, and beside whom.
+
+        Returns:
+            Who owns the runs that are in progress here.
+        """
         assert isinstance(self._host, CoordinatorHost)
         await is_standing(self._journal, self._host)
         if self._host.failure is not None:
             raise self._host.failure
         self._idleness.idle_s, self._warm_cells = idle_s, warm_cells
         self._host.forget_driver()
+        return self._command
 
     async def describe(self, weigh: bool = False) -> CellFacts:
         """What there is to say of this cell; with its memory if it is to be weighed."""

@@ -1,0 +1,302 @@
+"""This process's connection to a Ray: whether that Ray is still there, and its end where not."""
+
+import asyncio
+import logging
+import os
+import threading
+import time
+from collections.abc import Awaitable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import ray
+import ray._private.worker  # see `connection`
+from ray.runtime_context import RuntimeContext
+
+from harness_actors.actors.joining.quiet import RAYLET_VARIABLE
+from harness_actors.actors.joining.signs import raylet_here, sign_of_head
+from harness_actors.actors.processes import end_processes, mark_of, wait_until_gone
+from harness_actors.records import ProcessMark
+from harness_actors.tools.processes import carries, list_processes
+
+T = TypeVar("T")
+
+logger = logging.getLogger(__name__)
+
+LOOK_S = 1.0
+HEAD_AWAY_S = 10.0
+"""How long the head may take no connection before it is given up. Ray itself gives it a minute,
+and then ends this process, too."""
+LEAVE_S = 20.0
+USING_S = 2.0
+
+STARTER_THREAD = ThreadPoolExecutor(1, thread_name_prefix="ray-starter")
+"""Connects this process to Ray and disconnects it, one thing at a time."""
+
+
+class RayLostError(Exception):
+    """The Ray that this process is connected to is dead, or this node of it.
+
+    Only for those who call its actors; they tell their callers something else.
+
+    Attributes:
+        problem: What was seen of it.
+    """
+
+    def __init__(self, problem: str) -> None:
+        super().__init__(problem)
+        self.problem = problem
+
+    def __str__(self) -> str:
+        return self.problem
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnRay:
+    """What there is to end of a Ray that this process has started.
+
+    Attributes:
+        processes: Those of its head, which live as long as their keeper at most.
+        release: Lets the thread end that keeps them.
+    """
+
+    processes: tuple[ProcessMark, ...] = ()
+    release: threading.Event = field(default_factory=threading.Event)
+
+
+class Connection:
+    """One connection of this process, from ``ray.init()`` to ``ray.shutdown()``.
+
+    Args:
+        name: What it is known by.
+        is_ours: We have connected this process, so we may disconnect it.
+        own: What there is to end of it; None for a Ray that somebody else has started.
+
+    Attributes:
+        address: ``HOST:PORT`` of its head.
+        raylet: Ray's process on this node; None where it cannot be told.
+        problem: Why the Ray is known to be lost; None while it is not.
+        left: Done when a Ray that is lost was disconnected from, and our own one is gone.
+    """
+
+    def __init__(self, name: str, *, is_ours: bool, own: OwnRay | None) -> None:
+        self.name = name
+        self.address: str = ray.get_runtime_context().gcs_address
+        self.is_ours = is_ours
+        self.own = own
+        self.raylet = raylet_here()
+        self.problem: str | None = None
+        self.left: Future[None] = Future()
+        self._using = threading.Lock()
+        self._telling = threading.Lock()
+        self._waiting: dict[asyncio.AbstractEventLoop, asyncio.Future[None]] = {}
+
+    @property
+    def is_current(self) -> bool:
+        """This process has it still."""
+        return connection() == self.name
+
+    @contextmanager
+    def in_use(self) -> Iterator[None]:
+        """Nobody disconnects this process meanwhile, for a moment at most.
+
+        Raises:
+            RayLostError: The Ray is lost.
+        """
+        # Else Ray would connect anew by itself, in this thread, to whatever it finds.
+        if self.problem is not None:
+            raise RayLostError(self.problem)
+        with self._using:
+            yield
+
+    async def unless_lost(self, awaitable: Awaitable[T]) -> T:
+        """What is awaited; whoever waits for a Ray that is lost would wait for ever.
+
+        Raises:
+            RayLostError: The Ray is lost.
+        """
+        awaited = asyncio.ensure_future(awaitable)
+        try:
+            await asyncio.wait((awaited, self.loss()), return_when=asyncio.FIRST_COMPLETED)
+            if awaited.done():
+                return awaited.result()
+            raise RayLostError(str(self.problem))
+        finally:
+            awaited.cancel()
+
+    def loss(self) -> "asyncio.Future[None]":
+        """Done when the Ray is lost; the same for all who wait in one event loop."""
+        loop = asyncio.get_running_loop()
+        with self._telling:
+            waiting = self._waiting.get(loop)
+            if waiting is None:
+                for closed in [known for known in self._waiting if known.is_closed()]:
+                    del self._waiting[closed]
+                waiting = self._waiting[loop] = loop.create_future()
+                if self.problem is not None:
+                    waiting.set_result(None)
+        return waiting
+
+    def lose(self, problem: str) -> None:
+        """Say that the Ray is lost; where it was us who connected this process, it leaves."""
+        with self._telling:
+            if self.problem is not None or not self.is_current:
+                return
+            self.problem = problem
+            waiting = list(self._waiting.items())
+        logger.info("Ray at %s is lost: %s", self.address, problem)
+        for loop, future in waiting:
+            with suppress(RuntimeError):  # that loop is closed
+                loop.call_soon_threadsafe(_finish, future)
+        if self.is_ours:
+            with suppress(RuntimeError):  # this process ends
+                STARTER_THREAD.submit(self.leave)
+
+    def leave(self) -> None:
+        """Disconnect this process from a Ray that is lost, and see our own one gone.
+
+        In the starter thread.
+        """
+        held = self._using.acquire(timeout=USING_S)
+        try:
+            if self.left.done():
+                return
+            if self.is_current:
+                if self.own is not None:
+                    # Ray's processes die with their keeper, so nothing is asked of them.
+                    self.own.release.set()
+                    end_processes(self.own.processes, timeout_s=LEAVE_S)
+                ray.shutdown()
+            if self.own is not None and self.raylet is not None:
+                # What was started below it, and tools in turn. A raylet that dies leaves them.
+                _end_below(self.raylet)
+        except Exception:
+            logger.exception("Ray at %s, which is lost, was not left", self.address)
+        finally:
+            if held:
+                self._using.release()
+            if not self.left.done():
+                self.left.set_result(None)
+
+    async def is_lost(self, *, within_s: float) -> bool:
+        """Whether the Ray is lost, or is seen to be so in a while."""
+        try:
+            async with asyncio.timeout(within_s):
+                await self.unless_lost(asyncio.to_thread(self.look))
+                await self.loss()
+        except (RayLostError, TimeoutError):
+            pass  # it was seen, or was not
+        return self.problem is not None
+
+    def look(self) -> None:
+        """Ask the head for this node, and say so if it has given that up.
+
+        Blocks, for as long as the head takes.
+        """
+        if not self.is_current or sign_of_head(self.address) != "there":
+            return
+        with self.in_use():
+            nodes: list[dict[str, Any]] = ray.nodes()  # type: ignore[no-untyped-call]
+            here = ray.get_runtime_context().get_node_id()
+        if any(node["NodeID"] == here and not node["Alive"] for node in nodes):
+            self.lose("it has given up this node")
+
+
+def connection() -> str:
+    """What this process's connection to Ray is known by; empty where there is none.
+
+    Behind ``ray.shutdown()`` there is none, and another ``ray.init()`` makes another.
+    """
+    if not ray.is_initialized():
+        return ""
+    # Not by `ray.get_runtime_context`, which would connect anew if another thread just left.
+    here = RuntimeContext(ray._private.worker.global_worker)  # type: ignore[no-untyped-call]
+    try:
+        # The first driver of each Ray has the same id.
+        return f"{here.get_worker_id()}@{here.get_node_id()}"
+    except (RuntimeError, AttributeError):
+        # Another thread may be about to end it.
+        return ""
+
+
+_current: Connection | None = None
+_knowing = threading.Lock()
+
+
+def current_connection() -> Connection:
+    """The connection of this process, which must have one. It is watched from then on."""
+    return _known(is_ours=False, own=None)
+
+
+def connected(own: OwnRay | None) -> Connection:
+    """It was us who have just connected this process."""
+    known = _known(is_ours=True, own=own)
+    known.is_ours, known.own = True, own
+    return known
+
+
+def _known(*, is_ours: bool, own: OwnRay | None) -> Connection:
+    global _current
+    with _knowing:
+        name = connection()
+        if _current is None or _current.name != name:
+            _current = Connection(name, is_ours=is_ours, own=own)
+            threading.Thread(
+                target=_watch, args=(_current,), name="ray-watcher", daemon=True
+            ).start()
+        return _current
+
+
+def _watch(watched: Connection) -> None:
+    """Return when the Ray of a connection is lost, or the connection is given up."""
+    answered_at = time.monotonic()
+    while watched.is_current and watched.problem is None:
+        if watched.raylet is None:
+            time.sleep(LOOK_S)
+        elif wait_until_gone(watched.raylet, timeout_s=LOOK_S):
+            watched.lose("its raylet on this machine has ended")
+            break
+        match sign_of_head(watched.address):
+            case "there":
+                answered_at = time.monotonic()
+            case "refuses" if watched.own is not None:
+                # The head of a Ray of our own is on this machine, and does not come back.
+                watched.lose("its head has ended")
+            case _ if time.monotonic() - answered_at > HEAD_AWAY_S:
+                watched.lose("nobody answers there any more")
+    if watched.own is not None and not watched.is_current:
+        watched.own.release.set()
+
+
+def _end_below(raylet: ProcessMark) -> None:
+    """End what a raylet that is dead has started, and what that has started in turn."""
+    # Not what only looks so from here: another namespace counts pids of its own.
+    namespace = os.readlink("/proc/self/ns/pid")
+    until = time.monotonic() + LEAVE_S
+    carried = {RAYLET_VARIABLE: str(raylet.pid)}
+    while time.monotonic() < until:
+        found = [
+            mark_of(process.pid, "left by a raylet")
+            for process in list_processes().values()
+            if process.started >= raylet.started
+            and process.pid != os.getpid()
+            and carries(process.pid, carried)
+            and _namespace(process.pid) == namespace
+        ]
+        if not found:
+            return
+        end_processes(found, timeout_s=LEAVE_S)
+
+
+def _namespace(pid: int) -> str:
+    try:
+        return os.readlink(f"/proc/{pid}/ns/pid")
+    except OSError:
+        return ""  # it ended meanwhile
+
+
+def _finish(future: "asyncio.Future[None]") -> None:
+    if not future.done():
+        future.set_result(None)
