@@ -8,6 +8,8 @@ import hypothesis
 import pytest
 import uvloop
 
+from tests.virtual_time import VirtualTimeLoop
+
 # The slowest machine that runs these tests must not turn a slow example into a failure.
 hypothesis.settings.register_profile("unhurried", deadline=None)
 hypothesis.settings.load_profile("unhurried")
@@ -16,7 +18,12 @@ hypothesis.settings.load_profile("unhurried")
 def pytest_asyncio_loop_factories(
     item: pytest.Item,
 ) -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
-    """Run asynchronous tests on asyncio's loop, those marked `both_loops` on uvloop as well."""
+    """Run asynchronous tests on asyncio's loop, those marked `both_loops` on uvloop as well.
+
+    Those marked `virtual_time` run on that of the name alone.
+    """
+    if item.get_closest_marker("virtual_time") is not None:
+        return {"virtual_time": VirtualTimeLoop}
     loops = {"asyncio": asyncio.new_event_loop}
     if item.get_closest_marker("both_loops") is not None:
         loops["uvloop"] = uvloop.new_event_loop
