@@ -33,8 +33,8 @@ def test_the_python_of_the_readme_runs_and_is_soon_done(tmp_path: Path) -> None:
     )
 
     assert (ended.returncode, ended.stderr) == (0, "")
-    # How so small a model puts it is its own affair, and now and then it only calls its tool.
-    said = r"(done with [1-5]|limit with 5) model calls: .*\n"
+    # How so small a model puts it is its own affair.
+    said = r"done with [1-4] model calls: .*\S.*\n"
     assert re.fullmatch(said, ended.stdout), ended.stdout
     assert _cpu_of_children_s() - before_s < MOST_CPU_S
 

@@ -9,7 +9,13 @@ from harness_actors.errors import ConfigError
 from harness_actors.messages import encode_json
 from harness_actors.models.backoff import Backoff
 from harness_actors.models.body import RequestBody
-from harness_actors.models.local_calls import calls_schema, prompt_messages, read_call
+from harness_actors.models.local_calls import (
+    ANSWER_SCHEMA,
+    calls_schema,
+    must_answer,
+    prompt_messages,
+    read_call,
+)
 from harness_actors.models.local_server import MODEL_NAME, shared_server
 from harness_actors.models.openai import OpenAIModel
 from harness_actors.models.prices import FREE
@@ -135,11 +141,16 @@ class LocalModel:
         return RequestBody(head, messages, b"]}")
 
     def _format_of(self, request: ModelRequest) -> Mapping[str, Any]:
+        if must_answer(request.messages, request.tools.specs):
+            return _format(ANSWER_SCHEMA)
         known = self._schemas.get(request.tools.encoded)
         if known is None:
             if len(self._schemas) >= MAX_RESPONSE_FORMATS:
                 self._schemas.clear()
-            schema = calls_schema(request.tools.specs)
-            known = {"type": "json_schema", "json_schema": {"name": "call", "schema": schema}}
+            known = _format(calls_schema(request.tools.specs))
             self._schemas[request.tools.encoded] = known
         return known
+
+
+def _format(schema: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {"type": "json_schema", "json_schema": {"name": "call", "schema": schema}}

@@ -39,8 +39,25 @@ def calls_schema(tools: Sequence[ToolSpec]) -> dict[str, Any]:
         for tool in tools
     ]
     if not _end_by_call(tools):
-        choices.append(_object({"answer": {"type": "string", "maxLength": MAX_STRING_CHARS}}))
+        choices.append(ANSWER_SCHEMA)
     return {"anyOf": choices}
+
+
+def must_answer(messages: Sequence[Message], tools: Sequence[ToolSpec]) -> bool:
+    """Whether a plain answer is due, and not another call.
+
+    It is where one ends the run and the model has just made a call for the second time since
+    the user spoke: a model of this size makes it again until it is stopped.
+    """
+    if _end_by_call(tools):
+        return False
+    made: list[tuple[str, str]] = []
+    for message in messages:
+        if message.role == "user":
+            made.clear()
+        elif message.role == "assistant":
+            made += [(call.name, call.arguments) for call in message.tool_calls]
+    return bool(made) and made[-1] in made[:-1]
 
 
 def _end_by_call(tools: Sequence[ToolSpec]) -> bool:
@@ -54,6 +71,9 @@ def _object(properties: dict[str, Any]) -> dict[str, Any]:
         "required": list(properties),
         "additionalProperties": False,
     }
+
+
+ANSWER_SCHEMA = _object({"answer": {"type": "string", "maxLength": MAX_STRING_CHARS}})
 
 
 def bounded(schema: Any, root: Mapping[str, Any], depth: int = 0) -> dict[str, Any]:

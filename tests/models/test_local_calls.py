@@ -12,6 +12,7 @@ from harness_actors.models.local_calls import (
     MAX_STRING_CHARS,
     bounded,
     calls_schema,
+    must_answer,
     prompt_messages,
     read_call,
 )
@@ -38,6 +39,21 @@ def test_an_answer_is_a_call_where_a_tool_ends_the_run() -> None:
 
 def test_an_answer_may_be_a_text_where_no_tool_ends_the_run() -> None:
     jsonschema.validate({"answer": "hello"}, calls_schema([a_tool()]))
+
+
+def test_a_call_that_is_made_again_is_followed_by_an_answer() -> None:
+    def call(path: str) -> list[Message]:
+        calls = [ToolCall("1", "read_file", f'{{"path": "{path}"}}')]
+        return [Message.assistant(None, calls), Message.tool_result("1", "text")]
+
+    asked = Message.user("read")
+    tools = [a_tool()]
+    assert not must_answer([asked], tools)
+    assert not must_answer([asked, *call("a")], tools)
+    assert not must_answer([asked, *call("a"), *call("b")], tools)
+    assert must_answer([asked, *call("a"), *call("b"), *call("a")], tools)
+    assert not must_answer([asked, *call("a"), asked, *call("a")], tools)
+    assert not must_answer([asked, *call("a"), *call("a")], [*tools, COMPLETE]), "a call ends it"
 
 
 @pytest.mark.parametrize(
