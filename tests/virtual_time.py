@@ -1,4 +1,4 @@
-"""An event loop whose clock stands still while there is work, and jumps to the next timer where not."""
+"""An event loop whose clock stands still while there is work, and then jumps to the next timer."""
 
 import asyncio
 import selectors
@@ -23,7 +23,7 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
         self._skipped_s += seconds
 
 
-class _NeverWaiting(selectors.DefaultSelector):  # type: ignore[valid-type,misc]
+class _NeverWaiting(selectors.DefaultSelector):
     def __init__(self, loop: VirtualTimeLoop) -> None:
         super().__init__()
         self._loop = loop
