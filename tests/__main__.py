@@ -9,6 +9,7 @@ time may fail for want of it. Alone it must pass.
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -89,6 +90,7 @@ def _places(group: Group) -> list[str]:
 
 
 def main() -> int:
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # and the groups with it
     folder = Path(tempfile.mkdtemp(prefix="ht", dir="/tmp"))
     began = time.monotonic()
     running = [Running(group, folder / str(n)) for n, group in enumerate(GROUPS)]
