@@ -3,6 +3,7 @@
 import pytest
 
 from harness_actors.conversation import UNKNOWN_OUTCOME, repaired
+from harness_actors.coordination.books import CHANGES_PER_SNAPSHOT
 from harness_actors.coordination.protocol import (
     Answered,
     Changed,
@@ -202,6 +203,16 @@ def test_the_state_is_stored_whole_now_and_then() -> None:
     snapshots = [entry for entry in world.disk if isinstance(entry, SnapshotTaken)]
     assert [snapshot.version for snapshot in snapshots] == [64, 128]
     world.stored()  # which checks them against the changes before them
+
+
+@pytest.mark.parametrize(("mode", "snapshots"), [("cancel", 0), ("park_now", 1)])
+def test_a_run_that_ends_where_its_state_would_be_stored_leaves_no_snapshot(
+    mode: str, snapshots: int
+) -> None:
+    world = at_agent_turn("effect")
+    world.coordinator.runs["run"].state.version = CHANGES_PER_SNAPSHOT - 1
+    step = world.coordinator.stop("run", mode)
+    assert sum(isinstance(entry, SnapshotTaken) for entry in step.entries) == snapshots
 
 
 def test_a_change_that_its_entry_does_not_allow_ends_the_run_and_not_the_cell() -> None:

@@ -5,9 +5,17 @@ import pytest
 from harness_actors.conversation import UNKNOWN_OUTCOME, repaired
 from harness_actors.coordination.protocol import QUARANTINE, Deliver, Slot
 from harness_actors.coordination.routing import LOSSES_BEFORE_QUARANTINE
-from harness_actors.messages import Message
-from harness_actors.signals import RepairTrigger, Signal
-from harness_actors.state import AGENT_TURN, COMPACTION, REPAIR, STOP_DECISION, StateDelta
+from harness_actors.messages import Message, ToolCall
+from harness_actors.signals import RepairTrigger, Signal, TurnComplete
+from harness_actors.state import (
+    AGENT_TURN,
+    COMPACTION,
+    OPEN_CALLS,
+    REPAIR,
+    STOP_DECISION,
+    StateDelta,
+    Write,
+)
 from tests.coordination.agents import Team
 from tests.coordination.world import Handler, Served, Work, World, a_spec
 
@@ -115,6 +123,44 @@ def test_a_death_between_two_rounds_is_no_loss() -> None:
     assert world.coordinator.runs["run"].losses == 0
 
 
+def test_a_death_behind_a_round_that_was_announced_is_no_loss() -> None:
+    world = started("effect", "effect")
+    move_until(world, TURN)
+    while not (world.log() and world.log()[-1].role == "tool"):
+        world.hosts[TURN].work("run")
+        while world.hosts[TURN].outbox:
+            world.hear(TURN)
+        world.settle(hosts=False)
+        while world.hosts[TURN].inbox:
+            world.hosts[TURN].take()
+    world.lose(TURN)
+    assert world.coordinator.runs["run"].losses == 0
+
+
+def test_a_death_between_two_calls_of_a_message_is_a_loss() -> None:
+    def two_calls(run: Served, signal: Signal) -> Work:
+        calls = [ToolCall(name, "tool", "{}") for name in ("first", "second")]
+        listed = [_listed(call) for call in calls]
+        message = run.add(Message.assistant(None, calls))
+        yield StateDelta((Write(OPEN_CALLS.name, "set", listed),), message)
+        result = run.add(Message.tool_result("first", "done"))
+        yield StateDelta((Write(OPEN_CALLS.name, "set", listed[1:]),), result)
+        return StateDelta(), TurnComplete(ending="completed")
+
+    world = World({**Team().handlers, AGENT_TURN: two_calls})
+    world.submit(a_spec())
+    move_until(world, TURN)
+    for _ in range(2):
+        world.hosts[TURN].work("run")
+        world.hear(TURN)
+    world.lose(TURN)
+    assert world.coordinator.runs["run"].losses == 1, "the second call is in flight"
+
+
+def _listed(call: ToolCall) -> dict[str, object]:
+    return {"call_id": call.id, "tool_name": call.name, "idempotent": False, "turn": 1}
+
+
 def lose_with_open_call(world: World, slot: Slot, run_id: str = "run") -> None:
     move_until(world, slot, run_id)
     work_until_open(world, slot, run_id)
@@ -216,7 +262,7 @@ def test_whoever_leaves_quarantine_lets_the_next_run_in(how: str) -> None:
 
 
 def test_a_run_that_waits_for_quarantine_can_be_stopped() -> None:
-    world = suspected(3)
+    world = suspected(4)
     world.perform(world.coordinator.stop("run1", "park"))
     world.perform(world.coordinator.stop("run2", "cancel"))
     world.settle(hosts=False)
@@ -224,6 +270,7 @@ def test_a_run_that_waits_for_quarantine_can_be_stopped() -> None:
     assert world.ends("run2")[0].status == "cancelled"
     world.settle()
     assert world.ends("run0")[0].status == "done"
+    assert world.ends("run3")[0].status == "done", "nobody who is gone has its place"
 
 
 def test_neighbours_of_a_run_that_kills_its_host_go_on() -> None:

@@ -136,4 +136,119 @@ BUGS = (
             "tests/coordination/test_losses.py::test_a_host_that_dies_before_it_did_anything_is_no_loss_behind_one_that_was",
         ),
     ),
+    Bug(
+        name="a message that comes twice is taken twice",
+        path="harness_actors/coordination/coordinator.py",
+        before="            or envelope.seq <= run.received\n",
+        after="            or envelope.seq < run.received\n",
+        promise="whatever is delivered again, it happened once",
+        tests=("tests/coordination/test_coordinator.py::test_what_was_heard_twice_is_taken_once",),
+    ),
+    Bug(
+        name="a new budget forgets what ended runs have cost",
+        path="harness_actors/coordination/budget.py",
+        before="""\
+        self.spent_usd = spent_usd + self.ended_usd + sum(self._unfinished_usd.values())
+""",
+        after="        self.spent_usd = spent_usd + sum(self._unfinished_usd.values())\n",
+        promise="a budget is spent by what runs cost, whenever it is set",
+        tests=(
+            "tests/coordination/test_budget.py::test_a_budget_that_is_raised_is_held_as_the_first_one_was",
+        ),
+    ),
+    Bug(
+        name="a run that ended as it waited is let into the quarantine",
+        path="harness_actors/coordination/dispatch.py",
+        before="""\
+        self._router.released(run_id)
+        self._router.forget(run_id)
+""",
+        after="        self._router.forget(run_id)\n",
+        promise="the quarantine serves one run at a time, and then the next",
+        tests=(
+            "tests/coordination/test_losses.py::test_a_run_that_waits_for_quarantine_can_be_stopped",
+        ),
+    ),
+    Bug(
+        name="a run hears of its commit before it hears that all is spent",
+        path="harness_actors/coordination/coordinator.py",
+        before="""\
+                # Before it hears that its round is on disk, and begins another.
+                self._closing.close_if_spent(step)
+                self._dispatch.post(run, Committed(envelope.seq), step)
+""",
+        after="""\
+                self._dispatch.post(run, Committed(envelope.seq), step)
+                self._closing.close_if_spent(step)
+""",
+        promise="where a budget is spent, no run makes a further model call",
+        tests=(
+            "tests/coordination/test_budget.py::test_a_run_hears_that_all_is_spent_before_it_hears_that_its_round_is_on_disk",
+        ),
+    ),
+    Bug(
+        name="losses are forgotten with the coordinator",
+        path="harness_actors/coordination/coordinator.py",
+        before="""\
+    return ActiveRun(stored.spec, stored.state, hop, stored.added_at, stored.losses)
+""",
+        after="    return ActiveRun(stored.spec, stored.state, hop, stored.added_at)\n",
+        promise="a run that kills its process again and again is isolated, and ends",
+        tests=("tests/coordination/test_losses.py::test_losses_survive_the_coordinator",),
+    ),
+    Bug(
+        name="a run that parks between two executors goes back to the first",
+        path="harness_actors/coordination/coordinator.py",
+        before="            self._books.put_aside(run, delta, step, moved=True)\n",
+        after="            self._books.put_aside(run, delta, step)\n",
+        promise="a run that is taken up goes on where it was",
+        tests=(
+            "tests/coordination/test_stops.py::test_a_run_that_parks_between_two_executors_keeps_its_place",
+        ),
+    ),
+    Bug(
+        name="tools are taken for running behind their round",
+        path="harness_actors/coordination/books.py",
+        before="                    run.tools_running = bool(write.value)\n",
+        after="                    run.tools_running = True\n",
+        promise="only a death in the middle of a tool counts as a loss",
+        tests=(
+            "tests/coordination/test_losses.py::test_a_death_behind_a_round_that_was_announced_is_no_loss",
+        ),
+    ),
+    Bug(
+        name="the second tool of a message is not known to run",
+        path="harness_actors/coordination/books.py",
+        before="""\
+            for write in delta.writes:
+                if write.key == OPEN_CALLS.name:
+                    # Announced, in this step: what an earlier one left open does not run.
+                    run.tools_running = bool(write.value)
+""",
+        after="",
+        promise="a run that kills its process again and again is isolated, and ends",
+        tests=(
+            "tests/coordination/test_losses.py::test_a_death_between_two_calls_of_a_message_is_a_loss",
+        ),
+    ),
+    Bug(
+        name="a run that ends leaves its state behind",
+        path="harness_actors/coordination/books.py",
+        before="        if run.state.version % CHANGES_PER_SNAPSHOT == 0 and end is None:\n",
+        after="        if run.state.version % CHANGES_PER_SNAPSHOT == 0:\n",
+        promise="the snapshot of a run is dropped when the run ends",
+        tests=(
+            "tests/coordination/test_coordinator.py::test_a_run_that_ends_where_its_state_would_be_stored_leaves_no_snapshot",
+        ),
+    ),
+    Bug(
+        name="runs that are over are never counted as ended",
+        path="harness_actors/coordination/books.py",
+        before="        self._budget.end(run.spec.run_id)\n",
+        after="",
+        promise="what ended before there was a budget is counted once",
+        tests=(
+            "tests/actors/test_unfinished_costs.py::test_what_ended_before_there_was_a_budget_counts_once",
+        ),
+    ),
 )
