@@ -175,15 +175,22 @@ async def test_a_completion_behind_successful_calls_counts() -> None:
     )
 
 
-async def test_a_completion_beside_a_failed_call_is_refused_and_the_model_told() -> None:
-    script = [calls(("a", "write"), ("b", "work_complete", '{"summary": "ok"}')), finishes()]
-    driver = a_driver(script, a_tool(answer=ValueError("disk full")))
+@pytest.mark.parametrize("between", [(), ("write",)], ids=["alone", "with a success behind it"])
+async def test_a_completion_beside_a_failed_call_is_refused_and_the_model_told(
+    between: tuple[str, ...],
+) -> None:
+    ended = ("b", "work_complete", '{"summary": "ok"}')
+    said = calls(("a", "fail"), *((name, name) for name in between), ended)
+    fails = a_tool("fail", answer=ValueError("disk full"))
+    driver = a_driver([said, finishes()], fails, a_tool())
     await driver.run()
-    failed, refused = driver.model.requests[1].messages[-2:]
+    failed, *_, refused = driver.model.requests[1].messages[-2 - len(between) :]
     assert failed.text == "ValueError: disk full"
     assert refused.tool_call_id == "b"
     assert "another call of this message failed" in refused.text
-    assert [result.is_error for result in driver.results()] == [True, True, False]
+    assert [result.is_error for result in driver.results()] == [
+        True, *(False for _ in between), True, False
+    ]  # fmt: skip
 
 
 async def test_a_completion_that_is_followed_by_calls_is_refused_and_they_run() -> None:

@@ -165,4 +165,80 @@ BUGS = (
             "tests/turn/test_patience.py::test_a_caller_that_is_cancelled_waits_until_work_has_cleaned_up",
         ),
     ),
+    Bug(
+        name="a wait is taken off all rounds that follow",
+        path="harness_actors/turn/books.py",
+        before="        self._working_since, self._waited_s = now, 0.0\n",
+        after="        self._working_since = now\n",
+        promise="working time is all time but waits",
+        tests=(
+            "tests/turn/test_bounds.py::test_a_wait_is_left_out_of_the_round_that_it_is_in_and_of_no_other",
+        ),
+    ),
+    Bug(
+        name="a refusal hides the limit that was reached before it",
+        path="harness_actors/turn/tool_calls.py",
+        before="            failed, limit = failed or result.is_error, limit or result.limit\n",
+        after="            failed, limit = failed or result.is_error, result.limit\n",
+        promise="a message that asks for more calls than there are ends the run",
+        tests=(
+            "tests/turn/test_bounds.py::test_a_call_beyond_the_bound_ends_the_run_whatever_else_is_refused_behind_it",
+        ),
+    ),
+    Bug(
+        name="a success hides the failure of a call before it",
+        path="harness_actors/turn/tool_calls.py",
+        before="            failed, limit = failed or result.is_error, limit or result.limit\n",
+        after="            failed, limit = result.is_error, limit or result.limit\n",
+        promise="what is said to be complete had no failed call beside it",
+        tests=(
+            "tests/executors/test_agent_turn.py::test_a_completion_beside_a_failed_call_is_refused_and_the_model_told",
+        ),
+    ),
+    Bug(
+        name="work is due by the later of two bounds",
+        path="harness_actors/turn/bounds.py",
+        before="""\
+        if left is None or (wall.seconds is not None and wall.seconds <= left):
+""",
+        after="""\
+        if left is None or (wall.seconds is not None and wall.seconds >= left):
+""",
+        promise="a limit ends a run from the middle of a call",
+        tests=("tests/turn/test_bounds.py::test_work_is_due_by_the_bound_that_is_first",),
+    ),
+    Bug(
+        name="what is allowed is what is left by the later bound",
+        path="harness_actors/turn/patience.py",
+        before="        if wall_s is not None and wall_s <= work_s:\n",
+        after="        if wall_s is not None and wall_s >= work_s:\n",
+        promise="a limit ends a run from the middle of a call",
+        tests=("tests/turn/test_bounds.py::test_work_is_due_by_the_bound_that_is_first",),
+    ),
+    Bug(
+        name="a thread that came back is counted as held",
+        path="harness_actors/turn/threads.py",
+        before="""\
+        if future.cancelled():
+            self.held -= 1
+""",
+        after="""\
+        if future.cancelled():
+            pass
+""",
+        promise="a call fails for want of threads only where none will come back",
+        tests=(
+            "tests/turn/test_threads.py::test_a_call_that_is_stopped_leaves_its_thread_taken_until_it_returns",
+        ),
+    ),
+    Bug(
+        name="a crash hides the failure of a call before it",
+        path="harness_actors/turn/tool_calls.py",
+        before="            failed=any(result.is_error for result in results),\n",
+        after="            failed=False,\n",
+        promise="what is said to be complete had no failed call beside it",
+        tests=(
+            "tests/turn/test_loop.py::test_a_completion_left_open_is_refused_when_a_call_before_it_failed",
+        ),
+    ),
 )

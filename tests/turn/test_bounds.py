@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from harness_actors.config import Limits
 from harness_actors.errors import (
     ContextOverflowError,
     ModelBusyError,
@@ -16,7 +17,10 @@ from harness_actors.ports import ModelRequest, ModelResponse, ToolContext
 from harness_actors.results import Usage
 from harness_actors.signals import CompactionComplete, RunEnd, TurnComplete
 from harness_actors.state import REQUEST_TOKENS, USAGE
+from harness_actors.testing import ManualClock
 from harness_actors.testing.scripted import Reply, Script
+from harness_actors.turn.bounds import Bounds, Due
+from harness_actors.turn.patience import Allowance
 from tests.executors.driver import (
     Driver,
     RecordingModel,
@@ -144,12 +148,42 @@ async def test_calls_beyond_the_bound_are_not_made_and_end_the_run() -> None:
     driver.check_log()
 
 
+async def test_a_call_beyond_the_bound_ends_the_run_whatever_else_is_refused_behind_it() -> None:
+    script = [calls(("a", "write"), ("b", "write"), ("c", "unknown")), finishes()]
+    driver = a_driver(script, a_tool(), limits={"tool_calls": 1})
+    end = await driver.run()
+    assert isinstance(end, RunEnd)
+    assert (end.status, end.reason.kind) == ("limit", "tool_calls")
+    assert driver.value(USAGE).model_calls == 1
+
+
 async def test_a_run_that_used_all_its_tool_calls_may_still_finish() -> None:
     script = [calls(("a", "write")), Reply.text("hm"), finishes()]
     driver = a_driver(script, a_tool(), limits={"tool_calls": 1})
     end = await driver.run()
     assert isinstance(end, RunEnd)
     assert end.reason.kind == "completed"
+
+
+@pytest.mark.parametrize(
+    ("time_s", "working_s", "due"),
+    [
+        (5.0, 9.0, Due(5.0, "time")),
+        (9.0, 5.0, Due(5.0, "working_time")),
+        (5.0, 5.0, Due(5.0, "time")),
+        (5.0, None, Due(5.0, "time")),
+        (None, 5.0, Due(5.0, "working_time")),
+        (None, None, Due(None)),
+    ],
+)
+def test_work_is_due_by_the_bound_that_is_first(
+    time_s: float | None, working_s: float | None, due: Due
+) -> None:
+    clock = ManualClock()
+    bounds = Bounds(Limits(time_s=time_s, working_s=working_s), clock.now(), clock)
+    assert bounds.work_due(0.0) == due
+    allowance = Allowance(bounds.wall_due(), bounds.working_left(0.0))
+    assert allowance.left(0.0) == due
 
 
 async def test_time_ends_a_model_call_in_its_middle() -> None:
