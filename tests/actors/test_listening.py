@@ -163,6 +163,29 @@ async def test_a_call_of_a_round_that_was_lost_is_told_again_when_it_is_made_aga
     assert events[5:] == [RunResumed(turn=1), CALLS, again, SECOND, RETURNED, completed(1)]
 
 
+async def test_a_round_that_was_cut_behind_its_record_ends_with_its_repair() -> None:
+    told = Told(
+        spoken("one two", ended=True),
+        spoken("three", round_=2, answer=2, ended=True),
+        announced(FIRST, round_=2, answer=2),
+    )
+    again = RunResumed(turn=1)
+
+    items = await heard(
+        told,
+        *(STARTED, TURN, ANSWERED, FIRST, SECOND),
+        # The outcome of the one is not known; the other may be made again, and is.
+        *(RETURNED, again, replace(RETURNED, call_id="2")),
+        *(ANSWERED, FIRST, RETURNED, completed(2)),
+    )
+
+    assert shown(items) == [
+        *(RunStarted, TurnStarted, (1, "one two"), AgentResponse, ToolCalled, ToolCalled),
+        *(ToolReturned, RunResumed, ToolReturned, (1, "three"), ToolCalled),
+        *(AgentResponse, ToolReturned, RoundCompleted),
+    ]
+
+
 async def test_what_was_told_of_a_call_that_is_another_by_its_record_does_not_stand() -> None:
     told = Told(announced(CALLS, FIRST))
     other = replace(FIRST, arguments='{"topic": 1}')

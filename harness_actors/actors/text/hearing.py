@@ -16,6 +16,8 @@ from harness_actors.events import (
     RunResumed,
     TextDelta,
     TextGap,
+    ToolCalled,
+    ToolReturned,
     TurnStarted,
 )
 from harness_actors.results import HarnessResult
@@ -60,6 +62,7 @@ async def with_texts(
             item = coming.result()
             if item is None:
                 return
+            hearing.turn_to(item)
             while hearing.lags_behind(item) and await hearing.more():
                 for piece in hearing.take():
                     yield piece
@@ -105,6 +108,11 @@ class _Hearing:
         # Before the event that begins a turn nothing of it is told.
         self._next_place: tuple[int, int] | None = (0, 0)
         self._on_disk = (0, 0)
+        self._answered = False
+        """The answer of the round whose turn it is has come to the disk …"""
+        self._open_calls: set[str] = set()
+        self._was_cut = False
+        """… but what completes that round will not."""
         self._read()
 
     async def news(self, other: "asyncio.Future[Item | None]") -> None:
@@ -153,19 +161,40 @@ class _Hearing:
                 self._told.clear()
         return False
 
-    def lags_behind(self, item: Item) -> bool:
-        """The item tells of an answer that was not heard to its end."""
+    def turn_to(self, item: Item) -> None:
+        """The item comes next, and may begin a round or end one."""
         if not isinstance(item, RunEvent):
-            return False
+            return
         match item.event:
             case TurnStarted(turn=turn):
-                self._next_place = (turn, 1)
+                self._begin_round(turn, 1)
             case RoundCompleted(turn=turn, round=round_):
-                self._next_place = (turn, round_ + 1)
+                self._begin_round(turn, round_ + 1)
+            case ToolCalled(call_id=call_id):
+                self._open_calls.add(call_id)
+            case ToolReturned(call_id=call_id):
+                self._open_calls.discard(call_id)
             case RunResumed():
-                # What was said to its end may not have come to the disk, and is said again.
-                self._ended = (0, 0)
-            case AgentResponse(text=text) if text.strip() and self._next_place is not None:
+                self._was_cut = self._answered
+                if not self._answered:
+                    # What was said to its end did not come to the disk, and is said again.
+                    self._ended = (0, 0)
+        # Of such a round nothing tells that it is completed but the results of its calls.
+        if self._was_cut and not self._open_calls and self._next_place is not None:
+            turn, round_ = self._next_place
+            self._begin_round(turn, round_ + 1)
+
+    def _begin_round(self, turn: int, round_: int) -> None:
+        self._next_place = (turn, round_)
+        self._open_calls.clear()
+        self._answered = self._was_cut = False
+
+    def lags_behind(self, item: Item) -> bool:
+        """The item tells of an answer that was not heard to its end."""
+        if not isinstance(item, RunEvent) or self._next_place is None:
+            return False
+        match item.event:
+            case AgentResponse(text=text) if text.strip():
                 return self._ended < self._next_place
         return False
 
@@ -183,6 +212,7 @@ class _Hearing:
                 self._patience_s = 0.0
                 yield TextGap(run_id=self._run_id, missed=None)
             self._on_disk = self._next_place or self._on_disk
+            self._answered = True
             self._late_at = None
 
     def close(self) -> None:
