@@ -5,6 +5,7 @@ import os
 import shutil
 import signal
 import sys
+import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
@@ -44,6 +45,14 @@ def removed(run_dir: Path) -> None:
     shutil.rmtree(run_dir)
 
 
+def removed_a_while_ago(run_dir: Path) -> None:
+    served_by = coordinator(run_dir / "runs.db")
+    removed(run_dir)
+    # Each second it looks by itself, and then stays for those who want to know.
+    time.sleep(3.0)
+    assert is_alive(served_by)
+
+
 def moved_away(run_dir: Path) -> None:
     run_dir.rename(run_dir.with_name("moved"))
 
@@ -63,17 +72,24 @@ def brought_back_from_a_copy(run_dir: Path) -> None:
 TakeAway = Callable[[Path], None]
 
 
-@pytest.mark.parametrize("take_away", [removed, moved_away, moved_and_another_put_there])
+@pytest.mark.parametrize(
+    "take_away", [removed, removed_a_while_ago, moved_away, moved_and_another_put_there]
+)
 async def test_the_next_command_begins_anew_and_is_not_answered_from_what_is_gone(
     ray: RayByHand, work: Work, tmp_path: Path, take_away: TakeAway
 ) -> None:
     drivers = Drivers(ray, tmp_path)
+    started = time.monotonic()
     first = await drivers.run(*work.batch("a", "b"))
+    first_s = time.monotonic() - started
     served_by = coordinator(work.store)
 
     take_away(work.run_dir)
+    started = time.monotonic()
     second = await drivers.run(*work.batch("a", "b"))
+    second_s = time.monotonic() - started
 
+    assert second_s < first_s + 12.0, "it has waited for a cell that only stays to be asked"
     assert (first.status, second.status) == (0, 0), first.error + second.error
     assert not is_alive(served_by)
     assert coordinator(work.store) != served_by

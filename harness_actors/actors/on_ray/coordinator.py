@@ -81,6 +81,8 @@ class RayCoordinator:
         self._leave_s = leave_s
         self._warm_cells = warm_cells
         self._leaving = False
+        self._leaves_now = asyncio.Event()
+        self._exits = False
         self._asking = asyncio.Lock()
         """Held while an answer of another cell is awaited."""
         self._host: CoordinatorHost | HarnessError
@@ -252,8 +254,19 @@ class RayCoordinator:
         self._self.leave.remote(0.0)
 
     async def leave(self, after_s: float) -> None:
-        """End this actor in a while, for good: Ray does not restart one that exits."""
-        await asyncio.sleep(after_s)
+        """End this actor in a while, for good: Ray does not restart one that exits.
+
+        Args:
+            after_s: How long it stays, in seconds; 0 cuts every longer stay short.
+        """
+        if not after_s:
+            self._leaves_now.set()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(after_s):
+                await self._leaves_now.wait()
+        if self._exits:
+            return
+        self._exits = True
         # An actor ends when the calls that it has made have: two that leave at the same moment
         # must not wait for each other's answers.
         with suppress(TimeoutError):
