@@ -1,10 +1,11 @@
-"""A driver whose run has a tool that kills the raylet of the Ray that it runs on.
+"""A driver whose runs have a tool that kills the raylet of the Ray that they run on.
 
-    python -m tests.joining.losing STORE TIMES REPORT
+    python -m tests.joining.losing STORE REPORT
 
-It does so TIMES times, and then the run is over. The driver's parent is gone when that happens, as
-that of a command under ``nohup`` is. REPORT becomes one JSON object, when all has happened: how the
-run ended or the error that it ended with, what was told of the losses, and where the tool began.
+Its first run loses one Ray and goes on; the second loses each, with a driver that starts none
+again; the third loses none. The driver's parent is gone when that happens, as that of a command
+under ``nohup`` is. REPORT becomes one JSON object, when all has happened: how the runs ended or
+the error that they ended with, what was told of the losses, and where the tool began.
 """
 
 import asyncio
@@ -34,42 +35,46 @@ async def kill_raylet(log: str) -> str:
     return "not reached"
 
 
-async def drive(store: Path, times: int) -> dict[str, Any]:
-    log = store.with_suffix(".log")
+def losing(store: Path) -> ChatAgent:
+    log = str(store.with_suffix(".log"))
 
     def answer(messages: Sequence[Message]) -> Reply:
-        said = sum(message.role == "assistant" for message in messages)
-        if said < times:
-            return Reply.call("kill_raylet", {"log": str(log)})
-        return Reply.call("work_complete", {"summary": f"done after {said} raylets"})
+        task = next(message.text for message in messages if message.role == "user")
+        killed = sum(message.role == "tool" for message in messages)
+        if killed < {"lose one": 1, "lose all": 9, "lose none": 0}[task]:
+            return Reply.call("kill_raylet", {"log": log})
+        return Reply.call("work_complete", {"summary": f"done after {killed} raylets"})
 
-    agent = ChatAgent(model=ScriptedModel(answer), tools=[kill_raylet])
+    return ChatAgent(model=ScriptedModel(answer), tools=[kill_raylet])
+
+
+async def drive(store: Path) -> dict[str, Any]:
     told: list[str] = []
-    harness = AgentHarness(agent, store=store, address="local", on_loss=told.append)
     report: dict[str, Any] = {"told": told, "parent": os.getppid()}
-    try:
-        report["text"] = (await harness.run("go on")).output_text
-    except ActorLostError as error:
-        report["error"] = str(error)
-    # The next one is served by whatever Ray there is by then.
-    report["next"] = (await ended(store)).output_text if "error" in report else ""
-    await harness.close()
-    report["begun"] = log.read_text().split()
+    async with AgentHarness(losing(store), store=store, address="local", on_loss=told.append) as h:
+        report["one"] = (await h.run("lose one")).output_text
+        h.begin_conversation()
+        # Not above: it loads Ray, which the harness is to load first.
+        from harness_actors.actors.joining import losses
+
+        bound, losses.ATTEMPTS = losses.ATTEMPTS, 0
+        try:
+            await h.run("lose all")
+        except ActorLostError as error:
+            report["all"] = str(error)
+        losses.ATTEMPTS = bound
+        # The next one is served by whatever Ray there is by then.
+        h.begin_conversation()
+        report["none"] = (await h.run("lose none")).output_text
+    report["begun"] = store.with_suffix(".log").read_text().split()
     return report
 
 
-async def ended(store: Path) -> Any:
-    """A run of another agent on a store that was given up."""
-    agent = ChatAgent(model=ScriptedModel(lambda _: Reply.text("well")), instructions="Answer.")
-    async with AgentHarness(agent, store=store, address="local", completion="answer") as harness:
-        return await harness.run("are you there?")
-
-
-def main(store: str, times: str, report: str) -> None:
+def main(store: str, report: str) -> None:
     if os.fork():
         os._exit(0)
     os.setsid()
-    told = asyncio.run(drive(Path(store), int(times)))
+    told = asyncio.run(drive(Path(store)))
     whole = Path(f"{report}.part")
     whole.write_text(json.dumps(told))
     whole.rename(report)

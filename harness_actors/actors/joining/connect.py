@@ -21,12 +21,8 @@ from ray._raylet import (  # type: ignore[attr-defined]  # compiled, without typ
 from ray.core.generated.gcs_pb2 import GcsNodeInfo  # type: ignore[attr-defined]  # generated
 
 from harness_actors.actors.joining.address import ELSE, Found, find_ray
-from harness_actors.actors.joining.connection import (
-    Connection,
-    OwnRay,
-    connected,
-    current_connection,
-)
+from harness_actors.actors.joining.connection import Connection, OwnRay
+from harness_actors.actors.joining.current import connected, current_connection
 from harness_actors.actors.joining.probe import ask
 from harness_actors.actors.joining.quiet import keep_quiet, raylet_named, sigterm_kept
 from harness_actors.actors.joining.token import (

@@ -1,12 +1,10 @@
-"""This process's connection to a Ray: whether that Ray is still there, and its end where not."""
+"""A connection of this process to a Ray: how it is used, lost, and left."""
 
 import asyncio
 import logging
-import os
 import threading
-import time
 from collections.abc import Awaitable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -15,25 +13,18 @@ import ray
 import ray._private.worker  # see `connection`
 from ray.runtime_context import RuntimeContext
 
-from harness_actors.actors.joining.quiet import RAYLET_VARIABLE
-from harness_actors.actors.joining.signs import raylet_here, sign_of_head
-from harness_actors.actors.processes import end_processes, mark_of, wait_until_gone
+from harness_actors.actors.joining.remains import end_what_is_left
+from harness_actors.actors.joining.signs import sign_of_head
+from harness_actors.actors.joining.starter import STARTER_THREAD
+from harness_actors.actors.processes import end_processes
 from harness_actors.records import ProcessMark
-from harness_actors.tools.processes import carries, list_processes
 
 T = TypeVar("T")
 
 logger = logging.getLogger(__name__)
 
-LOOK_S = 1.0
-HEAD_AWAY_S = 10.0
-"""How long the head may take no connection before it is given up. Ray itself gives it a minute,
-and then ends this process, too."""
 LEAVE_S = 20.0
 USING_S = 2.0
-
-STARTER_THREAD = ThreadPoolExecutor(1, thread_name_prefix="ray-starter")
-"""Connects this process to Ray and disconnects it, one thing at a time."""
 
 
 class RayLostError(Exception):
@@ -71,22 +62,30 @@ class Connection:
 
     Args:
         name: What it is known by.
+        address: ``HOST:PORT`` of its head.
+        raylet: Ray's process on this node; None where it cannot be told.
         is_ours: We have connected this process, so we may disconnect it.
         own: What there is to end of it; None for a Ray that somebody else has started.
 
     Attributes:
-        address: ``HOST:PORT`` of its head.
-        raylet: Ray's process on this node; None where it cannot be told.
         problem: Why the Ray is known to be lost; None while it is not.
         left: Done when a Ray that is lost was disconnected from, and our own one is gone.
     """
 
-    def __init__(self, name: str, *, is_ours: bool, own: OwnRay | None) -> None:
+    def __init__(
+        self,
+        name: str,
+        address: str,
+        raylet: ProcessMark | None,
+        *,
+        is_ours: bool,
+        own: OwnRay | None,
+    ) -> None:
         self.name = name
-        self.address: str = ray.get_runtime_context().gcs_address
+        self.address = address
+        self.raylet = raylet
         self.is_ours = is_ours
         self.own = own
-        self.raylet = raylet_here()
         self.problem: str | None = None
         self.left: Future[None] = Future()
         self._using = threading.Lock()
@@ -171,7 +170,7 @@ class Connection:
                 ray.shutdown()
             if self.own is not None and self.raylet is not None:
                 # What was started below it, and tools in turn. A raylet that dies leaves them.
-                _end_below(self.raylet)
+                end_what_is_left(self.raylet, within_s=LEAVE_S)
         except Exception:
             logger.exception("Ray at %s, which is lost, was not left", self.address)
         finally:
@@ -219,82 +218,6 @@ def connection() -> str:
     except (RuntimeError, AttributeError):
         # Another thread may be about to end it.
         return ""
-
-
-_current: Connection | None = None
-_knowing = threading.Lock()
-
-
-def current_connection() -> Connection:
-    """The connection of this process, which must have one. It is watched from then on."""
-    return _known(is_ours=False, own=None)
-
-
-def connected(own: OwnRay | None) -> Connection:
-    """It was us who have just connected this process."""
-    known = _known(is_ours=True, own=own)
-    known.is_ours, known.own = True, own
-    return known
-
-
-def _known(*, is_ours: bool, own: OwnRay | None) -> Connection:
-    global _current
-    with _knowing:
-        name = connection()
-        if _current is None or _current.name != name:
-            _current = Connection(name, is_ours=is_ours, own=own)
-            threading.Thread(
-                target=_watch, args=(_current,), name="ray-watcher", daemon=True
-            ).start()
-        return _current
-
-
-def _watch(watched: Connection) -> None:
-    """Return when the Ray of a connection is lost, or the connection is given up."""
-    answered_at = time.monotonic()
-    while watched.is_current and watched.problem is None:
-        if watched.raylet is None:
-            time.sleep(LOOK_S)
-        elif wait_until_gone(watched.raylet, timeout_s=LOOK_S):
-            watched.lose("its raylet on this machine has ended")
-            break
-        match sign_of_head(watched.address):
-            case "there":
-                answered_at = time.monotonic()
-            case "refuses" if watched.own is not None:
-                # The head of a Ray of our own is on this machine, and does not come back.
-                watched.lose("its head has ended")
-            case _ if time.monotonic() - answered_at > HEAD_AWAY_S:
-                watched.lose("nobody answers there any more")
-    if watched.own is not None and not watched.is_current:
-        watched.own.release.set()
-
-
-def _end_below(raylet: ProcessMark) -> None:
-    """End what a raylet that is dead has started, and what that has started in turn."""
-    # Not what only looks so from here: another namespace counts pids of its own.
-    namespace = os.readlink("/proc/self/ns/pid")
-    until = time.monotonic() + LEAVE_S
-    carried = {RAYLET_VARIABLE: str(raylet.pid)}
-    while time.monotonic() < until:
-        found = [
-            mark_of(process.pid, "left by a raylet")
-            for process in list_processes().values()
-            if process.started >= raylet.started
-            and process.pid != os.getpid()
-            and carries(process.pid, carried)
-            and _namespace(process.pid) == namespace
-        ]
-        if not found:
-            return
-        end_processes(found, timeout_s=LEAVE_S)
-
-
-def _namespace(pid: int) -> str:
-    try:
-        return os.readlink(f"/proc/{pid}/ns/pid")
-    except OSError:
-        return ""  # it ended meanwhile
 
 
 def _finish(future: "asyncio.Future[None]") -> None:

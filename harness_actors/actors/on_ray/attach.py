@@ -5,10 +5,10 @@ from pathlib import Path
 import ray
 
 from harness_actors.actors.joining.connect import connect
+from harness_actors.actors.joining.starter import on_starter_thread
 from harness_actors.actors.on_ray.calls import CoordinatorCalls
 from harness_actors.actors.on_ray.known_cells import KnownCell, find_cell, list_cells
 from harness_actors.actors.on_ray.runtime import RayRuntime
-from harness_actors.actors.on_ray.serving import on_starter_thread
 
 
 async def attach_at(store: Path, address: str) -> RayRuntime | None:

@@ -16,11 +16,8 @@ from ray.exceptions import ActorUnavailableError, RayActorError, RayError, RayTa
 
 from harness_actors.actors.doubt import SUSPECT_S, TICKS
 from harness_actors.actors.idleness import GoneError
-from harness_actors.actors.joining.connection import (
-    Connection,
-    RayLostError,
-    current_connection,
-)
+from harness_actors.actors.joining.connection import Connection, RayLostError
+from harness_actors.actors.joining.current import current_connection
 from harness_actors.actors.processes import kill_process
 from harness_actors.errors import ActorLostError, HarnessError
 from harness_actors.records import ProcessMark

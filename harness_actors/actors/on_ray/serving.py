@@ -2,18 +2,19 @@
 
 import asyncio
 import logging
-import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from pathlib import Path
-from typing import Any, NoReturn, TypeVar
+from typing import Any
 
 import ray
 
 from harness_actors.actors.attach import coordinators_of, make_way
 from harness_actors.actors.idleness import GoneError, idle_s
 from harness_actors.actors.joining.connect import connect
-from harness_actors.actors.joining.connection import STARTER_THREAD, Connection, RayLostError
+from harness_actors.actors.joining.connection import Connection, RayLostError
+from harness_actors.actors.joining.losses import Losses
+from harness_actors.actors.joining.starter import on_starter_thread
 from harness_actors.actors.on_ray.calls import LOSS_SHOWS_S, CoordinatorCalls
 from harness_actors.actors.on_ray.cells import is_own_ray, retire, retire_others, start_cell
 from harness_actors.actors.on_ray.known_cells import find_cell
@@ -23,31 +24,23 @@ from harness_actors.errors import ActorLostError, CellError, HarnessError
 from harness_actors.stores import SqliteJournal
 from harness_actors.stores.standing import FileId, out_of_place
 
-T = TypeVar("T")
-
 logger = logging.getLogger(__name__)
 
 START_DEADLINE_S = 90.0
-ATTEMPTS = 3
-"""How often Ray may be lost without a round of any run between."""
-RETURNS_WITHIN_S = 60.0
-"""How long a Ray that was there before may take to come back at its address."""
-AGAIN_S = 0.5
 
 
 class ServedCell:
     """Calls whatever cell serves a journal.
 
     Calls survive the coordinator (see `CoordinatorCalls`), a cell that stopped because there was
-    nothing to do, and Ray itself: one of our own is started again, and one that was there before
-    is waited for. The cell there goes on with what was in progress, as an incarnation does.
+    nothing to do, and Ray itself (see `Losses`). The cell of another Ray goes on with what was
+    in progress, as an incarnation does.
 
     Args:
         store: The journal's file.
         command: Who owns the runs of a cell that is started.
         lasting: Another command may come for this journal.
-        tell: Told in a line what is done about a Ray that was lost; None for whom it is nothing
-            to do about, as the cell is another's.
+        tell: As of `Losses`.
     """
 
     def __init__(
@@ -61,7 +54,6 @@ class ServedCell:
         self._store = store.resolve()
         self._command = command
         self._lasting = lasting
-        self._tell = tell
         self._file: FileId | None = None
         """Which file the journal is, once a cell was opened here."""
         self._warm_cells = warm_cells()
@@ -73,7 +65,7 @@ class ServedCell:
         # Of a kind that several event loops may wait for: harnesses of threads share this.
         self._placing: Future[None] | None = None
         self._replaced: Future[None] = Future()
-        self._losses = 0
+        self._losses = Losses(tell)
         self._given_up: HarnessError | None = None
 
     @property
@@ -97,7 +89,7 @@ class ServedCell:
 
     def went_on(self) -> None:
         """Work was done that is on disk, so whatever was lost before is made good for."""
-        self._losses = 0
+        self._losses.made_good()
 
     async def call(self, method: str, *arguments: Any) -> Any:
         """See `CoordinatorCalls.call`."""
@@ -160,7 +152,7 @@ class ServedCell:
         while True:
             try:
                 if connection.problem is not None:
-                    connection = await self._reconnect(connection)
+                    connection = await self._losses.replace(connection)
                 return await connection.unless_lost(self._take_over(connection, earlier))
             except RayLostError as lost:
                 logger.info("lost again: %s", lost)
@@ -176,62 +168,6 @@ class ServedCell:
             fresh.budget_usd = earlier.budget_usd
             await fresh.attach()
         return fresh
-
-    async def _reconnect(self, lost: Connection) -> Connection:
-        """Connect to another Ray in the place of one that is lost.
-
-        Raises:
-            ActorLostError: There is none, or this is not for us to do.
-        """
-        tell = self._tell
-        if tell is None or not lost.is_ours:
-            self._give_up(lost, "" if tell is None else "call ray.shutdown(), ")
-        self._losses += 1
-        if self._losses > ATTEMPTS:
-            self._give_up(lost, f"and nothing was done since it was lost {ATTEMPTS} times before; ")
-        if lost.own is not None:
-            tell(
-                f"Ray was lost: {lost.problem}; another one is started, and what was in progress "
-                f"goes on (attempt {self._losses} of {ATTEMPTS})"
-            )
-            return await self._restart(lost, tell)
-        tell(
-            f"Ray at {lost.address} was lost: {lost.problem}; waiting until it is back, for "
-            f"{RETURNS_WITHIN_S:.0f} s"
-        )
-        return await self._rejoin(lost, tell)
-
-    async def _restart(self, lost: Connection, tell: Callable[[str], None]) -> Connection:
-        # What is left of the old one is ended first.
-        await asyncio.wait([asyncio.wrap_future(lost.left)])
-        while True:
-            try:
-                return await on_starter_thread(connect, "local")
-            except CellError as error:
-                self._losses += 1
-                if self._losses > ATTEMPTS:
-                    raise
-                tell(f"{error}; trying again (attempt {self._losses} of {ATTEMPTS})")
-
-    async def _rejoin(self, lost: Connection, tell: Callable[[str], None]) -> Connection:
-        until = time.monotonic() + RETURNS_WITHIN_S
-        await asyncio.wait([asyncio.wrap_future(lost.left)])
-        while True:
-            try:
-                back = await on_starter_thread(connect, lost.address)
-            except CellError:
-                if time.monotonic() > until:
-                    self._give_up(lost, f"and it is not back after {RETURNS_WITHIN_S:.0f} s; ")
-                await asyncio.sleep(AGAIN_S)
-            else:
-                tell("Ray is back, and what was in progress goes on")
-                return back
-
-    def _give_up(self, lost: Connection, what: str) -> NoReturn:
-        problem = (
-            f"{lost.problem}; {what}start it again if it is yours, and give the same command again"
-        )
-        raise ActorLostError("Ray", problem)
 
     async def _serve(self, connection: Connection) -> CoordinatorCalls:
         file = await asyncio.to_thread(self._journal_file)
@@ -293,8 +229,3 @@ class ServedCell:
                 f"{node_of_driver()}; look at `ray status`, the load and the free memory",
             ) from None
         return calls
-
-
-async def on_starter_thread(do: Callable[..., T], *arguments: object) -> T:
-    # ray.init and its like block for seconds; a loop with other work must not.
-    return await asyncio.get_running_loop().run_in_executor(STARTER_THREAD, do, *arguments)
