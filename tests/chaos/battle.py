@@ -169,7 +169,8 @@ class Battle:
             await command.clean_up()
         findings = check(command, self._strikes, model.asked)
         if problem:
-            findings.add("lost", f"{problem}; it said: {command.said()[-2000:]}")
+            # Before what follows from it.
+            findings.broken.insert(0, ("lost", f"{problem}; it said: {command.said()[-2000:]}"))
         return findings
 
     async def _strike_all(

@@ -16,8 +16,8 @@ class Kind:
     Attributes:
         name: As on the command line.
         role: Which process is struck, as the journal names it, or one of those that it does not
-            name: ``driver``; of Ray ``raylet``, ``ray_agent``, with which the raylet dies, and
-            ``gcs``, its head; ``ray`` for all of it.
+            name: ``driver``; of Ray ``raylet``, ``ray_agent``, either of those that take the
+            raylet along, and ``gcs``, its head; ``ray`` for all of it.
         scope: What goes down with it.
         stops: It is stopped for good, in place of killed.
         joined: Under a Ray that was started by hand, which outlives the driver.
@@ -64,6 +64,7 @@ _ALL = (
     Kind(name="ray", role="ray", scope="ray", bar_s=20.0),
     Kind(name="joined_driver", role="driver", scope="driver", joined=True),
     Kind(name="joined_raylet", role="raylet", scope="ray", joined=True, bar_s=20.0),
+    Kind(name="joined_gcs", role="gcs", scope="ray", joined=True, bar_s=20.0),
     Kind(name="joined_ray", role="ray", scope="ray", joined=True, bar_s=20.0),
     Kind(name="stopped_coordinator", role="coordinator", scope="cell", stops=True, bar_s=20.0),
     Kind(name="stopped_agent_turn", role="agent_turn", scope="seat", stops=True, bar_s=20.0),

@@ -24,13 +24,14 @@ LEFT_WITHIN_S = 90.0
 TITLES = {
     "raylet": ("raylet",),
     "gcs": ("gcs_server",),
-    # A raylet without a dashboard bears the death of its other agent.
-    "ray_agent": ("ray::RuntimeEnvAgent",),
+    "ray_agent": ("ray::RuntimeEnvAgent", "ray::DashboardAgent"),
 }
 """How processes of Ray call themselves, by role."""
 TICK_S = 0.01
 PAUSE_S = (0.0, 2.0)
 """How long a user takes to give the same command again."""
+AWAY_S = (0.0, 15.0)
+"""How long a user takes to start a Ray again; a command gives its head up in between."""
 
 
 class ChaosError(Exception):
@@ -102,6 +103,7 @@ class Striker:
             self._command.start()
         elif kind.scope == "ray" and self._ray is not None:
             # As whoever has started it does; the command is left alone.
+            await asyncio.sleep(self._random.uniform(*AWAY_S))
             await self._ray.start_again()
             since = now()
         await self._gone(replaced)
