@@ -7,6 +7,7 @@ from pathlib import Path
 
 from harness_actors.stores.faults import damage, damaged, is_locked
 from harness_actors.stores.look import beside, look, opening
+from harness_actors.stores.marks import check_marks, move_log
 from harness_actors.stores.migrations import migrate
 from harness_actors.stores.schema import check_header, check_schema, create_if_empty
 
@@ -66,7 +67,10 @@ def _open_checked(path: Path, busy_s: float) -> sqlite3.Connection:
         connection.execute("PRAGMA journal_mode = WAL")
         # NORMAL would survive the death of a process, but not a loss of power.
         connection.execute("PRAGMA synchronous = FULL")
+        # By us instead, see `marks`.
+        connection.execute("PRAGMA wal_autocheckpoint = 0")
         migrate(connection)
+        move_log(path, connection, truncate=True)
     except BaseException:
         connection.close()
         raise
@@ -78,7 +82,7 @@ def _connect(path: Path, busy_s: float) -> sqlite3.Connection:
 
 
 def check_file(path: Path, connection: sqlite3.Connection) -> None:
-    """Refuse a file that is no journal, of another version, or damaged, before it is used.
+    """Refuse a file that is no journal, of another version, mixed or damaged, before it is used.
 
     Args:
         path: The file.
@@ -90,6 +94,7 @@ def check_file(path: Path, connection: sqlite3.Connection) -> None:
     """
     with damage(path):
         check_schema(path, connection)
+        check_marks(path, connection)
     if path.stat().st_size <= _CHECKED_BYTES:
         fault = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
         if fault != "ok":

@@ -10,7 +10,8 @@ it as it is, so going back to an earlier release needs a copy made before.
 import sqlite3
 from collections.abc import Callable, Mapping
 
-from harness_actors.stores.schema import VERSION
+from harness_actors.stores.marks import UNMARKED
+from harness_actors.stores.schema import TABLES, VERSION
 from harness_actors.stores.transactions import transaction
 
 Step = Callable[[sqlite3.Connection], None]
@@ -23,7 +24,15 @@ def _deflated_messages(connection: sqlite3.Connection) -> None:
     """
 
 
-STEPS: Mapping[int, Step] = {1: _deflated_messages}
+def _marks(connection: sqlite3.Connection) -> None:
+    """2 to 3: while this step is in the log alone, the file has no marks."""
+    for name in ("marks", "removed"):
+        connection.execute(f"CREATE TABLE {name} {TABLES[name]}")
+    connection.execute("INSERT INTO removed VALUES (1, 0.0)")
+    connection.execute("INSERT INTO marks (mark) VALUES (?)", (UNMARKED,))
+
+
+STEPS: Mapping[int, Step] = {1: _deflated_messages, 2: _marks}
 """By the version that a step begins with; it ends with the next one."""
 
 

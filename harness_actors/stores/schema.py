@@ -6,11 +6,13 @@ from pathlib import Path
 from harness_actors.errors import StoreError
 from harness_actors.stores.faults import damaged, foreign
 
-VERSION = 2
+VERSION = 3
 """The version that is written. Each was shipped:
 
 1. The first.
 2. Messages may be deflated. Rows of version 1 stay as they are and are read as before.
+3. The file and its write-ahead log have marks, by which they know each other; see `marks`.
+   What runs cost that were removed is kept.
 """
 OLDEST = 1
 """The oldest version that can be read, and brought up to the newest."""
@@ -71,7 +73,12 @@ TABLES = {
         pid INTEGER NOT NULL,
         started INTEGER NOT NULL
     )""",
+    "marks": "(id INTEGER PRIMARY KEY, mark BLOB NOT NULL)",
+    # What the runs cost that were removed together: it was spent all the same.
+    "removed": "(id INTEGER PRIMARY KEY CHECK (id = 1), cost_usd REAL NOT NULL)",
 }
+ADDED_IN = {"marks": 3, "removed": 3}
+"""The version of tables that are not in the first one."""
 INDEXES = {
     "runs_of_conversation": "runs (conversation_id)",
     "records_of_run": "records (run)",
@@ -93,6 +100,7 @@ def create_if_empty(connection: sqlite3.Connection) -> None:
         for name, columns in INDEXES.items():
             connection.execute(f"CREATE INDEX {name} ON {columns}")
         connection.execute("INSERT INTO terms VALUES (1, 0)")
+        connection.execute("INSERT INTO removed VALUES (1, 0.0)")
     connection.execute("COMMIT")
 
 
@@ -103,7 +111,9 @@ def check_schema(path: Path, connection: sqlite3.Connection) -> None:
         StoreError: The file is of something else, of an unknown version, or lacks a table.
     """
     check_header(path, connection)
-    missing = {*TABLES, *INDEXES} - _names(connection)
+    version = connection.execute("PRAGMA user_version").fetchone()[0]
+    later = {name for name, added in ADDED_IN.items() if added > version}
+    missing = {*TABLES, *INDEXES} - later - _names(connection)
     if missing:
         raise damaged(path, f"it has no {', '.join(sorted(missing))}")
 

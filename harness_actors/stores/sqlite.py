@@ -13,6 +13,7 @@ from harness_actors.stores.commit import Committer
 from harness_actors.stores.connection import open_for_reading, open_journal
 from harness_actors.stores.faults import VALUE_ERRORS, damage, store_error
 from harness_actors.stores.loads import Loads
+from harness_actors.stores.marks import LOG_BYTES, check_marks, leave_log, move_log
 from harness_actors.stores.standing import FileId, StandingFiles, out_of_place
 from harness_actors.stores.transactions import transaction
 
@@ -64,6 +65,7 @@ class SqliteJournal(Loads):
                 self._writer.close()
                 raise
         self._committer = Committer(self._path, self._writer)
+        self._log_bytes = LOG_BYTES
 
     @property
     def path(self) -> Path:
@@ -113,11 +115,18 @@ class SqliteJournal(Loads):
             # What cannot be moved now stays in the log, from where whoever opens the file
             # next reads it; the last one to close it moves it. So there is no need to wait.
             # Nor is it moved into a file that others may have replaced.
-            with suppress(sqlite3.Error, StoreError):
+            try:
                 self.check_standing()
                 self._writer.execute("PRAGMA busy_timeout = 0")
+                check_marks(self._path, self._writer)
                 self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-            self._writer.close()
+                self._writer.close()
+            except sqlite3.Error:
+                self._writer.close()
+            except StoreError:
+                with suppress(sqlite3.Error):
+                    leave_log(self._path, self._writer)
+                self._writer.close()
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
@@ -129,7 +138,24 @@ class SqliteJournal(Loads):
                 problem = f"an entry cannot be stored ({type(error).__name__}: {error})"
                 raise StoreError(str(self._path), problem) from error
             # Behind it, too: what follows from a commit must not leave if that is nowhere.
-            self._files.check()
+            if self._files.check() > self._log_bytes:
+                self._move_log()
+
+    def _move_log(self) -> None:
+        """Move the log into the file where it has become long."""
+        # Written over, it is synced in half the time that one takes which grows.
+        truncates = self._files.check() > 2 * LOG_BYTES
+        self._writer.execute("PRAGMA busy_timeout = 0")
+        try:
+            begins_anew = move_log(self._path, self._writer, truncate=truncates)
+        except sqlite3.Error:
+            # What was committed is on the disk; the next commit says what is wrong with that.
+            begins_anew = False
+        finally:
+            self._writer.execute(f"PRAGMA busy_timeout = {int(self._busy_s * 1000)}")
+        size = self._files.check()
+        # One that is written over grows again only when it is as long as it was.
+        self._log_bytes = max(size, LOG_BYTES) if begins_anew else size + LOG_BYTES
 
     def _read(self, read: Callable[[sqlite3.Connection], T]) -> T:
         reading = transaction(self._reader, "DEFERRED")

@@ -62,31 +62,34 @@ class StandingFiles:
         if expected is not None and self._files[0][1] != expected:
             raise out_of_place(path, expected)
 
-    def check(self) -> None:
+    def check(self) -> int:
         """Refuse to go on where one of them is no longer at its path.
+
+        Returns:
+            The size of the write-ahead log, in bytes.
 
         Raises:
             StoreError: It was removed, moved or replaced; says which.
             OSError: It cannot be seen.
         """
-        for name, known in self._files:
-            if known is not None and not _is(name, known):
-                raise out_of_place(self._path, known, Path(name))
+        sizes = [self._size(name, known) for name, known in self._files]
+        return sizes[1]
 
     def check_main(self) -> None:
         """The same of the journal alone, at a third of the cost."""
-        name, known = self._files[0]
-        if known is not None and not _is(name, known):
-            raise out_of_place(self._path, known)
+        self._size(*self._files[0])
 
-
-def _is(name: str, known: FileId) -> bool:
-    # At every commit, so nothing is made for it.
-    try:
-        found = os.stat(name)
-    except (FileNotFoundError, NotADirectoryError):
-        return False
-    return found.st_ino == known.inode and found.st_dev == known.device
+    def _size(self, name: str, known: FileId | None) -> int:
+        if known is None:
+            return 0
+        # At every commit, so nothing is made for it.
+        try:
+            found = os.stat(name)
+        except (FileNotFoundError, NotADirectoryError):
+            found = None
+        if found is None or found.st_ino != known.inode or found.st_dev != known.device:
+            raise out_of_place(self._path, known, Path(name))
+        return found.st_size
 
 
 def out_of_place(path: Path, known: FileId, file: Path | None = None) -> StoreError:

@@ -140,7 +140,7 @@ def test_positions_are_never_used_twice(path: Path) -> None:
 
 
 def test_freed_pages_are_given_back_where_they_are_many(path: Path) -> None:
-    stored(path, a_run("large", rounds=1000), a_run("small", ended_at=900.0))
+    stored(path, a_run("large", rounds=2000), a_run("small", ended_at=900.0))
     before = path.stat().st_size
 
     cleared = expire(path, ended_before=500.0)
