@@ -324,6 +324,22 @@ async def test_a_commit_is_heard_with_the_answer_to_its_change(a_host: Makes) ->
     await desk.answer()
 
 
+async def test_a_commit_is_that_of_all_changes_before_it(a_host: Makes) -> None:
+    async def act(signal: Signal, context: RunContext) -> RepairComplete:
+        context.set(MINE, 1)
+        first = context.flush()
+        context.set(MINE, 2)
+        await context.flush()
+        await first
+        return RepairComplete()
+
+    desk = a_host(act)
+    await desk.say(deliver())
+    second = await desk.coordinator.next(Changed, 2)
+    await desk.say(Committed(second.seq), seq=2)
+    await desk.answer()
+
+
 async def test_a_commit_of_a_step_that_is_over_is_none_of_the_next(a_host: Makes) -> None:
     passed = asyncio.Event()
 

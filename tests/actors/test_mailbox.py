@@ -2,10 +2,13 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 
 import pytest
 
 from harness_actors.actors.mailbox import (
+    FIRST_RETRY_S,
+    LONGEST_RETRY_S,
     REMEMBERED_RUNS,
     Code,
     Outbox,
@@ -16,6 +19,7 @@ from harness_actors.actors.mailbox import (
 from harness_actors.coordination.protocol import Committed, Envelope
 from harness_actors.errors import ActorLostError
 from harness_actors.records import ProcessMark
+from tests.actors.test_simulated_loop import World
 
 
 def an_envelope(number: int, *, run_id: str = "run", step: int = 1, term: int = 1) -> Envelope:
@@ -27,6 +31,7 @@ class Receiver:
 
     def __init__(self) -> None:
         self.batches: list[list[int]] = []
+        self.called_at: list[float] = []
         self.in_flight = 0
         self.most_in_flight = 0
         self.failures: list[Exception | None] = []
@@ -36,6 +41,7 @@ class Receiver:
 
     async def receive(self, batch: Sequence[Parcel]) -> Sequence[Envelope]:
         self.in_flight += 1
+        self.called_at.append(asyncio.get_running_loop().time())
         self.most_in_flight = max(self.most_in_flight, self.in_flight)
         self.batches.append([parcel.seq for parcel in batch if isinstance(parcel, Envelope)])
         async with self._changed:
@@ -195,6 +201,23 @@ async def test_a_broken_call_is_made_again_with_the_same_batch() -> None:
     receiver.gate.set()
     await receiver.until(lambda: len(receiver.batches) == 4)
     assert receiver.batches == [[1], [1], [1], [2]], "what came later does not join the old batch"
+
+
+def test_a_peer_that_stays_away_is_called_again_every_second() -> None:
+    receiver = Receiver()
+    receiver.failures = [UnreachableError("cut")] * 60
+
+    async def calls() -> list[float]:
+        outbox = connected(receiver)
+        outbox.post(an_envelope(1))
+        await receiver.until(lambda: len(receiver.called_at) == 60)
+        outbox.close()
+        return receiver.called_at
+
+    called_at = World().run(calls)
+    pauses_s = [after - before for before, after in pairwise(called_at)]
+    assert pauses_s[0] == pytest.approx(FIRST_RETRY_S)
+    assert pauses_s[-30:] == pytest.approx(30 * [LONGEST_RETRY_S])
 
 
 async def test_nothing_is_sent_to_a_dead_peer() -> None:

@@ -142,4 +142,138 @@ BUGS = (
             "tests/actors/test_next_drivers.py::test_code_that_the_journal_has_dropped_since_is_stored_again",
         ),
     ),
+    Bug(
+        name="an answer of the head counts for nothing",
+        path="harness_actors/actors/joining/current.py",
+        before="""\
+            case "there":
+                answered_at = time.monotonic()
+""",
+        after="""\
+            case "there":
+                pass
+""",
+        promise="a Ray that is there is not given up",
+        tests=(
+            "tests/joining/test_watching.py::test_a_head_that_is_away_for_less_than_its_time_is_kept_however_often",
+        ),
+    ),
+    Bug(
+        name="the head of another's Ray is not waited for",
+        path="harness_actors/actors/joining/current.py",
+        before='            case "refuses" if watched.own is not None:\n',
+        after='            case "refuses":\n',
+        promise="a Ray that was there before is waited for",
+        tests=(
+            "tests/joining/test_watching.py::test_a_head_that_is_away_for_less_than_its_time_is_kept_however_often",
+        ),
+    ),
+    Bug(
+        name="what keeps our own Ray is never let go",
+        path="harness_actors/actors/joining/current.py",
+        before="""\
+    if watched.own is not None and not watched.is_current:
+        watched.own.release.set()
+""",
+        after="",
+        promise="a Ray of our own ends with the connection to it",
+        tests=(
+            "tests/joining/test_watching.py::test_what_keeps_our_own_ray_is_let_go_when_this_process_has_disconnected",
+        ),
+    ),
+    Bug(
+        name="a cell that was replaced once is never replaced again",
+        path="harness_actors/actors/on_ray/serving.py",
+        before="""\
+            self._placing = None
+            placing.set_result(None)
+""",
+        after="            placing.set_result(None)\n",
+        promise="a cell that is gone is replaced, as often as it is",
+        tests=("tests/actors/test_served_cells.py::test_a_cell_is_replaced_as_often_as_it_goes",),
+    ),
+    Bug(
+        name="each call that fails replaces the cell",
+        path="harness_actors/actors/on_ray/serving.py",
+        before="""\
+        if self.calls is not calls:
+            return
+        if self._placing is not None:
+""",
+        after="        if self._placing is not None:\n",
+        promise="calls that fail together have one cell started",
+        tests=(
+            "tests/actors/test_served_cells.py::test_calls_that_fail_together_have_one_cell_started_for_all",
+        ),
+    ),
+    Bug(
+        name="the next cell is not told of the budget",
+        path="harness_actors/actors/on_ray/serving.py",
+        before="            fresh.budget_usd = earlier.budget_usd\n",
+        after="",
+        promise="what runs may cost together holds whatever is lost",
+        tests=(
+            "tests/actors/test_served_cells.py::test_the_next_cell_is_given_the_keys_and_the_budget",
+        ),
+    ),
+    Bug(
+        name="a cut step adds to the log of the next one",
+        path="harness_actors/actors/hosts.py",
+        before="""\
+            run = ServedRun(known.spec, Conversation(known.log) if before else known.log)
+""",
+        after="            run = ServedRun(known.spec, known.log)\n",
+        promise="a step that is over changes nothing",
+        tests=(
+            "tests/actors/test_cut_steps.py::test_what_a_cut_step_adds_later_is_in_no_other_steps_log",
+        ),
+    ),
+    Bug(
+        name="a commit is that of one change alone",
+        path="harness_actors/actors/hosts.py",
+        before="""\
+            for change in [number for number in run.commits if number <= envelope.body.change]:
+""",
+        after="""\
+            for change in [number for number in run.commits if number == envelope.body.change]:
+""",
+        promise="a commit is told with the newest change that it holds",
+        tests=("tests/actors/test_hosts.py::test_a_commit_is_that_of_all_changes_before_it",),
+    ),
+    Bug(
+        name="a receipt overtakes what was posted before",
+        path="harness_actors/actors/coordinator_host.py",
+        before="        if isinstance(body, Committed) and self._seats.is_idle(post.slot):\n",
+        after="        if isinstance(body, Committed):\n",
+        promise="where a budget is spent, no run makes a further model call",
+        seeds=1000,
+    ),
+    Bug(
+        name="a follower just behind what is kept misses a change",
+        path="harness_actors/actors/bulletin.py",
+        before="            self._since = oldest.position\n",
+        after="            self._since = oldest.position - 1\n",
+        promise="nothing behind a cursor is left out",
+        tests=(
+            "tests/actors/test_bulletin.py::test_memory_is_bounded_and_what_fell_out_is_known_to_be_missing",
+        ),
+    ),
+    Bug(
+        name="what changes nothing overtakes what is being committed",
+        path="harness_actors/actors/writer.py",
+        before="        if not entries and self._writing is None:\n",
+        after="        if not entries:\n",
+        promise="what follows from a commit leaves behind it",
+        tests=("tests/actors/test_writer.py::test_a_step_without_entries_keeps_its_place",),
+    ),
+    Bug(
+        name="pauses between two attempts double for ever",
+        path="harness_actors/actors/mailbox.py",
+        before="                pause = min(2 * pause, LONGEST_RETRY_S)\n",
+        after="                pause = 2 * pause\n",
+        promise="a peer that is back is called within a second",
+        tests=(
+            "tests/actors/test_mailbox.py::test_a_peer_that_stays_away_is_called_again_every_second",
+        ),
+    ),
 )
