@@ -135,4 +135,24 @@ BUGS = (
         promise="commands see no key of the harness",
         tests=("tests/tools/test_supervision.py::test_a_command_finds_no_key_above_it",),
     ),
+    Bug(
+        name="a command holds the outputs of those that wait",
+        path="harness_actors/tools/supervision/supervisor.py",
+        before="""\
+            inherited = (CHANNEL, ACTOR, self._wake, *self._keepers, *self._outputs, *outputs)
+""",
+        after="            inherited = (CHANNEL, ACTOR, self._wake, *self._keepers, *outputs)\n",
+        promise="a command that ends is seen to end, whatever runs beside it",
+        tests=("tests/tools/test_supervision.py::test_a_command_holds_no_output_of_another_open",),
+    ),
+    Bug(
+        name="a command starts for a supervisor that is dead",
+        path="harness_actors/tools/supervision/keeper.py",
+        before="        return None if hangup.poll(0) else (*message, outputs[0])\n",
+        after="        return (*message, outputs[0])\n",
+        promise="what is not started when its actor dies never is",
+        tests=(
+            "tests/tools/test_supervision.py::test_a_keeper_starts_nothing_for_a_supervisor_that_is_dead",
+        ),
+    ),
 )

@@ -131,6 +131,8 @@ def test_a_failing_entry_leaves_nothing_of_its_group(
     assert stored.end is None
     assert stored.state.version == 1
     # And the journal goes on as if the group had never been.
+    with pytest.raises(StoreError, match="'run-2' was never added"):
+        journal.commit(term, [a_round(1, "run-2")])
     assert journal.commit(term, group) == [2, 3, 4, 5, 5, 5]
     assert len(journal.load_conversation("talk-of-run-2")) == 2
 

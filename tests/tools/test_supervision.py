@@ -250,6 +250,45 @@ def test_what_was_read_but_not_started_when_the_actor_dies_never_is(dies_at: int
     assert (supervisor.returncode, supervisor.stdout) == (0, b"%d\n" % dies_at)
 
 
+SERVES = """
+import os, sys
+from harness_actors.tools.supervision.descendants import become_subreaper
+from harness_actors.tools.supervision.supervisor import Supervisor
+
+os.dup2(int(sys.argv[1]), 3)
+os.dup2(os.pidfd_open(os.getppid()), 4)
+become_subreaper()
+Supervisor(b"", b"").run()
+"""
+
+
+def test_a_command_holds_no_output_of_another_open() -> None:
+    # All requests are read in one piece, so that keepers are made while outputs wait.
+    ours, theirs = socket.socketpair()
+    programs = [[b"/bin/true"], [b"/bin/sleep", b"300"], [b"/bin/true"]]
+    data = b"".join(
+        framed(("start", number, 20, program, {})) for number, program in enumerate(programs, 1)
+    )
+    pipes = [os.pipe() for _ in programs]
+    socket.send_fds(ours, [data], [writable for _, writable in pipes])
+    for _, writable in pipes:
+        os.close(writable)
+    arguments = [sys.executable, "-c", SERVES, str(theirs.fileno())]
+    supervisor = subprocess.Popen(arguments, pass_fds=[theirs.fileno()])
+    try:
+        theirs.close()
+        outputs = [readable for readable, _ in pipes]
+        ended, _, _ = select.select(outputs[2:], [], [], 30)
+        assert ended == outputs[2:], "the second command goes on, and has this one's output"
+        assert os.read(outputs[2], 1) == b""
+        assert select.select(outputs[1:2], [], [], 0)[0] == [], "it goes on"
+    finally:
+        ours.close()
+        supervisor.wait(60)
+        for readable, _ in pipes:
+            os.close(readable)
+
+
 async def test_a_host_that_is_closed_ends_what_it_started(
     call: Call, workspace: Path, processes: SupervisedProcesses
 ) -> None:
