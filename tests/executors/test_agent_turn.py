@@ -175,7 +175,7 @@ async def test_a_completion_behind_successful_calls_counts() -> None:
     )
 
 
-@pytest.mark.parametrize("between", [(), ("write",)], ids=["alone", "with a success behind it"])
+@pytest.mark.parametrize("between", [(), ("write",)], ids=["alone", "before-a-success"])
 async def test_a_completion_beside_a_failed_call_is_refused_and_the_model_told(
     between: tuple[str, ...],
 ) -> None:

@@ -21,7 +21,8 @@ TESTS_OF = {
     "turn": ("tests/turn", "tests/executors"),
 }
 
-_FAILED = re.compile(r"^(?:FAILED|ERROR) (tests/\S+)", re.MULTILINE)
+# What a case is called may have spaces.
+_FAILED = re.compile(r"^(?:FAILED|ERROR) (tests/[^\s\[]+(?:\[.*?\](?= - |$))?)", re.MULTILINE)
 _BROKEN = re.compile(r"^seed \d+ breaks: ([^:]+):", re.MULTILINE)
 _AGAIN = re.compile(r"--mode (\w+) --seed (\d+)")
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.planted_bugs import BUGS, Bug, NotPlantableError
-from tests.planted_bugs.hunt import hunt
-from tests.planted_bugs.tree import ROOT, Tree, WrongTreeError
+from tests.planted_bugs.hunt import _finder, hunt
+from tests.planted_bugs.tree import ROOT, Ran, Tree, WrongTreeError
 
 TEST = "tests/core/test_values.py::test_usage_adds_up_field_by_field"
 SUBTRACTED = Bug(
@@ -56,6 +56,14 @@ def test_a_bug_is_found_by_a_test_that_passes_without_it() -> None:
     verdict = hunt(SUBTRACTED)
     assert verdict.found_by == TEST
     assert not verdict.problem
+
+
+@pytest.mark.parametrize("case", ["", "[one]", "[two words - and [more]]"])
+@pytest.mark.parametrize("why", ["", " - AssertionError: assert [1] == [2]"])
+def test_a_test_is_told_with_its_case(case: str, why: str) -> None:
+    ran = Ran(1, f"= short test summary info =\nFAILED {TEST}{case}{why}\n1 failed in 0.1s\n")
+    found_by, again = _finder(ran, ["-m", "pytest"])
+    assert (found_by, again[-1]) == (TEST + case, TEST + case)
 
 
 def test_a_bug_that_no_test_notices_survives() -> None:
