@@ -38,7 +38,8 @@ class Limits:
     time_s: float | None = None
     """Wall time since the run was first started, resumes included."""
     working_s: float | None = None
-    """Wall time less the waits on rate limits and the time that nobody worked on the run."""
+    """Wall time less the waits on rate limits and the time that nobody worked on the run. That
+    of executors of your own is counted for them."""
 
     def __post_init__(self) -> None:
         for name in ("model_calls", "tool_calls", "tokens"):

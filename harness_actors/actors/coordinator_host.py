@@ -291,14 +291,14 @@ class CoordinatorHost:
             for post in step.posts:
                 self._send(post)
 
-        if self._broken is None and (step.entries or step.posts):
+        if self._broken is not None:
+            return
+        if step.entries or step.posts:
             self._writer.write(step.entries, committed)
-            self._alarm.set(self._coordinator.next_overdue_at)
+        self._alarm.set(self._coordinator.next_overdue_at)
 
     def _time_passed(self) -> None:
         self._perform(self._coordinator.overdue())
-        if self._broken is None:
-            self._alarm.set(self._coordinator.next_overdue_at)
 
     def _send(self, post: Post) -> None:
         if not self._coordinator.is_current(post.envelope):

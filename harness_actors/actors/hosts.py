@@ -35,9 +35,9 @@ from harness_actors.errors import AgentCodeError, WorkflowError, error_facts
 from harness_actors.executors.context import DeltaContext
 from harness_actors.ports import Agent, Executor, ToolProcesses
 from harness_actors.records import ProcessMark, RunSpec
-from harness_actors.results import Reason
+from harness_actors.results import Reason, Usage
 from harness_actors.signals import RunEnd
-from harness_actors.state import AGENT_TURN, StateDelta
+from harness_actors.state import AGENT_TURN, USAGE, StateDelta
 from harness_actors.turn.tracebacks import user_traceback
 
 logger = logging.getLogger(__name__)
@@ -261,6 +261,7 @@ class ExecutorHost:
             if left:
                 logger.warning("%s goes on beside a step that does not end", run.spec.run_id)
         context: DeltaContext | None = None
+        began = asyncio.get_running_loop().time()
         try:
             executor, agent = await self._program(run.spec.code)
             run.context = context = DeltaContext(
@@ -278,10 +279,14 @@ class ExecutorHost:
                 parking=run.parking,
                 texts=run.texts,
             )
+            if self._slot.code and run.spec.config.limits.working_s is not None:
+                # From here on, however long the start of this process took.
+                context.tools_started()
+            began = asyncio.get_running_loop().time()
             with self._keeping(run.spec.run_id):
                 outcome = await executor.handle(deliver.signal, context)
             check_outcome(self._slot.executor, outcome)
-            last = self._checked(context.take())
+            last = self._last_of(context, began)
         except asyncio.CancelledError:
             # Cut by the coordinator, which has gone on without this step.
             raise
@@ -291,15 +296,22 @@ class ExecutorHost:
                 # can only be what a model or tool raised.
                 raise
             logger.info("%s failed run %s", self._slot, run.spec.run_id, exc_info=True)
-            outcome, last = _failure(self._slot, error), self._left_by(context)
+            outcome, last = _failure(self._slot, error), self._left_by(context, began)
         self._post(run, Answered(last, outcome))
 
-    def _left_by(self, context: DeltaContext | None) -> StateDelta:
+    def _left_by(self, context: DeltaContext | None, began: float) -> StateDelta:
         """What a failed executor had written, as far as it can be committed."""
         try:
-            return StateDelta() if context is None else self._checked(context.take())
+            return StateDelta() if context is None else self._last_of(context, began)
         except WorkflowError:
             return StateDelta()
+
+    def _last_of(self, context: DeltaContext, began: float) -> StateDelta:
+        """What goes with an answer; where a user's own executor gives it, with its time."""
+        if self._slot.code:
+            worked_s = asyncio.get_running_loop().time() - began
+            context.increment(USAGE, Usage(working_s=worked_s))
+        return self._checked(context.take())
 
     def _checked(self, delta: StateDelta) -> StateDelta:
         """What an executor has changed.

@@ -5,8 +5,9 @@ from dataclasses import dataclass, field
 from harness_actors.coordination.protocol import Envelope, Slot
 from harness_actors.coordination.routing import Replica
 from harness_actors.records import Entry, Hop, RunSpec
+from harness_actors.results import LimitKind
 from harness_actors.signals import RunEnd
-from harness_actors.state import AGENT_TURN, OPEN_CALLS, SharedState, StateDelta, Write
+from harness_actors.state import AGENT_TURN, OPEN_CALLS, USAGE, SharedState, StateDelta, Write
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +65,9 @@ class ActiveRun:
     receipt: int = 0
     """Number of the newest change of this step whose commit is told with the answer of the call
     that brought it."""
-    tools_running: bool = False
+    busy_since: float | None = None
+    """When its tools, or an executor of its user's own, began to run, in seconds since the epoch;
+    None while neither does."""
     parking: bool = False
     """It was asked to stop at the next round, to be taken up later."""
     unparked_in: int = 0
@@ -79,10 +82,17 @@ class ActiveRun:
         return self.slot is not None and (self.slot.executor == AGENT_TURN or bool(self.slot.code))
 
     @property
-    def due_at(self) -> float | None:
-        """When its time is over, in seconds since the epoch; None for never."""
-        time_s = self.spec.config.limits.time_s
-        return None if time_s is None else self.started_at + time_s
+    def due(self) -> tuple[float, LimitKind] | None:
+        """When its time is over if nothing changes, in seconds since the epoch, and by which
+        bound; None for never."""
+        limits = self.spec.config.limits
+        times: list[tuple[float, LimitKind]] = []
+        if limits.time_s is not None:
+            times.append((self.started_at + limits.time_s, "time"))
+        if limits.working_s is not None and self.busy_since is not None:
+            worked_s = self.state.values.get(USAGE.name, {}).get("working_s", 0.0)
+            times.append((self.busy_since + limits.working_s - worked_s, "working_time"))
+        return min(times, default=None)
 
 
 def closed_elsewhere(state: SharedState) -> StateDelta:

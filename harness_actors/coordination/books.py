@@ -107,11 +107,14 @@ class RunBooks:
         if run.slot is not None and run.slot.executor == AGENT_TURN:
             if any(message.role == "tool" for message in delta.messages):
                 run.losses = 0
-                run.tools_running = False
+                if not run.slot.code:
+                    run.busy_since = None
             for write in delta.writes:
-                if write.key == OPEN_CALLS.name:
+                if write.key == OPEN_CALLS.name and not run.slot.code:
                     # Announced, in this step: what an earlier one left open does not run.
-                    run.tools_running = bool(write.value)
+                    run.busy_since = None
+                    if write.value:
+                        self.busy(run)
         if run.slot in run.replicas:
             run.replicas[run.slot].messages = len(run.state.log)
         step.entries.append(
@@ -133,6 +136,11 @@ class RunBooks:
                     values=dict(run.state.values),
                 )
             )
+
+    def busy(self, run: ActiveRun) -> None:
+        """Tools of a run, or an executor of its user's own, begin to run."""
+        run.busy_since = self._clock.now()
+        self._deadlines.watch(run)
 
     def put_aside(
         self, run: ActiveRun, delta: StateDelta, step: Step, *, moved: bool = False
@@ -163,5 +171,6 @@ class RunBooks:
         self._dispatch.forget(run, step)
         # One that was not in service has claimed nothing.
         if self._runs.pop(run.spec.run_id, None) is not None:
+            self._deadlines.forget(run.spec.run_id)
             del self._conversations[run.spec.conversation_id]
             self.departures += 1

@@ -41,11 +41,14 @@ from harness_actors.events import ExecutorLost
 from harness_actors.messages import Message
 from harness_actors.ports import Clock
 from harness_actors.records import Hop, RunAdded, RunSpec, StoredRun
+from harness_actors.results import Usage
 from harness_actors.signals import Outcome, Parked, RepairTrigger, RunEnd
 from harness_actors.state import (
     AGENT_TURN,
+    USAGE,
     SharedState,
     StateDelta,
+    Write,
 )
 
 
@@ -190,7 +193,7 @@ class Coordinator:
                 self._dispatch.leave(run, step)
                 self._answered(run, delta, outcome, step)
             case ToolsStarted():
-                run.tools_running = True
+                self._books.busy(run)
             case SnapshotWanted():
                 if run.slot is not None:
                     run.replicas.pop(run.slot, None)
@@ -269,9 +272,10 @@ class Coordinator:
     def overdue(self) -> Step:
         """Time passed: runs whose time is over, and that did not end by themselves, end."""
         step = Step()
-        for run in self._deadlines.passed(self._clock.now()):
+        now = self._clock.now()
+        for run, kind in self._deadlines.passed(now):
             self._cut(run, step)
-            self._books.end(run, StateDelta(), limit_reached("time", run), step)
+            self._books.end(run, self._uncounted(run, now), limit_reached(kind, run), step)
         return step
 
     @property
@@ -332,7 +336,7 @@ class Coordinator:
 
     def _lost(self, run: ActiveRun, slot: Slot, cause: str, step: Step) -> None:
         self._dispatch.leave(run, step)
-        theirs = bool(slot.code) or (slot.executor == AGENT_TURN and run.tools_running)
+        theirs = bool(slot.code) or (slot.executor == AGENT_TURN and run.busy_since is not None)
         if theirs:
             run.losses += 1
             lost = ExecutorLost(executor=str(slot), losses=run.losses, cause=cause)
@@ -361,6 +365,13 @@ class Coordinator:
             run.parking = True
             self._books.change(run, entry(PARKING, True), step)
         self._dispatch.stop_at_round(run, step)
+
+    def _uncounted(self, run: ActiveRun, now: float) -> StateDelta:
+        """What an executor of the user's own has worked and will not be asked for."""
+        if run.slot is None or not run.slot.code or run.busy_since is None:
+            return StateDelta()
+        worked = USAGE.encode(Usage(working_s=max(0.0, now - run.busy_since)))
+        return StateDelta((Write(USAGE.name, "increment", worked),))
 
     def _cut(self, run: ActiveRun, step: Step) -> None:
         self._dispatch.post(run, Cut(), step)

@@ -59,7 +59,7 @@ class Dispatch:
         slot = self._router.slot_for(run_id, executor, code, run.losses)
         run.step = next(self._steps)
         run.sent = run.received = run.receipt = 0
-        run.tools_running = False
+        run.busy_since = None
         if slot.index == QUARANTINE and not self._router.isolate(run_id):
             run.slot = None
             return

@@ -115,7 +115,8 @@ class Answered:
 
 @dataclass(frozen=True, slots=True)
 class ToolsStarted:
-    """From a host: tools begin to run that no pending record announced. Never committed."""
+    """From a host: tools begin to run that no pending record announced, or an executor of the
+    user's own. Never committed."""
 
 
 @dataclass(frozen=True, slots=True)

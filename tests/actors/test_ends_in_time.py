@@ -2,7 +2,9 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,11 +13,16 @@ from harness_actors.actors.local import LocalRuntime
 from harness_actors.agents import ChatAgent, Program
 from harness_actors.config import HarnessConfig, Limits
 from harness_actors.conversation import repaired
+from harness_actors.coordination.graph import HarnessWorkflowBuilder
 from harness_actors.errors import RunNotFoundError
 from harness_actors.events import RunParked, ToolCalled
 from harness_actors.messages import Message
-from harness_actors.ports import ModelRequest, ModelResponse
+from harness_actors.ports import ModelRequest, ModelResponse, RunContext
+from harness_actors.replay import load_recording, replay
 from harness_actors.results import HarnessResult, Usage
+from harness_actors.signals import Outcome, RepairTrigger, Signal
+from harness_actors.state import STOP_DECISION, StateKey
+from harness_actors.stores import JournalReader
 from harness_actors.testing import Reply, ScriptedModel
 from tests.actors.followers import opened, results, specs, submit, until
 from tests.actors.stubborn import StuckRuns, begin, command_is_gone, stubborn, stuck_runs
@@ -81,6 +88,59 @@ async def test_a_run_whose_time_is_up_ends_whatever_it_is_stuck_in(
     assert max(e.wall_s for e in ended.values()) < 1.5 + PROMISED_S
     await command_is_gone(runs["run_command"][1].run_id)
     await check_logs(runtime, runs)
+
+
+class Hangs:
+    """An executor of a user's own that is slow, or does not end whatever it is told."""
+
+    name = STOP_DECISION
+    reads: tuple[StateKey[Any], ...] = ()
+    reads_log = False
+
+    def __init__(self, release: Path, seconds: float | None = None) -> None:
+        self._release = release
+        self._seconds = seconds
+
+    async def handle(self, signal: Signal, context: RunContext) -> Outcome:
+        if self._seconds is not None:
+            await asyncio.sleep(self._seconds)
+            return RepairTrigger()
+        while not self._release.exists():
+            with suppress(asyncio.CancelledError):
+                await asyncio.sleep(0.02)
+        return RepairTrigger()
+
+
+def judged_by(executor: Hangs) -> Program:
+    agent = ChatAgent(model=ScriptedModel(lambda _: Reply.text("done")))
+    return Program.of(HarnessWorkflowBuilder(agent).replace(STOP_DECISION, executor).build())
+
+
+@pytest.mark.parametrize("seconds", [None, 0.2], ids=["hangs", "slow"])
+@pytest.mark.parametrize(
+    ("limits", "kind"), [(Limits(time_s=0.5), "time"), (Limits(working_s=0.5), "working_time")]
+)
+async def test_a_run_whose_time_is_up_ends_in_an_executor_of_its_users_own(
+    runtime: Runtime, release: Path, limits: Limits, kind: str, seconds: float | None
+) -> None:
+    program = judged_by(Hangs(release, seconds))
+    config = HarnessConfig(limits=limits, completion="answer")
+    (spec,) = specs(program, 1, config)
+
+    async with asyncio.timeout(10):
+        await submit(runtime, program, [spec])
+        end = (await results(runtime, [spec.run_id]))[spec.run_id]
+
+    assert (end.status, end.reason.kind) == ("limit", kind)
+    if kind == "working_time":
+        # All of it was spent in that executor.
+        assert end.usage.working_s >= 0.5
+    if seconds is None:
+        assert end.turn_count == 1
+        await runtime.close()
+        journal = JournalReader(release.with_name("runs.db"))
+        replayed = await replay(load_recording(journal, spec.run_id))
+        assert replayed.same, replayed.differences
 
 
 async def test_what_is_left_alone_reaches_no_log_when_it_returns(

@@ -104,9 +104,9 @@ def test_a_death_while_an_idempotent_tool_runs_is_a_loss_too() -> None:
     for _ in range(3):  # the task, the notice, and not yet the result
         world.hosts[TURN].work("run") if world.hosts[TURN].ready() else None
         world.settle(hosts=False)
-        while world.hosts[TURN].outbox and not world.coordinator.runs["run"].tools_running:
+        while world.hosts[TURN].outbox and world.coordinator.runs["run"].busy_since is None:
             world.hear(TURN)
-    assert world.coordinator.runs["run"].tools_running
+    assert world.coordinator.runs["run"].busy_since is not None
     world.lose(TURN)
     assert world.coordinator.runs["run"].losses == 1
 

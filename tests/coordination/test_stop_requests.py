@@ -10,7 +10,7 @@ from harness_actors.coordination.protocol import Answered, Cut, GoOn, Slot
 from harness_actors.messages import Message
 from harness_actors.signals import Parked, Signal
 from harness_actors.state import StateDelta
-from tests.coordination.agents import Team
+from tests.coordination.agents import Round, Team
 from tests.coordination.test_losses import (
     MINE,
     TURN,
@@ -272,6 +272,30 @@ def test_a_run_whose_time_is_over_ends_wherever_it_hangs(slot: Slot) -> None:
     assert (result.status, result.reason.kind) == ("limit", "time")
     assert result.reason.message == "the run's 60 s of wall time were over"
     assert world.posts(Cut, slot)
+    assert world.coordinator.next_overdue_at is None
+
+
+@pytest.mark.parametrize("plan", ["effect", "lookup"])
+def test_a_run_whose_tool_holds_up_its_process_ends_when_its_working_time_is_over(
+    plan: Round,
+) -> None:
+    world = World(Team(plan=[plan]).handlers)
+    world.submit(a_spec(config=HarnessConfig(limits=Limits(working_s=60))))
+    move_until(world, TURN)
+    pass_time(world, 100)
+    assert not world.ends(), "the model may have waited"
+    while world.coordinator.runs["run"].busy_since is None:
+        world.hosts[TURN].work("run")
+        while world.hosts[TURN].outbox:
+            world.hear(TURN)
+        world.settle(hosts=False)
+    pass_time(world, 60)
+    assert not world.ends(), "it may still end by itself"
+    pass_time(world, GRACE_S + 0.01)
+    world.settle()
+    (result,) = world.ends()
+    assert (result.status, result.reason.kind) == ("limit", "working_time")
+    assert repaired(world.log())[1] == 0
     assert world.coordinator.next_overdue_at is None
 
 

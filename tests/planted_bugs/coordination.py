@@ -30,9 +30,11 @@ BUGS = (
         path="harness_actors/coordination/coordinator.py",
         before="""\
             self._cut(run, step)
-            self._books.end(run, StateDelta(), limit_reached("time", run), step)
+            self._books.end(run, self._uncounted(run, now), limit_reached(kind, run), step)
 """,
-        after='            self._books.end(run, StateDelta(), limit_reached("time", run), step)\n',
+        after="""\
+            self._books.end(run, self._uncounted(run, now), limit_reached(kind, run), step)
+""",
         promise="a limit ends a run from the middle of a call, and its processes with it",
         tests=(
             "tests/coordination/test_stop_requests.py::test_a_run_whose_time_is_over_ends_wherever_it_hangs",
@@ -127,7 +129,7 @@ BUGS = (
         name="tools of a dead host are taken for those of the next one",
         path="harness_actors/coordination/dispatch.py",
         before="""\
-        run.tools_running = False
+        run.busy_since = None
         if slot.index == QUARANTINE and not self._router.isolate(run_id):
 """,
         after="        if slot.index == QUARANTINE and not self._router.isolate(run_id):\n",
@@ -209,8 +211,11 @@ BUGS = (
     Bug(
         name="tools are taken for running behind their round",
         path="harness_actors/coordination/books.py",
-        before="                    run.tools_running = bool(write.value)\n",
-        after="                    run.tools_running = True\n",
+        before="""\
+                    if write.value:
+                        self.busy(run)
+""",
+        after="                    self.busy(run)\n",
         promise="only a death in the middle of a tool counts as a loss",
         tests=(
             "tests/coordination/test_losses.py::test_a_death_behind_a_round_that_was_announced_is_no_loss",
@@ -221,9 +226,11 @@ BUGS = (
         path="harness_actors/coordination/books.py",
         before="""\
             for write in delta.writes:
-                if write.key == OPEN_CALLS.name:
+                if write.key == OPEN_CALLS.name and not run.slot.code:
                     # Announced, in this step: what an earlier one left open does not run.
-                    run.tools_running = bool(write.value)
+                    run.busy_since = None
+                    if write.value:
+                        self.busy(run)
 """,
         after="",
         promise="a run that kills its process again and again is isolated, and ends",

@@ -331,7 +331,7 @@ async def _hanging(session: Session, runtime: Any, name: str) -> None:
         return
     coordinator = runtime._coordinator._coordinator
     async with asyncio.timeout(10):
-        while not coordinator.runs["run"].tools_running:  # noqa: ASYNC110 - nobody tells it
+        while coordinator.runs["run"].busy_since is None:  # noqa: ASYNC110 - nobody tells it
             await asyncio.sleep(0)
 
 
@@ -341,7 +341,7 @@ async def test_a_run_that_kills_its_process_again_and_again(store: Path) -> None
         await session.submit(runtime)
         for slot in (Slot("agent_turn"), Slot("agent_turn"), Slot("agent_turn", index=-1)):
             await _hanging(session, runtime, "look_long")
-            runtime._coordinator._coordinator.runs["run"].tools_running = True
+            runtime._coordinator._coordinator.runs["run"].busy_since = 0.0
             losses = runtime._coordinator._coordinator.runs["run"].losses
             runtime.starter.hosts[slot].kill()
             await session.until(
