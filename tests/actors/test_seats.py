@@ -9,7 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from harness_actors.actors.mailbox import Code, DropCode, Parcel, UnreachableError
+from harness_actors.actors.mailbox import (
+    LONGEST_RETRY_S,
+    Code,
+    DropCode,
+    Parcel,
+    UnreachableError,
+)
 from harness_actors.actors.processes import MachineProcesses, this_node
 from harness_actors.actors.seats import FAILED_STARTS, KEPT_CUSTOM_HOSTS, KEPT_PROGRAMS, Seats
 from harness_actors.coordination.protocol import Envelope, Park, Slot
@@ -35,6 +41,7 @@ class Peer:
         self.asked_often = asyncio.Event()
         self.hiccups = 0
         self.slow = False
+        self.unreachable = False
         self.companions: tuple[ProcessMark, ...] = ()
         self._process = subprocess.Popen(
             [sys.executable, "-c", "input()"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL
@@ -52,6 +59,8 @@ class Peer:
     async def receive(self, batch: Sequence[Parcel]) -> tuple[Envelope, ...]:
         self.got.extend(batch)
         self.arrived.set()
+        if self.unreachable:
+            raise UnreachableError("the connection broke")
         return ()
 
     async def watch(self) -> None:
@@ -197,6 +206,20 @@ async def test_a_host_that_dies_is_told_and_replaced(cell: Cell) -> None:
     assert cell.peers[1].got == [an_envelope(2)]
     assert cell.asked == [(SLOT, 1), (SLOT, 2)]
     assert cell.failures == []
+
+
+async def test_nothing_more_is_said_to_a_host_that_is_gone(cell: Cell) -> None:
+    cell.seats.fill(SLOT)
+    await cell.until(1, cell.marks)
+    cell.peers[0].unreachable = True
+    cell.seats.post(SLOT, an_envelope(1))
+    await cell.peers[0].arrived.wait()
+    cell.peers[0].kill()
+    await cell.until(1, cell.lost)
+    cell.peers[0].arrived.clear()
+    with pytest.raises(TimeoutError):
+        # Between two attempts there is a second at most.
+        await asyncio.wait_for(cell.peers[0].arrived.wait(), LONGEST_RETRY_S + 0.5)
 
 
 async def test_the_next_host_has_none_of_the_code_of_the_one_before(cell: Cell) -> None:

@@ -276,4 +276,15 @@ BUGS = (
             "tests/actors/test_mailbox.py::test_a_peer_that_stays_away_is_called_again_every_second",
         ),
     ),
+    Bug(
+        name="a host that is gone is called for ever",
+        path="harness_actors/actors/seats.py",
+        before="""\
+            seat.outbox.close()
+            self._seats[slot] = Seat(slot, next(self._incarnations))
+""",
+        after="            self._seats[slot] = Seat(slot, next(self._incarnations))\n",
+        promise="nothing is kept of a host that is gone",
+        tests=("tests/actors/test_seats.py::test_nothing_more_is_said_to_a_host_that_is_gone",),
+    ),
 )

@@ -155,4 +155,14 @@ BUGS = (
             "tests/tools/test_supervision.py::test_a_keeper_starts_nothing_for_a_supervisor_that_is_dead",
         ),
     ),
+    Bug(
+        name="why a command was stopped is forgotten with its keeper",
+        path="harness_actors/tools/supervision/client.py",
+        before="        self.stopped = self.stopped or reason\n",
+        after="        self.stopped = reason\n",
+        promise="the model is told why its command was stopped",
+        tests=(
+            "tests/tools/test_supervision.py::test_a_command_that_was_stopped_says_why_also_where_its_keeper_is_lost_behind_that",
+        ),
+    ),
 )

@@ -241,4 +241,22 @@ BUGS = (
             "tests/turn/test_loop.py::test_a_completion_left_open_is_refused_when_a_call_before_it_failed",
         ),
     ),
+    Bug(
+        name="of the calls of a round only the last one counts",
+        path="harness_actors/turn/books.py",
+        before="        self._pending_calls += counts\n",
+        after="        self._pending_calls = int(counts)\n",
+        promise="a run makes no more tool calls than it may",
+        tests=("tests/turn/test_bounds.py::test_usage_is_summed_with_each_round",),
+    ),
+    Bug(
+        name="a round without words takes back what was said",
+        path="harness_actors/turn/loop.py",
+        before="        self._text = message.text or self._text\n",
+        after="        self._text = message.text\n",
+        promise="what was said last is what came of a run that reached a limit",
+        tests=(
+            "tests/turn/test_bounds.py::test_what_was_said_last_is_kept_though_a_round_says_nothing_behind_it",
+        ),
+    ),
 )

@@ -14,6 +14,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
@@ -381,6 +382,13 @@ async def test_a_command_that_kills_its_keeper_fails_alone(
     assert gone_within(await pids_in(workspace / "pids", 1), 1)
     (workspace / "go").touch()
     assert await neighbour == "exit code: 0\nok"
+
+
+def test_a_command_that_was_stopped_says_why_also_where_its_keeper_is_lost_behind_that() -> None:
+    process = client.SupervisedProcess(1, cast(Any, "no link"), "mark", "run-1")
+    process.hear("overrun", 600)
+    process.hear("lost")
+    assert process.stopped == "it had 600 processes at once, which is too many"
 
 
 async def test_a_keeper_that_is_killed_before_it_has_a_command_is_made_up_for(

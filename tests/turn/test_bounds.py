@@ -42,12 +42,13 @@ async def one_turn(driver: Driver) -> TurnComplete:
     return outcome
 
 
-async def test_usage_is_summed_with_each_round() -> None:
+@pytest.mark.parametrize("idempotent", [False, True], ids=["fenced", "written at the end"])
+async def test_usage_is_summed_with_each_round(idempotent: bool) -> None:
     model = RecordingModel(
         [calls(("a", "write"), ("b", "write")), finishes()],
         usage=Usage(model_calls=1, input_tokens=100, output_tokens=10, cost_usd=0.25),
     )
-    driver = Driver(SimpleAgent(model, [a_tool()]))
+    driver = Driver(SimpleAgent(model, [a_tool(idempotent=idempotent)]))
     await driver.run()
     assert driver.value(USAGE) == Usage(
         model_calls=2, tool_calls=2, input_tokens=200, output_tokens=20, cost_usd=0.5
@@ -184,6 +185,13 @@ def test_work_is_due_by_the_bound_that_is_first(
     assert bounds.work_due(0.0) == due
     allowance = Allowance(bounds.wall_due(), bounds.working_left(0.0))
     assert allowance.left(0.0) == due
+
+
+async def test_what_was_said_last_is_kept_though_a_round_says_nothing_behind_it() -> None:
+    script = [Reply.calls([("write", "{}")], said="I will write."), calls(("b", "write"))]
+    driver = a_driver(script, a_tool(), limits={"model_calls": 2})
+    outcome = await one_turn(driver)
+    assert (outcome.limit, outcome.text) == ("model_calls", "I will write.")
 
 
 async def test_time_ends_a_model_call_in_its_middle() -> None:
