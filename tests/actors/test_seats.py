@@ -319,7 +319,8 @@ async def test_a_host_that_is_stopped_is_killed_and_replaced(cell: Cell) -> None
 async def test_a_host_that_answers_is_left_alone_however_little_it_says(cell: Cell) -> None:
     cell.seats.fill(SLOT)
     await cell.until(1, cell.marks)
-    await cell.peers[0].asked_often.wait()
+    async with asyncio.timeout(20 * SUSPECT_S):
+        await cell.peers[0].asked_often.wait()
     assert cell.lost == []
 
 

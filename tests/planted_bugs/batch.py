@@ -143,32 +143,6 @@ BUGS = (
         tests=("tests/batch/test_batch.py::test_what_was_done_before_is_counted_once",),
     ),
     Bug(
-        name="a failure that is not retried keeps its place",
-        path="harness_actors/batch/engine.py",
-        before="""\
-            if self.brakes.are_on():
-                self._free()
-            else:
-""",
-        after="            if not self.brakes.are_on():\n",
-        promise="a batch that may start nothing new ends",
-        tests=(
-            "tests/batch/test_batch.py::test_a_failure_that_spends_the_budget_is_retried_by_the_next_command",
-        ),
-    ),
-    Bug(
-        name="a round that is told while its run is taken up is paid for twice",
-        path="harness_actors/batch/engine.py",
-        before="""\
-            if isinstance(event.event, RoundCompleted) and event.position <= told:
-""",
-        after="            if isinstance(event.event, RoundCompleted):\n",
-        promise="a budget is spent by what runs cost, and by nothing else",
-        tests=(
-            "tests/batch/test_attaching.py::test_what_ends_while_the_next_command_starts_is_collected_and_paid_for_once",
-        ),
-    ),
-    Bug(
         name="a run goes on that another takes the place of",
         path="harness_actors/batch/history.py",
         before="""\

@@ -125,20 +125,6 @@ BUGS = (
         tests=("tests/stores/test_reader.py::test_a_list_of_runs_says_where_each_stands",),
     ),
     Bug(
-        name="the change of a snapshot is applied twice",
-        path="harness_actors/stores/load.py",
-        before="""\
-        "SELECT version, delta FROM records WHERE run = ? AND version > ? ORDER BY position",
-""",
-        after="""\
-        "SELECT version, delta FROM records WHERE run = ? AND version >= ? ORDER BY position",
-""",
-        promise="a journal gives back the state that was committed",
-        tests=(
-            "tests/stores/test_round_trips.py::test_a_snapshot_stands_for_the_changes_before_it",
-        ),
-    ),
-    Bug(
         name="runs are known that were taken back",
         path="harness_actors/stores/commit.py",
         before="""\

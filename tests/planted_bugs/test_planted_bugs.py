@@ -41,6 +41,14 @@ def test_no_two_bugs_are_told_by_one_name() -> None:
     assert not [name for name, count in Counter(bug.name for bug in BUGS).items() if count > 1]
 
 
+def test_no_bug_is_there_twice() -> None:
+    names: dict[tuple[str, str], list[str]] = {}
+    for bug in BUGS:
+        code = ast.parse(bug.planted((ROOT / bug.path).read_text("utf-8")))
+        names.setdefault((bug.path, ast.dump(code)), []).append(bug.name)
+    assert not [same for same in names.values() if len(same) > 1]
+
+
 def test_every_room_that_can_lose_something_has_bugs() -> None:
     rooms = Counter(bug.room for bug in BUGS)
     assert {"coordination", "turn", "actors", "stores", "batch", "tools"} <= rooms.keys()

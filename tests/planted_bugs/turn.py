@@ -166,16 +166,6 @@ BUGS = (
         ),
     ),
     Bug(
-        name="a wait is taken off all rounds that follow",
-        path="harness_actors/turn/books.py",
-        before="        self._working_since, self._waited_s = now, 0.0\n",
-        after="        self._working_since = now\n",
-        promise="working time is all time but waits",
-        tests=(
-            "tests/turn/test_bounds.py::test_a_wait_is_left_out_of_the_round_that_it_is_in_and_of_no_other",
-        ),
-    ),
-    Bug(
         name="a refusal hides the limit that was reached before it",
         path="harness_actors/turn/tool_calls.py",
         before="            failed, limit = failed or result.is_error, limit or result.limit\n",
@@ -229,16 +219,6 @@ BUGS = (
         promise="a call fails for want of threads only where none will come back",
         tests=(
             "tests/turn/test_threads.py::test_a_call_that_is_stopped_leaves_its_thread_taken_until_it_returns",
-        ),
-    ),
-    Bug(
-        name="a crash hides the failure of a call before it",
-        path="harness_actors/turn/tool_calls.py",
-        before="            failed=any(result.is_error for result in results),\n",
-        after="            failed=False,\n",
-        promise="what is said to be complete had no failed call beside it",
-        tests=(
-            "tests/turn/test_loop.py::test_a_completion_left_open_is_refused_when_a_call_before_it_failed",
         ),
     ),
     Bug(
