@@ -71,7 +71,8 @@ async def test_a_run_that_is_asked_for_during_a_look_gets_one_of_its_own(
     process = await left_by(runs[1])
     await reaper.end_run(runs[1])
     await first
-    assert await process.wait() == -9
+    async with asyncio.timeout(30):
+        assert await process.wait() == -9
 
 
 async def test_a_run_that_is_cut_does_not_stop_the_look_for_the_others(runs: list[str]) -> None:
