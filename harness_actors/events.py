@@ -147,6 +147,8 @@ class ExecutorLost(Event):
     losses: int
     cause: str = ""
     """Why the process was killed; empty where it died by itself."""
+    tools: tuple[str, ...] = ()
+    """The tools that were called and had not answered; of several, the first ran first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,6 +179,9 @@ for _kind in Event.__subclasses__():
     _kind.type = re.sub(r"(?<!^)(?=[A-Z])", "_", _kind.__name__).lower()
     _KINDS[_kind.type] = _kind
 
+
+_TUPLES = {"tool_names", "tools"}
+"""Fields that JSON knows as lists."""
 
 DERIVED_EVENTS = (AgentResponse, ToolCalled, ToolReturned)
 """Those that `message_events` makes; a journal does not store them."""
@@ -268,8 +273,9 @@ def encode_event(event: Event | TextDelta | TextGap) -> dict[str, Any]:
     """The event as plain values, its kind under ``type``."""
     # Not `asdict`, which copies what nobody changes.
     plain = {"type": event.type, **{f.name: getattr(event, f.name) for f in fields(event)}}
-    if plain.get("traceback") == "":
-        del plain["traceback"]
+    for name in ("traceback", "tools"):
+        if not plain.get(name, True):
+            del plain[name]
     return plain
 
 
@@ -282,8 +288,8 @@ def decode_event(plain: Mapping[str, Any]) -> Event:
     kind = _KINDS[plain["type"]]
     known = {f.name for f in fields(kind)}
     given = {name: value for name, value in plain.items() if name in known}
-    if kind is AgentResponse:
-        given["tool_names"] = tuple(given["tool_names"])
+    for name in given.keys() & _TUPLES:
+        given[name] = tuple(given[name])
     return kind(**given)
 
 

@@ -300,8 +300,8 @@ class RunContext(Protocol):
         """
         ...
 
-    def tools_started(self) -> None:
-        """Tell that tools begin to run which no committed entry announces.
+    def tools_started(self, names: Sequence[str] = ()) -> None:
+        """Tell that tools of these names begin to run which no committed entry announces.
 
         It is not committed, and over with the next flush or answer: should the process
         die before, the run is suspected of having killed it.

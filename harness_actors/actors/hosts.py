@@ -275,7 +275,9 @@ class ExecutorHost:
                 started_at=deliver.started_at,
                 send=lambda delta: self._send_change(run, delta),
                 # Before a tool that ends its process does: that it was this run's must be known.
-                on_tools_started=lambda: self._outbox.tell(self._next(run, ToolsStarted())),
+                on_tools_started=lambda tools: self._outbox.tell(
+                    self._next(run, ToolsStarted(tools))
+                ),
                 parking=run.parking,
                 texts=run.texts,
             )

@@ -107,8 +107,9 @@ def event_line(event: Event) -> str | None:
             return f"  the conversation is long: {tokens:,} of {most:,} tokens"
         case Repaired(tool_name=name):
             return f"  the outcome of a call of {name} is unknown"
-        case ExecutorLost(executor=executor):
-            return f"  {executor} died; the run goes on in another"
+        case ExecutorLost(executor=executor, tools=tools):
+            during = f" during {', '.join(tools)}" if tools else ""
+            return _short(f"  {executor} died{during}; the run goes on in another")
         case RunResumed():
             return "resumed"
         case _:

@@ -68,6 +68,8 @@ class ActiveRun:
     busy_since: float | None = None
     """When its tools, or an executor of its user's own, began to run, in seconds since the epoch;
     None while neither does."""
+    tools: tuple[str, ...] = ()
+    """Names of those tools; empty of an executor."""
     parking: bool = False
     """It was asked to stop at the next round, to be taken up later."""
     unparked_in: int = 0

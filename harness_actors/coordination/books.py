@@ -1,5 +1,6 @@
 """The books of the runs in service: what is committed of each, and when it is over."""
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from harness_actors.coordination.active import ActiveRun, Step
@@ -33,6 +34,11 @@ the coordinator that it was made to."""
 def entry(key: StateKey[Any], value: bool | float | None) -> StateDelta:
     """A change of one of the coordinator's own entries."""
     return StateDelta((Write(key.name, "set", value),))
+
+
+def names_of(calls: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
+    """Which tools open calls are of, each once, as the index of these calls has them."""
+    return tuple(dict.fromkeys(call["tool_name"] for call in calls))
 
 
 class RunBooks:
@@ -114,7 +120,7 @@ class RunBooks:
                     # Announced, in this step: what an earlier one left open does not run.
                     run.busy_since = None
                     if write.value:
-                        self.busy(run)
+                        self.busy(run, names_of(write.value))
         if run.slot in run.replicas:
             run.replicas[run.slot].messages = len(run.state.log)
         step.entries.append(
@@ -137,9 +143,9 @@ class RunBooks:
                 )
             )
 
-    def busy(self, run: ActiveRun) -> None:
+    def busy(self, run: ActiveRun, tools: tuple[str, ...]) -> None:
         """Tools of a run, or an executor of its user's own, begin to run."""
-        run.busy_since = self._clock.now()
+        run.busy_since, run.tools = self._clock.now(), tools
         self._deadlines.watch(run)
 
     def put_aside(

@@ -192,8 +192,8 @@ class Coordinator:
             case Answered(delta, outcome):
                 self._dispatch.leave(run, step)
                 self._answered(run, delta, outcome, step)
-            case ToolsStarted():
-                self._books.busy(run)
+            case ToolsStarted(tools):
+                self._books.busy(run, tools)
             case SnapshotWanted():
                 if run.slot is not None:
                     run.replicas.pop(run.slot, None)
@@ -339,11 +339,12 @@ class Coordinator:
         theirs = bool(slot.code) or (slot.executor == AGENT_TURN and run.busy_since is not None)
         if theirs:
             run.losses += 1
-            lost = ExecutorLost(executor=str(slot), losses=run.losses, cause=cause)
+            tools = () if slot.code else run.tools
+            lost = ExecutorLost(executor=str(slot), losses=run.losses, cause=cause, tools=tools)
             delta = StateDelta(events=(lost,))
             alone = slot.index == QUARANTINE or bool(slot.code)
             if run.losses >= LOSSES_BEFORE_FAILURE and alone:
-                self._books.end(run, delta, executor_lost(slot, run.losses, cause), step)
+                self._books.end(run, delta, executor_lost(slot, run.losses, tools, cause), step)
                 return
             self._retrace(run)
             self._books.change(run, delta, step, moved=True)

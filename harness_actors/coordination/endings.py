@@ -1,5 +1,7 @@
 """How runs end: what the coordinator decides itself, and what every ending leaves behind."""
 
+from collections.abc import Sequence
+
 from harness_actors.conversation import UNKNOWN_OUTCOME
 from harness_actors.coordination.active import ActiveRun
 from harness_actors.coordination.protocol import Slot
@@ -10,6 +12,9 @@ from harness_actors.signals import RunEnd
 from harness_actors.state import USAGE, SharedState, StateDelta, turns_of
 from harness_actors.turn.bounds import words_of
 
+NAMED_TOOLS = 5
+"""Most tools that are named in a sentence."""
+
 CANCELLED = RunEnd(status="cancelled", reason=Reason(kind="user", message="cancelled by its user"))
 
 
@@ -18,24 +23,36 @@ def agent_error(message: str) -> RunEnd:
     return RunEnd(status="failed", reason=Reason(kind="agent_error", message=message))
 
 
-def executor_lost(slot: Slot, losses: int, cause: str = "") -> RunEnd:
+def executor_lost(slot: Slot, losses: int, tools: Sequence[str] = (), cause: str = "") -> RunEnd:
     """The run, and nothing else, keeps killing the process that serves it.
 
     Args:
         slot: Where it was served last.
         losses: How often.
+        tools: Those that had been called the last time and had not answered.
         cause: Why the process was killed the last time; empty where it died by itself.
     """
-    fault = (
-        f"the last time {cause}; a tool probably blocks the event loop: declare it with `def`, "
-        "not `async def`, and it runs in a thread"
-        if cause
-        else "the tool probably crashes its process or needs more memory than there is"
-    )
-    message = (
-        f"the process of {slot} died {losses} times while a tool of this run was running; {fault}"
-    )
+    if slot.code:
+        at, whose = "it worked on this run", "the executor"
+    else:
+        at, whose = f"{_named(tools)} of this run was running", "a tool" if cause else "the tool"
+    fault = f"{whose} probably crashes its process or needs more memory than there is"
+    if cause:
+        remedy = (
+            "have it do so in `asyncio.to_thread`"
+            if slot.code
+            else "declare it with `def`, not `async def`, and it runs in a thread"
+        )
+        fault = f"the last time {cause}; {whose} probably blocks the event loop: {remedy}"
+    message = f"the process of {slot} died {losses} times while {at}; {fault}"
     return RunEnd(status="failed", reason=Reason(kind="executor_lost", message=message))
+
+
+def _named(tools: Sequence[str]) -> str:
+    if len(tools) <= 1:
+        return f"the tool {tools[0]!r}" if tools else "a tool"
+    more = ["…"] if len(tools) > NAMED_TOOLS else []
+    return f"one of the tools {', '.join([*map(repr, tools[:NAMED_TOOLS]), *more])}"
 
 
 def limit_reached(kind: LimitKind, run: ActiveRun) -> RunEnd:

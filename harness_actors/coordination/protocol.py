@@ -116,7 +116,13 @@ class Answered:
 @dataclass(frozen=True, slots=True)
 class ToolsStarted:
     """From a host: tools begin to run that no pending record announced, or an executor of the
-    user's own. Never committed."""
+    user's own. Never committed.
+
+    Attributes:
+        tools: Their names, each once.
+    """
+
+    tools: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

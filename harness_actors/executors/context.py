@@ -1,6 +1,6 @@
 """What an executor sees of a run; what it writes becomes deltas."""
 
-from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from harness_actors.conversation import Conversation
@@ -31,7 +31,8 @@ class DeltaContext:
         started_at: When the run was first started, in seconds since the epoch.
         send: Posts a delta at once, in the order of the calls, and returns something
             that may be awaited any number of times, or never, until it is on disk.
-        on_tools_started: Called when tools begin that no committed entry announces.
+        on_tools_started: Called with the names of tools that begin and that no committed entry
+            announces.
 
     Attributes:
         parking: Whether the run was asked to stop at the next round; set from outside.
@@ -49,7 +50,7 @@ class DeltaContext:
         log: Conversation | None,
         started_at: float,
         send: Callable[[StateDelta], Awaitable[None]],
-        on_tools_started: Callable[[], None] | None = None,
+        on_tools_started: Callable[[tuple[str, ...]], None] | None = None,
         parking: bool = False,
         texts: TextSink | None = None,
     ) -> None:
@@ -126,9 +127,9 @@ class DeltaContext:
         self._writes, self._messages, self._events = [], [], []
         return delta
 
-    def tools_started(self) -> None:
+    def tools_started(self, names: Sequence[str] = ()) -> None:
         if self._on_tools_started is not None:
-            self._on_tools_started()
+            self._on_tools_started(tuple(names))
 
 
 class _Done:

@@ -38,6 +38,7 @@ class Visit:
         parks: It answered, and then the run was put aside.
         given: Its code is not ours, so what it did is taken as it is.
         cause: Of a lost one: why its process was killed.
+        tools: Of a lost one: those that ran.
         next_position: Journal position of the first change behind it; None at the end.
     """
 
@@ -49,6 +50,7 @@ class Visit:
     parks: bool = False
     given: bool = False
     cause: str = ""
+    tools: tuple[str, ...] = ()
     next_position: int | None = None
 
 
@@ -142,7 +144,7 @@ class _Reader:
 
     def _lost(self, to: str, start: int, lost: ExecutorLost) -> Visit:
         change = self._changes[self._at]
-        visit = self._made(to, start, cut="lost", cause=lost.cause)
+        visit = self._made(to, start, cut="lost", cause=lost.cause, tools=lost.tools)
         self._at += 1
         if change.hop is not None:
             self._to = change.hop.to
@@ -193,6 +195,7 @@ class _Reader:
         cut: Cut | None = None,
         parks: bool = False,
         cause: str = "",
+        tools: tuple[str, ...] = (),
         own: int = 0,
     ) -> Visit:
         """What was read since `start`; the coordinator's `own` changes come behind it."""
@@ -206,6 +209,7 @@ class _Reader:
             parks=parks,
             given=to in self._spec.custom or cut == "failed",
             cause=cause,
+            tools=tools,
             next_position=behind[0].position if behind else None,
         )
 

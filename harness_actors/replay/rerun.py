@@ -258,7 +258,7 @@ class _Rerun:
                 self._go_on_later()
             case "lost":
                 self.cell.tell(f"the process of {visit.to!r} died while a tool ran")
-                self.cell.receive(ToolsStarted())
+                self.cell.receive(ToolsStarted(visit.tools))
                 self.cell.lose_host(visit.cause)
             case "died":
                 self.cell.tell(f"a process died while the run was at {visit.to!r}")

@@ -65,8 +65,8 @@ class ToolCalls:
             self._context.set(OPEN_CALLS, self._index(plans))
             self._books.write()
             await self._context.flush()
-        elif any(self._is_own_tool(plan) for plan in plans):
-            self._context.tools_started()
+        elif own := [plan.call.name for plan in plans if self._is_own_tool(plan)]:
+            self._context.tools_started(list(dict.fromkeys(own)))
             self._announce(lambda: answer_event(self._context.log[-1]))
         return await self._run_in_order(plans, last_id=calls[-1].id, failed=False, listed=fenced)
 
@@ -85,7 +85,7 @@ class ToolCalls:
                 await self._add_result(call.id, CallResult.refused(UNKNOWN_OUTCOME))
         calls, results = _newest_round(log)
         if again:
-            self._context.tools_started()
+            self._context.tools_started(list(dict.fromkeys(call.name for call in again)))
         return await self._run_in_order(
             [_still_refused(plan) for plan in self._plan(again, "")],
             last_id=calls[-1].id,

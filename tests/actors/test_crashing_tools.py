@@ -41,7 +41,8 @@ async def test_a_tool_that_crashes_its_process_ends_its_run_alone(tmp_path: Path
         "failed",
         "executor_lost",
     )
-    assert [event.losses for event in lost] == [1, 2, 3]
+    assert "while the tool 'crash' of this run was running" in ended[sick.run_id].reason.message
+    assert [(event.losses, event.tools) for event in lost] == [(n, ("crash",)) for n in (1, 2, 3)]
     assert lost[-1].executor == "agent_turn[quarantine]"
     assert {ended[spec.run_id].status for spec in neighbours} == {"done"}
     logged = lines(tmp_path / "log")

@@ -211,6 +211,7 @@ def test_the_third_loss_alone_ends_the_run() -> None:
     (result,) = world.ends()
     assert (result.status, result.reason.kind) == ("failed", "executor_lost")
     assert "quarantine" in result.reason.message
+    assert "while the tool 'tool' of this run was running" in result.reason.message
     assert repaired(world.log())[1] == 0
     assert world.events().count("executor_lost") == 3
     assert not world.coordinator.runs
@@ -350,7 +351,9 @@ def test_a_users_executor_that_kills_its_host_three_times_ends_the_run() -> None
         world.lose(MINE)
         world.settle(hosts=False)
     assert world.ends()[0].reason.kind == "executor_lost"
-    assert "mine" in world.ends()[0].reason.message
+    message = world.ends()[0].reason.message
+    assert "the process of mine died 3 times while it worked on this run" in message
+    assert "tool" not in message
 
 
 def test_a_users_executor_in_place_of_ours_gets_the_runs_of_its_code() -> None:

@@ -328,7 +328,7 @@ class Driver:
         self.prepared_workspaces.append(spec)
         return Path(spec.path)
 
-    def _notice(self) -> None:
+    def _notice(self, tools: tuple[str, ...]) -> None:
         self.tool_notices += 1
 
     def _send(self, delta: StateDelta) -> Awaitable[None]:

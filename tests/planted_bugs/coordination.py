@@ -213,9 +213,9 @@ BUGS = (
         path="harness_actors/coordination/books.py",
         before="""\
                     if write.value:
-                        self.busy(run)
+                        self.busy(run, names_of(write.value))
 """,
-        after="                    self.busy(run)\n",
+        after="                    self.busy(run, names_of(write.value))\n",
         promise="only a death in the middle of a tool counts as a loss",
         tests=(
             "tests/coordination/test_losses.py::test_a_death_behind_a_round_that_was_announced_is_no_loss",
@@ -230,7 +230,7 @@ BUGS = (
                     # Announced, in this step: what an earlier one left open does not run.
                     run.busy_since = None
                     if write.value:
-                        self.busy(run)
+                        self.busy(run, names_of(write.value))
 """,
         after="",
         promise="a run that kills its process again and again is isolated, and ends",

@@ -354,6 +354,7 @@ async def test_a_run_that_kills_its_process_again_and_again(store: Path) -> None
     check(replayed)
     assert replayed.end is not None
     assert replayed.end.reason.kind == "executor_lost"
+    assert "the tool 'look_long' of this run was running" in replayed.end.reason.message
 
 
 @pytest.mark.parametrize("hanging", ["hang", "look_long"])
