@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
@@ -14,6 +14,9 @@ from harness_actors.config import HarnessConfig
 from harness_actors.coordination.graph import Workflow
 from harness_actors.errors import BadInputError, ConfigError, ModelSetupError
 from harness_actors.ports import Agent, Model, Tool
+
+if TYPE_CHECKING:
+    from harness_actors.models import Price
 
 LOCAL_MODEL = "local"
 NOT_BUILT = "this part of the harness is not built yet; leave it out"
@@ -60,10 +63,17 @@ class _Fields(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
+class _Price(_Fields):
+    input: float = Field(ge=0, allow_inf_nan=False)
+    cached_input: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+    output: float = Field(ge=0, allow_inf_nan=False)
+
+
 class _Model(_Fields):
     id: str | None = None
     base_url: str | None = None
     settings: dict[str, Any] = Field(default_factory=dict)
+    price: _Price | None = None
 
 
 class _Persona(_Fields):
@@ -112,6 +122,7 @@ def load_agent_file(path: Path, overrides: AgentOverrides | None = None) -> Load
         over.model or given.model.id,
         base_url=over.base_url or given.model.base_url,
         settings={**given.model.settings, **over.model_settings},
+        price=_price(given.model, over.model),
         source=str(path),
     )
     agent = ChatAgent(
@@ -147,6 +158,7 @@ def make_model(
     *,
     base_url: str | None = None,
     settings: Mapping[str, Any] | None = None,
+    price: "Price | None" = None,
     source: str = "--model",
 ) -> Model:
     """The model of an id: ``local`` is the embedded one, all others speak over HTTP.
@@ -155,6 +167,7 @@ def make_model(
         name: The id.
         base_url: Endpoint of a model that speaks over HTTP; None for the usual one.
         settings: Fields of each request, such as ``temperature``.
+        price: What its tokens cost; None for the list price. The embedded model is free.
         source: Where the id should have been given, for the error.
 
     Raises:
@@ -169,7 +182,16 @@ def make_model(
         return _local_model(name, settings, source)
     from harness_actors.models import OpenAIModel
 
-    return OpenAIModel(name, base_url=base_url, settings=settings)
+    return OpenAIModel(name, base_url=base_url, settings=settings, price=price)
+
+
+def _price(given: _Model, asked: str | None) -> "Price | None":
+    """The price of the file; that of its own model, and of no other one that a flag names."""
+    if given.price is None or asked not in (None, given.id):
+        return None
+    from harness_actors.models import Price
+
+    return Price(given.price.input, given.price.cached_input, given.price.output)
 
 
 def _local_model(name: str, settings: Mapping[str, Any] | None, source: str) -> Model:

@@ -187,7 +187,10 @@ class AgentFlags:
             setting: loaded.config.limits.cost_usd,
         }
         if (name := unbounding(model, bounds)) is not None:
-            raise BadInputError(name, (f"{fault_of(model)}; use --token-limit",))
+            raise BadInputError(
+                name,
+                (f"{fault_of(model)}; use --token-limit, or say model.price in an --agent file",),
+            )
 
     def _joins_a_ray(self) -> bool:
         named = self.address not in (None, "auto", "local")

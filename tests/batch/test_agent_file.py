@@ -8,6 +8,7 @@ import pytest
 from harness_actors.agents import ChatAgent
 from harness_actors.batch.agent_file import AgentOverrides, LoadedAgent, load_agent_file
 from harness_actors.errors import BadInputError, ConfigError, HarnessError
+from harness_actors.harness import AgentHarness
 from harness_actors.models import LocalModel, OpenAIModel
 
 README = Path(__file__).parents[2] / "README.md"
@@ -136,3 +137,40 @@ def test_a_fault_names_the_file_or_the_setting(
 def test_a_file_that_is_not_there_is_bad_input(tmp_path: Path) -> None:
     with pytest.raises(BadInputError, match="No such file"):
         load_agent_file(tmp_path / "no.yaml")
+
+
+PRICED = """
+model: {id: own-1, price: {input: 2.0, cached_input: 0.5, output: 8.0}}
+harness: {limits: {cost_usd: 0.5}}
+"""
+
+
+def test_a_price_lets_a_model_of_no_list_have_a_bound_on_its_cost(folder: Path) -> None:
+    loaded, agent = load(folder, PRICED)
+
+    assert isinstance(agent.model, OpenAIModel)
+    assert agent.model.costs_known
+    AgentHarness(agent, config=loaded.config)
+
+
+def test_the_price_of_a_file_is_not_that_of_another_model(folder: Path) -> None:
+    _, other = load(folder, PRICED, AgentOverrides(model="own-2"))
+    _, same = load(folder, PRICED, AgentOverrides(model="own-1"))
+
+    assert isinstance(other.model, OpenAIModel)
+    assert isinstance(same.model, OpenAIModel)
+    assert (other.model.costs_known, same.model.costs_known) == (False, True)
+
+
+@pytest.mark.parametrize(
+    ("price", "fault"),
+    [
+        ("{input: -1, output: 8}", "model.price.input"),
+        ("{input: 1}", "model.price.output"),
+        ("{input: 1, output: .inf}", "model.price.output"),
+        ("{input: 1, output: 2, cached: 3}", "model.price.cached: there is no such field"),
+    ],
+)
+def test_a_price_that_is_none_is_told_by_its_field(folder: Path, price: str, fault: str) -> None:
+    with pytest.raises(BadInputError, match=re.escape(fault)):
+        load(folder, f"model: {{id: own-1, price: {price}}}")
