@@ -114,6 +114,8 @@ class Terminal:
         self._answer: tuple[int, int, int] | None = None
         self._written = ""
         """Of the newest answer; empty where a part of it is missing."""
+        self._missed = False
+        """A part of the newest answer is missing, which the event that tells of it begins with."""
         self._column = 0
 
     def show(self, item: Shown) -> None:
@@ -124,7 +126,7 @@ class Terminal:
                 self._break()
                 much = "some" if missed is None else f"{missed:,} characters of"
                 self.lines.note(f"  ({much} text did not get here in time)")
-                self._written = ""
+                self._written, self._missed = "", True
             case RunEvent():
                 self._show_event(item)
 
@@ -147,7 +149,10 @@ class Terminal:
             # It was there to read before it was an event.
             self._break()
             return
-        if self._of_interest is None or self._of_interest(event):
+        # The last answer is told at the end.
+        stands_in = self._missed and isinstance(event, AgentResponse) and event.tool_names
+        self._missed = self._missed and not isinstance(event, AgentResponse)
+        if stands_in or self._of_interest is None or self._of_interest(event):
             self._break()
             self.lines.show(item)
         else:
