@@ -12,7 +12,9 @@ class Names:
     """Gives each task its name in the order in which they come.
 
     A task without an id is named by its hash, with ``#2``, ``#3`` for repeats; an id that is
-    a name already makes a bad task. The further epochs of a task are named ``id@2``, ….
+    a name already makes a bad task, which is named ``id#HASH``: later tasks of a source that is
+    not read to its end yet may have any shorter name. The further epochs of a task are named
+    ``id@2``, ….
 
     Args:
         epochs: How often each task is run.
@@ -43,10 +45,13 @@ class Names:
         if task.id not in self.places:
             self.places[task.id] = place
             return task
-        name = self._next_repeat(task.id, place)
-        if isinstance(task, Task) and task.id != task.task_hash:
-            return BadTask(id=name, task_hash=task.task_hash, faults=(TWICE,))
-        return replace(task, id=name)
+        if task.id == task.task_hash:
+            return replace(task, id=self._next_repeat(task.id, place))
+        hashed = f"{task.id}#{task.task_hash}"
+        named = self._named(BadTask(id=hashed, task_hash=hashed, faults=()), place)
+        if isinstance(task, BadTask):
+            return replace(task, id=named.id)
+        return BadTask(id=named.id, task_hash=task.task_hash, faults=(TWICE,))
 
     def _next_repeat(self, name: str, place: int) -> str:
         while True:

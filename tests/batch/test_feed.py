@@ -37,7 +37,15 @@ async def test_an_id_given_twice_makes_the_second_a_bad_task() -> None:
 
     assert isinstance(one, Task)
     assert isinstance(two, BadTask)
-    assert two.id == "a#2"
+    assert two.id == f"a#{two.task_hash}"
+
+
+async def test_a_name_that_was_made_is_none_that_a_later_task_has() -> None:
+    given = ["a", "a", "a", "a#2", "a#3"]
+    tasks = await taken({"id": name, "task": "x"} for name in given)
+
+    assert len({task.id for task in tasks}) == 5
+    assert [task.id for task in tasks if isinstance(task, Task)] == ["a", "a#2", "a#3"]
 
 
 async def test_something_that_is_no_task_is_a_bad_task() -> None:
