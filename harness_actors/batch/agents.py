@@ -56,10 +56,9 @@ class ReadyAgent:
             folder: Where it works, if it needs to.
             note: Metadata by which the run is found again.
         """
-        source = task.workspace or self.workspace
         workspace = None
-        # Without tools nothing can come into a folder that was empty.
-        if source is not None or self.program.workflow.agent.tools:
+        if self.works_in_folder(task):
+            source = task.workspace or self.workspace
             source = None if source is None else str(Path(source).resolve())
             workspace = WorkspaceSpec(path=str(folder), source=source)
         config = with_limits(self.config, task.limits)
@@ -71,6 +70,12 @@ class ReadyAgent:
             metadata=note,
             made_with=self.setup_for(task).made_with,
         )
+
+    def works_in_folder(self, task: Task) -> bool:
+        """Whether a run of a task has a workspace."""
+        # Without tools nothing can come into a folder that was empty.
+        source = task.workspace or self.workspace
+        return source is not None or bool(self.program.workflow.agent.tools)
 
 
 class Agents:
@@ -159,6 +164,13 @@ class Agents:
             return self.for_task(task).setup_for(task)
         except HarnessError:
             return None
+
+    def work_in_folder(self, task: Task) -> bool:
+        """Whether runs of a task have a workspace; so, too, where its agent file is at fault."""
+        try:
+            return self.for_task(task).works_in_folder(task)
+        except HarnessError:
+            return True
 
     def have(self, setups: Collection[str]) -> bool:
         """Whether all of these are set-ups of the agents so far."""

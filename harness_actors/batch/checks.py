@@ -10,7 +10,7 @@ from pathlib import Path
 
 from harness_actors.batch.outcomes import CheckResult
 from harness_actors.batch.tasks import Check
-from harness_actors.errors import HarnessError
+from harness_actors.errors import BadInputError, HarnessError
 from harness_actors.tools import copy_workspace
 from harness_actors.tools.environment import command_environment
 from harness_actors.tools.shell import run_shell
@@ -18,6 +18,11 @@ from harness_actors.tools.shell import run_shell
 OUTPUT_BYTES = 4000
 COPY = "harness-check-"
 """What the names of the copies begin with: by that they are known to be ours."""
+
+GONE = (
+    "the folder was removed or moved away that the run worked in; put it back and remove the "
+    "task's line, or --retry-failed begins the task anew"
+)
 
 
 class Checks:
@@ -37,7 +42,7 @@ class Checks:
 
         Args:
             check: What to run.
-            workspace: The finished workspace; None or a missing one is an empty one.
+            workspace: The finished workspace; None for an empty one.
 
         Returns:
             What the check said; one that could not be prepared has not passed, and its
@@ -60,10 +65,12 @@ class Checks:
         copy = Path(tempfile.mkdtemp(prefix=COPY, dir=self._folder))
         work = copy / "work"
         try:
-            if workspace is not None and workspace.is_dir():
+            if workspace is None:
+                work.mkdir()
+            elif workspace.is_dir():
                 copy_workspace(workspace, work)
             else:
-                work.mkdir()
+                raise BadInputError(str(workspace), (GONE,))
             if check.files is not None:
                 lay_over(Path(check.files), work)
         except BaseException:

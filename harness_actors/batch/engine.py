@@ -252,8 +252,9 @@ class Engine:
                 await self._retry(flight)
             return
         try:
-            folder = self._directory.workspace(result.run_id)
-            check = await self._scoring.score(flight.task, result, folder)
+            task, folder = flight.task, self._directory.workspace(result.run_id)
+            has_folder = folder.exists() or self._agents.work_in_folder(task)
+            check = await self._scoring.score(task, result, folder if has_folder else None)
             outcome = outcome_of(
                 flight.task,
                 result,

@@ -27,13 +27,15 @@ class Scoring:
         self._tally = tally
         self._at_work: set[asyncio.Task[Any]] = set()
 
-    async def score(self, task: Task, result: HarnessResult, folder: Path) -> CheckResult | None:
+    async def score(
+        self, task: Task, result: HarnessResult, folder: Path | None
+    ) -> CheckResult | None:
         """What the check of a task says of its run.
 
         Args:
             task: The task.
             result: How its run ended.
-            folder: The workspace of the run.
+            folder: The workspace of the run; None where it has none.
 
         Returns:
             None where the task has no check, or there is nothing to score.
@@ -44,7 +46,8 @@ class Scoring:
         self._at_work.add(scoring)
         self._tally.begin_check()
         try:
-            return await self._checks.run(task.check, folder)
+            is_made = folder is not None and _has_made(folder, result)
+            return await self._checks.run(task.check, folder if is_made else None)
         finally:
             self._tally.checking -= 1
             self._at_work.discard(scoring)
@@ -53,3 +56,8 @@ class Scoring:
         """Cancel those at work; the next command finds their runs ended, and scores them."""
         for scoring in self._at_work:
             scoring.cancel()
+
+
+def _has_made(folder: Path, result: HarnessResult) -> bool:
+    """Whether there was a workspace: a run that ended before it began has made none."""
+    return bool(result.turn_count or result.usage.model_calls) or folder.exists()

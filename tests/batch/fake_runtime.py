@@ -113,6 +113,7 @@ class FakeRuntime:
         for spec in specs:
             assert spec.code in code
             self.journal.specs[spec.run_id] = spec
+            self._make_workspace(spec)
             self._start(spec)
 
     async def resume(self, run_ids: Sequence[str], *, secrets: Mapping[str, str]) -> None:
@@ -199,6 +200,10 @@ class FakeRuntime:
 
     async def close(self) -> None:
         self.closed = True
+
+    def _make_workspace(self, spec: RunSpec) -> None:
+        if spec.workspace is not None:
+            Path(spec.workspace.path).mkdir(parents=True, exist_ok=True)
 
     def _start(self, spec: RunSpec) -> None:
         self.in_flight.add(spec.run_id)

@@ -1,8 +1,10 @@
 import asyncio
 import json
 import os
+import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import aclosing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +13,7 @@ import pytest
 from harness_actors.batch.results_file import read_outcomes
 from harness_actors.errors import ConfigError, StoreError, StoreInUseError
 from harness_actors.records import RunSpec
-from harness_actors.results import HarnessResult
+from harness_actors.results import HarnessResult, Usage
 from tests.batch.fake_runtime import (
     FakeRuntime,
     Journal,
@@ -149,6 +151,30 @@ async def test_a_rebuilt_line_has_its_check(tmp_path: Path) -> None:
     check = outcomes["t1"].check
     assert check is not None
     assert check.exit_code == 3
+
+
+@pytest.mark.parametrize("begun", [True, False])
+async def test_a_run_whose_workspace_is_gone_is_not_scored_on_an_empty_one(
+    tmp_path: Path, begun: bool
+) -> None:
+    def script(spec: RunSpec) -> HarnessResult:
+        return ended(spec) if begun else replace(ended(spec), turn_count=0, usage=Usage())
+
+    journal = Journal()
+    (tmp_path / "given").mkdir()
+    given = str(tmp_path / "given")
+    task = {"id": "t1", "task": "x", "workspace": given, "check": {"command": "true"}}
+    await outcomes_of(a_batch([task], tmp_path, FakeRuntime(journal, script)))
+    (tmp_path / "results.jsonl").unlink()
+    shutil.rmtree(tmp_path / "workspaces")
+
+    check = (await outcomes_of(a_batch([task], tmp_path, FakeRuntime(journal))))["t1"].check
+
+    assert check is not None
+    assert check.passed is not begun
+    assert begun is check.output.startswith("not checked: ")
+    assert begun is ("was removed or moved away that the run worked in" in check.output)
+    assert begun is ("--retry-failed begins the task anew" in check.output)
 
 
 async def test_a_task_that_was_changed_is_a_new_one(tmp_path: Path) -> None:
@@ -333,7 +359,7 @@ async def test_a_task_that_cannot_be_run_is_an_outcome(tmp_path: Path) -> None:
     outcomes = await outcomes_of(batch)
 
     assert outcomes["good"].ok
-    assert outcomes["bad"].reason.kind == outcomes["good#2"].reason.kind == "bad_input"
+    assert {one.reason.kind for name, one in outcomes.items() if name != "good"} == {"bad_input"}
     assert outcomes["bad"].run_id is None
     assert await outcomes_of(a_batch(given, tmp_path, FakeRuntime(Journal()))) == {}
 
