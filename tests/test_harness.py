@@ -53,6 +53,25 @@ def tells_what_it_sees(messages: Sequence[Message]) -> Reply:
     return Reply.call("work_complete", {"summary": " | ".join(said)})
 
 
+@tool
+async def interrupts() -> str:
+    """Raise what a Ctrl-C raises."""
+    raise KeyboardInterrupt
+
+
+def test_a_tool_that_raises_what_ctrl_c_raises_ends_no_program() -> None:
+    model = ScriptedModel(
+        lambda messages: (
+            Reply.call("work_complete", {"summary": messages[-1].text})
+            if messages[-1].role == "tool"
+            else Reply.call("interrupts", {})
+        )
+    )
+    harness = AgentHarness(ChatAgent(model=model, tools=[interrupts]), runtime="local")
+    result = asyncio.run(harness.run("Go."))
+    assert (result.status, result.output_text) == ("done", "KeyboardInterrupt")
+
+
 def telling() -> ChatAgent:
     return ChatAgent(model=ScriptedModel(tells_what_it_sees))
 

@@ -6,7 +6,6 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
-from threading import current_thread, main_thread
 from typing import assert_never, cast
 
 from harness_actors.actors.loaded import LoadedPrograms
@@ -38,6 +37,7 @@ from harness_actors.records import ProcessMark, RunSpec
 from harness_actors.results import Reason, Usage
 from harness_actors.signals import RunEnd
 from harness_actors.state import AGENT_TURN, USAGE, StateDelta
+from harness_actors.turn.interruption import is_ctrl_c
 from harness_actors.turn.tracebacks import user_traceback
 
 logger = logging.getLogger(__name__)
@@ -293,9 +293,8 @@ class ExecutorHost:
             # Cut by the coordinator, which has gone on without this step.
             raise
         except (Exception, SystemExit, KeyboardInterrupt) as error:
-            if isinstance(error, KeyboardInterrupt) and current_thread() is main_thread():
-                # The user's Ctrl-C. An actor's loop has a thread of its own, in which it
-                # can only be what a model or tool raised.
+            if is_ctrl_c(error):
+                # An actor's loop has a thread of its own, in which nobody presses it.
                 raise
             logger.info("%s failed run %s", self._slot, run.spec.run_id, exc_info=True)
             outcome, last = _failure(self._slot, error), self._left_by(context, began)

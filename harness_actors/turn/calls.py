@@ -11,6 +11,7 @@ from harness_actors.messages import ToolCall
 from harness_actors.ports import Tool, ToolContext
 from harness_actors.results import LimitKind
 from harness_actors.turn.bounds import Due
+from harness_actors.turn.interruption import is_ctrl_c
 from harness_actors.turn.origins import ORIGIN
 from harness_actors.turn.patience import Allowance, Late, Raised, within
 from harness_actors.turn.preparation import PreparedAgent
@@ -132,7 +133,7 @@ async def run_call(planned: PlannedCall, context: ToolContext, due: Due) -> Call
             # Everything else is an answer to the model, also what is no `Exception`: `sys.exit`
             # in a tool, or the panic of a library in Rust, would end the process of all its
             # neighbours.
-            if isinstance(error, KeyboardInterrupt):
+            if is_ctrl_c(error):
                 raise error
             return CallResult(
                 text=_error_text(error), is_error=True, traceback=user_traceback(error)
@@ -156,7 +157,7 @@ def _returned(planned: PlannedCall, value: object) -> CallResult:
 
 
 def _late(planned: PlannedCall, late: Late, *, by_run: bool) -> CallResult:
-    if isinstance(late.last, KeyboardInterrupt):
+    if late.last is not None and is_ctrl_c(late.last):
         raise late.last
     limit = late.due.kind if by_run else None
     sentences = [_time_is_up("finished")]

@@ -60,6 +60,7 @@ async def test_calls_of_a_message_run_one_after_the_other_in_its_order() -> None
         (RuntimeError(), "RuntimeError"),
         (TimeoutError("its own"), "TimeoutError: its own"),
         (SystemExit(3), "SystemExit: 3"),
+        (KeyboardInterrupt("its own"), "KeyboardInterrupt: its own"),
         (asyncio.CancelledError("its own"), "CancelledError: its own"),
         (Panic("rust"), "Panic: rust"),
         (UnspeakableError(), "UnspeakableError: (its text cannot be read: RuntimeError)"),
