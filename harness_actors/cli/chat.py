@@ -15,10 +15,11 @@ from harness_actors.cli.agents import AgentFlags
 from harness_actors.cli.event_lines import EventLines
 from harness_actors.cli.failures import ALL_DONE, NOT_ALL_DONE, failures_told
 from harness_actors.cli.interrupts import Interrupts
+from harness_actors.cli.printed import Printed
 from harness_actors.cli.screen import JsonLines, Screen, Terminal
 from harness_actors.cli.where import check_where
 from harness_actors.cli.workspaces import fresh_workspace
-from harness_actors.events import Event, ExecutorLost, Repaired, ToolCalled
+from harness_actors.events import Event, ExecutorLost, Repaired, ToolCalled, ToolReturned
 
 if TYPE_CHECKING:
     from harness_actors.harness import AgentHarness
@@ -42,6 +43,8 @@ def chat(
     runtime: options.RuntimeOption = options.RuntimeChoice.ray,
     address: options.AddressOption = None,
     as_json: options.JsonOption = False,
+    verbose: options.VerboseOption = False,
+    debug: options.DebugOption = False,
 ) -> None:
     """A conversation: each line of standard input is answered, tools and all.
 
@@ -69,17 +72,23 @@ def chat(
     )
     with failures_told(as_json=as_json):
         check_where(runtime, address)
-        status = _chat(flags, runtime, address, as_json)
+        lines = EventLines(quiet=as_json, debug=debug)
+        status = _chat(flags, runtime, address, lines, as_json=as_json, verbose=verbose)
     raise typer.Exit(status)
 
 
 def _chat(
-    flags: AgentFlags, runtime: options.RuntimeChoice, address: str | None, as_json: bool
+    flags: AgentFlags,
+    runtime: options.RuntimeChoice,
+    address: str | None,
+    lines: EventLines,
+    *,
+    as_json: bool,
+    verbose: bool,
 ) -> int:
     from harness_actors.harness import AgentHarness
 
     loaded = flags.load(with_tools=flags.workspace is not None)
-    lines = EventLines(quiet=as_json)
     harness = AgentHarness(
         loaded.agent,
         config=replace(loaded.config, completion="answer"),
@@ -91,7 +100,7 @@ def _chat(
     screen: Screen = (
         JsonLines(lines) if as_json else Terminal(lines, of_interest=_is_of_interest, ending=False)
     )
-    answers = Answers(harness, lines, screen)
+    answers = Answers(harness, lines, screen, verbose=verbose)
     if isinstance(sys.stdin, TextIOWrapper):
         # Bytes that are no text of this terminal's encoding end no conversation.
         sys.stdin.reconfigure(errors="surrogateescape")
@@ -122,15 +131,26 @@ class Answers:
         harness: Whose conversation it is.
         lines: Where notes go.
         screen: Where answers go.
+        verbose: Show what code of the user prints.
 
     Attributes:
         all_done: Each answer came to its end, or was cut on purpose.
     """
 
-    def __init__(self, harness: "AgentHarness", lines: EventLines, screen: Screen) -> None:
+    def __init__(
+        self,
+        harness: "AgentHarness",
+        lines: EventLines,
+        screen: Screen,
+        *,
+        verbose: bool = False,
+    ) -> None:
         self._harness = harness
         self._lines = lines
         self._screen = screen
+        self._verbose = verbose
+        self._told = False
+        """Where it prints was said once, which is enough for a conversation."""
         self._run_id = ""
         self.all_done = True
 
@@ -138,9 +158,10 @@ class Answers:
         """Answer one line. Ctrl-C cuts the answer; twice, it leaves the command."""
         from harness_actors.errors import RunParkedError
 
+        printed = Printed(self._lines, shown=self._verbose)
         try:
             with Interrupts(self._cutting(), _leaving()) as interrupts:
-                result = await self._follow(said, interrupts)
+                result = await self._follow(said, interrupts, printed)
         except RunParkedError:
             self._tell_cut()
             return
@@ -148,14 +169,17 @@ class Answers:
             if self._run_id:
                 self._tell_cut()
             raise
+        finally:
+            await printed.end()
         self._screen.end(result)
+        self._told = self._told or printed.tell()
         self.all_done = self.all_done and result.status == "done"
 
     def _tell_cut(self) -> None:
         self._screen.cut()
         self._lines.note(f"cut; harness ctl run resume {self._run_id} would go on with it")
 
-    async def _follow(self, said: str, interrupts: Interrupts) -> "HarnessResult":
+    async def _follow(self, said: str, interrupts: Interrupts, printed: Printed) -> "HarnessResult":
         from harness_actors.results import HarnessResult
 
         self._run_id = ""
@@ -169,7 +193,10 @@ class Answers:
                     # Starting Ray may have taken the signals.
                     interrupts.arm()
                     self._run_id = item.run_id
+                    printed.begin(self._harness.store, item.run_id)
+                printed.before(item)
                 self._screen.show(item)
+                printed.behind(item)
         assert result is not None, "a stream of a run ends with its result"
         return result
 
@@ -223,4 +250,5 @@ def _is_command(said: str) -> bool:
 
 
 def _is_of_interest(event: Event) -> bool:
-    return isinstance(event, ToolCalled | ExecutorLost | Repaired)
+    failed = isinstance(event, ToolReturned) and event.is_error
+    return failed or isinstance(event, ToolCalled | ExecutorLost | Repaired)

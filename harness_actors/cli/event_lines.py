@@ -43,12 +43,13 @@ class EventLines:
         self._out = out or sys.stderr
         self.seen = False
 
-    def show(self, event: RunEvent) -> None:
+    def show(self, event: RunEvent, whose: str = "") -> None:
+        """Show an event; `whose` is what its line begins with, where several runs are shown."""
         self.seen = True
-        if isinstance(event.event, RunStarted):
+        if isinstance(event.event, RunStarted) and not whose:
             self._say(f"run {event.run_id}")
         elif line := event_line(event.event):
-            self._say(line)
+            self._say(f"{whose} {line.strip()}" if whose else line)
         if isinstance(event.event, ToolReturned):
             self._trace(event.event.traceback)
 

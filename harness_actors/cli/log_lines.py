@@ -24,12 +24,15 @@ class LogLines:
     Args:
         path: The log; it may never come to be.
         lines: Where to.
+        behind: Bytes of it that are not shown.
+        whose: What each line begins with, where several runs are shown.
     """
 
-    def __init__(self, path: Path, lines: EventLines) -> None:
+    def __init__(self, path: Path, lines: EventLines, *, behind: int = 0, whose: str = "") -> None:
         self._path = path
         self._lines = lines
-        self._read = 0
+        self._whose = whose or " "
+        self._read = behind
         self._rest = b""
         self._held: deque[tuple[float, str]] = deque()
         self._begun: set[str] = set()
@@ -84,4 +87,4 @@ class LogLines:
         return text[_TIME_CHARS:] if text[4:5] == "-" else text
 
     def _show(self, text: str) -> None:
-        self._lines.note(f"  {text}")
+        self._lines.note(f"{self._whose} {text}")

@@ -52,6 +52,8 @@ def replay(
     runtime: options.RuntimeOption = options.RuntimeChoice.ray,
     address: options.AddressOption = None,
     as_json: options.JsonOption = False,
+    verbose: options.VerboseOption = False,
+    debug: options.DebugOption = False,
 ) -> None:
     """Run a journal's run again, without model or network, and compare the logs.
 
@@ -95,7 +97,10 @@ def replay(
             status = asyncio.run(_replay(recording, as_json=as_json))
         else:
             code = code_of(journal, recording.spec.code)
-            forking = _fork(recording, code, from_turn, flags, as_json=as_json)
+            lines = EventLines(quiet=as_json, debug=debug)
+            forking = _fork(
+                recording, code, from_turn, flags, lines, as_json=as_json, verbose=verbose
+            )
             status = asyncio.run(forking)
     raise typer.Exit(status)
 
@@ -156,15 +161,16 @@ async def _fork(
     code: "Mapping[str, bytes]",
     turn: int,
     flags: "ForkFlags",
+    lines: EventLines,
     *,
     as_json: bool,
+    verbose: bool,
 ) -> int:
     from harness_actors.actors.following import follow
     from harness_actors.actors.open_cells import close_cell, open_cell
     from harness_actors.cli.forks import begin_fork, journal_for_forks
     from harness_actors.results import encode_result
 
-    lines = EventLines(quiet=as_json)
     begun = begin_fork(recording, code, turn, flags)
     for note in begun.notes:
         lines.note(note)
@@ -173,7 +179,9 @@ async def _fork(
     run_id = begun.spec.run_id
     try:
         async with aclosing(follow(cell, [run_id], begun.submission(cell))) as stream:
-            ended = await show_runs(stream, cell, [run_id], lines, store=store, quiet=as_json)
+            ended = await show_runs(
+                stream, cell, [run_id], lines, store=store, verbose=verbose, new=True
+            )
     finally:
         await close_cell(store, flags.runtime)
     if run_id not in ended:

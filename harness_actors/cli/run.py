@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -12,16 +11,13 @@ from harness_actors.cli.agents import AgentFlags
 from harness_actors.cli.event_lines import EventLines
 from harness_actors.cli.failures import ALL_DONE, INTERRUPTED, NOT_ALL_DONE, failures_told
 from harness_actors.cli.interrupts import Interrupts
-from harness_actors.cli.log_lines import LogLines
+from harness_actors.cli.printed import Printed
 from harness_actors.cli.screen import JsonLines, JsonResult, Screen, Terminal
 from harness_actors.cli.where import check_where
 from harness_actors.cli.workspaces import fresh_workspace
 
 if TYPE_CHECKING:
-    from harness_actors.events import RunEvent, TextDelta, TextGap
     from harness_actors.harness import AgentHarness
-
-    Heard = RunEvent | TextDelta | TextGap
 
 
 def run(
@@ -116,7 +112,7 @@ async def _run(
         lines.note("starting the actors on Ray")  # for which it is silent for some seconds
     result: HarnessResult | None = None
     run_id = ""
-    printed = _Printed(harness, lines, shown=verbose)
+    printed = Printed(lines, shown=verbose)
     async with harness:
         try:
             with Interrupts(_parking(harness, lines), _cancelling()) as interrupts:
@@ -127,7 +123,7 @@ async def _run(
                         if not run_id:
                             interrupts.arm()
                             lines.seen, run_id = True, item.run_id
-                            printed.begin(run_id)
+                            printed.begin(harness.store, run_id)
                         printed.before(item)
                         screen.show(item)
                         printed.behind(item)
@@ -142,50 +138,6 @@ async def _run(
     screen.end(result)
     printed.tell()
     return ALL_DONE if result.status == "done" else NOT_ALL_DONE
-
-
-class _Printed:
-    """What code of the user prints: shown at once, or told of at the end."""
-
-    def __init__(self, harness: "AgentHarness", lines: EventLines, *, shown: bool) -> None:
-        self._harness = harness
-        self._lines = lines
-        self._shown = shown
-        self._log: Path | None = None
-        self._live: LogLines | None = None
-
-    def begin(self, run_id: str) -> None:
-        """The run has begun, so it is known where its log is."""
-        from harness_actors.stores.logs import log_of
-
-        if self._harness.store is not None:
-            self._log = log_of(self._harness.store, run_id)
-            if self._shown:
-                self._live = LogLines(self._log, self._lines)
-
-    def before(self, item: "Heard") -> None:
-        """What a tool has printed is shown before what came of it."""
-        from harness_actors.events import RunEvent, ToolReturned
-
-        match item:
-            case RunEvent(event=ToolReturned()) if self._live is not None:
-                self._live.show_all()
-
-    def behind(self, item: "Heard") -> None:
-        """What a tool prints is shown behind the word that it begins."""
-        from harness_actors.events import RunEvent, ToolCalled
-
-        match item:
-            case RunEvent(event=ToolCalled(tool_name=tool)) if self._live is not None:
-                self._live.begin(tool)
-
-    async def end(self) -> None:
-        if self._live is not None:
-            await self._live.close()
-
-    def tell(self) -> None:
-        if self._log is not None and not self._shown and self._log.exists():
-            self._lines.tell(f"your code printed something: {self._log}; -v shows it at once")
 
 
 def _screen(lines: EventLines, *, as_json: bool, stream: bool) -> Screen:

@@ -7,8 +7,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness_actors.cli.event_lines import EventLines, event_line
+from harness_actors.cli.event_lines import EventLines
 from harness_actors.cli.interrupts import Interrupts
+from harness_actors.cli.printed import Printed
 
 if TYPE_CHECKING:
     from harness_actors.actors import Runtime
@@ -26,9 +27,19 @@ async def show_runs(
     lines: EventLines,
     *,
     store: Path,
-    quiet: bool,
+    verbose: bool,
+    new: bool = False,
 ) -> "dict[str, HarnessResult]":
     """Show runs to their ends. Ctrl-C puts them aside after their rounds; twice, at once.
+
+    Args:
+        stream: What happens, from the moment on when it is first asked for.
+        runtime: Where it does.
+        run_ids: The runs.
+        lines: Where to.
+        store: Their journal.
+        verbose: Show what code of the user prints.
+        new: They begin here.
 
     Returns:
         How they ended, by run id, without those that were put aside.
@@ -54,12 +65,19 @@ async def show_runs(
             lines.note(f"interrupted; {resume_command(store, left)} goes on with {them}")
 
     seen = False
+    several = len(run_ids) > 1
+    whose = {run_id: run_id[:ID_CHARS] if several else "" for run_id in run_ids}
+    printed = {run_id: Printed(lines, shown=verbose, whose=whose[run_id]) for run_id in run_ids}
+    for run_id in run_ids:
+        printed[run_id].begin(store, run_id, new=new)
     try:
         with Interrupts(park, leave) as interrupts:
             async for item in stream:
                 if isinstance(item, HarnessResult):
                     ended[item.run_id] = item
+                    await printed[item.run_id].end()
                     lines.end(item)
+                    printed[item.run_id].tell()
                     continue
                 if not seen:
                     interrupts.arm()
@@ -67,16 +85,19 @@ async def show_runs(
                         # Nobody served them yet when it was asked for, so it was not heard.
                         parking.append(asyncio.create_task(runtime.stop(run_ids, "park")))
                 seen = True
-                if len(run_ids) == 1:
-                    lines.show(item)
-                elif not quiet and (line := event_line(item.event)):
-                    lines.note(f"{item.run_id[:ID_CHARS]} {line.strip()}")
+                printed[item.run_id].before(item)
+                lines.show(item, whose[item.run_id])
+                printed[item.run_id].behind(item)
     except asyncio.CancelledError:
         # Nobody waits for them any more, so they must not go on spending.
         with suppress(HarnessError):
             await asyncio.shield(runtime.stop(run_ids, "park_now"))
         note_left()
         raise
+    finally:
+        for run_id in run_ids:
+            if run_id not in ended:
+                await printed[run_id].end()
     note_left()
     return ended
 

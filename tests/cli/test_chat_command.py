@@ -252,6 +252,8 @@ async def test_at_a_terminal_an_answer_is_written_while_it_is_said_and_ctrl_c_cu
 class Endless:
     """Stands where a harness stands whose runs go on, however they are asked to stop."""
 
+    store = None
+
     def __init__(self) -> None:
         self.waits = asyncio.Event()
 

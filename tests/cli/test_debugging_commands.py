@@ -1,6 +1,7 @@
 """What a developer sees of tools of his own that print and fail."""
 
 import asyncio
+import io
 import json
 import sys
 from collections.abc import Sequence
@@ -8,9 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from harness_actors.cli.event_lines import EventLines
+from harness_actors.cli.printed import Printed
 from harness_actors.messages import Message
+from harness_actors.stores.logs import RunLog
 from harness_actors.testing import LoopbackServer, Reply, over_messages
 from tests.cli.commands import finished, started
+from tests.cli.test_chat_command import piped
 
 TOOLS = '''
 import threading
@@ -103,6 +108,62 @@ async def test_where_a_tool_failed_is_shown_on_request(agent: Path) -> None:
     assert 'shop_tools.py", line 16, in fetch' in error
     assert 'shop_tools.py", line 19, in look_up' in error
     assert "harness_actors/" not in error
+
+
+async def test_a_chat_shows_calls_that_fail_and_where_and_what_was_printed(agent: Path) -> None:
+    home = agent.parent / "home"
+    async with LoopbackServer(over_messages(_fetches_once)) as server:
+        model = ("--model", "scripted", "--model-base-url", server.base_url)
+        words = ("chat", "--runtime", "local", "--agent", str(agent), *model)
+        _, plain, brief = await piped(home, "fetch it\nagain\n", words)
+        status, out, error = await piped(home, "fetch it\nagain\n", (*words, "-v", "--debug"))
+
+    assert (status, out) == (0, "it failed\n" * 2)
+    assert plain == out
+    lines = [line.strip() for line in brief.splitlines()]
+    assert lines.count("✗ KeyError: 17") == 2
+    assert brief.count("your code printed something") == 1, "once is enough for a conversation"
+    assert "Traceback" not in brief
+    assert error.count("[fetch] fetching 17") == 2
+    assert error.count('shop_tools.py", line 19, in look_up') == 2
+    assert "printed something" not in error
+
+
+def _fetches_once(messages: Sequence[Message]) -> Reply:
+    if messages[-1].role == "tool":
+        return Reply.text("it failed")
+    return Reply.call("fetch", {"order": 17})
+
+
+async def test_a_run_that_is_taken_up_or_forked_shows_the_same(agent: Path) -> None:
+    home = str(agent.parent / "home")
+    _, out, _ = await ran(agent, "--json")
+    run_id = json.loads(out)["run_id"]
+    async with LoopbackServer(fetches) as server:
+        other = ("--model", "scripted", "--model-base-url", server.base_url)
+        words = ("replay", run_id, "--from", "1", "--runtime", "local", "-v", "--debug", *other)
+        status, _, error = await finished(await started(words, HARNESS_HOME=home))
+
+    assert status == 0
+    assert "[fetch] fetching 17" in error
+    assert 'shop_tools.py", line 19, in look_up' in error
+
+
+async def test_of_a_run_that_is_taken_up_only_what_it_prints_from_then_on_is_shown(
+    tmp_path: Path,
+) -> None:
+    log = RunLog(tmp_path / "runs.db", "run")
+    log.append("2026-01-31T23:59:59.999 [fetch] before\n")
+    for shown, told in (True, "abc [fetch] behind\n"), (False, "your code printed something"):
+        out = io.StringIO()
+        printed = Printed(EventLines(out=out), shown=shown, whose="abc")
+        printed.begin(tmp_path / "runs.db", "run", new=False)
+        assert not printed.tell(), "nothing since"
+        log.append("2026-01-31T23:59:59.999 [fetch] behind\n")
+        await printed.end()
+        assert printed.tell() is not shown
+        assert told in out.getvalue()
+        assert "before" not in out.getvalue()
 
 
 async def test_where_calls_of_a_batch_failed_is_shown_on_request(agent: Path) -> None:

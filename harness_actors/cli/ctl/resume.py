@@ -28,6 +28,8 @@ def resume(
     runtime: options.RuntimeOption = options.RuntimeChoice.ray,
     address: options.AddressOption = None,
     as_json: options.JsonOption = False,
+    verbose: options.VerboseOption = False,
+    debug: options.DebugOption = False,
 ) -> None:
     """Take up runs with the agent and settings that they have, and show them to their ends.
 
@@ -40,6 +42,8 @@ def resume(
         harness ctl run resume 3f2a
 
         harness ctl run resume 3f2a 91bc --runtime local --json
+
+        harness ctl run resume 3f2a -v --debug
     """
     with failures_told(as_json=as_json):
         from harness_actors.cli.ctl.control import check_keys, find_runs
@@ -53,7 +57,9 @@ def resume(
             check_taking_up(path, named)
         ended: dict[str, HarnessResult] = {}
         for path, named in found.items():
-            ended.update(asyncio.run(_resume(path, named, runtime, address, as_json=as_json)))
+            lines = EventLines(quiet=as_json, debug=debug)
+            taken_up = _resume(path, named, runtime, address, lines, verbose=verbose)
+            ended.update(asyncio.run(taken_up))
         asked = [run_id for named in found.values() for run_id in named]
         for run_id in asked:
             if run_id in ended:
@@ -69,14 +75,14 @@ async def _resume(
     run_ids: list[str],
     runtime: options.RuntimeChoice,
     address: str | None,
+    lines: EventLines,
     *,
-    as_json: bool,
+    verbose: bool,
 ) -> "dict[str, HarnessResult]":
     from harness_actors.actors.following import follow
     from harness_actors.actors.open_cells import close_cell, open_cell
     from harness_actors.cli.ctl.control import ended_among
 
-    lines = EventLines(quiet=as_json)
     ended = ended_among(store, run_ids)
     _tell_over(ended, lines)
     waiting = [run_id for run_id in run_ids if run_id not in ended]
@@ -100,7 +106,7 @@ async def _resume(
         async with aclosing(follow(cell, waiting, begin, cursor)) as stream:
             return {
                 **ended,
-                **await show_runs(stream, cell, waiting, lines, store=store, quiet=as_json),
+                **await show_runs(stream, cell, waiting, lines, store=store, verbose=verbose),
             }
     finally:
         await close_cell(store, runtime.value)
