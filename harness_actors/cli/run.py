@@ -61,7 +61,8 @@ def run(
 
         harness run "Say hello." --model local --json | jq .status
 
-        harness run "Say hello." --model local --json --stream | jq -j '.text // empty'
+        harness run "Say hello." --model local --json --stream |
+          jq -j 'select(.type == "text_delta").text'
 
         harness run "Refund order 17." --agent billing.yaml -v --debug
     """

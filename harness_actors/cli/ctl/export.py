@@ -55,7 +55,7 @@ def export(
 
         harness ctl run export --run-dir runs/one --status done > training.jsonl
 
-        harness ctl run export --run-dir runs/one | jq -c .messages[-1]
+        harness ctl run export --run-dir runs/one | jq -c '.messages[-1]'
     """
     with failures_told(as_json=as_json):
         from harness_actors.stores.places import journals_in
