@@ -149,8 +149,9 @@ class Batch:
     def _is_surely_needed(self) -> bool:
         """Whether a runtime is needed, as far as can be told by counting."""
         tasks, known = self._feed.count, self._directory.setups.known
-        if self._settings.on_change == "refuse" and not self._agents.have(known):
-            # It may be refused for what it was made with.
+        may_be_refused = not self._agents.have(known) or self._directory.has_runs
+        if self._settings.on_change == "refuse" and may_be_refused:
+            # For what it was made with, or for where its unfinished runs work.
             return False
         return tasks is not None and len(self._directory.results.lines) < tasks
 

@@ -64,6 +64,11 @@ class RunDirectory:
         return any(path.exists() for path in (self.store, self.results_path, self.setups_path))
 
     @property
+    def has_runs(self) -> bool:
+        """There is a journal."""
+        return self.store.exists() and self.store.stat().st_size > 0
+
+    @property
     def setups_path(self) -> Path:
         return self.path / "setups.json"
 
@@ -95,7 +100,7 @@ class RunDirectory:
         Raises:
             StoreError: It is none, or cannot be read.
         """
-        if not self.store.exists() or not self.store.stat().st_size:
+        if not self.has_runs:
             return None
         return JournalReader(self.store)
 

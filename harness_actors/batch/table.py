@@ -16,7 +16,7 @@ ENDINGS: Mapping[str, str] = {
     "failures": "too many tasks failed; the same command goes on with the others",
     "interrupted": "interrupted: what finished is kept; the same command goes on",
     "parked": "runs were put aside, see `harness doctor`; the same command goes on",
-    "error": "stopped by an error; the same command goes on",
+    "error": "stopped by an error, which says how to go on",
 }
 
 Row = tuple[str, str]

@@ -45,5 +45,8 @@ def _stat(name: str) -> os.stat_result:
 
 
 def _taken_away(name: str, what: str) -> BadInputError:
-    problem = f"{what} that the run works in, so it cannot go on; begin it anew"
+    problem = (
+        f"{what} that the run works in, so it cannot go on; begin it anew, in a "
+        "batch with --retry-failed"
+    )
     return BadInputError(name, (problem,))

@@ -87,6 +87,10 @@ class FakeDirectory(RunDirectory):
         super().__init__(path)
         self._journal = journal
 
+    @property
+    def has_runs(self) -> bool:
+        return bool(self._journal.specs)
+
     def journal(self) -> Runs:
         return self._journal
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from harness_actors.batch.results_file import read_outcomes
-from harness_actors.errors import ConfigError, StoreError, StoreInUseError
+from harness_actors.errors import BadInputError, ConfigError, StoreError, StoreInUseError
 from harness_actors.records import RunSpec
 from harness_actors.results import HarnessResult, Usage
 from tests.batch.fake_runtime import (
@@ -124,6 +124,25 @@ async def test_an_unfinished_run_goes_on_under_its_name(tmp_path: Path) -> None:
 
     assert {one.run_id for one in outcomes.values()} == set(journal.specs) == set(second.resumed)
     assert {one.attempt for one in outcomes.values()} == {1}
+
+
+async def test_a_moved_run_directory_is_refused_before_a_runtime_is_opened(tmp_path: Path) -> None:
+    journal, given = Journal(), tmp_path / "given"
+    given.mkdir()
+    task = {"id": "t1", "task": "x", "workspace": str(given)}
+    first = FakeRuntime(journal, never_ends)
+    batch = a_batch([task], tmp_path / "run", first)
+    command = asyncio.create_task(outcomes_of(batch))
+    await first.until_in_flight(1)
+    batch.park()
+    await command
+    (tmp_path / "run").rename(tmp_path / "moved")
+    second = FakeRuntime(journal)
+
+    with pytest.raises(BadInputError, match="the run directory was copied or moved"):
+        await outcomes_of(a_batch([task], tmp_path / "moved", second))
+
+    assert not second.opened
 
 
 async def test_a_line_that_was_lost_is_rebuilt_from_the_journal(tmp_path: Path) -> None:
