@@ -55,7 +55,8 @@ def find_run(stores: Iterable[Path], given: str) -> FoundRun:
         BadInputError: No run here has it, or several do; names some of them.
         StoreError: No journal could be read.
     """
-    paths, seen, matches = list(stores), [], []
+    paths, matches = list(stores), []
+    seen: list[RunHeading] = []
     broken: StoreError | None = None
     for store in paths:
         try:
@@ -63,7 +64,7 @@ def find_run(stores: Iterable[Path], given: str) -> FoundRun:
         except StoreError as error:
             broken = error
             continue
-        seen += [heading.run_id for heading in headings]
+        seen += headings
         for heading in headings:
             found = FoundRun(store=store, heading=heading)
             if heading.run_id == given:
@@ -74,15 +75,18 @@ def find_run(stores: Iterable[Path], given: str) -> FoundRun:
         return matches[0]
     if not matches and broken is not None:
         raise broken
-    raise _not_one(given, [found.heading.run_id for found in matches], seen, paths)
+    # Journals come in the order of their names, and each has its runs in that of their ids.
+    newest = sorted(seen, key=lambda heading: heading.added_at, reverse=True)
+    newest_ids = [heading.run_id for heading in newest]
+    raise _not_one(given, [found.heading.run_id for found in matches], newest_ids, paths)
 
 
-def _not_one(given: str, matches: list[str], seen: list[str], paths: list[Path]) -> HarnessError:
+def _not_one(given: str, matches: list[str], newest: list[str], paths: list[Path]) -> HarnessError:
     if matches:
         problem = f"{len(matches)} runs begin with {given!r}: {_some(matches)}"
-    elif seen:
+    elif newest:
         problem = (
-            f"no run begins with {given!r}; the newest are {_some(seen[::-1])}; those of a batch "
+            f"no run begins with {given!r}; the newest are {_some(newest)}; those of a batch "
             "are found with --run-dir"
         )
     else:

@@ -13,10 +13,12 @@ from typer.testing import CliRunner, Result
 
 from harness_actors.cli.app import app
 from harness_actors.config import HarnessConfig
+from harness_actors.errors import BadInputError
 from harness_actors.events import RunCompleted, RunParked, ToolCalled
 from harness_actors.messages import Message
 from harness_actors.records import WorkspaceSpec
 from harness_actors.stores import JournalReader
+from harness_actors.stores.places import find_run
 from harness_actors.testing import LoopbackServer, Reply, ScriptedModel
 from tests.actors.followers import until
 from tests.cli.commands import finished, started, works
@@ -197,6 +199,15 @@ def test_one_run_for_scripts(harness: Harness, runs: Path) -> None:
     assert [message["role"] for message in over["last_messages"]] == ["user", "assistant", "tool"]
     assert broken["stands_at"]["executor"] == "agent_turn"
     assert [call["tool_name"] for call in broken["open_calls"]] == ["hang"]
+
+
+async def test_of_several_journals_the_newest_runs_are_told_first(tmp_path: Path) -> None:
+    stores = [tmp_path / "a.db", tmp_path / "b.db"]
+    for name, store in zip(("older1", "newer1"), reversed(stores), strict=True):
+        await Session(store, program([done()]), {}, "say done", name, name).to_its_end()
+
+    with pytest.raises(BadInputError, match="the newest are newer1, older1;"):
+        find_run(stores, "xyz")
 
 
 def test_an_unknown_run_is_told_with_those_that_there_are(harness: Harness, runs: Path) -> None:
