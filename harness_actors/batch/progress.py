@@ -166,7 +166,7 @@ def figures(tally: Tally, rounds_per_s: float) -> str:
         *([f"{tally.checking} checking"] if tally.has_checks else []),
         f"{rounds_per_s:.1f} rounds/s",
         f"{short_count(tally.tokens)} tokens",
-        f"${tally.cost_usd:.2f}",
+        *([f"${tally.cost_usd:.2f}"] if tally.cost_usd or not tally.tokens else ["cost -"]),
     ]
     if tally.eta_s and (tally.running or tally.checking):
         parts.append(f"{short_time(tally.eta_s)} left")

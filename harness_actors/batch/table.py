@@ -5,7 +5,7 @@ from typing import Any
 
 from harness_actors.batch.causes import CHECK_FAILED
 from harness_actors.batch.changes import SHOWN_HASH
-from harness_actors.batch.words import counted, short_time
+from harness_actors.batch.words import counted, dollars, short_time
 
 MOST_SHOWN = 3
 """Causes of one ending, and ids of removed tasks."""
@@ -37,7 +37,7 @@ def final_rows(summary: Mapping[str, Any], results: str | None) -> list[Row]:
     tokens = f"{usage.get('input_tokens', 0):,} in, {usage.get('output_tokens', 0):,} out"
     rows += [
         ("tokens", f"{tokens}, {usage.get('cached_tokens', 0):,} cached"),
-        ("cost", f"${usage['cost_usd']:.4f}"),
+        ("cost", dollars(usage["cost_usd"], tokens=_tokens(usage))),
         *_unlisted_rows(summary),
         ("time", short_time(summary["command"]["wall_s"])),
     ]
@@ -134,7 +134,13 @@ def _unlisted_rows(summary: Mapping[str, Any]) -> list[Row]:
 
 def _used(usage: Mapping[str, Any]) -> str:
     """Tokens and cost in words; empty where there are none."""
-    tokens = usage["input_tokens"] + usage["output_tokens"]
+    tokens = _tokens(usage)
     if not tokens and not usage["cost_usd"]:
         return ""
-    return f"{tokens:,} of the tokens and ${usage['cost_usd']:.4f} of the cost"
+    if (cost := dollars(usage["cost_usd"], tokens=tokens)) == "-":
+        return f"{tokens:,} of the tokens"
+    return f"{tokens:,} of the tokens and {cost} of the cost"
+
+
+def _tokens(usage: Mapping[str, Any]) -> int:
+    return int(usage.get("input_tokens", 0) + usage.get("output_tokens", 0))

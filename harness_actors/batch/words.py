@@ -33,3 +33,17 @@ def short_time(seconds: float) -> str:
     if minutes < 60:
         return f"{minutes} min {rest} s"
     return f"{minutes // 60} h {minutes % 60} min"
+
+
+def dollars(cost_usd: float, *, tokens: int, digits: int = 4) -> str:
+    """A cost; ``-`` where tokens were used and nobody knows what they cost, or it is nothing.
+
+    Args:
+        cost_usd: In US dollars; 0 where no price is known.
+        tokens: What it was paid for.
+        digits: Behind the point.
+
+    >>> dollars(0.5, tokens=10), dollars(0.0, tokens=10), dollars(0.0, tokens=0)
+    ('$0.5000', '-', '$0.0000')
+    """
+    return "-" if tokens and not cost_usd else f"${cost_usd:.{digits}f}"

@@ -4,6 +4,7 @@ import sys
 import textwrap
 from typing import IO
 
+from harness_actors.batch.words import dollars
 from harness_actors.events import (
     AgentResponse,
     ContextPressure,
@@ -84,11 +85,13 @@ def used(turns: int, usage: Usage) -> str:
     """What a run took, in words.
 
     >>> used(1, Usage(model_calls=2, input_tokens=1000, output_tokens=24))
-    '1 turn, 2 model calls, 0 tool calls, 1,024 tokens, $0.0000'
+    '1 turn, 2 model calls, 0 tool calls, 1,024 tokens, cost -'
     """
     counted = ((turns, "turn"), (usage.model_calls, "model call"), (usage.tool_calls, "tool call"))
     counts = [f"{number} {name}{'' if number == 1 else 's'}" for number, name in counted]
-    return ", ".join([*counts, f"{usage.tokens:,} tokens", f"${usage.cost_usd:.4f}"])
+    cost = dollars(usage.cost_usd, tokens=usage.tokens)
+    told = f"cost {cost}" if cost == "-" else cost
+    return ", ".join([*counts, f"{usage.tokens:,} tokens", told])
 
 
 def event_line(event: Event) -> str | None:

@@ -66,6 +66,20 @@ def test_the_state_of_a_batch_fits_in_a_line() -> None:
     assert line.endswith(" left")
 
 
+def test_a_cost_that_nobody_knows_is_not_told_as_nothing() -> None:
+    known = a_tally()
+    assert ", $0.25" in figures(known, 0.0)
+    assert ", $0.00" in figures(Tally(1), 0.0)
+    unknown = a_tally()
+    unknown.cost_usd = 0.0
+    assert ", cost -" in figures(unknown, 0.0)
+    assert "$" not in figures(unknown, 0.0)
+    for cost_usd, shown in (0.25, "$0.2500"), (0.0, "-"):
+        usage = {"input_tokens": 10, "output_tokens": 5, "cost_usd": cost_usd}
+        rows = dict(final_rows({**a_summary(a_tally()), "usage": usage}, None))
+        assert rows["cost"] == shown
+
+
 def test_endings_beside_failures_and_checks_at_work_are_told_where_there_are_some() -> None:
     tally = a_tally()
     check = CheckResult(passed=False, exit_code=1, seconds=0.0, output="")
@@ -175,9 +189,7 @@ def test_the_table_says_what_runs_without_a_result_have_of_its_figures() -> None
     assert rows["unfinished"] == (
         "2 runs, 1 of them of removed tasks: 2,100 of the tokens and $0.5000 of the cost"
     )
-    assert rows["earlier"] == (
-        "1 attempt that another one followed: 10 of the tokens and $0.0000 of the cost"
-    )
+    assert rows["earlier"] == ("1 attempt that another one followed: 10 of the tokens")
     assert "results" not in rows
 
 

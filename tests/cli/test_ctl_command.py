@@ -91,6 +91,10 @@ def test_a_list_says_where_each_run_stands(harness: Harness, runs: Path) -> None
         ["broken1", "interrupted"],
     ]
     assert "say done" in table.stdout
+    # Nobody knows what its tokens cost.
+    assert "-" in lines[0]
+    assert "$" not in " ".join(lines[0])
+    assert "tokens, cost -" in harness("ctl", "run", "show", "over1").stdout
 
 
 def test_a_task_of_a_batch_is_known_by_its_id_or_else_by_its_text(

@@ -60,6 +60,8 @@ def _print_table(found: "list[RunFacts]") -> None:
     from rich.markup import escape
     from rich.table import Table
 
+    from harness_actors.batch.words import dollars
+
     table = Table(box=None, pad_edge=False)
     table.add_column("run", no_wrap=True)
     table.add_column("status", no_wrap=True)
@@ -75,7 +77,7 @@ def _print_table(found: "list[RunFacts]") -> None:
             str(facts.heading.turns),
             str(facts.heading.rounds),
             f"{usage.tokens:,}",
-            f"${usage.cost_usd:.4f}",
+            dollars(usage.cost_usd, tokens=usage.tokens),
             age(now - facts.heading.added_at),
             escape(facts.what),
         )
