@@ -47,7 +47,7 @@ class EarlierCosts:
         return self._ended_usd
 
     async def _sum(self) -> float:
-        total = 0.0
+        total: float = await self._read(self._journal.removed_cost_usd)
         for heading in await self._read(self._journal.headings):
             if heading.end is not None:
                 total += heading.end.usage.cost_usd

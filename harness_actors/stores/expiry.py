@@ -9,6 +9,7 @@ The rule:
 - The conversation with the newest change of the journal stays too: positions go on from
   there, so none is used twice and a reader's cursor stays valid.
 - What a run printed (`logs.py`) is removed with it.
+- What removed runs cost stays known, as one sum: a budget counts it.
 - Code that no run names any more is dropped by both `expire` and `compact`.
 - Freed pages are used again. They are given back to the file system by `compact`, and by
   `expire` where they are a quarter of the file or more.
@@ -28,7 +29,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness_actors.errors import StoreError
-from harness_actors.stores.codec import unpack
+from harness_actors.stores.codec import unpack, unpack_result
 from harness_actors.stores.connection import open_journal
 from harness_actors.stores.conversations import program_of
 from harness_actors.stores.faults import damage, is_full, store_error
@@ -162,7 +163,11 @@ def _remove(connection: sqlite3.Connection, conversations: Sequence[str]) -> lis
         )
     ]
     runs = [(run,) for run, _ in named]
+    cost_usd = 0.0
     for run in runs:
+        packed = connection.execute("SELECT result FROM results WHERE run = ?", run).fetchone()
+        end = unpack_result(packed[0])
+        cost_usd += 0.0 if end is None else end.usage.cost_usd
         positions = connection.execute("SELECT position FROM records WHERE run = ?", run).fetchall()
         connection.executemany(
             "DELETE FROM messages WHERE id >= ?1 * ?2 AND id < (?1 + 1) * ?2",
@@ -171,6 +176,7 @@ def _remove(connection: sqlite3.Connection, conversations: Sequence[str]) -> lis
     for table in ("records", "results", "snapshots"):
         connection.executemany(f"DELETE FROM {table} WHERE run = ?", runs)
     connection.executemany("DELETE FROM runs WHERE id = ?", runs)
+    connection.execute("UPDATE removed SET cost_usd = cost_usd + ?", (cost_usd,))
     return [run_id for _, run_id in named]
 
 

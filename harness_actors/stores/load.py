@@ -247,6 +247,11 @@ def _heading(connection: sqlite3.Connection, row: tuple[Any, ...]) -> RunHeading
     )
 
 
+def load_removed_cost(connection: sqlite3.Connection) -> float:
+    cost_usd: float = connection.execute("SELECT cost_usd FROM removed").fetchone()[0]
+    return cost_usd
+
+
 def load_position(connection: sqlite3.Connection) -> int:
     newest: int | None = connection.execute("SELECT max(position) FROM records").fetchone()[0]
     return newest or 0

@@ -12,6 +12,7 @@ from harness_actors.records import Entry
 from harness_actors.stores.commit import Committer
 from harness_actors.stores.connection import open_for_reading, open_journal
 from harness_actors.stores.faults import VALUE_ERRORS, damage, store_error
+from harness_actors.stores.load import load_removed_cost
 from harness_actors.stores.loads import Loads
 from harness_actors.stores.marks import LOG_BYTES, check_marks, leave_log, move_log
 from harness_actors.stores.standing import FileId, StandingFiles, out_of_place
@@ -107,6 +108,10 @@ class SqliteJournal(Loads):
         """
         with self._writing():
             self._committer.forget_processes(term)
+
+    def removed_cost_usd(self) -> float:
+        """What the runs cost that were removed, see `expiry`, in US dollars."""
+        return self._read(load_removed_cost)
 
     def close(self) -> None:
         """Move the write-ahead log into the file, unless another process reads it."""

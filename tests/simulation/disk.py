@@ -221,6 +221,9 @@ class MemoryJournal:
             for run_id, run in self._disk.runs.items()
         ]
 
+    def removed_cost_usd(self) -> float:
+        return 0.0  # nothing is removed from it
+
     def position(self) -> int:
         return self._disk.position
 

@@ -130,6 +130,9 @@ class WatchedJournal:
             lambda headings: [(h.run_id, h.end, h.command) for h in headings],
         )
 
+    def removed_cost_usd(self) -> float:
+        return self._read("removed_cost_usd", lambda j: j.removed_cost_usd(), lambda cost: cost)
+
     def position(self) -> int:
         return self._read("position", lambda j: j.position(), lambda position: position)
 

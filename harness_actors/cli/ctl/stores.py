@@ -34,6 +34,9 @@ def expire(
 ) -> None:
     """Remove runs that ended long ago; those that are parked or unfinished stay.
 
+    So does the newest conversation of a journal, whatever its age. What removed runs cost is
+    spent all the same: a batch's --budget counts it.
+
     The journals in $HARNESS_HOME are looked through once a day without being asked, those of
     run directories never. $HARNESS_KEEP_DAYS=0 keeps everything.
 
