@@ -104,6 +104,39 @@ def test_where_one_ray_has_cells_all_are_its_and_what_was_left_out_is_told_once(
     assert done.stderr == f"left out: Ray at {THERE!r}: nobody answers\n"
 
 
+class Coordinator:
+    """What tells a cell from others."""
+
+    def __init__(self, name: str) -> None:
+        self._actor_id = name.encode()
+
+
+def test_a_ray_of_two_addresses_has_each_of_its_cells_once(
+    harness: Harness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def cells_at(address: str) -> list[KnownCell]:
+        names = ["a", "b"] if address in (HERE, "127.0.0.1:6379") else ["c"]
+        # Each connection has handles of its own.
+        made: list[Any] = [Coordinator(name) for name in names]
+        return [KnownCell(n, Path(f"/{n}/runs.db"), c, 1) for n, c in zip(names, made, strict=True)]
+
+    async def look(cell: KnownCell, *, weigh: bool) -> None:
+        """None of them answers."""
+
+    monkeypatch.setattr(cells, "_asked", lambda _: ["127.0.0.1:6379"])
+    monkeypatch.setattr(cells, "rays_with_cells", lambda: {HERE, THERE})
+    monkeypatch.setattr(cells, "cells_at", cells_at)
+    monkeypatch.setattr(cells, "look", look)
+
+    listed = json.loads(harness("ctl", "cell", "list", "--json").stdout)
+
+    assert [(cell["store"], cell["address"], cell["status"]) for cell in listed] == [
+        ("/a/runs.db", "127.0.0.1:6379", "silent"),
+        ("/b/runs.db", "127.0.0.1:6379", "silent"),
+        ("/c/runs.db", THERE, "silent"),
+    ]
+
+
 def test_a_cell_that_is_named_is_stopped_wherever_it_is(harness: Harness, machine: Machine) -> None:
     assert harness("ctl", "cell", "stop", "/c/runs.db").exit_code == 0
     assert machine.stopped == ["/c/runs.db"]

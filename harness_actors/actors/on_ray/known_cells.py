@@ -32,6 +32,11 @@ class KnownCell:
     coordinator: "ActorHandle[Any]"
     pid: int
 
+    @property
+    def key(self) -> str:
+        """What tells it from all others, by whichever address its Ray is reached."""
+        return str(self.coordinator._actor_id.hex())
+
 
 def list_cells() -> list[KnownCell]:
     """All cells of this Ray, whichever version of the package they run."""

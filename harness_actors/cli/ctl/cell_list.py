@@ -28,9 +28,9 @@ def list_cells(
     warm on its node, or the node is short of memory; one that serves runs, or whose journal a
     command works on, stays. Under a Ray that a command started, it ends with that.
 
-    A cell is `serving` runs or a command; `warm`, and waits for one; `broken`: it cannot go on, as
-    where its journal cannot be written, and leaves once its command was told why; or `silent`:
-    it does not answer.
+    A cell is `serving` runs or a command, `warm`, `broken` where it cannot go on, as when
+    its journal cannot be written (it leaves by itself, and the same command resumes when the
+    cause is gone), or `silent` where it does not answer.
 
     Examples:
 

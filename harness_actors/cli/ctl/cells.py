@@ -40,7 +40,8 @@ class CellReport:
 
     @property
     def status(self) -> str:
-        """`serving`, `warm`, `broken`, or `silent` where it does not answer."""
+        """`serving`, `warm`, `broken` where it cannot go on and is about to leave, or `silent`
+        where it does not answer."""
         if self.facts is None:
             return "silent"
         if self.facts.problem:
@@ -78,6 +79,7 @@ async def reports(
     """
     asked = await asyncio.to_thread(_asked, address)
     others = set() if address not in (None, "auto") else await asyncio.to_thread(rays_with_cells)
+    seen: set[str] = set()
     for one in [*asked, *sorted(others - set(asked))]:
         try:
             cells = await cells_at(one)
@@ -87,6 +89,9 @@ async def reports(
             theirs = f"the Ray at {one!r}, which has a cell on this machine"
             unreachable.append(CellError(theirs, error.problem))
             continue
+        # One Ray may have several addresses, such as 127.0.0.1 and that of its node.
+        cells = [cell for cell in cells if cell.key not in seen]
+        seen.update(cell.key for cell in cells)
         facts = await asyncio.gather(*(look(cell, weigh=True) for cell in cells))
         yield [
             CellReport(cell=cell, address=one, facts=told, command=holder_of(cell.store))
