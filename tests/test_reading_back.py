@@ -12,8 +12,9 @@ from typer.testing import CliRunner, Result
 
 from harness_actors import AgentHarness, ChatAgent, run_batch, tool
 from harness_actors.agents import Program
+from harness_actors.batch.tasks import Check, Task
 from harness_actors.cli.app import app
-from harness_actors.errors import RunNotFoundError
+from harness_actors.errors import ModelSetupError, RunNotFoundError
 from harness_actors.messages import Message
 from harness_actors.stores import JournalReader
 from harness_actors.stores.conversations import code_of, request_name
@@ -143,6 +144,46 @@ def test_runs_of_one_conversation_are_one_line(tmp_path: Path, harness: Harness)
     assert lines(harness("ctl", "run", "export", ids[1][:8], ids[0])) == [line]
     assert lines(harness("ctl", "run", "export", "--status", "failed")) == []
     refused = harness("ctl", "run", "export", ids[0], "--status", "done")
+    assert refused.exit_code == 2
+
+
+def attempts(folder: Path) -> tuple[str, str, str]:
+    """Runs of a batch: one that failed, the one that followed it, and one with a failed check."""
+
+    def clerk_of(status: Reply) -> ChatAgent:
+        return ChatAgent(model=ScriptedModel(lambda _: status), instructions=PROMPT)
+
+    async def batch(status: Reply) -> dict[str, str]:
+        tasks = [
+            Task(task="one", id="one"),
+            Task(task="two", id="two", check=Check(command="false")),
+        ]
+        told = run_batch(
+            tasks, clerk_of(status), run_dir=folder, runtime="local", retry_failed=True
+        )
+        return {str(outcome.id): str(outcome.run_id) async for outcome in told}
+
+    async def both() -> tuple[str, str, str]:
+        first = await batch(Reply.error(ModelSetupError("scripted", "no answer")))
+        second = await batch(Reply.call("work_complete", {"summary": "read"}))
+        return first["one"], second["one"], second["two"]
+
+    return asyncio.run(both())
+
+
+def test_the_attempt_that_counts_is_exported(tmp_path: Path, harness: Harness) -> None:
+    before, counts, unchecked = attempts(tmp_path / "runs")
+
+    def exported(*flags: str) -> list[str]:
+        words = ("ctl", "run", "export", "--run-dir", str(tmp_path / "runs"), *flags)
+        return [line["run_id"] for line in lines(harness(*words, "--format", "harness"))]
+
+    assert set(exported()) == {counts, unchecked}
+    assert exported("--ok") == [counts]
+    assert {before, counts, unchecked} < set(exported("--all-attempts"))
+    assert set(exported("--status", "done")) == {counts, unchecked}
+    assert exported(before) == [before], "a run that is named is written"
+    refused = harness("ctl", "run", "export", before, "--ok", "--run-dir", str(tmp_path / "runs"))
     assert refused.exit_code == 2
 
 

@@ -174,6 +174,22 @@ def read_outcomes(path: Path) -> Iterator[TaskOutcome]:
     return (outcome for _, outcome in _read(path) if outcome is not None)
 
 
+def ok_runs(path: Path) -> set[str]:
+    """The runs of a results file that ended `done`, their check passed; nothing is changed.
+
+    Returns:
+        Their ids; empty where there is no file.
+
+    Raises:
+        BadInputError: A line is none of ours.
+        StoreError: The file cannot be read.
+    """
+    try:
+        return {told.run_id for _, told in _read(path) if told and told.ok and told.run_id}
+    except OSError as error:
+        raise store_error(path, error) from error
+
+
 def _read(path: Path) -> Iterator[tuple[int, TaskOutcome | None]]:
     """Where each line begins and what it tells; None for a last one that is torn."""
     if not path.exists():
