@@ -23,6 +23,7 @@ from harness_actors.testing import Reply, ScriptedModel
 
 Harness = Callable[..., Result]
 LONG = "line of a long report\n" * 500
+TASKS = ("Read them.", "Once more.")
 PROMPT = "You are a clerk. Ärger vermeiden."
 
 
@@ -58,7 +59,7 @@ def harness(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Harness:
 async def two_runs(store: Path | None = None) -> tuple[list[str], list[dict[str, Any]]]:
     """Two runs of one conversation: their ids, and the messages as they are read back."""
     async with AgentHarness(clerk(), runtime="local", store=store) as talk:
-        ids = [(await talk.run(task)).run_id for task in ("Read them.", "Once more.")]
+        ids = [(await talk.run(task)).run_id for task in TASKS]
         return ids, await talk.conversation(ids[0])
 
 
@@ -109,6 +110,40 @@ def test_show_has_all_messages_on_request(tmp_path: Path, harness: Harness) -> N
     assert "── 2 user\nRead them." in full
     assert '→ report {"year":2026}' in full.replace(": ", ":")
     assert "    Traceback (most recent call last):" in full
+
+
+def test_show_has_the_last_messages_of_its_own_run(tmp_path: Path, harness: Harness) -> None:
+    ids, _ = asyncio.run(two_runs())
+
+    for run_id, task, other in zip(ids, TASKS, TASKS[::-1], strict=True):
+        told = json.loads(harness("ctl", "run", "show", run_id, "--json").stdout)
+        assert (told["own_messages"], told["messages"]) == (6, 12)
+        brief = harness("ctl", "run", "show", run_id).stdout
+        assert other not in brief
+        assert "6 more messages of other runs in this conversation; --full shows all" in brief
+        full = harness("ctl", "run", "show", run_id, "--full").stdout
+        assert task in full
+        assert other in full
+
+
+def test_the_newest_runs_are_those_submitted_last_whatever_their_journal(
+    tmp_path: Path, harness: Harness
+) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    (later,) = asyncio.run(runs_in(home / "runs.db", "a"))
+    newest, oldest = asyncio.run(runs_in(home / "runs-2.db", "b", "c")), later
+    (last,) = asyncio.run(runs_in(home / "runs.db", "d"))
+
+    said = harness("ctl", "run", "show", "xyz").stderr
+
+    wanted = [last, *newest[::-1], oldest]
+    assert sorted(wanted, key=said.index) == wanted
+
+
+async def runs_in(store: Path, *tasks: str) -> list[str]:
+    async with AgentHarness(clerk(), runtime="local", store=store) as talk:
+        return [(await talk.run(task)).run_id for task in tasks]
 
 
 async def batch_of(count: int, folder: Path) -> list[str]:

@@ -106,14 +106,22 @@ def _entries(connection: sqlite3.Connection, run: int) -> SharedState:
     return state
 
 
+def load_own_messages(connection: sqlite3.Connection, run_id: str) -> list[Message]:
+    return _log_of(connection, "run_id", run_id)
+
+
 def load_conversation(connection: sqlite3.Connection, conversation_id: str) -> list[Message]:
+    return _log_of(connection, "conversation_id", conversation_id)
+
+
+def _log_of(connection: sqlite3.Connection, column: str, wanted: str) -> list[Message]:
     # CROSS JOIN fixes the order of the loops: runs, their changes, the range of each.
     found = connection.execute(
         "SELECT role, encoded, tokens, is_error FROM runs "
         "CROSS JOIN records ON records.run = runs.id AND version IS NOT NULL "
         "CROSS JOIN messages ON messages.id >= position * ?1 AND messages.id < (position + 1) * ?1 "
-        "WHERE conversation_id = ?2 ORDER BY messages.id",
-        (PLACES, conversation_id),
+        f"WHERE {column} = ?2 ORDER BY messages.id",
+        (PLACES, wanted),
     )
     return [_message(row) for row in found]
 

@@ -47,6 +47,10 @@ class Loads(ABC):
     def load_conversation(self, conversation_id: str) -> list[Message]:
         return self._read(lambda connection: load.load_conversation(connection, conversation_id))
 
+    def load_own_messages(self, run_id: str) -> list[Message]:
+        """What a run itself added to its conversation's log, its task included."""
+        return self._read(lambda connection: load.load_own_messages(connection, run_id))
+
     def load_code(self, code: str) -> bytes | None:
         return self._read(lambda connection: load.load_code(connection, code))
 

@@ -2,6 +2,7 @@
 
 import json
 import time
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -26,13 +27,18 @@ def show(
     store: selection.StoreOption = None,
     full: Annotated[
         bool,
-        typer.Option("--full", help="The whole conversation, and where calls of tools failed."),
+        typer.Option(
+            "--full",
+            help="The whole conversation, other runs of it included, and where calls of tools "
+            "failed.",
+        ),
     ] = False,
     as_json: options.JsonOption = False,
 ) -> None:
     """One run: its settings, what it used, where it stands, its last messages, its end.
 
-    With --json the whole conversation is under `conversation`, in the Chat Completions format.
+    Messages are those of this run alone. Where other runs have the same conversation, --full
+    shows theirs too; so does --json under `conversation`, in the Chat Completions format.
 
     Examples:
 
@@ -53,7 +59,7 @@ def show(
         stored = journal.load_run(found.heading.run_id)
         assert stored is not None, "it was found there, and runs are never deleted"
         told = {
-            **_told(facts, stored),
+            **_told(facts, stored, journal.load_own_messages(stored.spec.run_id)),
             "log": whole.log(found.store, stored.spec.run_id),
             "conversation": whole.conversation(journal, stored),
             "tool_errors": whole.tool_errors(journal, stored.spec.run_id),
@@ -68,7 +74,7 @@ def show(
     raise typer.Exit(ALL_DONE)
 
 
-def _told(facts: "RunFacts", stored: "StoredRun") -> dict[str, Any]:
+def _told(facts: "RunFacts", stored: "StoredRun", own: "Sequence[Message]") -> dict[str, Any]:
     from harness_actors.results import encode_result
     from harness_actors.signals import encode_signal
     from harness_actors.state import OPEN_CALLS
@@ -86,7 +92,8 @@ def _told(facts: "RunFacts", stored: "StoredRun") -> dict[str, Any]:
         "losses": stored.losses,
         "open_calls": list(stored.state.values.get(OPEN_CALLS.name) or ()),
         "messages": len(stored.state.log),
-        "last_messages": [_brief(m) for m in stored.state.log[-LAST_MESSAGES:]],
+        "own_messages": len(own),
+        "last_messages": [_brief(m) for m in own[-LAST_MESSAGES:]],
         "result": None if stored.end is None else encode_result(stored.end),
     }
 
@@ -147,6 +154,9 @@ def _rows(told: dict[str, Any], facts: "RunFacts") -> list[tuple[str, str]]:
     for call in told["open_calls"]:
         rows.append(("open call", f"{call['tool_name']} ({call['call_id']})"))
     rows += whole.error_rows(told["tool_errors"])
+    if others := told["messages"] - told["own_messages"]:
+        said = f"{others} more messages of other runs in this conversation; --full shows all"
+        rows.append(("conversation", said))
     rows += [(message["role"], _line(message)) for message in told["last_messages"]]
     if told["result"]:
         reason = told["result"]["reason"]
