@@ -14,6 +14,7 @@ class CellFacts:
         pid: The process of its coordinator.
         host: Name of the machine that it lives on.
         node: Ray's id of that machine.
+        home: The ``$HARNESS_HOME`` of the command that started it.
         term: The how-manieth incarnation of a coordinator of this journal it is.
         in_progress: The runs that it serves.
         held: How many wait for a key that nobody has handed over.
@@ -33,6 +34,7 @@ class CellFacts:
     pid: int
     host: str
     node: str
+    home: str = ""
     term: int = 0
     in_progress: tuple[str, ...] = ()
     held: int = 0

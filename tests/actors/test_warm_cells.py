@@ -123,7 +123,14 @@ async def test_a_stopped_cell_is_found_out_and_replaced_or_ended(
     assert len(work.lines()) == 3
 
     fresh = coordinator(store)
-    idle = await drivers.run("ctl", "cell", "stop", str(store))
+    # Of its own Ray alone: others of this machine are not ours to stop.
+    address = (Path(ray.variables["RAY_TMPDIR"]) / "ray/ray_current_cluster").read_text().strip()
+    every = ("ctl", "cell", "stop", "--all", "--address", address)
+    left = await drivers.run(*every, HARNESS_HOME=str(tmp_path / "other"))
+    assert (left.status, left.out) == (0, "nothing to stop\n")
+    assert f"left out: {store}: a command with HARNESS_HOME={tmp_path} started it" in left.error
+    assert is_alive(fresh)
+    idle = await drivers.run(*every)
     assert (idle.status, idle.out) == (0, f"{store}: stopped\n")
     assert not is_alive(fresh)
 

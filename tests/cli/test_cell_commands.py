@@ -8,11 +8,13 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
+from harness_actors.actors.cell_facts import CellFacts
 from harness_actors.actors.on_ray.known_cells import KnownCell
 from harness_actors.cli.app import app
 from harness_actors.cli.ctl import cells
 from harness_actors.cli.ctl.cells import CellReport, Mode, Stopped
 from harness_actors.errors import CellError
+from harness_actors.stores.home import home
 
 HERE, THERE = "10.0.0.1:6379", "10.0.0.2:6379"
 Harness = Callable[..., Result]
@@ -23,6 +25,8 @@ class Machine:
 
     def __init__(self) -> None:
         self.stores = {HERE: ["/a/runs.db", "/b/runs.db"], THERE: ["/c/runs.db"]}
+        self.homes: dict[str, str] = {}
+        """Of the cells that answer, by store."""
         self.dead: set[str] = set()
         self.stopped: list[str] = []
 
@@ -33,17 +37,24 @@ class Machine:
             if ray in self.dead:
                 unreachable.append(CellError(f"Ray at {ray!r}", "nobody answers"))
                 continue
-            yield [_report(ray, store) for store in self.stores[ray]]
+            yield [
+                _report(ray, store, self.homes.get(store, str(home().resolve())))
+                for store in self.stores[ray]
+            ]
 
     async def stop(self, report: CellReport, mode: Mode | None) -> Stopped:
         self.stopped.append(str(report.cell.store))
         return Stopped(store=str(report.cell.store), pid=report.cell.pid)
 
 
-def _report(ray: str, store: str) -> CellReport:
+def _report(ray: str, store: str, home: str = "") -> CellReport:
     nobody: Any = None
     cell = KnownCell(name=store, store=Path(store), coordinator=nobody, pid=1)
-    return CellReport(cell=cell, address=ray, facts=None, command=None)
+    return CellReport(cell=cell, address=ray, facts=_facts(store, home), command=None)
+
+
+def _facts(store: str, home: str) -> CellFacts | None:
+    return CellFacts(store=store, pid=1, host="here", node="n", home=home) if home else None
 
 
 @pytest.fixture
@@ -90,6 +101,33 @@ def test_all_cells_of_one_ray_need_no_more_than_its_address(
 ) -> None:
     assert harness("ctl", "cell", "stop", "--all", "--address", THERE).exit_code == 0
     assert machine.stopped == ["/c/runs.db"]
+
+
+def test_all_cells_are_those_of_this_home(
+    harness: Harness, machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HARNESS_HOME", str(tmp_path))
+    here = tmp_path.resolve()
+    silent = str(here / "runs.db")
+    machine.stores = {HERE: ["/a/runs.db", "/b/runs.db", "/c/runs.db", silent]}
+    machine.homes = {
+        "/a/runs.db": str(here),
+        "/b/runs.db": "/elsewhere",
+        "/c/runs.db": "",
+        silent: "",
+    }
+
+    done = harness("ctl", "cell", "stop", "--all")
+
+    assert (done.exit_code, machine.stopped) == (0, ["/a/runs.db", silent])
+    assert done.stderr.splitlines() == [
+        "left out: /b/runs.db: a command with HARNESS_HOME=/elsewhere started it; "
+        "--yes stops it, too",
+        "left out: /c/runs.db: it does not answer; --yes stops it, too",
+    ]
+    harness("ctl", "cell", "stop", "/b/runs.db")
+    harness("ctl", "cell", "stop", "--all", "--yes")
+    assert machine.stopped[2:] == ["/b/runs.db", *machine.stores[HERE]]
 
 
 def test_where_one_ray_has_cells_all_are_its_and_what_was_left_out_is_told_once(

@@ -30,6 +30,7 @@ from harness_actors.actors.processes import end_processes, mark_of, wait_until_g
 from harness_actors.actors.runtime import StopMode
 from harness_actors.errors import CellError
 from harness_actors.records import ProcessMark
+from harness_actors.stores.home import home
 from harness_actors.stores.standing import FileId
 
 LEAVES_WITHIN_S = 20.0
@@ -70,7 +71,7 @@ def start_cell(
     actor: Any = RayCoordinatorActor.options(**options)
     stays = {"idle_s": idle_s, "warm_cells": warm_cells}
     handle: ActorHandle[Any] = actor.remote(
-        str(store), command, node, agent_turns, file=file, **stays
+        str(store), command, node, agent_turns, home=str(home().resolve()), file=file, **stays
     )
     return handle
 

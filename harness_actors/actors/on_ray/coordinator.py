@@ -59,6 +59,7 @@ class RayCoordinator:
         leave_s: See `LEAVE_S`.
         idle_s: When it leaves for want of runs, in seconds; None for never.
         warm_cells: Beside how many newer cells of its node it stays while it is idle.
+        home: See `CellFacts`.
         file: Which file the journal is, so that an incarnation that Ray starts does not
             make another where it was taken away; None to make one where there is none.
     """
@@ -72,12 +73,14 @@ class RayCoordinator:
         leave_s: float = LEAVE_S,
         idle_s: float | None = None,
         warm_cells: int = WARM_CELLS,
+        home: str = "",
         file: FileId | None = None,
     ) -> None:
         collect_seldom()
         self._store = store
         self._command = command
         self._node = node
+        self._home = home
         self._leave_s = leave_s
         self._warm_cells = warm_cells
         self._leaving = False
@@ -171,6 +174,7 @@ class RayCoordinator:
             pid=os.getpid(),
             host=platform.node(),
             node=self._node,
+            home=self._home,
             version=version("harness_actors"),
             python=sys.prefix,
         )
