@@ -92,6 +92,7 @@ class AgentHarness:
         self._workspace = None if workspace is None else Path(workspace).resolve()
         self._conversation_id: str | None = None
         self._active: str | None = None
+        self._run_id: str | None = None
         self._serving: Runtime | None = None
         self._stop_mode: StopMode | None = None
 
@@ -99,6 +100,16 @@ class AgentHarness:
     def is_running(self) -> bool:
         """A run is in progress, so another one would be refused."""
         return self._active is not None
+
+    @property
+    def run_id(self) -> str | None:
+        """The run in progress, or else the newest that this harness began or took up.
+
+        It stays when `run` ends by an exception, so that `resume` can take up what Ctrl-C or a
+        time limit has cut. None before the first run. A run that was cut before it reached the
+        journal is not known there: `resume` raises `RunNotFoundError`, and nothing was done.
+        """
+        return self._run_id
 
     @property
     def store(self) -> Path | None:
@@ -111,7 +122,7 @@ class AgentHarness:
         A caller that is cancelled, by `asyncio.timeout` for one, parks the run at once: nobody
         waits for it any more, and its round is cut. Ctrl-C under `asyncio.run` is gentler: the
         round is finished and the run parked before the caller is cancelled; a second Ctrl-C
-        cuts. Either way `resume` goes on with it.
+        cuts. Either way ``resume(harness.run_id)`` goes on with it.
 
         Args:
             message: The task: the text of a user message, or messages.
@@ -278,7 +289,7 @@ class AgentHarness:
     def _begin(self, run_id: str) -> None:
         if self._active is not None:
             raise ConversationBusyError(self._conversation_id or self._active)
-        self._active = run_id
+        self._active = self._run_id = run_id
 
     def _end(self) -> None:
         self._active = self._serving = self._stop_mode = None

@@ -84,7 +84,11 @@ if __name__ == "__main__":
     way, runtime, folder = sys.argv[1], sys.argv[2], Path(sys.argv[3])
     match way:
         case "run":
-            asyncio.run(harness_of(folder, runtime).run("go"))
+            harness = harness_of(folder, runtime)
+            try:
+                asyncio.run(harness.run("go"))
+            finally:
+                print(harness.run_id)
         case "gathered":
             asyncio.run(gathered(folder, runtime))
         case "run_stream":

@@ -489,6 +489,32 @@ async def test_a_caller_that_is_cancelled_parks_its_run(
     assert len(lines(log)) == len(set(lines(log))) == 2
 
 
+async def test_a_run_that_was_cut_by_a_time_limit_is_known_to_its_harness(
+    at_work: tuple[AgentHarness, Path],
+) -> None:
+    harness, log = at_work
+    assert known(harness) is None
+
+    async def run_in_time() -> None:
+        async with asyncio.timeout(None) as limit:
+            at_work = asyncio.create_task(written(log, 1))
+            at_work.add_done_callback(lambda _: limit.reschedule(0))
+            await harness.run("go")
+
+    with pytest.raises(TimeoutError):
+        await run_in_time()
+    cut = known(harness)
+
+    assert cut is not None
+    result = await harness.resume(cut)
+    assert (result.status, result.run_id, known(harness)) == ("done", cut, cut)
+    assert (await harness.run("again")).run_id == known(harness) != cut
+
+
+def known(harness: AgentHarness) -> str | None:
+    return harness.run_id
+
+
 async def test_a_reader_that_leaves_its_stream_parks_the_run(
     at_work: tuple[AgentHarness, Path],
 ) -> None:

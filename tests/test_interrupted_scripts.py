@@ -64,7 +64,7 @@ class Script:
         (self.folder / "released").touch()
 
     def finish(self) -> tuple[int, str]:
-        _, error = self.process.communicate(timeout=END_WITHIN_S)
+        self.out, error = self.process.communicate(timeout=END_WITHIN_S)
         return self.process.returncode, error
 
 
@@ -121,6 +121,9 @@ def test_a_second_ctrl_c_cuts(folder: Path, way: str, runtime: str) -> None:
 
     assert (status in INTERRUPTED, "KeyboardInterrupt" in error.splitlines()) == (True, True), error
     assert [results for _, results in endings(folder)] == [[]] * script.in_flight
+    if way == "run":
+        (heading,) = JournalReader(folder / "run" / "runs.db").headings()
+        assert script.out == f"{heading.run_id}\n", "the harness knows the run that was cut"
 
 
 def test_a_run_that_was_parked_by_ctrl_c_is_resumed(folder: Path) -> None:
