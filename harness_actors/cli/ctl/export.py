@@ -30,7 +30,7 @@ def export(
     run_ids: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[RUN_ID]...", help="The runs, or the beginnings of their ids; none is all."
+            metavar="RUN_ID", help="The runs, or the beginnings of their ids; none is all."
         ),
     ] = None,
     run_dir: selection.RunDirOption = None,
@@ -64,9 +64,9 @@ def export(
 ) -> None:
     """Whole conversations on stdout, one a line, as OpenAI's files for training have them.
 
-    Of each task of a batch it is the attempt that counts, the newest. Runs of one conversation
-    are one line. The system prompt and the tools come with it; of
-    journals from before these were put on record it begins with the task.
+    Of each task of a batch it is the attempt that counts, the newest. Runs of
+    one conversation are one line. The system prompt and the tools come with it;
+    of journals from before these were put on record it begins with the task.
 
     Examples:
 

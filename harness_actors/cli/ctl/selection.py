@@ -11,7 +11,7 @@ RunIdArgument = Annotated[
     str, typer.Argument(metavar="RUN_ID", help="The run, or the beginning of its id.")
 ]
 RunIdsArgument = Annotated[
-    list[str], typer.Argument(metavar="RUN_ID...", help="The runs, or the beginnings of their ids.")
+    list[str], typer.Argument(metavar="RUN_ID", help="The runs, or the beginnings of their ids.")
 ]
 RunDirOption = Annotated[
     Path | None,

@@ -37,8 +37,9 @@ def show(
 ) -> None:
     """One run: its settings, what it used, where it stands, its last messages, its end.
 
-    Messages are those of this run alone. Where other runs have the same conversation, --full
-    shows theirs too; so does --json under `conversation`, in the Chat Completions format.
+    Messages are those of this run alone. Where other runs have the same
+    conversation, --full shows theirs too; so does --json under `conversation`,
+    in the Chat Completions format.
 
     Examples:
 
