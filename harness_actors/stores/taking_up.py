@@ -60,12 +60,13 @@ def _goes_on_in_the_middle(run: StoredRun) -> bool:
     """Whether its model is asked again behind what was said already.
 
     A run whose first turn has not begun makes its workspace then, and says its task behind
-    all that is in the log. One whose last turn is over has only to be judged.
+    all that is in the log. One whose last turn is over has only to be judged, in our workflow.
     """
     if not run.state.values.get(TURN_COUNT.name):
         return False
     turn = None if run.hop is None else run.hop.signal
-    if not isinstance(turn, TurnComplete):
+    # Whether an executor of the user's own has the run go on, only that one knows.
+    if not isinstance(turn, TurnComplete) or run.spec.custom:
         return True
     nudged = turn.ending == "text" and run.spec.config.completion != "answer"
     return turn.ending == "rounds" or nudged

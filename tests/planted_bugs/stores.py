@@ -69,6 +69,16 @@ BUGS = (
         ),
     ),
     Bug(
+        name="an executor of the user's own is taken for one that ends the run",
+        path="harness_actors/stores/taking_up.py",
+        before="    if not isinstance(turn, TurnComplete) or run.spec.custom:\n",
+        after="    if not isinstance(turn, TurnComplete):\n",
+        promise="a run is not taken up where it would answer what was said behind it",
+        tests=(
+            "tests/stores/test_taking_up.py::test_a_run_that_has_only_to_be_judged_goes_on_to_its_end",
+        ),
+    ),
+    Bug(
         name="the newest conversation expires with its positions",
         path="harness_actors/stores/expiry.py",
         before="        AND max(newest) < (SELECT max(position) FROM records)\n",

@@ -71,20 +71,25 @@ def test_a_run_that_was_put_aside_before_its_task_was_said_goes_on_behind_the_ot
 
 
 @pytest.mark.parametrize(
-    ("completion", "turn", "goes_on"),
+    ("completion", "turn", "custom", "goes_on"),
     [
-        ("answer", TurnComplete(ending="text", text="so it is"), True),
-        ("explicit", TurnComplete(ending="completed", text="so it is"), True),
-        ("explicit", TurnComplete(ending="text", text="so it is"), False),
-        ("answer", TurnComplete(ending="rounds"), False),
+        ("answer", TurnComplete(ending="text", text="so it is"), (), True),
+        ("explicit", TurnComplete(ending="completed", text="so it is"), (), True),
+        ("explicit", TurnComplete(ending="text", text="so it is"), (), False),
+        ("answer", TurnComplete(ending="rounds"), (), False),
+        ("explicit", TurnComplete(ending="completed", text="so it is"), (STOP_DECISION,), False),
     ],
 )
 def test_a_run_that_has_only_to_be_judged_goes_on_to_its_end(
-    journal: SqliteJournal, completion: str, turn: TurnComplete, goes_on: bool
+    journal: SqliteJournal,
+    completion: str,
+    turn: TurnComplete,
+    custom: tuple[str, ...],
+    goes_on: bool,
 ) -> None:
     (_, begun) = talking("cut")
     config = HarnessConfig.from_mapping({"completion": completion})
-    spec = replace(a_spec("cut", "talk"), config=config)
+    spec = replace(a_spec("cut", "talk"), config=config, custom=custom)
     judged = changed(2, "cut", hop=Hop(to=STOP_DECISION, signal=turn))
     submitted = RunAdded(spec=spec, command="chat", at=100.0)
     store = keep(journal, [submitted, begun, judged, *talking("next")])
