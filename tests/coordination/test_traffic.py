@@ -3,9 +3,11 @@
 import pickle
 
 from harness_actors.coordination.protocol import Deliver, Slot
-from harness_actors.state import AGENT_TURN
+from harness_actors.messages import Message
+from harness_actors.signals import Signal
+from harness_actors.state import AGENT_TURN, StateDelta
 from tests.coordination.agents import Round, Team
-from tests.coordination.world import World, a_spec
+from tests.coordination.world import Served, Work, World, a_spec
 
 CYCLE: tuple[Round, ...] = ("effect", "lookup", "turn")
 
@@ -27,6 +29,21 @@ def test_round_200_costs_what_round_10_costs() -> None:
     sums = bytes_by_cycle(101)
     early, late = sum(sums[4:7]), sum(sums[96:99])
     assert late <= 1.05 * early
+
+
+def test_what_a_host_adds_with_its_answer_does_not_come_back_to_it() -> None:
+    class Talker(Team):
+        def agent_turn(self, run: Served, signal: Signal) -> Work:
+            delta, outcome = yield from super().agent_turn(run, signal)
+            said = run.add(Message.assistant("as I said"))
+            return StateDelta(delta.writes, (*delta.messages, *said), delta.events), outcome
+
+    world = World(Talker(plan=("effect", "turn", "turn", "turn", "turn")).handlers)
+    world.submit(a_spec())
+    world.settle()
+    delivered = [envelope.body for envelope in world.posts(Deliver, Slot(AGENT_TURN))]
+    assert len(delivered) > 1
+    assert [body.log for body in delivered if isinstance(body, Deliver)] == [()] * len(delivered)
 
 
 def test_a_delivery_brings_only_what_others_added_to_the_log() -> None:

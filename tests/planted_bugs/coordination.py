@@ -258,4 +258,17 @@ BUGS = (
             "tests/actors/test_unfinished_costs.py::test_what_ended_before_there_was_a_budget_counts_once",
         ),
     ),
+    Bug(
+        name="a host is sent again what it added with its answer",
+        path="harness_actors/coordination/books.py",
+        before="            run.replicas[run.slot].messages = len(run.state.log)\n",
+        after="""\
+            added = len(delta.messages)
+            run.replicas[run.slot].messages = len(run.state.log) - added
+""",
+        promise="what a run costs follows what changes, and not how long it is",
+        tests=(
+            "tests/coordination/test_traffic.py::test_what_a_host_adds_with_its_answer_does_not_come_back_to_it",
+        ),
+    ),
 )
