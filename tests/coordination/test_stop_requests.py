@@ -299,6 +299,26 @@ def test_a_run_whose_tool_holds_up_its_process_ends_when_its_working_time_is_ove
     assert world.coordinator.next_overdue_at is None
 
 
+def test_a_run_whose_tools_ended_in_time_still_ends_when_its_wall_time_is_over() -> None:
+    world = World(Team(plan=["effect", "turn"]).handlers)
+    world.submit(a_spec(config=HarnessConfig(limits=Limits(time_s=60, working_s=10))))
+    move_until(world, TURN)
+    for began in (True, False):
+        while (world.coordinator.runs["run"].busy_since is not None) is not began:
+            world.hosts[TURN].work("run")
+            while world.hosts[TURN].outbox:
+                world.hear(TURN)
+            world.settle(hosts=False)
+            while world.hosts[TURN].inbox:
+                world.hosts[TURN].take()
+    pass_time(world, 10 + GRACE_S + 0.01)
+    assert not world.ends(), "no tool works"
+    pass_time(world, 50)
+    world.settle(hosts=False)
+    (result,) = world.ends()
+    assert (result.status, result.reason.kind) == ("limit", "time")
+
+
 def test_a_run_that_waits_for_the_quarantine_host_ends_when_its_time_is_over() -> None:
     world = suspected(2)
     world.coordinator.runs["run1"].spec = a_spec("run1", config=LIMITED)

@@ -271,4 +271,20 @@ BUGS = (
             "tests/coordination/test_traffic.py::test_what_a_host_adds_with_its_answer_does_not_come_back_to_it",
         ),
     ),
+    Bug(
+        name="a run that was looked at in vain is never looked at again",
+        path="harness_actors/coordination/deadlines.py",
+        before="""\
+                # Its work went on, or waits, since it was put down to be looked at.
+                self.watch(run)
+""",
+        after="""\
+                # Its work went on, or waits, since it was put down to be looked at.
+                pass
+""",
+        promise="a limit ends a run wherever it hangs",
+        tests=(
+            "tests/coordination/test_stop_requests.py::test_a_run_whose_tools_ended_in_time_still_ends_when_its_wall_time_is_over",
+        ),
+    ),
 )
