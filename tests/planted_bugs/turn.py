@@ -239,4 +239,14 @@ BUGS = (
             "tests/turn/test_bounds.py::test_what_was_said_last_is_kept_though_a_round_says_nothing_behind_it",
         ),
     ),
+    Bug(
+        name="a completion takes a call from those behind it",
+        path="harness_actors/turn/calls.py",
+        before="            if calls_left is not None and tool is not prepared.completion:\n",
+        after="            if calls_left is not None:\n",
+        promise="a run may make all of its tool calls",
+        tests=(
+            "tests/turn/test_bounds.py::test_a_completion_that_comes_too_early_takes_no_call_from_those_behind_it",
+        ),
+    ),
 )

@@ -158,6 +158,16 @@ async def test_a_call_beyond_the_bound_ends_the_run_whatever_else_is_refused_beh
     assert driver.value(USAGE).model_calls == 1
 
 
+async def test_a_completion_that_comes_too_early_takes_no_call_from_those_behind_it() -> None:
+    write = a_tool()
+    early = ("a", "work_complete", '{"summary": "ok"}')
+    driver = a_driver([calls(early, ("b", "write")), finishes()], write, limits={"tool_calls": 1})
+    end = await driver.run()
+    assert isinstance(end, RunEnd)
+    assert end.reason.kind == "completed"
+    assert len(write.calls) == 1
+
+
 async def test_a_run_that_used_all_its_tool_calls_may_still_finish() -> None:
     script = [calls(("a", "write")), Reply.text("hm"), finishes()]
     driver = a_driver(script, a_tool(), limits={"tool_calls": 1})
