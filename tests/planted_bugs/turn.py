@@ -249,4 +249,14 @@ BUGS = (
             "tests/turn/test_bounds.py::test_a_completion_that_comes_too_early_takes_no_call_from_those_behind_it",
         ),
     ),
+    Bug(
+        name="a turn that died in its last round parks before it is judged",
+        path="harness_actors/turn/loop.py",
+        before="        ended = await self._calls.finish() or self._rounds_done()\n",
+        after="        ended = await self._calls.finish()\n",
+        promise="no turn can be found that is over but was not judged",
+        tests=(
+            "tests/turn/test_loop.py::test_a_last_round_that_died_is_written_with_the_answer_when_it_is_made_up_for",
+        ),
+    ),
 )

@@ -257,6 +257,19 @@ async def test_idempotent_calls_left_open_are_run_again_and_told_of() -> None:
     assert [m.role for m in driver.model.requests[0].messages[-3:]] == ["assistant", "tool", "tool"]
 
 
+async def test_a_last_round_that_died_is_written_with_the_answer_when_it_is_made_up_for() -> None:
+    read = a_tool("read", idempotent=True)
+    driver = Driver(SimpleAgent(RecordingModel([]), [read]), max_rounds_per_turn=1)
+    left_open(driver, ("read", True))
+    driver.parking = True
+
+    outcome = await driver.serve("agent_turn", CompactionComplete())
+
+    assert isinstance(outcome, TurnComplete), "nothing is left of it that could be parked"
+    assert outcome.ending == "rounds"
+    assert driver.deltas[-1].messages[-1].tool_call_id == "c0"
+
+
 async def test_what_is_not_idempotent_is_not_run_again_whoever_forgot_to_close_it() -> None:
     write, look = a_tool(), a_tool("look", idempotent=True)
     driver = Driver(SimpleAgent(RecordingModel([Reply.text("-"), Reply.text("x")]), [write, look]))
