@@ -287,4 +287,15 @@ BUGS = (
         promise="nothing is kept of a host that is gone",
         tests=("tests/actors/test_seats.py::test_nothing_more_is_said_to_a_host_that_is_gone",),
     ),
+    Bug(
+        name="text that was dropped is told of with each piece behind it",
+        path="harness_actors/actors/text/speaking.py",
+        before="""\
+        self._texts.clear()
+        self._dropped = 0
+""",
+        after="        self._texts.clear()\n",
+        promise="gaps are reported, each once",
+        tests=("tests/actors/test_streams.py::test_what_does_not_fit_is_dropped_and_counted",),
+    ),
 )
