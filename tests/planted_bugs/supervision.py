@@ -165,4 +165,14 @@ BUGS = (
             "tests/tools/test_supervision.py::test_a_command_that_was_stopped_says_why_also_where_its_keeper_is_lost_behind_that",
         ),
     ),
+    Bug(
+        name="a command that begins to start processes is counted as seldom as before",
+        path="harness_actors/tools/supervision/keeper.py",
+        before="        pause_s = 1.5 * self._pause_s if count == self._count else FIRST_COUNT_S\n",
+        after="        pause_s = 1.5 * self._pause_s\n",
+        promise="a command that starts ever more processes fails, before the machine does",
+        tests=(
+            "tests/tools/test_supervision.py::test_a_command_is_counted_often_where_the_number_of_its_processes_changes",
+        ),
+    ),
 )

@@ -23,6 +23,7 @@ from harness_actors.ports import ToolContext, ToolProcess
 from harness_actors.tools.command import run_command
 from harness_actors.tools.processes import read_process
 from harness_actors.tools.supervision import client
+from harness_actors.tools.supervision import keeper as keepers
 from harness_actors.tools.supervision.client import SupervisedProcesses
 from harness_actors.tools.supervision.descendants import below, children
 from harness_actors.tools.supervision.frames import framed
@@ -579,6 +580,26 @@ async def test_processes_up_to_the_bound_are_left_alone(
     command = '{"command": "for i in $(seq 15); do sleep 0.4 & done; wait; echo ok"}'
     shown = await run_command.run(command, replace(context, processes=narrow))
     assert shown == "exit code: 0\nok"
+
+
+def test_a_command_is_counted_often_where_the_number_of_its_processes_changes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    counted: list[int] = []
+    pauses: list[float] = []
+    control, ours = socket.socketpair()
+    with control, ours:
+        monkeypatch.setattr(keepers, "woken_by_children", control.fileno)
+        monkeypatch.setattr(keepers, "below", lambda _: counted)
+        kept = keepers.Keeper(control)
+        kept._most = 20
+        monkeypatch.setattr(kept, "_wait", pauses.append)
+        for number in (1, 1, 1, 2, 3):
+            counted[:] = range(number)
+            kept._measure()
+            kept._pause_s = pauses[-1]
+    first = keepers.FIRST_COUNT_S
+    assert pauses == pytest.approx([first, 1.5 * first, 2.25 * first, first, first])
 
 
 async def test_many_commands_at_once_leave_no_process_and_no_open_file(
