@@ -42,7 +42,9 @@ def work(tmp_path: Path, server: LoopbackServer) -> Work:
 
 
 def removed(run_dir: Path) -> None:
-    shutil.rmtree(run_dir)
+    # What is still at work there may make a file meanwhile.
+    while run_dir.exists():
+        shutil.rmtree(run_dir, ignore_errors=True)
 
 
 def removed_a_while_ago(run_dir: Path) -> None:
