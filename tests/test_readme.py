@@ -1,16 +1,12 @@
 """The README's code runs as it stands."""
 
-import os
 import re
 import resource
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-README = Path(__file__).parent.parent / "README.md"
-
+from tests.pages import run_python_of
 
 MOST_CPU_S = 6.0
 """Of two cores at rest these are less than 3 s; what the clock says depends on the neighbours."""
@@ -18,19 +14,9 @@ MOST_CPU_S = 6.0
 
 @pytest.mark.timeout(240)
 def test_the_python_of_the_readme_runs_and_is_soon_done(tmp_path: Path) -> None:
-    (code,) = re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
-    script = tmp_path / "readme.py"
-    script.write_text(code)
     before_s = _cpu_of_children_s()
 
-    ended = subprocess.run(
-        [sys.executable, str(script)],
-        env={**os.environ, "HARNESS_HOME": str(tmp_path / "home")},
-        capture_output=True,
-        text=True,
-        timeout=200,
-        check=False,
-    )
+    ended = run_python_of("README.md", tmp_path)
 
     assert (ended.returncode, ended.stderr) == (0, "")
     # How so small a model puts it is its own affair.

@@ -10,7 +10,7 @@ from typing import IO, Any, Protocol
 from harness_actors.batch.outcomes import TaskOutcome, Verdict, encode_outcome
 from harness_actors.batch.table import final_rows
 from harness_actors.batch.tally import Tally
-from harness_actors.batch.words import short_count, short_time
+from harness_actors.batch.words import cost_among_others, short_count, short_time
 from harness_actors.messages import encode_json
 
 PLAIN_EVERY_S = 10.0
@@ -166,7 +166,7 @@ def figures(tally: Tally, rounds_per_s: float) -> str:
         *([f"{tally.checking} checking"] if tally.has_checks else []),
         f"{rounds_per_s:.1f} rounds/s",
         f"{short_count(tally.tokens)} tokens",
-        *([f"${tally.cost_usd:.2f}"] if tally.cost_usd or not tally.tokens else ["cost -"]),
+        cost_among_others(tally.cost_usd, tokens=tally.tokens, digits=2),
     ]
     if tally.eta_s and (tally.running or tally.checking):
         parts.append(f"{short_time(tally.eta_s)} left")

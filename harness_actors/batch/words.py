@@ -47,3 +47,13 @@ def dollars(cost_usd: float, *, tokens: int, digits: int = 4) -> str:
     ('$0.5000', '-', '$0.0000')
     """
     return "-" if tokens and not cost_usd else f"${cost_usd:.{digits}f}"
+
+
+def cost_among_others(cost_usd: float, *, tokens: int, digits: int = 4) -> str:
+    """The same in a list of figures, where a mere ``-`` would not say of what.
+
+    >>> cost_among_others(0.5, tokens=10, digits=2), cost_among_others(0.0, tokens=10)
+    ('$0.50', 'cost -')
+    """
+    told = dollars(cost_usd, tokens=tokens, digits=digits)
+    return f"cost {told}" if told == "-" else told

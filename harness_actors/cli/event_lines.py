@@ -4,7 +4,7 @@ import sys
 import textwrap
 from typing import IO
 
-from harness_actors.batch.words import dollars
+from harness_actors.batch.words import cost_among_others
 from harness_actors.events import (
     AgentResponse,
     ContextPressure,
@@ -89,9 +89,8 @@ def used(turns: int, usage: Usage) -> str:
     """
     counted = ((turns, "turn"), (usage.model_calls, "model call"), (usage.tool_calls, "tool call"))
     counts = [f"{number} {name}{'' if number == 1 else 's'}" for number, name in counted]
-    cost = dollars(usage.cost_usd, tokens=usage.tokens)
-    told = f"cost {cost}" if cost == "-" else cost
-    return ", ".join([*counts, f"{usage.tokens:,} tokens", told])
+    cost = cost_among_others(usage.cost_usd, tokens=usage.tokens)
+    return ", ".join([*counts, f"{usage.tokens:,} tokens", cost])
 
 
 def event_line(event: Event) -> str | None:

@@ -125,12 +125,12 @@ class SqliteJournal(Loads):
                 self._writer.execute("PRAGMA busy_timeout = 0")
                 check_marks(self._path, self._writer)
                 self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-                self._writer.close()
             except sqlite3.Error:
-                self._writer.close()
+                pass  # as said above
             except StoreError:
                 with suppress(sqlite3.Error):
                     leave_log(self._path, self._writer)
+            finally:
                 self._writer.close()
 
     @contextmanager
@@ -143,13 +143,13 @@ class SqliteJournal(Loads):
                 problem = f"an entry cannot be stored ({type(error).__name__}: {error})"
                 raise StoreError(str(self._path), problem) from error
             # Behind it, too: what follows from a commit must not leave if that is nowhere.
-            if self._files.check() > self._log_bytes:
-                self._move_log()
+            if (size := self._files.check()) > self._log_bytes:
+                self._move_log(size)
 
-    def _move_log(self) -> None:
-        """Move the log into the file where it has become long."""
+    def _move_log(self, size: int) -> None:
+        """Move the log into the file where it has become long, by its size in bytes."""
         # Written over, it is synced in half the time that one takes which grows.
-        truncates = self._files.check() > 2 * LOG_BYTES
+        truncates = size > 2 * LOG_BYTES
         self._writer.execute("PRAGMA busy_timeout = 0")
         try:
             begins_anew = move_log(self._path, self._writer, truncate=truncates)

@@ -162,8 +162,8 @@ BUGS = (
         path="harness_actors/stores/sqlite.py",
         before="""\
             # Behind it, too: what follows from a commit must not leave if that is nowhere.
-            if self._files.check() > self._log_bytes:
-                self._move_log()
+            if (size := self._files.check()) > self._log_bytes:
+                self._move_log(size)
 """,
         after="",
         promise="committed means on the disk, where others find it",
