@@ -1,6 +1,6 @@
 # Everything from a bare machine with Python 3.11 and pip:
 #   make setup   make test   make lint   make demo [MODEL=gpt-4.1-mini]   make bench   make chaos
-#   make simulate [SEEDS=10000]   make planted   make bench-peers
+#   make simulate [SEEDS=10000]   make planted   make attack   make bench-peers
 
 PYTHON ?= python3
 VENV := .venv
@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 # Inside the environment, so that removing one removes the other.
 STAMP := $(VENV)/.setup-stamp
 
-.PHONY: setup test lint format demo bench bench-peers chaos simulate planted clean
+.PHONY: setup test lint format demo bench bench-peers chaos simulate planted attack clean
 
 setup: $(STAMP)
 
@@ -62,6 +62,11 @@ simulate: setup
 # ARGS='--only batch' and so on (ARGS=--help lists them).
 planted: setup
 	nice -n 10 $(BIN)/python -m tests.planted_bugs $(ARGS)
+
+# Hostile models, commands, files and users against real processes: how often was each tried, and what
+# got through. ARGS='--only NAMES --share 0.1' and so on (ARGS=--help lists them).
+attack: setup
+	$(BIN)/python -m tests.attack $(ARGS)
 
 clean:
 	rm -rf $(VENV) build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache

@@ -1,0 +1,1 @@
+"""Attacks on real processes, files and servers: `make attack`; the tests try each a little."""

@@ -1,0 +1,1 @@
+"""One module for each class of attack; each has `ATTACKS`."""
