@@ -21,7 +21,8 @@ from harness_actors.actors import RuntimeKind
 from harness_actors.testing import Reply
 
 MODEL, KEY = "loopback", "none"
-IDLE_S = 3.0
+IDLE_S = 10.0
+"""Long enough that the clock ticks of forty processes do not count."""
 WORD = "token "
 
 

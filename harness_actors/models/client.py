@@ -21,6 +21,7 @@ from harness_actors.errors import ModelBusyError
 from harness_actors.models.body import RequestBody
 from harness_actors.models.direct import direct_way
 from harness_actors.models.failures import AttemptFailedError, Endpoint, status_failure
+from harness_actors.models.gathering import gathered
 from harness_actors.models.sockets import sockets_at_most
 
 CONNECT_TIMEOUT_S = 10.0
@@ -119,7 +120,7 @@ class WireClient:
             if self._direct is not None:
                 async with await self._direct.post(body, self._for_pieces) as answer:
                     if answer.status < 300:
-                        yield _streamed(answer.headers, answer.content.iter_any())
+                        yield _streamed(answer.headers, gathered(answer))
                         return
                     if answer.status not in _ELSEWHERE:
                         raise self._refused(answer.status, answer.headers, await answer.read())

@@ -13,7 +13,7 @@ from harness_actors.events import Event
 
 logger = logging.getLogger(__name__)
 
-GATHER_S = 0.15
+GATHER_S = 0.25
 """Between two calls while an answer goes on. A call costs as much as reading dozens of tokens,
 and a reader sees no difference."""
 RETRY_S = 0.2
