@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Literal, Self
 
 from harness_actors.errors import ConfigError
+from harness_actors.pickling import pickled_by_position
 
 Completion = Literal["explicit", "answer"]
 StopPolicy = Literal["interactive", "strict_automation"]
@@ -26,6 +27,7 @@ NOT_BUILT = (
 )
 
 
+@pickled_by_position
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
     """Bounds of one run. `None` means unbounded; what is spent is counted per run."""
@@ -48,6 +50,7 @@ class Limits:
             _check_amount(f"limits.{name}", getattr(self, name))
 
 
+@pickled_by_position
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContinuationConfig:
     """What happens when a model stops without saying that it is done."""
@@ -59,6 +62,7 @@ class ContinuationConfig:
         _check_count("continuation.max_prompts", self.max_prompts)
 
 
+@pickled_by_position
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HarnessConfig:
     """The settings of a run.

@@ -271,8 +271,8 @@ class TextSink(Protocol):
 
 def encode_event(event: Event | TextDelta | TextGap) -> dict[str, Any]:
     """The event as plain values, its kind under ``type``."""
-    # Not `asdict`, which copies what nobody changes.
-    plain = {"type": event.type, **{f.name: getattr(event, f.name) for f in fields(event)}}
+    # Not `asdict`, which copies what nobody changes; the slots of an event are its fields.
+    plain = {"type": event.type, **{name: getattr(event, name) for name in event.__slots__}}
     for name in ("traceback", "tools"):
         if not plain.get(name, True):
             del plain[name]

@@ -6,11 +6,13 @@ from typing import Any, Literal
 
 from harness_actors.config import HarnessConfig
 from harness_actors.messages import Message
+from harness_actors.pickling import pickled_by_position
 from harness_actors.results import HarnessResult
 from harness_actors.signals import Signal
 from harness_actors.state import SharedState, StateDelta
 
 
+@pickled_by_position
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkspaceSpec:
     """Where a run works.
@@ -24,6 +26,7 @@ class WorkspaceSpec:
     source: str | None = None
 
 
+@pickled_by_position
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MadeWith:
     """What a run is made with, in names.
@@ -39,6 +42,7 @@ class MadeWith:
     setup: str
 
 
+@pickled_by_position
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunSpec:
     """All that is needed to run a task, and to go on with it in another process.

@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
 from harness_actors.events import RunEvent
+from harness_actors.pickling import pickled_by_position
 
 Status = Literal["done", "stalled", "failed", "limit", "awaiting_input", "cancelled"]
 
@@ -110,6 +111,7 @@ class Deliverable:
     content: str
 
 
+@pickled_by_position
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HarnessResult:
     """How a run ended.

@@ -71,6 +71,7 @@ class Parked:
     """The run was asked to stop between two rounds and did; it can be taken up again."""
 
 
+@pickled_by_position
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunEnd:
     """The run is over.
