@@ -3,12 +3,7 @@
 from harness_actors.errors import ToolError
 from harness_actors.ports import ToolContext
 from harness_actors.tools.function import tool
-from harness_actors.tools.paths import (
-    errors_of,
-    replace_file,
-    resolve_inside,
-    workspace_of,
-)
+from harness_actors.tools.paths import make_folder, open_root, replace_file
 from harness_actors.tools.texts import read_text, show_lines, show_whole, split_lines
 
 
@@ -26,7 +21,8 @@ def read_file(
         start_line: First line to show, from 1. Left out with end_line: the whole file.
         end_line: Last line to show; -1 means the last line of the file.
     """
-    text = read_text(workspace_of(context), path)
+    with open_root(context) as root:
+        text = read_text(root, path)
     if start_line is None and end_line is None:
         return show_whole(path, text)
     if end_line is not None and end_line < -1:
@@ -45,7 +41,8 @@ def write_file(path: str, content: str, context: ToolContext) -> str:
         content: The whole new text of the file.
     """
     data = _encoded(content)
-    existed = replace_file(workspace_of(context), path, data)
+    with open_root(context) as root:
+        existed = replace_file(root, path, data)
     verb = "Replaced" if existed else "Created"
     return f"{verb} {path} ({len(split_lines(content))} lines, {len(data):,} bytes)."
 
@@ -61,16 +58,16 @@ def edit_file(path: str, old_text: str, new_text: str, context: ToolContext) -> 
     """
     if not old_text:
         raise ToolError("old_text is empty; name the text to replace, or use write_file")
-    root = workspace_of(context)
-    text = read_text(root, path)
-    if "\r\n" in text and old_text not in text:
-        # Models write plain line ends, whatever the file has.
-        old_text, new_text = _with_crlf(old_text), _with_crlf(new_text)
-    if old_text == new_text:
-        raise ToolError("old_text and new_text are the same; nothing would change")
-    place = _only_place(path, text, old_text)
-    edited = text[:place] + new_text + text[place + len(old_text) :]
-    replace_file(root, path, _encoded(edited))
+    with open_root(context) as root:
+        text = read_text(root, path)
+        if "\r\n" in text and old_text not in text:
+            # Models write plain line ends, whatever the file has.
+            old_text, new_text = _with_crlf(old_text), _with_crlf(new_text)
+        if old_text == new_text:
+            raise ToolError("old_text and new_text are the same; nothing would change")
+        place = _only_place(path, text, old_text)
+        edited = text[:place] + new_text + text[place + len(old_text) :]
+        replace_file(root, path, _encoded(edited))
     return f"Edited {path} at line {_line_of(text, place)}."
 
 
@@ -81,13 +78,9 @@ def create_directory(path: str, context: ToolContext) -> str:
     Args:
         path: The folder, relative to the top folder of the workspace.
     """
-    folder = resolve_inside(workspace_of(context), path)
-    if folder.exists() and not folder.is_dir():
-        raise ToolError(f"{path!r} is a file; choose another name for the folder")
-    existed = folder.is_dir()
-    with errors_of(path):
-        folder.mkdir(parents=True, exist_ok=True)
-    return f"{path} is there already." if existed else f"Created folder {path}."
+    with open_root(context) as root:
+        made = make_folder(root, path)
+    return f"Created folder {path}." if made else f"{path} is there already."
 
 
 def _encoded(text: str) -> bytes:

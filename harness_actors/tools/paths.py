@@ -1,11 +1,5 @@
-"""Paths inside a workspace: what a model names can never be outside of it.
+"""The files and folders of a workspace, opened, made and replaced by the paths of a model."""
 
-A path is resolved with all its symlinks and must then lie inside. Between that and
-the opening, a command of the same run could put a symlink in its place: so what was
-opened is asked where it is, and files are replaced by name in a folder so checked.
-"""
-
-import errno
 import os
 import stat
 from collections.abc import Iterator
@@ -16,6 +10,12 @@ from typing import BinaryIO
 
 from harness_actors.errors import ToolError
 from harness_actors.ports import ToolContext
+from harness_actors.tools.scan import is_foreign
+from harness_actors.tools.way import Place, Root, find_inside, real_path, shown
+
+READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+"""O_NONBLOCK: opening a pipe that nobody writes to would wait for ever."""
+CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def workspace_of(context: ToolContext) -> Path:
@@ -24,61 +24,64 @@ def workspace_of(context: ToolContext) -> Path:
     Raises:
         ToolError: The run has none, or it is gone.
     """
-    if context.workspace is None:
-        raise ToolError("this run has no workspace, so there are no files to work on")
-    root = Path(os.path.realpath(context.workspace))
-    if not root.is_dir():
-        raise ToolError("the workspace of this run is gone")
-    return root
-
-
-def resolve_inside(root: Path, path: str) -> Path:
-    """The real place of a path that a model named.
-
-    Args:
-        root: The workspace, as `workspace_of` gives it.
-        path: Relative to it, or absolute.
-
-    Returns:
-        An absolute path without symlinks; nothing need be there.
-
-    Raises:
-        ToolError: It is outside of the workspace, or no path at all.
-    """
-    if "\0" in path:
-        raise ToolError(f"{_shown(path)} is no path: it holds a NUL character")
-    try:
-        real = Path(os.path.realpath(root / path))
-    except (OSError, ValueError) as error:
-        raise ToolError(f"{_shown(path)} is no path: {error}") from None
-    if not real.is_relative_to(root):
-        raise ToolError(
-            f"{_shown(path)} is outside of the workspace; use a path relative to its top folder"
-        )
-    return real
+    with open_root(context) as root:
+        return Path(real_path(root))
 
 
 @contextmanager
-def open_to_read(root: Path, path: str) -> Iterator[BinaryIO]:
-    """A regular file of the workspace, opened to read.
+def open_root(context: ToolContext) -> Iterator[Root]:
+    """The folder of the run, open.
 
     Raises:
-        ToolError: It is outside, missing, or no regular file.
+        ToolError: The run has none, or it is gone.
     """
-    real = resolve_inside(root, path)
-    with errors_of(path):
-        # O_NONBLOCK: opening a pipe that nobody writes to would wait for ever.
-        handle = os.open(real, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    if context.workspace is None:
+        raise ToolError("this run has no workspace, so there are no files to work on")
     try:
-        _check_place(root, path, handle)
-        _check_regular(path, os.fstat(handle))
-        with errors_of(path), open(handle, "rb", closefd=False) as file:
-            yield file
+        handle = os.open(context.workspace, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except (FileNotFoundError, NotADirectoryError):
+        raise ToolError("the workspace of this run is gone") from None
+    except OSError as error:
+        raise ToolError(f"the workspace of this run: {error.strerror}") from None
+    try:
+        yield Root(context.workspace, handle)
     finally:
         os.close(handle)
 
 
-def replace_file(root: Path, path: str, data: bytes) -> bool:
+@contextmanager
+def open_to_read(root: Root, path: str) -> Iterator[BinaryIO]:
+    """A regular file of the workspace, opened to read.
+
+    Raises:
+        ToolError: It is outside, missing, no regular file, or another user's with a
+            second name.
+    """
+    with find_inside(root, path) as place:
+        handle = os.open(place.name or ".", READ, dir_fd=place.folder)
+        with open(handle, "rb") as file:
+            check_regular(path, os.fstat(handle))
+            yield file
+
+
+@contextmanager
+def open_folder(root: Root, path: str) -> Iterator[int]:
+    """A folder of the workspace, opened to look into.
+
+    Raises:
+        ToolError: It is outside, missing, or no folder.
+    """
+    with find_inside(root, path) as place:
+        found = place.look()
+        if found is None:
+            raise ToolError(f"there is no folder {shown(path)} in the workspace")
+        if not stat.S_ISDIR(found.st_mode):
+            raise ToolError(f"{shown(path)} is a file, not a folder")
+        with place.enter() as folder:
+            yield folder
+
+
+def replace_file(root: Root, path: str, data: bytes) -> bool:
     """Write a file of the workspace at once: whoever reads it sees the old or the new.
 
     Folders that are missing are made; the mode of a file that is there stays.
@@ -87,56 +90,65 @@ def replace_file(root: Path, path: str, data: bytes) -> bool:
         Whether there was a file before.
 
     Raises:
-        ToolError: It is outside, no regular file, or cannot be written.
+        ToolError: It is outside, no regular file, another user's with a second name, or
+            cannot be written.
     """
-    real = resolve_inside(root, path)
-    if real == root:
-        raise ToolError(f"{_shown(path)} is a folder")
-    with errors_of(path):
-        real.parent.mkdir(parents=True, exist_ok=True)
-        folder = os.open(real.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-        try:
-            _check_place(root, path, folder)
-            old = _existing(path, real.name, folder)
-            _swap_in(real.name, folder, data, old)
-        finally:
-            os.close(folder)
+    with find_inside(root, path, make_folders=True) as place:
+        if not place.name:
+            raise ToolError(f"{shown(path)} is a folder")
+        old = place.look()
+        if old is not None:
+            check_regular(path, old)
+        _swap_in(place, data, old)
     return old is not None
 
 
-@contextmanager
-def errors_of(path: str) -> Iterator[None]:
-    """Say what the system refused in words for the model."""
-    try:
-        yield
-    except FileNotFoundError:
-        raise ToolError(f"there is no {_shown(path)} in the workspace") from None
-    except IsADirectoryError:
-        raise ToolError(f"{_shown(path)} is a folder") from None
-    except NotADirectoryError:
-        raise ToolError(f"{_shown(path)} is no folder, or leads through a file") from None
-    except OSError as error:
-        reason = os.strerror(error.errno) if error.errno else str(error)
-        if error.errno == errno.ELOOP:
-            reason = "its symlinks lead in a circle"
-        raise ToolError(f"{_shown(path)}: {reason}") from None
-    except UnicodeEncodeError:
-        raise ToolError(f"{_shown(path)} is no valid Unicode") from None
+def make_folder(root: Root, path: str) -> bool:
+    """Make a folder of the workspace, with those above it.
+
+    Returns:
+        Whether it is new.
+
+    Raises:
+        ToolError: It is outside, there is a file of this name, or it cannot be made.
+    """
+    with find_inside(root, path, make_folders=True) as place:
+        if not place.name:
+            return False
+        try:
+            os.mkdir(place.name, dir_fd=place.folder)
+        except FileExistsError:
+            found = place.look()
+            if found is not None and not stat.S_ISDIR(found.st_mode):
+                raise ToolError(
+                    f"{shown(path)} is a file; choose another name for the folder"
+                ) from None
+            return False
+    return True
 
 
-def _existing(path: str, name: str, folder: int) -> os.stat_result | None:
-    try:
-        found = os.stat(name, dir_fd=folder, follow_symlinks=False)
-    except FileNotFoundError:
-        return None
-    _check_regular(path, found)
-    return found
+def check_regular(path: str, found: os.stat_result) -> None:
+    """Refuse what is no file, or not certainly one of this run.
+
+    Raises:
+        ToolError: It is a folder, device, pipe or socket, or another user's file that has
+            a second name.
+    """
+    if stat.S_ISDIR(found.st_mode):
+        raise ToolError(f"{shown(path)} is a folder; use list_directory to see into it")
+    if not stat.S_ISREG(found.st_mode):
+        raise ToolError(f"{shown(path)} is a device, pipe or socket; only files can be used")
+    if is_foreign(found):
+        raise ToolError(
+            f"{shown(path)} is a hard link to a file of another user, which may be outside of "
+            "the workspace; only files of the run's own user can be used"
+        )
 
 
-def _swap_in(name: str, folder: int, data: bytes, old: os.stat_result | None) -> None:
-    fresh = f".{name[:100]}.{token_hex(6)}.tmp"
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-    handle = os.open(fresh, flags, 0o666, dir_fd=folder)
+def _swap_in(place: Place, data: bytes, old: os.stat_result | None) -> None:
+    # Not of the file's own name: that may be as long as a name can be.
+    fresh = f".harness-{token_hex(8)}.tmp"
+    handle = os.open(fresh, CREATE, 0o666, dir_fd=place.folder)
     try:
         with open(handle, "wb") as file:
             if old is not None:
@@ -145,25 +157,8 @@ def _swap_in(name: str, folder: int, data: bytes, old: os.stat_result | None) ->
             file.flush()
             # Else a power failure could leave an empty file under the name.
             os.fsync(handle)
-        os.rename(fresh, name, src_dir_fd=folder, dst_dir_fd=folder)
+        os.rename(fresh, place.name, src_dir_fd=place.folder, dst_dir_fd=place.folder)
     except BaseException:
         with suppress(FileNotFoundError):
-            os.unlink(fresh, dir_fd=folder)
+            os.unlink(fresh, dir_fd=place.folder)
         raise
-
-
-def _check_place(root: Path, path: str, handle: int) -> None:
-    if not Path(os.readlink(f"/proc/self/fd/{handle}")).is_relative_to(root):
-        raise ToolError(f"{_shown(path)} is outside of the workspace")
-
-
-def _check_regular(path: str, found: os.stat_result) -> None:
-    if stat.S_ISDIR(found.st_mode):
-        raise ToolError(f"{_shown(path)} is a folder; use list_directory to see into it")
-    if not stat.S_ISREG(found.st_mode):
-        raise ToolError(f"{_shown(path)} is a device, pipe or socket; only files can be used")
-
-
-def _shown(path: str) -> str:
-    shown = repr(path)
-    return shown if len(shown) <= 200 else f"{shown[:197]}..."

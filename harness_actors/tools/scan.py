@@ -3,6 +3,9 @@
 `grep_files` runs this file in a process, for a regular expression can run for ever and
 hold the interpreter while it does, and only a process can be stopped. It therefore
 imports nothing but the standard library.
+
+Folders are gone through by descriptor, one name at a time and never through a symlink:
+whatever is put in the place of a folder meanwhile, nothing outside is seen.
 """
 
 import fnmatch
@@ -11,7 +14,7 @@ import os
 import re
 import stat
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 MAX_FILE_BYTES = 2_000_000
@@ -22,6 +25,9 @@ MAX_SHOWN_CHARS = 300
 """Of longer lines, only a part is shown."""
 LINES_PER_FILE = 10
 SKIPPED_FOLDERS = frozenset({"__pycache__", "node_modules"})
+KEPT_OPEN = 32
+"""Folders that one walk keeps open at most, however deep it is."""
+FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def is_skipped(name: str) -> bool:
@@ -29,17 +35,114 @@ def is_skipped(name: str) -> bool:
     return name.startswith(".") or name in SKIPPED_FOLDERS
 
 
-def walk_files(top: str) -> Iterator[str]:
-    """Paths of the regular files below a folder, relative to it, in order.
+class Descent:
+    """A way down from a folder, name by name, which follows no symlink.
 
-    Symlinks are not followed: they could lead out of the folder, or in a circle.
+    Args:
+        top: The folder, open; it stays open.
     """
-    for folder, folders, files in os.walk(top):
-        folders[:] = sorted(name for name in folders if not is_skipped(name))
-        for name in sorted(files):
-            path = os.path.join(folder, name)
-            if not is_skipped(name) and _is_regular(path):
-                yield os.path.relpath(path, top)
+
+    def __init__(self, top: int) -> None:
+        self._top = top
+        self._open = [os.dup(top)]
+        self.names: list[str] = []
+        """The way from the top to where it is."""
+
+    @property
+    def folder(self) -> int:
+        """The folder where it is, open until it moves."""
+        return self._open[-1]
+
+    def enter(self, name: str) -> None:
+        """Go into a folder of this one.
+
+        Raises:
+            OSError: It is not there, cannot be opened, or is no folder, as a symlink is.
+        """
+        self._open.append(os.open(name, FOLDER, dir_fd=self.folder))
+        self.names.append(name)
+        if len(self._open) > KEPT_OPEN:
+            os.close(self._open.pop(0))
+
+    def leave(self) -> None:
+        """Go back to the folder above.
+
+        Raises:
+            OSError: It has to be opened anew, and is no longer there.
+        """
+        os.close(self._open.pop())
+        self.names.pop()
+        if self._open:
+            return
+        names, self.names, self._open = self.names, [], [os.dup(self._top)]
+        for name in names:
+            self.enter(name)
+
+    def restart(self) -> None:
+        """Go back to the top."""
+        self.close()
+        self.names, self._open = [], [os.dup(self._top)]
+
+    def close(self) -> None:
+        while self._open:
+            os.close(self._open.pop())
+
+
+def walk(
+    top: int, refused: Callable[[OSError], None] = lambda _error: None
+) -> Iterator[tuple[Descent, "list[os.DirEntry[str]] | None"]]:
+    """Each folder below one, itself first, and once more when all below it was gone through.
+
+    Args:
+        top: The folder, open.
+        refused: Told of folders that cannot be opened or read; what it raises ends the walk.
+
+    Yields:
+        Where it is, and what is there, by name; None the second time. Folders that are taken
+        out of the list are passed by.
+    """
+    descent = Descent(top)
+    try:
+        entries = _entries(descent, refused)
+        yield descent, entries
+        waiting = [_folders(entries)]
+        while waiting:
+            if waiting[-1]:
+                try:
+                    descent.enter(waiting[-1].pop())
+                except OSError as error:
+                    refused(error)
+                    continue
+                entries = _entries(descent, refused)
+                yield descent, entries
+                waiting.append(_folders(entries))
+                continue
+            yield descent, None
+            waiting.pop()
+            if waiting and not _left(descent, refused):
+                return
+    finally:
+        descent.close()
+
+
+def walk_files(top: int) -> Iterator[tuple[str, int]]:
+    """The regular files below a folder, in order: path relative to it, and folder, open."""
+    for descent, entries in walk(top):
+        if entries is None:
+            continue
+        entries[:] = [entry for entry in entries if not is_skipped(entry.name)]
+        above = "".join(f"{name}/" for name in descent.names)
+        for entry in entries:
+            if entry.is_file(follow_symlinks=False):
+                yield above + entry.name, descent.folder
+
+
+def is_foreign(found: os.stat_result) -> bool:
+    """Whether a file is another user's and has a second name, which may be outside.
+
+    Whoever may not read a file can still give it a name in a folder of their own.
+    """
+    return found.st_nlink > 1 and found.st_uid != os.geteuid()
 
 
 def name_matches(path: str, pattern: str) -> bool:
@@ -58,9 +161,9 @@ def name_matches(path: str, pattern: str) -> bool:
     return False
 
 
-def matching_lines(path: str, wanted: "re.Pattern[str]") -> list[tuple[int, str]]:
+def matching_lines(name: str, folder: int, wanted: "re.Pattern[str]") -> list[tuple[int, str]]:
     """The first lines of a file that match, numbered from 1; none of what is no text."""
-    data = _read(path)
+    data = _read(name, folder)
     if data is None or b"\0" in data[:8192]:
         return []
     found = []
@@ -87,12 +190,12 @@ def main() -> None:
     question: dict[str, Any] = json.load(sys.stdin)
     wanted, fault = compile_pattern(question["pattern"])
     _say({"fault": fault})
-    top = question["top"]
+    top, file = question["folder"], question["file"]
     left = question["max_results"] + 1
-    for path in question["files"] or walk_files(top):
+    for path, folder in walk_files(top) if file is None else [(file, top)]:
         if not name_matches(path, question["file_glob"]):
             continue
-        lines = matching_lines(os.path.join(top, path), wanted)
+        lines = matching_lines(os.path.basename(path), folder, wanted)
         if lines:
             _say({"path": path, "lines": lines})
             left -= 1
@@ -105,23 +208,41 @@ def _say(answer: dict[str, Any]) -> None:
     print(json.dumps(answer), flush=True)
 
 
-def _is_regular(path: str) -> bool:
+def _entries(descent: Descent, refused: Callable[[OSError], None]) -> "list[os.DirEntry[str]]":
     try:
-        return stat.S_ISREG(os.lstat(path).st_mode)
-    except OSError:
+        with os.scandir(descent.folder) as found:
+            return sorted(found, key=lambda entry: entry.name)
+    except OSError as error:
+        refused(error)
+        return []
+
+
+def _left(descent: Descent, refused: Callable[[OSError], None]) -> bool:
+    try:
+        descent.leave()
+    except OSError as error:
+        # Far below, a folder above was removed or moved away meanwhile.
+        refused(error)
         return False
+    return True
 
 
-def _read(path: str) -> bytes | None:
+def _folders(entries: "list[os.DirEntry[str]]") -> list[str]:
+    """The names of the folders, the first one last."""
+    return [entry.name for entry in reversed(entries) if entry.is_dir(follow_symlinks=False)]
+
+
+def _read(name: str, folder: int) -> bytes | None:
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     try:
-        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        handle = os.open(name, flags, dir_fd=folder)
     except OSError:
         return None
     with open(handle, "rb") as file:
         found = os.fstat(handle)
-        if not stat.S_ISREG(found.st_mode) or found.st_size > MAX_FILE_BYTES:
+        if not stat.S_ISREG(found.st_mode) or is_foreign(found):
             return None
-        return file.read(MAX_FILE_BYTES)
+        return file.read(MAX_FILE_BYTES) if found.st_size <= MAX_FILE_BYTES else None
 
 
 def _shown(line: str, place: int) -> str:

@@ -2,19 +2,21 @@
 
 import json
 import os
+import stat
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from harness_actors.errors import ToolError
 from harness_actors.ports import ToolContext
 from harness_actors.tools.function import tool
-from harness_actors.tools.paths import errors_of, resolve_inside, workspace_of
-from harness_actors.tools.scan import is_skipped, name_matches, walk_files
+from harness_actors.tools.paths import open_folder, open_root
+from harness_actors.tools.scan import Descent, is_skipped, name_matches, walk_files
+from harness_actors.tools.way import Root, find_inside
 
 MAX_ENTRIES = 500
 """Entries that one listing shows."""
@@ -36,9 +38,13 @@ def list_directory(context: ToolContext, path: str = ".", depth: int = 2) -> str
         path: The folder, relative to the top folder of the workspace.
         depth: Levels of folders to show; 1 shows the folder alone.
     """
-    folder = _folder(context, path)
-    with errors_of(path):
-        lines = list(islice(_tree(folder, 0, max(1, min(depth, MAX_DEPTH))), MAX_ENTRIES + 1))
+    levels = max(1, min(depth, MAX_DEPTH))
+    with (
+        open_root(context) as root,
+        open_folder(root, path) as folder,
+        closing(Descent(folder)) as descent,
+    ):
+        lines = list(islice(_tree(descent, levels), MAX_ENTRIES + 1))
     if not lines:
         return f"{path} is empty."
     if len(lines) > MAX_ENTRIES:
@@ -55,20 +61,20 @@ def find_files(pattern: str, context: ToolContext, path: str = ".", max_results:
         path: The folder to look in, relative to the top folder of the workspace.
         max_results: How many paths to show at most.
     """
-    folder = _folder(context, path)
     most = max(1, min(max_results, MAX_RESULTS))
     until = time.monotonic() + SEARCH_TIME_S
     found: list[str] = []
-    for name in walk_files(str(folder)):
-        if time.monotonic() > until:
-            found.append(f"[Stopped after {SEARCH_TIME_S:g} s; look in a folder below.]")
-            break
-        if not name_matches(name, pattern):
-            continue
-        if len(found) == most:
-            found.append(f"[Cut after {most} files; narrow the pattern or raise max_results.]")
-            break
-        found.append(_joined(path, name))
+    with open_root(context) as root, open_folder(root, path) as folder:
+        for name, _ in walk_files(folder):
+            if time.monotonic() > until:
+                found.append(f"[Stopped after {SEARCH_TIME_S:g} s; look in a folder below.]")
+                break
+            if not name_matches(name, pattern):
+                continue
+            if len(found) == most:
+                found.append(f"[Cut after {most} files; narrow the pattern or raise max_results.]")
+                break
+            found.append(_joined(path, name))
     return "\n".join(found) or f"No files match {pattern!r} in {path!r}."
 
 
@@ -90,19 +96,11 @@ def grep_files(
         include_lines: Show the lines found, up to 10 of a file, and not only the files.
         max_results: How many files to show at most.
     """
-    place = resolve_inside(workspace_of(context), path)
-    if not place.exists():
-        raise ToolError(f"there is no {path!r} in the workspace")
     most = max(1, min(max_results, MAX_RESULTS))
-    question = {
-        "top": str(place if place.is_dir() else place.parent),
-        "files": None if place.is_dir() else [place.name],
-        "pattern": pattern,
-        "file_glob": file_glob,
-        "max_results": most,
-    }
-    base = path if place.is_dir() else os.path.dirname(path)
-    answers = _scan(question)
+    question = {"pattern": pattern, "file_glob": file_glob, "max_results": most}
+    with open_root(context) as root, _searched(root, path) as (folder, file):
+        answers = _scan(question | {"folder": folder, "file": file}, folder)
+    base = path if file is None else os.path.dirname(path)
     files = [answer for answer in answers if "path" in answer]
     blocks = [_block(base, answer, include_lines) for answer in files[:most]]
     if not blocks:
@@ -110,36 +108,63 @@ def grep_files(
     return "\n".join([*blocks, *_notes(answers, most, len(files))])
 
 
-def _folder(context: ToolContext, path: str) -> Path:
-    folder = resolve_inside(workspace_of(context), path)
-    if not folder.exists():
-        raise ToolError(f"there is no folder {path!r} in the workspace")
-    if not folder.is_dir():
-        raise ToolError(f"{path!r} is a file, not a folder")
-    return folder
+@contextmanager
+def _searched(root: Root, path: str) -> Iterator[tuple[int, str | None]]:
+    """The folder to search, open, and the one file there that is meant; None for all."""
+    with find_inside(root, path) as place:
+        found = place.look()
+        if found is None:
+            raise FileNotFoundError
+        if stat.S_ISDIR(found.st_mode):
+            with place.enter() as folder:
+                yield folder, None
+        else:
+            yield place.folder, place.name
 
 
-def _tree(folder: Path, level: int, depth: int) -> Iterator[str]:
+def _tree(descent: Descent, depth: int) -> Iterator[str]:
+    level, folder = len(descent.names), descent.folder
+    indent = "  " * level
     try:
-        entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
+        with os.scandir(folder) as found:
+            entries = sorted(found, key=lambda entry: entry.name)
     except PermissionError:
-        yield f"{'  ' * level}[not readable]"
+        yield f"{indent}[not readable]"
         return
     for entry in entries:
         if is_skipped(entry.name):
             continue
-        indented = "  " * level + entry.name
         if entry.is_symlink():
-            yield f"{indented} -> {os.readlink(entry.path)}"
-        elif entry.is_dir():
-            yield f"{indented}/"
-            if level + 1 < depth:
-                yield from _tree(Path(entry.path), level + 1, depth)
+            yield f"{indent}{entry.name}{_target(entry.name, folder)}"
+        elif not entry.is_dir(follow_symlinks=False):
+            yield f"{indent}{entry.name}"
         else:
-            yield indented
+            yield f"{indent}{entry.name}/"
+            if level + 1 < depth:
+                yield from _below(entry.name, descent, depth)
 
 
-def _scan(question: dict[str, Any]) -> list[dict[str, Any]]:
+def _below(name: str, descent: Descent, depth: int) -> Iterator[str]:
+    try:
+        descent.enter(name)
+    except PermissionError:
+        yield f"{'  ' * (len(descent.names) + 1)}[not readable]"
+    except OSError:
+        # It was removed or replaced meanwhile.
+        return
+    else:
+        yield from _tree(descent, depth)
+        descent.leave()
+
+
+def _target(link: str, folder: int) -> str:
+    try:
+        return f" -> {os.readlink(link, dir_fd=folder)}"
+    except OSError:
+        return ""
+
+
+def _scan(question: dict[str, Any], folder: int) -> list[dict[str, Any]]:
     """The answers of the scanning process, as many as it found in time."""
     # -I -S: nothing of ours or the user's is imported, and it starts in 15 ms.
     program = [sys.executable, "-I", "-S", "-X", "utf8", str(_SCAN)]
@@ -150,6 +175,7 @@ def _scan(question: dict[str, Any]) -> list[dict[str, Any]]:
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             env={},
+            pass_fds=(folder,),
             timeout=SEARCH_TIME_S,
             check=False,
         ).stdout

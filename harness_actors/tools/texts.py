@@ -1,9 +1,8 @@
 """Text files as tools show them: whole, in numbered lines, and cut where they are long."""
 
-from pathlib import Path
-
 from harness_actors.errors import ToolError
 from harness_actors.tools.paths import open_to_read
+from harness_actors.tools.way import Root
 
 MAX_FILE_BYTES = 20_000_000
 """Larger files are not read: a file is held in memory while a part of it is shown."""
@@ -11,7 +10,7 @@ MAX_CHARS = 100_000
 """Characters that one result holds at most."""
 
 
-def read_text(root: Path, path: str) -> str:
+def read_text(root: Root, path: str) -> str:
     """The text of a file, its line ends as they are.
 
     Raises:

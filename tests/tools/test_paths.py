@@ -1,9 +1,12 @@
 """No path that a model can write leaves the workspace."""
 
 import os
+import re
 import socket
+import stat
 import tempfile
 from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -13,8 +16,15 @@ from hypothesis import strategies as st
 
 from harness_actors.errors import ToolError
 from harness_actors.tools.files import create_directory, edit_file, read_file, write_file
-from harness_actors.tools.paths import open_to_read, replace_file, resolve_inside
+from harness_actors.tools.paths import (
+    make_folder,
+    open_folder,
+    open_to_read,
+    replace_file,
+)
+from harness_actors.tools.scan import KEPT_OPEN, Descent, is_foreign, matching_lines, walk
 from harness_actors.tools.search import find_files, grep_files, list_directory
+from harness_actors.tools.way import Root, find_inside
 from tests.tools.conftest import Call
 
 SECRET = "the secret outside"
@@ -26,6 +36,21 @@ def outside(tmp_path: Path) -> Path:
     folder.mkdir()
     (folder / "secret.txt").write_text(SECRET)
     return folder
+
+
+@contextmanager
+def opened(folder: Path) -> Iterator[int]:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        yield handle
+    finally:
+        os.close(handle)
+
+
+@pytest.fixture
+def root(workspace: Path) -> Iterator[Root]:
+    with opened(workspace) as handle:
+        yield Root(workspace, handle)
 
 
 @pytest.fixture
@@ -151,47 +176,134 @@ async def test_only_regular_files_are_replaced(name: str, call: Call, workspace:
         await call(write_file, path=name, content="x")
 
 
-def test_a_folder_that_becomes_a_symlink_after_it_was_checked_is_noticed(
-    workspace: Path, outside: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_folder_that_becomes_a_symlink_on_the_way_is_not_followed(
+    root: Root, workspace: Path, outside: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    enter = Descent.enter
+
+    def swap_then_enter(descent: Descent, name: str) -> None:
+        if name == "sub" and not (workspace / "sub").is_symlink():
+            (workspace / "sub").rmdir()
+            (workspace / "sub").symlink_to(outside)
+        enter(descent, name)
+
+    monkeypatch.setattr(Descent, "enter", swap_then_enter)
+    for work in (
+        lambda: open_to_read(root, "sub/secret.txt").__enter__(),
+        lambda: replace_file(root, "sub/secret.txt", b"changed"),
+        lambda: replace_file(root, "sub/new/deep/a.txt", b"made"),
+        lambda: make_folder(root, "sub/new/deep"),
+        lambda: open_folder(root, "sub").__enter__(),
+    ):
+        (workspace / "sub").unlink(missing_ok=True)
+        (workspace / "sub").mkdir()
+        with pytest.raises(ToolError):
+            work()
+    assert (outside / "secret.txt").read_text() == SECRET
+    assert os.listdir(outside) == ["secret.txt"]
+
+
+def test_what_is_found_stays_where_it_was_whatever_is_at_its_path_then(
+    root: Root, workspace: Path, outside: Path
 ) -> None:
     (workspace / "sub").mkdir()
-
-    def resolve_then_swap(root: Path, path: str) -> Path:
-        real = resolve_inside(root, path)
-        if (workspace / "sub").is_symlink():
-            return real
-        (workspace / "sub").rmdir()
+    with find_inside(root, "sub/secret.txt") as place:
+        (workspace / "sub").rename(workspace / "moved")
         (workspace / "sub").symlink_to(outside)
-        return real
+        assert place.look() is None
+        os.mkdir("made", dir_fd=place.folder)
+    assert os.listdir(workspace / "moved") == ["made"]
+    assert os.listdir(outside) == ["secret.txt"]
 
-    monkeypatch.setattr("harness_actors.tools.paths.resolve_inside", resolve_then_swap)
+
+def test_a_file_that_becomes_a_symlink_after_it_was_found_is_not_followed(
+    root: Root, workspace: Path, outside: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    open_file = os.open
+
+    def swap_then_open(path: str, flags: int, mode: int = 0o777, **where: int) -> int:
+        if path == "a.txt":
+            (workspace / "a.txt").unlink()
+            (workspace / "a.txt").symlink_to(outside / "secret.txt")
+        return open_file(path, flags, mode, **where)
+
+    (workspace / "a.txt").write_text("inside")
+    monkeypatch.setattr(os, "open", swap_then_open)
     with (
-        pytest.raises(ToolError, match="outside"),
-        open_to_read(workspace, "sub/secret.txt"),
+        pytest.raises(ToolError, match="symlink was put in its place"),
+        open_to_read(root, "a.txt"),
     ):
         pytest.fail("opened")
-    (workspace / "sub").unlink()
-    (workspace / "sub").mkdir()
-    with pytest.raises(ToolError):
-        replace_file(workspace, "sub/secret.txt", b"changed")
     assert (outside / "secret.txt").read_text() == SECRET
 
 
-def test_a_file_that_becomes_a_symlink_after_it_was_checked_is_not_followed(
+def test_a_walk_enters_no_folder_that_became_a_symlink(workspace: Path, outside: Path) -> None:
+    for name in ("a", "b", "c"):
+        (workspace / name).mkdir()
+    seen = []
+    with opened(workspace) as top:
+        for descent, entries in walk(top):
+            if not descent.names and entries is not None:
+                (workspace / "b").rmdir()
+                (workspace / "b").symlink_to(outside)
+            seen.append(("/".join(descent.names), entries is None))
+    assert seen == [("", False), ("a", False), ("a", True), ("c", False), ("c", True), ("", True)]
+
+
+def test_a_walk_of_any_depth_keeps_few_folders_open(workspace: Path) -> None:
+    depth = 10 * KEPT_OPEN
+    with opened(workspace) as top, closing(Descent(top)) as descent:
+        for _ in range(depth):
+            for name in ("a", "z"):
+                os.mkdir(name, dir_fd=descent.folder)
+            descent.enter("a")
+    seen, most = 0, 0
+    before = len(os.listdir("/proc/self/fd"))
+    with opened(workspace) as top:
+        for _, entries in walk(top):
+            seen += entries is not None
+            most = max(most, len(os.listdir("/proc/self/fd")) - before)
+    assert seen == 2 * depth + 1
+    assert most <= KEPT_OPEN + 2
+
+
+@pytest.mark.parametrize(
+    ("links", "owner", "foreign"),
+    [(2, os.geteuid() + 1, True), (1, os.geteuid() + 1, False), (2, os.geteuid(), False)],
+)
+def test_only_another_users_file_with_a_second_name_is_foreign(
+    links: int, owner: int, foreign: bool
+) -> None:
+    fields = [stat.S_IFREG | 0o644, 1, 1, links, owner, 0, 5, 0, 0, 0]
+    assert is_foreign(os.stat_result(fields)) is foreign
+
+
+@pytest.fixture
+def a_link_to_anothers_file(
     workspace: Path, outside: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def resolve_then_swap(root: Path, path: str) -> Path:
-        real = root / path
-        real.unlink(missing_ok=True)
-        real.symlink_to(outside / "secret.txt")
-        return real
+    if os.geteuid() == 0:
+        os.chown(outside / "secret.txt", 65534, 65534)
+    else:
+        monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
+    os.link(outside / "secret.txt", workspace / "hard.txt")
 
-    monkeypatch.setattr("harness_actors.tools.paths.resolve_inside", resolve_then_swap)
-    with pytest.raises(ToolError), open_to_read(workspace, "a.txt"):
-        pytest.fail("opened")
-    with pytest.raises(ToolError):
-        replace_file(workspace, "a.txt", b"changed")
-    assert (outside / "secret.txt").read_text() == SECRET
+
+@pytest.mark.usefixtures("a_link_to_anothers_file")
+async def test_hard_links_to_files_of_other_users_are_refused(call: Call) -> None:
+    for attempt in (
+        call(read_file, path="hard.txt"),
+        call(write_file, path="hard.txt", content="changed"),
+        call(edit_file, path="hard.txt", old_text="secret", new_text="changed"),
+    ):
+        with pytest.raises(ToolError, match="hard link to a file of another user"):
+            await attempt
+
+
+@pytest.mark.usefixtures("a_link_to_anothers_file")
+def test_hard_links_to_files_of_other_users_are_not_searched(workspace: Path) -> None:
+    with opened(workspace) as top:
+        assert matching_lines("hard.txt", top, re.compile("secret")) == []
 
 
 NAMES = st.sampled_from(["a", "b", "c", "..", ".", "", "/", "~", "ws", "out", "\0", "é", "x" * 300])
@@ -205,7 +317,7 @@ def tree() -> Iterator[Path]:
 
 
 @given(links=st.lists(st.tuples(PATHS, PATHS), max_size=5), path=PATHS)
-def test_no_resolved_path_leaves_the_workspace(
+def test_no_path_leads_out_of_the_workspace(
     tree: Path, links: list[tuple[str, str]], path: str
 ) -> None:
     with tempfile.TemporaryDirectory(dir=tree) as made:
@@ -220,8 +332,12 @@ def test_no_resolved_path_leaves_the_workspace(
                 (root / "a" / name).symlink_to(target)
             except (OSError, UnicodeEncodeError):
                 continue
-        try:
-            found = resolve_inside(root, path)
-        except ToolError:
-            return
-        assert os.path.realpath(found).startswith(f"{root}{os.sep}") or found == root
+        with opened(root) as handle:
+            try:
+                with find_inside(Root(root, handle), path) as found:
+                    folder = os.readlink(f"/proc/self/fd/{found.folder}")
+            except ToolError:
+                return
+        assert folder == str(root) or folder.startswith(f"{root}{os.sep}")
+        assert "/" not in found.name
+        assert found.name not in (".", "..")

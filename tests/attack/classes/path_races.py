@@ -1,0 +1,166 @@
+"""A process swaps a folder and a file for links that lead out, while tools are at work there."""
+
+import asyncio
+import ctypes
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from harness_actors.errors import ToolError
+from harness_actors.ports import Tool, ToolContext
+from harness_actors.tools.files import create_directory, edit_file, read_file, write_file
+from harness_actors.tools.search import find_files, grep_files, list_directory
+from tests.attack.attacks import Attack, NotTriedError, Outcome
+
+CANARY = "canary"
+"""Part of all names and texts outside, and of none inside."""
+RATES = {"without a pause": 0.0, "every 20 µs": 20e-6, "every ms": 1e-3}
+"""How long the swapping process waits between two swaps, in seconds."""
+
+SWAPPER = """
+import ctypes, os, sys, time
+pause = float(sys.argv[1])
+swap = ctypes.CDLL(None, use_errno=True).renameat2
+pairs = [(f"{name}".encode(), f"{name}.other".encode()) for name in ("top/sub", "leaf.txt")]
+print("ready", flush=True)
+parent = os.getppid()
+while os.getppid() == parent:
+    for one, other in pairs:
+        if swap(-100, one, -100, other, 2):
+            sys.exit(f"renameat2: {os.strerror(ctypes.get_errno())}")
+        if pause:
+            time.sleep(pause)
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Try:
+    """A call that aims at what is swapped; `arguments` are made anew for each try."""
+
+    tool: Tool
+    arguments: Callable[[int], dict[str, Any]]
+
+
+TRIES = {
+    "read_file, file": Try(read_file, lambda _: {"path": "leaf.txt"}),
+    "read_file, folder": Try(read_file, lambda _: {"path": "top/sub/a.txt"}),
+    "edit_file": Try(
+        edit_file,
+        lambda n: {
+            "path": "top/sub/a.txt",
+            "old_text": "a" if n % 2 else "b",
+            "new_text": "b" if n % 2 else "a",
+        },
+    ),
+    "write_file": Try(write_file, lambda n: {"path": "top/sub/a.txt", "content": f"a {n}"}),
+    "write_file, new folder": Try(
+        write_file, lambda n: {"path": f"top/sub/new{n}/deep/a.txt", "content": "made"}
+    ),
+    "create_directory": Try(create_directory, lambda n: {"path": f"top/sub/made{n}/deep"}),
+    "list_directory": Try(list_directory, lambda _: {"depth": 5}),
+    "list_directory, folder": Try(list_directory, lambda _: {"path": "top/sub"}),
+    "find_files": Try(find_files, lambda _: {"pattern": "*"}),
+    "find_files, folder": Try(find_files, lambda _: {"pattern": "*", "path": "top/sub"}),
+    "grep_files": Try(grep_files, lambda _: {"pattern": "."}),
+    "grep_files, folder": Try(grep_files, lambda _: {"pattern": ".", "path": "top/sub"}),
+}
+
+
+class Ground:
+    """A workspace, and what lies outside of it."""
+
+    def __init__(self, place: Path) -> None:
+        self.workspace, self.outside = place / "workspace", place / "elsewhere"
+        for folder in (self.outside / f"{CANARY}-folder", self.workspace / "top" / "sub"):
+            folder.mkdir(parents=True)
+            (folder / "a.txt").write_text("a")
+        (self.outside / "a.txt").write_text(CANARY)
+        (self.outside / f"{CANARY}.txt").write_text(CANARY)
+        (self.workspace / "leaf.txt").write_text("leaf")
+        # A listing may show where a link leads.
+        (self.workspace / "leaf.txt.other").symlink_to(self.outside / "a.txt")
+        (self.workspace / "top" / "sub.other").symlink_to(self.outside)
+        self._before = self._seen()
+
+    def changes(self) -> set[tuple[str, str]]:
+        """What is outside now and was not, or is no more; by name and text."""
+        return self._seen() ^ self._before
+
+    def _seen(self) -> set[tuple[str, str]]:
+        found = self.outside.rglob("*")
+        return {(str(one), one.read_text() if one.is_file() else "") for one in found}
+
+
+@contextmanager
+def swapping(workspace: Path, pause_s: float) -> Iterator[None]:
+    """Somebody who swaps folder and link, file and link, all the time."""
+    if not hasattr(ctypes.CDLL(None), "renameat2"):
+        raise NotTriedError("this C library has no renameat2, so nothing can be swapped at once")
+    program = [sys.executable, "-I", "-S", "-c", SWAPPER, str(pause_s)]
+    with subprocess.Popen(program, cwd=workspace, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"ready\n"
+        try:
+            yield
+            assert process.poll() is None, "the swapping process ended by itself"
+        finally:
+            process.kill()
+
+
+def race(name: str, pause_s: float, tries: int) -> tuple[list[str], int]:
+    """What got through in so many tries of one tool, and how often it met the folder inside."""
+    with tempfile.TemporaryDirectory() as place:
+        ground = Ground(Path(place).resolve())
+        with swapping(ground.workspace, pause_s):
+            said = asyncio.run(_call(TRIES[name], ground.workspace, tries))
+        shown = [text for text, _ in said if CANARY in text]
+        through = [f"{name}: showed {text[:100]!r}" for text in shown]
+        through += [f"{name}: {path} is changed" for path, _ in sorted(ground.changes())]
+    return through, sum(inside for _, inside in said)
+
+
+async def _call(one: Try, workspace: Path, tries: int) -> list[tuple[str, bool]]:
+    """What the tool said each time, and whether it was no error."""
+    context = ToolContext(run_id="run", call_id="call", workspace=workspace, in_thread=_at_once)
+    said = []
+    for number in range(tries):
+        try:
+            said.append((await one.tool.run(json.dumps(one.arguments(number)), context), True))
+        except ToolError as error:
+            said.append((str(error), False))
+    return said
+
+
+async def _at_once(function: Callable[..., Any], *arguments: Any) -> Any:
+    return function(*arguments)
+
+
+def run(tries: int) -> Outcome:
+    """Race each tool at each rate so many times."""
+    through: list[str] = []
+    inside = 0
+    for name in TRIES:
+        for pause_s in RATES.values():
+            found, met = race(name, pause_s, tries)
+            through += found
+            inside += met
+    total = tries * len(TRIES) * len(RATES)
+    return Outcome(total, tuple(through), (("answered from inside, of 1", inside / total),))
+
+
+ATTACKS = (
+    Attack(
+        name="path_races",
+        what=f"{len(TRIES)} calls of tools that take paths, at {len(RATES)} rates each, while a "
+        "process swaps a folder and a file for links that lead out",
+        run=run,
+        tries=20_000,
+        quick=12,
+    ),
+)
