@@ -4,7 +4,21 @@ from harness_actors.errors import ToolError
 from harness_actors.ports import ToolContext
 from harness_actors.tools.function import tool
 from harness_actors.tools.paths import make_folder, open_root, replace_file
-from harness_actors.tools.texts import read_text, show_lines, show_whole, split_lines
+from harness_actors.tools.stopping import check_stopped
+from harness_actors.tools.texts import (
+    MAX_CHARS,
+    PIECE_BYTES,
+    count_line_ends,
+    count_lines,
+    find,
+    read_text,
+    show_lines,
+    show_whole,
+    split_lines,
+)
+
+MAX_PLACES = 10
+"""Of a text that does not stand alone, so many places are told."""
 
 
 @tool(effect="read_only", resource_keys=["file:{path}"])
@@ -44,7 +58,7 @@ def write_file(path: str, content: str, context: ToolContext) -> str:
     with open_root(context) as root:
         existed = replace_file(root, path, data)
     verb = "Replaced" if existed else "Created"
-    return f"{verb} {path} ({len(split_lines(content))} lines, {len(data):,} bytes)."
+    return f"{verb} {path} ({count_lines(data)} lines, {len(data):,} bytes)."
 
 
 @tool(effect="local_write", resource_keys=["file:{path}"])
@@ -58,17 +72,23 @@ def edit_file(path: str, old_text: str, new_text: str, context: ToolContext) -> 
     """
     if not old_text:
         raise ToolError("old_text is empty; name the text to replace, or use write_file")
+    if len(old_text) > MAX_CHARS:
+        raise ToolError(
+            f"old_text has {len(old_text):,} characters, and may have {MAX_CHARS:,}; "
+            "replace a shorter piece, or use write_file"
+        )
+    old, new = _encoded(old_text), _encoded(new_text)
     with open_root(context) as root:
-        text = read_text(root, path)
-        if "\r\n" in text and old_text not in text:
+        data = read_text(root, path)
+        if find(data, b"\r\n") >= 0 and find(data, old) < 0:
             # Models write plain line ends, whatever the file has.
-            old_text, new_text = _with_crlf(old_text), _with_crlf(new_text)
-        if old_text == new_text:
+            old, new = _with_crlf(old), _with_crlf(new)
+        if old == new:
             raise ToolError("old_text and new_text are the same; nothing would change")
-        place = _only_place(path, text, old_text)
-        edited = text[:place] + new_text + text[place + len(old_text) :]
-        replace_file(root, path, _encoded(edited))
-    return f"Edited {path} at line {_line_of(text, place)}."
+        place = _only_place(path, data, old)
+        check_stopped()
+        replace_file(root, path, b"".join((data[:place], new, data[place + len(old) :])))
+    return f"Edited {path} at line {_line_of(data, place)}."
 
 
 @tool(effect="local_write", idempotent=True, resource_keys=["file:{path}"])
@@ -90,41 +110,45 @@ def _encoded(text: str) -> bytes:
         raise ToolError(f"the text is no valid Unicode at character {error.start}") from None
 
 
-def _with_crlf(text: str) -> str:
-    return text.replace("\r\n", "\n").replace("\n", "\r\n")
+def _with_crlf(text: bytes) -> bytes:
+    return text.replace(b"\r\n", b"\n").replace(b"\n", b"\r\n")
 
 
-def _only_place(path: str, text: str, wanted: str) -> int:
-    places = []
-    place = text.find(wanted)
-    while place >= 0:
+def _only_place(path: str, data: bytes, wanted: bytes) -> int:
+    places: list[int] = []
+    place = find(data, wanted)
+    while place >= 0 and len(places) <= MAX_PLACES:
         places.append(place)
         # Places may overlap; then, too, it is not clear which one is meant.
-        place = text.find(wanted, place + 1)
+        place = find(data, wanted, place + 1)
     if not places:
-        raise ToolError(f"old_text occurs 0 times in {path!r}{_hint(text, wanted)}")
+        raise ToolError(f"old_text occurs 0 times in {path!r}{_hint(data, wanted)}")
     if len(places) > 1:
-        lines = ", ".join(str(_line_of(text, place)) for place in places[:10])
-        more = ", ..." if len(places) > 10 else ""
+        lines = ", ".join(str(_line_of(data, place)) for place in places[:MAX_PLACES])
+        many = len(places) > MAX_PLACES
+        times, more = (f"more than {MAX_PLACES}", ", ...") if many else (len(places), "")
         raise ToolError(
-            f"old_text occurs {len(places)} times in {path!r} (at lines {lines}{more}), "
+            f"old_text occurs {times} times in {path!r} (at lines {lines}{more}), "
             "and must occur once; add lines around it"
         )
     return places[0]
 
 
-def _hint(text: str, wanted: str) -> str:
+def _hint(data: bytes, wanted: bytes) -> str:
     """Where the text stands with other white space; models lose indentation."""
-    lines = ["".join(line.split()) for line in split_lines(text)]
-    bare = ["".join(line.split()) for line in split_lines(wanted)]
-    bare = bare[next((i for i, line in enumerate(bare) if line), 0) :]
-    while bare and not bare[-1]:
-        bare.pop()
-    for start in range(len(lines) - len(bare) + 1) if bare else ():
-        if lines[start : start + len(bare)] == bare:
-            return f"; at line {start + 1} it stands with other white space: copy it exactly"
+    if len(data) <= PIECE_BYTES and (bare := _bare(wanted).strip("\n")):
+        lines = f"\n{_bare(data)}\n"
+        place = lines.find(f"\n{bare}\n")
+        if place >= 0:
+            line = lines.count("\n", 0, place) + 1
+            return f"; at line {line} it stands with other white space: copy it exactly"
     return "; read the file again and copy the text exactly"
 
 
-def _line_of(text: str, place: int) -> int:
-    return text.count("\n", 0, place) + 1
+def _bare(data: bytes) -> str:
+    """The lines of a text without any white space."""
+    return "\n".join("".join(line.split()) for line in split_lines(data.decode()))
+
+
+def _line_of(data: bytes, place: int) -> int:
+    return count_line_ends(data, place) + 1

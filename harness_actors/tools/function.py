@@ -12,6 +12,7 @@ from harness_actors.ports import Effect, ToolContext, ToolSpec
 from harness_actors.tools.options import ToolOptions, checked_options
 from harness_actors.tools.rendering import render_result
 from harness_actors.tools.signature import Signature, check_parameters, read_signature
+from harness_actors.tools.stopping import told_of_its_stop
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -82,7 +83,8 @@ class FunctionTool(Generic[P, R]):
     async def _value(self, call: Callable[[], Any], context: ToolContext) -> Any:
         if inspect.iscoroutinefunction(self.function):
             return await call()
-        value = await context.in_thread(_in_thread, call)
+        with told_of_its_stop():
+            value = await context.in_thread(_in_thread, call)
         return await value if inspect.isawaitable(value) else value
 
     def __repr__(self) -> str:

@@ -12,6 +12,8 @@ import fnmatch
 import json
 import os
 import re
+import resource
+import signal
 import stat
 import sys
 from collections.abc import Callable, Iterator
@@ -24,6 +26,8 @@ MAX_LINE_CHARS = 10_000
 MAX_SHOWN_CHARS = 300
 """Of longer lines, only a part is shown."""
 LINES_PER_FILE = 10
+MAX_MEMORY_BYTES = 250_000_000
+"""Addresses that the process may take: some expressions remember each step."""
 SKIPPED_FOLDERS = frozenset({"__pycache__", "node_modules"})
 KEPT_OPEN = 32
 """Folders that one walk keeps open at most, however deep it is."""
@@ -145,20 +149,23 @@ def is_foreign(found: os.stat_result) -> bool:
     return found.st_nlink > 1 and found.st_uid != os.geteuid()
 
 
-def name_matches(path: str, pattern: str) -> bool:
+def compile_glob(pattern: str) -> Callable[[str], bool]:
     """Whether a relative path, or its last part, matches a glob pattern.
 
-    >>> name_matches("src/app.py", "*.py"), name_matches("src/app.py", "src/**/*.py")
-    (True, True)
-    >>> name_matches("src/app.py", "lib/*.py")
-    False
+    >>> [compile_glob(glob)("src/app.py") for glob in ("*.py", "src/**/*.py", "lib/*.py")]
+    [True, True, False]
     """
     pattern = pattern.removeprefix("./")
-    # `**/` may stand for no folder at all.
-    for shape in (pattern, pattern.replace("**/", "")):
-        if fnmatch.fnmatchcase(path, shape) or fnmatch.fnmatchcase(os.path.basename(path), shape):
-            return True
-    return False
+    # Compiled here: `fnmatch` keeps the last 32,768 that it has seen. `**/` may stand for no
+    # folder at all.
+    shapes = {pattern, pattern.replace("**/", "")}
+    matches = [re.compile(fnmatch.translate(shape)).match for shape in shapes]
+
+    def is_meant(path: str) -> bool:
+        names = path, os.path.basename(path)
+        return any(match(name) is not None for match in matches for name in names)
+
+    return is_meant
 
 
 def matching_lines(name: str, folder: int, wanted: "re.Pattern[str]") -> list[tuple[int, str]]:
@@ -188,12 +195,30 @@ def compile_pattern(pattern: str) -> tuple["re.Pattern[str]", str | None]:
 def main() -> None:
     """Read a question from stdin; write a line of JSON as each answer is found."""
     question: dict[str, Any] = json.load(sys.stdin)
+    _bound(question["seconds"])
+    try:
+        _answer(question)
+    except MemoryError:
+        _say({"broken": f"it took more than {MAX_MEMORY_BYTES // 1_000_000} MB"})
+
+
+def _bound(seconds: float) -> None:
+    # Whoever asked may be killed, and a regular expression hears no signal but one that kills.
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    _, most = resource.getrlimit(resource.RLIMIT_AS)
+    if most == resource.RLIM_INFINITY or most > MAX_MEMORY_BYTES:
+        resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY_BYTES, most))
+
+
+def _answer(question: dict[str, Any]) -> None:
     wanted, fault = compile_pattern(question["pattern"])
     _say({"fault": fault})
     top, file = question["folder"], question["file"]
     left = question["max_results"] + 1
+    is_meant = compile_glob(question["file_glob"])
     for path, folder in walk_files(top) if file is None else [(file, top)]:
-        if not name_matches(path, question["file_glob"]):
+        if not is_meant(path):
             continue
         lines = matching_lines(os.path.basename(path), folder, wanted)
         if lines:

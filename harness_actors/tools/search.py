@@ -7,15 +7,17 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from harness_actors.errors import ToolError
 from harness_actors.ports import ToolContext
 from harness_actors.tools.function import tool
 from harness_actors.tools.paths import open_folder, open_root
-from harness_actors.tools.scan import Descent, is_skipped, name_matches, walk_files
+from harness_actors.tools.scan import Descent, compile_glob, is_skipped, walk_files
+from harness_actors.tools.stopping import check_stopped
 from harness_actors.tools.way import Root, find_inside
 
 MAX_ENTRIES = 500
@@ -24,6 +26,10 @@ MAX_DEPTH = 10
 MAX_RESULTS = 1000
 SEARCH_TIME_S = 10.0
 """How long one search may take, in seconds."""
+MAX_GLOB_CHARS = 1_000
+MAX_PATTERN_CHARS = 10_000
+LOOK_EACH_S = 0.1
+"""How soon a search ends that was stopped."""
 
 _SCAN = Path(__file__).with_name("scan.py")
 
@@ -61,6 +67,8 @@ def find_files(pattern: str, context: ToolContext, path: str = ".", max_results:
         path: The folder to look in, relative to the top folder of the workspace.
         max_results: How many paths to show at most.
     """
+    _check_length("pattern", pattern, MAX_GLOB_CHARS)
+    is_meant = compile_glob(pattern)
     most = max(1, min(max_results, MAX_RESULTS))
     until = time.monotonic() + SEARCH_TIME_S
     found: list[str] = []
@@ -69,7 +77,7 @@ def find_files(pattern: str, context: ToolContext, path: str = ".", max_results:
             if time.monotonic() > until:
                 found.append(f"[Stopped after {SEARCH_TIME_S:g} s; look in a folder below.]")
                 break
-            if not name_matches(name, pattern):
+            if not is_meant(name):
                 continue
             if len(found) == most:
                 found.append(f"[Cut after {most} files; narrow the pattern or raise max_results.]")
@@ -96,8 +104,16 @@ def grep_files(
         include_lines: Show the lines found, up to 10 of a file, and not only the files.
         max_results: How many files to show at most.
     """
+    _check_length("pattern", pattern, MAX_PATTERN_CHARS)
+    _check_length("file_glob", file_glob, MAX_GLOB_CHARS)
     most = max(1, min(max_results, MAX_RESULTS))
-    question = {"pattern": pattern, "file_glob": file_glob, "max_results": most}
+    question = {
+        "pattern": pattern,
+        "file_glob": file_glob,
+        "max_results": most,
+        # It ends by itself where nobody is left to end it.
+        "seconds": SEARCH_TIME_S + 1.0,
+    }
     with open_root(context) as root, _searched(root, path) as (folder, file):
         answers = _scan(question | {"folder": folder, "file": file}, folder)
     base = path if file is None else os.path.dirname(path)
@@ -164,25 +180,45 @@ def _target(link: str, folder: int) -> str:
         return ""
 
 
+def _check_length(name: str, pattern: str, most: int) -> None:
+    if len(pattern) > most:
+        raise ToolError(
+            f"{name} has {len(pattern):,} characters, and may have {most:,}; use a shorter one"
+        )
+
+
 def _scan(question: dict[str, Any], folder: int) -> list[dict[str, Any]]:
     """The answers of the scanning process, as many as it found in time."""
     # -I -S: nothing of ours or the user's is imported, and it starts in 15 ms.
     program = [sys.executable, "-I", "-S", "-X", "utf8", str(_SCAN)]
-    try:
-        output = subprocess.run(
-            program,
-            input=json.dumps(question).encode(),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            env={},
-            pass_fds=(folder,),
-            timeout=SEARCH_TIME_S,
-            check=False,
-        ).stdout
-    except subprocess.TimeoutExpired as late:
-        output = late.output or b""
+    with subprocess.Popen(
+        program,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env={},
+        pass_fds=(folder,),
+    ) as scanning:
+        try:
+            output, in_time = _output(scanning, json.dumps(question).encode())
+        finally:
+            scanning.kill()
     # What follows the last line end was cut off in the middle.
-    return [json.loads(line) for line in output.split(b"\n")[:-1]]
+    answers = [json.loads(line) for line in output.split(b"\n")[:-1]]
+    return answers if in_time else [*answers, {"broken": f"it took {SEARCH_TIME_S:g} s"}]
+
+
+def _output(scanning: "subprocess.Popen[bytes]", question: bytes) -> tuple[bytes, bool]:
+    """What it wrote, and whether it ended in time."""
+    until = time.monotonic() + SEARCH_TIME_S
+    given: bytes | None = question
+    while time.monotonic() < until:
+        with suppress(subprocess.TimeoutExpired):
+            return scanning.communicate(given, timeout=LOOK_EACH_S)[0], True
+        given = None
+        check_stopped()
+    scanning.kill()
+    return scanning.communicate()[0], False
 
 
 def _block(base: str, answer: dict[str, Any], include_lines: bool) -> str:
@@ -194,14 +230,16 @@ def _block(base: str, answer: dict[str, Any], include_lines: bool) -> str:
 
 def _notes(answers: list[dict[str, Any]], most: int, found: int) -> list[str]:
     notes = []
-    fault = answers[0]["fault"] if answers else None
+    fault = answers[0].get("fault") if answers else None
     if fault:
         notes.append(f"[Not a regular expression ({fault}); searched for the text as it is.]")
     if found > most:
         notes.append(f"[Cut after {most} files; narrow the search or raise max_results.]")
-    if not answers or "done" not in answers[-1]:
+    end = answers[-1] if answers else {}
+    if "done" not in end:
+        why = end.get("broken", "its process ended")
         notes.append(
-            f"[Stopped after {SEARCH_TIME_S:g} s, not everything was searched; "
+            f"[Stopped because {why}; not everything was searched; "
             "simplify the pattern, or narrow path or file_glob.]"
         )
     return notes

@@ -2,6 +2,8 @@
 
 import os
 import stat
+import time
+import tracemalloc
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,6 +11,7 @@ import pytest
 
 from harness_actors.errors import ToolError
 from harness_actors.ports import ToolContext
+from harness_actors.tools import texts
 from harness_actors.tools.files import create_directory, edit_file, read_file, write_file
 from harness_actors.tools.texts import MAX_CHARS, MAX_FILE_BYTES
 from tests.tools.conftest import Call
@@ -155,6 +158,54 @@ async def test_an_edit_that_is_not_clear_changes_nothing_and_says_why(
     with pytest.raises(ToolError, match=message):
         await call(edit_file, path="a.txt", old_text=old, new_text=new)
     assert (workspace / "a.txt").read_text() == text
+
+
+async def test_a_text_that_stands_everywhere_is_looked_for_a_few_times_only(
+    call: Call, workspace: Path
+) -> None:
+    (workspace / "a.txt").write_text("a" * 2_000_000)
+    began = time.process_time()
+    with pytest.raises(ToolError, match=r"occurs more than 10 times .* 1, \.\.\.\)"):
+        await call(edit_file, path="a.txt", old_text="a" * MAX_CHARS, new_text="b")
+    # Each of the two million places would take some 10 µs.
+    assert time.process_time() - began < 5
+    with pytest.raises(ToolError, match="old_text has 100,001 characters, and may have 100,000"):
+        await call(edit_file, path="a.txt", old_text="a" * (MAX_CHARS + 1), new_text="b")
+
+
+async def test_twenty_million_lines_cost_no_more_than_their_bytes(
+    call: Call, workspace: Path
+) -> None:
+    (workspace / "a.txt").write_bytes(b"\n" * MAX_FILE_BYTES)
+    await call(read_file, path="a.txt", start_line=1, end_line=1)
+    tracemalloc.start()
+    whole = await call(read_file, path="a.txt")
+    assert whole.endswith(
+        "[Cut after line 100000 of 20000000 in a.txt; read on with start_line=100001.]"
+    )
+    last = await call(read_file, path="a.txt", start_line=19_999_999)
+    assert last == "[Lines 19999999-20000000 of 20000000 in a.txt]\n19999999\t\n20000000\t\n"
+    with pytest.raises(ToolError, match="occurs 0 times"):
+        await call(edit_file, path="a.txt", old_text="x\ny", new_text="z")
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 5 * MAX_FILE_BYTES
+
+
+@pytest.mark.parametrize("piece", [7, 1000])
+async def test_a_text_is_the_same_in_whatever_pieces_it_is_gone_through(
+    piece: int, call: Call, workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(texts, "PIECE_BYTES", piece)
+    lines = [f"{number}: é{'😀' * (number % 9)}\n" for number in range(1, 400)]
+    (workspace / "a.txt").write_text("".join(lines))
+    assert await call(read_file, path="a.txt", start_line=398) == (
+        f"[Lines 398-399 of 399 in a.txt]\n398\t{lines[397]}399\t{lines[398]}"
+    )
+    said = await call(edit_file, path="a.txt", old_text="😀\n300: ", new_text="!\n300: ")
+    assert said == "Edited a.txt at line 299."
+    lines[298] = lines[298].replace("😀\n", "!\n")
+    assert (workspace / "a.txt").read_text() == "".join(lines)
 
 
 async def test_windows_line_ends_survive_an_edit(call: Call, workspace: Path) -> None:

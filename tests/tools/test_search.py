@@ -1,12 +1,24 @@
 """list_directory, find_files, grep_files."""
 
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
 import time
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from harness_actors.errors import ToolError
+from harness_actors.ports import ToolContext
 from harness_actors.tools import search
+from harness_actors.tools.processes import list_processes
 from harness_actors.tools.search import find_files, grep_files, list_directory
 from tests.tools.conftest import Call
 
@@ -101,7 +113,90 @@ async def test_an_expression_that_never_ends_is_stopped_and_keeps_what_was_found
     started = time.monotonic()
     shown = await call(grep_files, pattern=r"^(a+)+$", file_glob="?.txt")
     assert time.monotonic() - started < 10
-    assert shown.startswith("a.txt\n  1: aaa\n[Stopped after 1 s, not everything was searched")
+    assert shown.startswith(
+        "a.txt\n  1: aaa\n[Stopped because it took 1 s; not everything was searched"
+    )
+
+
+async def test_an_expression_that_remembers_too_much_is_stopped(
+    call: Call, workspace: Path
+) -> None:
+    (workspace / "a.txt").write_text("a" * 9_999 + "!")
+    shown = await call(grep_files, pattern=f"^(?:{'(a)?' * 2_000})*$", file_glob="a.txt")
+    assert "[Stopped because it took more than 250 MB; not everything was searched" in shown
+
+
+async def test_a_search_that_is_stopped_ends_its_process_and_its_thread(
+    context: ToolContext, workspace: Path
+) -> None:
+    (workspace / "a.txt").write_text("a" * 100 + "!\n")
+    ended = threading.Event()
+
+    def until_ended(function: Callable[..., Any], *args: Any) -> Any:
+        try:
+            return function(*args)
+        finally:
+            ended.set()
+
+    async def in_thread(function: Callable[..., Any], *args: Any) -> Any:
+        return await asyncio.to_thread(until_ended, function, *args)
+
+    asked = replace(context, in_thread=in_thread)
+    searching = asyncio.create_task(grep_files.run('{"pattern": "^(a+)+$"}', asked))
+    async with asyncio.timeout(30):
+        while not (scans := _scans()):  # noqa: ASYNC110 - another process is waited for
+            await asyncio.sleep(0.01)
+        searching.cancel()
+        # Its own time is up much later.
+        assert await asyncio.to_thread(ended.wait, search.SEARCH_TIME_S / 2)
+    assert searching.cancelled() or searching.cancelling()
+    assert not scans & _scans()
+
+
+def _scans() -> set[int]:
+    """Processes that search for this one."""
+    return {
+        process.pid
+        for process in list_processes().values()
+        if process.parent == os.getpid()
+        and b"scan.py" in Path(f"/proc/{process.pid}/cmdline").read_bytes()
+    }
+
+
+async def test_a_search_that_nobody_waits_for_any_more_ends_itself(workspace: Path) -> None:
+    (workspace / "a.txt").write_text("a" * 100 + "!\n")
+    folder = os.open(workspace, os.O_RDONLY)
+    question = {
+        "folder": folder,
+        "file": None,
+        "pattern": "^(a+)+$",
+        "file_glob": "*",
+        "max_results": 1,
+        "seconds": 0.2,
+    }
+    ended = await asyncio.to_thread(
+        subprocess.run,
+        [sys.executable, "-I", "-S", search.__file__.replace("search.py", "scan.py")],
+        input=json.dumps(question).encode(),
+        capture_output=True,
+        pass_fds=(folder,),
+        timeout=60,
+        check=False,
+    )
+    os.close(folder)
+    assert ended.returncode == -signal.SIGALRM
+
+
+@pytest.mark.parametrize("pattern", ["[" * 25_000, "a" * 10_000_000])
+async def test_a_pattern_that_is_too_long_is_refused_at_once(pattern: str, call: Call) -> None:
+    began = time.process_time()
+    with pytest.raises(ToolError, match=r"pattern has .* may have 1,000"):
+        await call(find_files, pattern=pattern)
+    with pytest.raises(ToolError, match="may have 10,000"):
+        await call(grep_files, pattern=pattern)
+    with pytest.raises(ToolError, match=r"file_glob has .* may have 1,000"):
+        await call(grep_files, pattern="x", file_glob=pattern)
+    assert time.process_time() - began < 5
 
 
 async def test_a_missing_place_is_an_error(call: Call) -> None:
