@@ -9,6 +9,7 @@ whatever is put in the place of a folder meanwhile, nothing outside is seen.
 """
 
 import fnmatch
+import heapq
 import json
 import os
 import re
@@ -16,7 +17,7 @@ import resource
 import signal
 import stat
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 MAX_FILE_BYTES = 2_000_000
@@ -29,6 +30,11 @@ LINES_PER_FILE = 10
 MAX_MEMORY_BYTES = 250_000_000
 """Addresses that the process may take: some expressions remember each step."""
 SKIPPED_FOLDERS = frozenset({"__pycache__", "node_modules"})
+MAX_SEEN = 250_000
+"""Entries that one search looks at."""
+MAX_PATH_BYTES = 4_096
+"""Of longer paths, no tool and no system call could make use."""
+SORTED_AT_ONCE = 5_000
 KEPT_OPEN = 32
 """Folders that one walk keeps open at most, however deep it is."""
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -92,14 +98,55 @@ class Descent:
             os.close(self._open.pop())
 
 
+class Reach:
+    """How far one walk goes; what it leaves out is told by `notes`.
+
+    Args:
+        look: Called with each entry that is come by; what it raises ends the walk.
+    """
+
+    def __init__(self, look: Callable[[], None] = lambda: None) -> None:
+        self._look = look
+        self._left = MAX_SEEN
+        self._cut = self._deep = False
+
+    def within(self, found: "Iterable[os.DirEntry[str]]") -> "Iterator[os.DirEntry[str]]":
+        """What of a folder's entries is looked at."""
+        for entry in found:
+            self._look()
+            if self._left == 0:
+                self._cut = True
+                return
+            self._left -= 1
+            yield entry
+
+    def goes_below(self, above: str) -> bool:
+        """Whether folders in one of this path are looked into."""
+        near = len(os.fsencode(above)) < MAX_PATH_BYTES
+        self._deep |= not near
+        return near
+
+    def notes(self) -> list[str]:
+        """What was left out, for whoever asked."""
+        notes = []
+        if self._cut:
+            notes.append(f"[Only {MAX_SEEN:,} entries were looked at; look in a folder below.]")
+        if self._deep:
+            notes.append(f"[Folders with paths above {MAX_PATH_BYTES:,} bytes were left out.]")
+        return notes
+
+
 def walk(
-    top: int, refused: Callable[[OSError], None] = lambda _error: None
+    top: int,
+    refused: Callable[[OSError], None] = lambda _error: None,
+    reach: Reach | None = None,
 ) -> Iterator[tuple[Descent, "list[os.DirEntry[str]] | None"]]:
     """Each folder below one, itself first, and once more when all below it was gone through.
 
     Args:
         top: The folder, open.
         refused: Told of folders that cannot be opened or read; what it raises ends the walk.
+        reach: How many entries are looked at; None for all.
 
     Yields:
         Where it is, and what is there, by name; None the second time. Folders that are taken
@@ -107,7 +154,7 @@ def walk(
     """
     descent = Descent(top)
     try:
-        entries = _entries(descent, refused)
+        entries = _entries(descent, refused, reach)
         yield descent, entries
         waiting = [_folders(entries)]
         while waiting:
@@ -117,7 +164,7 @@ def walk(
                 except OSError as error:
                     refused(error)
                     continue
-                entries = _entries(descent, refused)
+                entries = _entries(descent, refused, reach)
                 yield descent, entries
                 waiting.append(_folders(entries))
                 continue
@@ -129,9 +176,10 @@ def walk(
         descent.close()
 
 
-def walk_files(top: int) -> Iterator[tuple[str, int]]:
+def walk_files(top: int, reach: Reach | None = None) -> Iterator[tuple[str, int]]:
     """The regular files below a folder, in order: path relative to it, and folder, open."""
-    for descent, entries in walk(top):
+    reach = reach or Reach()
+    for descent, entries in walk(top, reach=reach):
         if entries is None:
             continue
         entries[:] = [entry for entry in entries if not is_skipped(entry.name)]
@@ -139,6 +187,26 @@ def walk_files(top: int) -> Iterator[tuple[str, int]]:
         for entry in entries:
             if entry.is_file(follow_symlinks=False):
                 yield above + entry.name, descent.folder
+        if any(map(_is_folder, entries)) and not reach.goes_below(above):
+            entries.clear()
+
+
+def in_order(found: "Iterable[os.DirEntry[str]]") -> "list[os.DirEntry[str]]":
+    """Entries by name. Sorting many at once would hold up the interpreter's other threads."""
+    entries = list(found)
+    parts = [
+        sorted(entries[low : low + SORTED_AT_ONCE], key=_name_of)
+        for low in range(0, len(entries), SORTED_AT_ONCE)
+    ]
+    return parts[0] if len(parts) == 1 else list(heapq.merge(*parts, key=_name_of))
+
+
+def _name_of(entry: "os.DirEntry[str]") -> str:
+    return entry.name
+
+
+def _is_folder(entry: "os.DirEntry[str]") -> bool:
+    return entry.is_dir(follow_symlinks=False)
 
 
 def is_foreign(found: os.stat_result) -> bool:
@@ -217,7 +285,8 @@ def _answer(question: dict[str, Any]) -> None:
     top, file = question["folder"], question["file"]
     left = question["max_results"] + 1
     is_meant = compile_glob(question["file_glob"])
-    for path, folder in walk_files(top) if file is None else [(file, top)]:
+    reach = Reach()
+    for path, folder in walk_files(top, reach) if file is None else [(file, top)]:
         if not is_meant(path):
             continue
         lines = matching_lines(os.path.basename(path), folder, wanted)
@@ -226,17 +295,19 @@ def _answer(question: dict[str, Any]) -> None:
             left -= 1
         if not left:
             break
-    _say({"done": True})
+    _say({"done": True, "notes": reach.notes()})
 
 
 def _say(answer: dict[str, Any]) -> None:
     print(json.dumps(answer), flush=True)
 
 
-def _entries(descent: Descent, refused: Callable[[OSError], None]) -> "list[os.DirEntry[str]]":
+def _entries(
+    descent: Descent, refused: Callable[[OSError], None], reach: Reach | None
+) -> "list[os.DirEntry[str]]":
     try:
         with os.scandir(descent.folder) as found:
-            return sorted(found, key=lambda entry: entry.name)
+            return in_order(found if reach is None else reach.within(found))
     except OSError as error:
         refused(error)
         return []
@@ -254,7 +325,7 @@ def _left(descent: Descent, refused: Callable[[OSError], None]) -> bool:
 
 def _folders(entries: "list[os.DirEntry[str]]") -> list[str]:
     """The names of the folders, the first one last."""
-    return [entry.name for entry in reversed(entries) if entry.is_dir(follow_symlinks=False)]
+    return [entry.name for entry in reversed(entries) if _is_folder(entry)]
 
 
 def _read(name: str, folder: int) -> bytes | None:

@@ -16,7 +16,14 @@ from harness_actors.errors import ToolError
 from harness_actors.ports import ToolContext
 from harness_actors.tools.function import tool
 from harness_actors.tools.paths import open_folder, open_root
-from harness_actors.tools.scan import Descent, compile_glob, is_skipped, walk_files
+from harness_actors.tools.scan import (
+    Descent,
+    Reach,
+    compile_glob,
+    in_order,
+    is_skipped,
+    walk_files,
+)
 from harness_actors.tools.stopping import check_stopped
 from harness_actors.tools.way import Root, find_inside
 
@@ -72,18 +79,23 @@ def find_files(pattern: str, context: ToolContext, path: str = ".", max_results:
     most = max(1, min(max_results, MAX_RESULTS))
     until = time.monotonic() + SEARCH_TIME_S
     found: list[str] = []
+    reach = Reach(lambda: _check_time(until))
     with open_root(context) as root, open_folder(root, path) as folder:
-        for name, _ in walk_files(folder):
-            if time.monotonic() > until:
-                found.append(f"[Stopped after {SEARCH_TIME_S:g} s; look in a folder below.]")
-                break
-            if not is_meant(name):
-                continue
-            if len(found) == most:
-                found.append(f"[Cut after {most} files; narrow the pattern or raise max_results.]")
-                break
-            found.append(_joined(path, name))
-    return "\n".join(found) or f"No files match {pattern!r} in {path!r}."
+        try:
+            for name, _ in walk_files(folder, reach):
+                _check_time(until)
+                if not is_meant(name):
+                    continue
+                if len(found) == most:
+                    cut = f"[Cut after {most} files; narrow the pattern or raise max_results.]"
+                    found.append(cut)
+                    break
+                found.append(_joined(path, name))
+        except _TimeUpError:
+            found.append(f"[Stopped after {SEARCH_TIME_S:g} s; look in a folder below.]")
+    if not found:
+        found.append(f"No files match {pattern!r} in {path!r}.")
+    return "\n".join([*found, *reach.notes()])
 
 
 @tool(effect="read_only")
@@ -143,7 +155,8 @@ def _tree(descent: Descent, depth: int) -> Iterator[str]:
     indent = "  " * level
     try:
         with os.scandir(folder) as found:
-            entries = sorted(found, key=lambda entry: entry.name)
+            # One listing shows far fewer than that.
+            entries = in_order(Reach(check_stopped).within(found))
     except PermissionError:
         yield f"{indent}[not readable]"
         return
@@ -178,6 +191,16 @@ def _target(link: str, folder: int) -> str:
         return f" -> {os.readlink(link, dir_fd=folder)}"
     except OSError:
         return ""
+
+
+class _TimeUpError(Exception):
+    """A search has taken its time. No `OSError`, as a folder that cannot be read is."""
+
+
+def _check_time(until: float) -> None:
+    check_stopped()
+    if time.monotonic() > until:
+        raise _TimeUpError
 
 
 def _check_length(name: str, pattern: str, most: int) -> None:
@@ -242,7 +265,7 @@ def _notes(answers: list[dict[str, Any]], most: int, found: int) -> list[str]:
             f"[Stopped because {why}; not everything was searched; "
             "simplify the pattern, or narrow path or file_glob.]"
         )
-    return notes
+    return [*notes, *end.get("notes", ())]
 
 
 def _joined(base: str, name: str) -> str:

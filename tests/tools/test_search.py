@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ import pytest
 
 from harness_actors.errors import ToolError
 from harness_actors.ports import ToolContext
-from harness_actors.tools import search
+from harness_actors.tools import scan, search
 from harness_actors.tools.processes import list_processes
 from harness_actors.tools.search import find_files, grep_files, list_directory
 from tests.tools.conftest import Call
@@ -257,3 +257,68 @@ async def test_a_listing_is_bounded(call: Call, workspace: Path) -> None:
     for number in range(600):
         (workspace / "empty" / f"{number}").touch()
     assert (await call(list_directory, path="empty")).count("\n") == 500
+
+
+@pytest.fixture
+def deep(workspace: Path) -> Iterator[Path]:
+    """A file in a folder so deep that its path is longer than the system takes."""
+    folder = os.open(workspace, os.O_RDONLY)
+    for _ in range(2100):
+        os.mkdir("d", dir_fd=folder)
+        below = os.open("d", os.O_RDONLY, dir_fd=folder)
+        os.close(folder)
+        folder = below
+    os.close(os.open("x.txt", os.O_CREAT | os.O_WRONLY, dir_fd=folder))
+    os.close(folder)
+    yield workspace
+    # Python's own would go as deep in itself.
+    subprocess.run(["rm", "-rf", workspace / "d"], check=True)
+
+
+async def test_folders_deeper_than_a_path_may_be_are_left_out_and_told(
+    call: Call, deep: Path
+) -> None:
+    note = "[Folders with paths above 4,096 bytes were left out.]"
+    found = await call(find_files, pattern="*.txt")
+    assert found == f"No files match '*.txt' in '.'.\n{note}"
+    found = await call(grep_files, pattern="main", include_lines=False)
+    assert found == f"src/app.py\n{note}"
+    assert (await call(list_directory, depth=99)).count("d/\n") == 10
+
+
+async def test_entries_are_looked_at_in_order_up_to_a_bound(
+    call: Call, workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scan, "SORTED_AT_ONCE", 10)
+    for number in range(95):
+        (workspace / "docs" / f"{number * 37 % 95:02}.csv").touch()
+    everything = [f"docs/{number:02}.csv" for number in range(95)]
+    found = await call(find_files, pattern="*.csv", path="docs", max_results=99)
+    assert found.split("\n") == everything
+    listed = await call(list_directory, path="docs")
+    assert listed.split("\n")[:95] == [path.removeprefix("docs/") for path in everything]
+
+    monkeypatch.setattr(scan, "MAX_SEEN", 20)
+    *names, note = (await call(find_files, pattern="*", path="docs")).split("\n")
+    assert names == sorted(names)
+    assert len(names) == 20
+    assert note == "[Only 20 entries were looked at; look in a folder below.]"
+
+
+async def test_a_search_ends_in_time_where_it_finds_no_file_at_all(
+    call: Call, workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(search, "SEARCH_TIME_S", -1.0)
+    (workspace / "docs/guide.md").unlink()
+    (workspace / "docs/below").mkdir()
+    assert "[Stopped after" in await call(find_files, pattern="*", path="docs")
+
+
+def test_what_ends_a_walk_is_passed_on(workspace: Path) -> None:
+    def stop() -> None:
+        raise ToolError("the call was stopped")
+
+    folder = os.open(workspace, os.O_RDONLY)
+    with pytest.raises(ToolError, match="stopped"):
+        list(scan.walk_files(folder, scan.Reach(stop)))
+    os.close(folder)
