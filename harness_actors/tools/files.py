@@ -8,10 +8,11 @@ from harness_actors.tools.stopping import check_stopped
 from harness_actors.tools.texts import (
     MAX_CHARS,
     PIECE_BYTES,
+    check_text,
     count_line_ends,
     count_lines,
     find,
-    read_text,
+    read_bytes,
     show_lines,
     show_whole,
     split_lines,
@@ -36,12 +37,12 @@ def read_file(
         end_line: Last line to show; -1 means the last line of the file.
     """
     with open_root(context) as root:
-        text = read_text(root, path)
+        data = read_bytes(root, path)
     if start_line is None and end_line is None:
-        return show_whole(path, text)
+        return show_whole(path, data)
     if end_line is not None and end_line < -1:
         raise ToolError(f"end_line is {end_line}; use a line number, or -1 for the last line")
-    return show_lines(path, text, start_line or 1, -1 if end_line is None else end_line)
+    return show_lines(path, data, start_line or 1, -1 if end_line is None else end_line)
 
 
 @tool(effect="local_write", idempotent=True, resource_keys=["file:{path}"])
@@ -79,7 +80,8 @@ def edit_file(path: str, old_text: str, new_text: str, context: ToolContext) -> 
         )
     old, new = _encoded(old_text), _encoded(new_text)
     with open_root(context) as root:
-        data = read_text(root, path)
+        data = read_bytes(root, path)
+        check_text(path, data)
         if find(data, b"\r\n") >= 0 and find(data, old) < 0:
             # Models write plain line ends, whatever the file has.
             old, new = _with_crlf(old), _with_crlf(new)

@@ -23,11 +23,11 @@ _UTF8_BYTES = 4
 """Of one character, at most."""
 
 
-def read_text(root: Root, path: str) -> bytes:
-    """The bytes of a text file, its line ends as they are.
+def read_bytes(root: Root, path: str) -> bytes:
+    """The bytes of a file, its line ends as they are; whether it is text is still to be checked.
 
     Raises:
-        ToolError: It is not there, too large, or not UTF-8 text.
+        ToolError: It is not there, or too large.
     """
     with open_to_read(root, path) as file:
         data = file.read(MAX_FILE_BYTES + 1)
@@ -36,11 +36,27 @@ def read_text(root: Root, path: str) -> bytes:
             f"{path!r} is larger than {MAX_FILE_BYTES:,} bytes; look at parts of it with "
             "run_command, for example with head, tail or sed -n"
         )
-    if not _is_text(data):
-        raise ToolError(
-            f"{path!r} is not UTF-8 text ({len(data):,} bytes); look at it with run_command"
-        )
     return data
+
+
+def check_text(path: str, data: bytes) -> None:
+    """Refuse what is not UTF-8 text.
+
+    Raises:
+        ToolError: That is what it is.
+    """
+    if b"\0" in data:
+        raise _no_text(path, data)
+    if data.isascii():
+        return
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    try:
+        for low in range(0, len(data), PIECE_BYTES):
+            check_stopped()
+            decoder.decode(data[low : low + PIECE_BYTES])
+        decoder.decode(b"", final=True)
+    except UnicodeDecodeError:
+        raise _no_text(path, data) from None
 
 
 def find(data: bytes, wanted: bytes, start: int = 0) -> int:
@@ -88,7 +104,17 @@ def split_lines(text: str) -> list[str]:
 
 
 def show_whole(path: str, data: bytes) -> str:
-    """A whole file, unchanged; a long one only in its first lines, with a note."""
+    """A whole file, unchanged; a long one only in its first lines, with a note.
+
+    Raises:
+        ToolError: It is not UTF-8 text.
+    """
+    if len(data) <= MAX_CHARS and b"\0" not in data:
+        try:
+            return data.decode()
+        except UnicodeDecodeError:
+            raise _no_text(path, data) from None
+    check_text(path, data)
     text = _beginning(data, 0, len(data))
     if len(text) <= MAX_CHARS:
         return text
@@ -110,8 +136,9 @@ def show_lines(path: str, data: bytes, start: int, end: int) -> str:
         end: Last line; -1 or more than there are means the last.
 
     Raises:
-        ToolError: `end` is before `start`.
+        ToolError: `end` is before `start`, or it is not UTF-8 text.
     """
+    check_text(path, data)
     total = count_lines(data)
     start = max(1, start)
     last = total if end == -1 else min(end, total)
@@ -131,20 +158,10 @@ def show_lines(path: str, data: bytes, start: int, end: int) -> str:
     return head + shown + (_rest(path, last_shown, total) if last_shown < last else "")
 
 
-def _is_text(data: bytes) -> bool:
-    if b"\0" in data:
-        return False
-    if data.isascii():
-        return True
-    decoder = codecs.getincrementaldecoder("utf-8")()
-    try:
-        for low in range(0, len(data), PIECE_BYTES):
-            check_stopped()
-            decoder.decode(data[low : low + PIECE_BYTES])
-        decoder.decode(b"", final=True)
-    except UnicodeDecodeError:
-        return False
-    return True
+def _no_text(path: str, data: bytes) -> ToolError:
+    return ToolError(
+        f"{path!r} is not UTF-8 text ({len(data):,} bytes); look at it with run_command"
+    )
 
 
 def _beginning(data: bytes, start: int, end: int) -> str:
