@@ -9,6 +9,7 @@ HarnessError
 │   ├── ModelBusyError       ask again later: rate limit, overload, broken connection
 │   ├── ContextOverflowError the conversation is larger than the model's window
 │   ├── ModelRefusedError    the provider will not answer this conversation
+│   ├── ModelAnswerError     an answer past all bounds, or with numbers that cannot be
 │   └── ModelSetupError      wrong key, unknown model, dead endpoint: asking again is useless
 ├── ToolError                a tool failed; its text goes back to the model
 ├── StoreError               the journal could not be read or written
@@ -162,6 +163,14 @@ class ContextOverflowError(ModelError):
 
 class ModelRefusedError(ModelError):
     """The provider will not answer this conversation (content filter, policy)."""
+
+
+class ModelAnswerError(ModelError):
+    """An answer that cannot be taken: too large, too many calls, numbers that no call has.
+
+    It is not asked for again: whoever sent it would send it again. Bytes that are no answer
+    at all are a `ModelBusyError`.
+    """
 
 
 class ModelSetupError(ModelError):

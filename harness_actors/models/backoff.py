@@ -1,10 +1,14 @@
 """How long to wait before a provider is asked again."""
 
+import math
 import random
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+
+MOST_ASKED_S = 366 * 24 * 3600.0
+"""What a provider is understood to ask for at most."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,17 +55,20 @@ def asked_delay_s(headers: Mapping[str, str]) -> float | None:
     """
     for name, unit_s in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
         try:
-            return max(0.0, float(headers[name]) * unit_s)
+            asked_s = float(headers[name]) * unit_s
         except (KeyError, ValueError):
             continue
+        if math.isfinite(asked_s):
+            return min(max(0.0, asked_s), MOST_ASKED_S)
     return _seconds_until(headers.get("retry-after", ""))
 
 
 def _seconds_until(date: str) -> float | None:
     try:
         then = parsedate_to_datetime(date)
-    except ValueError:
+        if then.tzinfo is None:
+            then = then.replace(tzinfo=UTC)
+        asked_s = (then - datetime.now(UTC)).total_seconds()
+    except (ValueError, OverflowError):  # also a year or a zone that no date has
         return None
-    if then.tzinfo is None:
-        then = then.replace(tzinfo=UTC)
-    return max(0.0, (then - datetime.now(UTC)).total_seconds())
+    return min(max(0.0, asked_s), MOST_ASKED_S)

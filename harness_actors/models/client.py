@@ -15,10 +15,17 @@ import aiohttp
 import openai
 
 # The client's own HTTP library, whose types its options and answers are.
-from httpx2 import HTTPError, Limits, Response, Timeout
+from httpx2 import AsyncByteStream, HTTPError, Limits, Response, Timeout
 
 from harness_actors.errors import ModelBusyError
 from harness_actors.models.body import RequestBody
+from harness_actors.models.bounded import (
+    ANSWER_BYTES,
+    OutOfBoundsError,
+    read_at_most,
+    read_start,
+    too_large,
+)
 from harness_actors.models.direct import direct_way
 from harness_actors.models.failures import AttemptFailedError, Endpoint, status_failure
 from harness_actors.models.gathering import gathered
@@ -55,15 +62,22 @@ class WireClient:
         timeout_s: Longest time of one attempt, or between two pieces of a stream.
         max_connections: Sockets at most; calls beyond wait for one. None: as many as the
             process may have.
+        most_bytes: Of a whole answer.
     """
 
     def __init__(
-        self, endpoint: Endpoint, *, timeout_s: float, max_connections: int | None
+        self,
+        endpoint: Endpoint,
+        *,
+        timeout_s: float,
+        max_connections: int | None,
+        most_bytes: int = ANSWER_BYTES,
     ) -> None:
         allowed = sockets_at_most()
         sockets = allowed if max_connections is None else max_connections
         self.endpoint = endpoint
         self._timeout_s = timeout_s
+        self._most_bytes = most_bytes
         self._url = endpoint.base_url.rstrip("/") + PATH
         # Both must be given: the transport's own default is 100, and the client's 1,000.
         limits = Limits(
@@ -74,6 +88,7 @@ class WireClient:
         connect_s = min(CONNECT_TIMEOUT_S, timeout_s)
         timeout = Timeout(timeout_s, connect=connect_s)
         http = openai.DefaultAioHttpClient(limits=limits, timeout=timeout)
+        http.event_hooks = {"response": [_shorten_refusal]}
         self._client = openai.AsyncOpenAI(
             api_key=endpoint.key,
             base_url=endpoint.base_url,
@@ -95,17 +110,21 @@ class WireClient:
 
         Raises:
             AttemptFailedError: No usable answer came.
+            OutOfBoundsError: It is too large.
         """
         try:
             if self._direct is not None:
                 async with await self._direct.post(body, self._for_whole) as answer:
-                    content = await answer.read()
-                if answer.status < 300:
-                    return content
-                if answer.status not in _ELSEWHERE:
-                    raise self._refused(answer.status, answer.headers, content)
+                    if answer.status < 300:
+                        return await self._read(answer)
+                    if answer.status not in _ELSEWHERE:
+                        raise await self._read_refusal(answer)
             async with asyncio.timeout(self._timeout_s):
-                return (await self._through_client(body)).content
+                response = await self._through_client(body)
+                try:
+                    return await read_at_most(response.aiter_bytes(), self._most_bytes)
+                finally:
+                    await response.aclose()
         except _BROKEN as error:
             raise self._failure(error) from None
 
@@ -123,8 +142,8 @@ class WireClient:
                         yield _streamed(answer.headers, gathered(answer))
                         return
                     if answer.status not in _ELSEWHERE:
-                        raise self._refused(answer.status, answer.headers, await answer.read())
-            response = await self._through_client(body, stream=True)
+                        raise await self._read_refusal(answer)
+            response = await self._through_client(body)
             try:
                 yield _streamed(response.headers, response.aiter_bytes())
             finally:
@@ -135,7 +154,23 @@ class WireClient:
     async def close(self) -> None:
         await self._client.close()
 
-    async def _through_client(self, body: RequestBody, *, stream: bool = False) -> Response:
+    async def _read(self, answer: aiohttp.ClientResponse) -> bytes:
+        try:
+            if (answer.content_length or 0) > self._most_bytes:
+                raise too_large("the answer", self._most_bytes)
+            return await read_at_most(answer.content.iter_any(), self._most_bytes)
+        except OutOfBoundsError:
+            # With the connection: what is left on it is not read.
+            answer.close()
+            raise
+
+    async def _read_refusal(self, answer: aiohttp.ClientResponse) -> AttemptFailedError:
+        content = await read_start(answer.content.iter_any())
+        if not answer.content.at_eof():
+            answer.close()
+        return self._refused(answer.status, answer.headers, content)
+
+    async def _through_client(self, body: RequestBody) -> Response:
         """Send a request with the client's own means: it follows where an answer sends it."""
         answer = await self._client.post(
             # Absolute: joining it to the base costs the client a tenth of the call.
@@ -143,7 +178,7 @@ class WireClient:
             content=bytes(body),
             cast_to=Response,
             options={"headers": _MEDIA_TYPE},
-            stream=stream,
+            stream=True,
             stream_cls=openai.AsyncStream[Any],
         )
         # Asked for a response, the client returns that and no stream, which it has no type for.
@@ -181,6 +216,27 @@ class WireClient:
     def _busy(self, problem: str, *, unreachable: bool = False) -> AttemptFailedError:
         busy = ModelBusyError(self.endpoint.model, self.endpoint.clean(problem))
         return AttemptFailedError(busy, unreachable)
+
+
+class _Start(AsyncByteStream):
+    """The first bytes of a body."""
+
+    def __init__(self, body: AsyncByteStream) -> None:
+        self._body = body
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        yield await read_start(aiter(self._body))
+
+    async def aclose(self) -> None:
+        await self._body.aclose()
+
+
+async def _shorten_refusal(response: Response) -> None:
+    # The client reads the whole body of an error before it raises it.
+    if response.status_code >= 400 and isinstance(response.stream, AsyncByteStream):
+        response.stream = _Start(response.stream)
+        # Shown as it is rather than unpacked: nobody knows to how much.
+        response.headers.pop("content-encoding", None)
 
 
 def _streamed(headers: Mapping[str, str], pieces: AsyncIterator[bytes]) -> StreamedBody:

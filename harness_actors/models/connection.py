@@ -18,11 +18,13 @@ class Connection:
     Args:
         timeout_s: As `WireClient`.
         max_connections: As `WireClient`.
+        most_bytes: As `WireClient`.
     """
 
-    def __init__(self, *, timeout_s: float, max_connections: int | None) -> None:
+    def __init__(self, *, timeout_s: float, max_connections: int | None, most_bytes: int) -> None:
         self._timeout_s = timeout_s
         self._max_connections = max_connections
+        self._most_bytes = most_bytes
         self._client: WireClient | None = None
         self._life: AsyncGenerator[WireClient] | None = None
         self._let_go: weakref.finalize[..., Connection] | None = None
@@ -38,7 +40,10 @@ class Connection:
         if (client := self._usable(endpoint, loop)) is not None:
             return client
         opened: WireClient = module.WireClient(
-            endpoint, timeout_s=self._timeout_s, max_connections=self._max_connections
+            endpoint,
+            timeout_s=self._timeout_s,
+            max_connections=self._max_connections,
+            most_bytes=self._most_bytes,
         )
         if self._let_go is not None:
             self._let_go()
@@ -63,7 +68,7 @@ class Connection:
 
     def __reduce__(self) -> tuple[object, ...]:
         # Connections stay where they are; a pickled model opens its own.
-        return _unopened, (self._timeout_s, self._max_connections)
+        return _unopened, (self._timeout_s, self._max_connections, self._most_bytes)
 
 
 def _let_go(life: "AsyncGenerator[WireClient]", loop: asyncio.AbstractEventLoop) -> None:
@@ -76,8 +81,8 @@ async def _closed(life: "AsyncGenerator[WireClient]") -> None:
     await life.aclose()
 
 
-def _unopened(timeout_s: float, max_connections: int | None) -> Connection:
-    return Connection(timeout_s=timeout_s, max_connections=max_connections)
+def _unopened(timeout_s: float, max_connections: int | None, most_bytes: int) -> Connection:
+    return Connection(timeout_s=timeout_s, max_connections=max_connections, most_bytes=most_bytes)
 
 
 async def _lived(client: "WireClient") -> AsyncGenerator["WireClient"]:

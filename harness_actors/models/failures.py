@@ -18,6 +18,11 @@ from harness_actors.errors import (
 from harness_actors.models.backoff import asked_delay_s
 
 PROBLEM_CHARS = 500
+READ_CHARS = 8 * PROBLEM_CHARS
+KEY_MARK = "[key]"
+"""Stands where a key was."""
+SECRET_CHARS = 16
+"""Keys of providers have at least so many characters."""
 
 # Source: the answers of OpenAI, Azure, vLLM, llama.cpp, Mistral, Anthropic, Gemini, Groq,
 # Together and LM Studio to a request that is too long.
@@ -81,13 +86,50 @@ class Endpoint:
     def clean(self, text: str) -> str:
         """A provider's words on one line, shortened, with whatever looks like a key gone."""
         if len(self.key) >= 6:
-            text = text.replace(self.key, "[key]")
+            text = text.replace(self.key, KEY_MARK)
+        # Behind the key, of which else half would be left; before what takes long in a long text.
+        text = text[:READ_CHARS]
         return without_keys(" ".join(text.split()))[:PROBLEM_CHARS]
+
+    @property
+    def secret(self) -> str:
+        """The key where it is to be taken out of answers, too; empty where it is none.
+
+        Servers of one's own are given words for a key, which stand in answers by right.
+        """
+        return self.key if len(self.key) >= SECRET_CHARS else ""
+
+
+class KeyFilter:
+    """Takes a key out of a text that comes in pieces.
+
+    Args:
+        key: At least one character.
+    """
+
+    def __init__(self, key: str) -> None:
+        self._key = key
+        self._held = ""
+
+    def feed(self, piece: str) -> str:
+        """What may be told of the text so far; what could begin a key is held back."""
+        text = self._held + piece
+        if self._key in text:
+            text = text.replace(self._key, KEY_MARK)
+        longest = min(len(self._key) - 1, len(text))
+        size = next((n for n in range(longest, 0, -1) if text.endswith(self._key[:n])), 0)
+        cut = len(text) - size
+        self._held = text[cut:]
+        return text[:cut]
+
+    def rest(self) -> str:
+        """What was held back, where nothing follows."""
+        return self._held
 
 
 def without_keys(text: str) -> str:
     """A text with whatever looks like a key gone."""
-    return _KEY_SHAPES.sub("[key]", text)
+    return _KEY_SHAPES.sub(KEY_MARK, text)
 
 
 def status_failure(
@@ -151,13 +193,13 @@ def read_error(body: bytes) -> tuple[str, str]:
     """The code and the words of an error's body; the body itself where it has no form."""
     try:
         plain = orjson.loads(body)
-    except orjson.JSONDecodeError:
+        if isinstance(plain, list) and plain:
+            plain = plain[0]
+        if isinstance(plain, dict):
+            return _read_fields(plain.get("error", plain))
+        return "", str(plain)
+    except (orjson.JSONDecodeError, RecursionError):
         return "", body.decode("utf-8", "replace")
-    if isinstance(plain, list) and plain:
-        plain = plain[0]
-    if isinstance(plain, dict):
-        return _read_fields(plain.get("error", plain))
-    return "", str(plain)
 
 
 def _read_fields(error: Any) -> tuple[str, str]:
@@ -169,7 +211,7 @@ def _read_fields(error: Any) -> tuple[str, str]:
         codes.append(inner.get("code"))
     code = " ".join(str(c) for c in codes if c not in (None, "")).lower()
     words = error.get("message") or error.get("detail") or error.get("msg")
-    return code, str(words) if words else orjson.dumps(error, default=str).decode()
+    return code, str(words or error)
 
 
 def unreachable_failure(endpoint: Endpoint, reason: str, *, attempts: int) -> ModelSetupError:

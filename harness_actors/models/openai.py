@@ -9,13 +9,22 @@ from importlib import import_module
 from typing import Any
 from urllib.parse import urlsplit
 
-from harness_actors.errors import ConfigError, ModelBusyError, ModelRefusedError
+from harness_actors.errors import (
+    ConfigError,
+    ModelAnswerError,
+    ModelBusyError,
+    ModelRefusedError,
+)
+from harness_actors.messages import ToolCall
 from harness_actors.models.backoff import Backoff
 from harness_actors.models.body import RequestBody
+from harness_actors.models.bounded import ANSWER_BYTES, OutOfBoundsError, read_at_most
 from harness_actors.models.connection import Connection
 from harness_actors.models.failures import (
+    KEY_MARK,
     AttemptFailedError,
     Endpoint,
+    KeyFilter,
     reported_failure,
     unreachable_failure,
 )
@@ -37,7 +46,10 @@ DEFAULT_KEY_NAME = "OPENAI_API_KEY"
 UNREACHABLE_RETRIES = 3
 """Retries of an endpoint that never answered: a dead one is told within seconds."""
 
-FAILED = (AttemptFailedError, UnusableAnswerError)
+SAID_CHARS = 80
+"""What is shown of bytes that are no answer."""
+
+FAILED = (AttemptFailedError, UnusableAnswerError, OutOfBoundsError)
 """What an attempt may end in, if not in an answer."""
 
 
@@ -59,6 +71,8 @@ class OpenAIModel:
         timeout_s: Longest time of one attempt, in seconds.
         max_connections: Sockets at most, per process; calls beyond wait for one. None
             takes as many as the process may have files.
+        max_answer_bytes: Largest answer, unpacked, at least 1; of a stream, the longest line
+            and all that is kept. What is larger fails the run.
         backoff: The waits between attempts.
 
     Attributes:
@@ -83,9 +97,14 @@ class OpenAIModel:
         max_retries: int = 5,
         timeout_s: float = 600.0,
         max_connections: int | None = None,
+        max_answer_bytes: int = ANSWER_BYTES,
         backoff: Backoff | None = None,
     ) -> None:
         _check(name, max_retries=max_retries, timeout_s=timeout_s, max_connections=max_connections)
+        if max_answer_bytes < 1:
+            raise ConfigError(
+                "model.max_answer_bytes", f"must be at least 1, not {max_answer_bytes}"
+            )
         # The endpoint is settled here, where the user is: an actor's environment may differ.
         self.base_url = _checked_url(
             (base_url or os.environ.get("OPENAI_BASE_URL") or DEFAULT_BASE_URL).strip()
@@ -102,7 +121,10 @@ class OpenAIModel:
         self._encoder = RequestEncoder(name, self.settings)
         required = key_name is not None or self.base_url.rstrip("/") == DEFAULT_BASE_URL
         self._key = ProviderKey(key_name or DEFAULT_KEY_NAME, given=api_key, required=required)
-        self._connection = Connection(timeout_s=timeout_s, max_connections=max_connections)
+        self._most_bytes = max_answer_bytes
+        self._connection = Connection(
+            timeout_s=timeout_s, max_connections=max_connections, most_bytes=max_answer_bytes
+        )
         self._answered = False
 
     def __repr__(self) -> str:
@@ -142,6 +164,7 @@ class OpenAIModel:
             ModelBusyError: No usable answer came, after all retries.
             ContextOverflowError: The request is larger than the model's window.
             ModelRefusedError: The provider's content filter stopped it.
+            ModelAnswerError: The answer is too large, or nested too deep.
             ModelSetupError: A wrong key, an unknown model, an endpoint that is not there,
                 or a request that the provider does not accept.
         """
@@ -158,7 +181,7 @@ class OpenAIModel:
                 waited_s += await self._wait(self._failure(failed), retries)
                 retries += 1
             else:
-                response = self._accepted(response)
+                response = self._accepted(response, client.endpoint)
                 return replace(response, waited_s=waited_s) if retries else response
 
     def stream(self, request: ModelRequest) -> AsyncIterator[str | ModelResponse]:
@@ -180,7 +203,7 @@ class OpenAIModel:
                 async with aclosing(self._stream_once(body)) as pieces:
                     async for piece in pieces:
                         if isinstance(piece, ModelResponse):
-                            yield replace(self._accepted(piece), waited_s=waited_s)
+                            yield replace(piece, waited_s=waited_s)
                             return
                         begun = True
                         yield piece
@@ -197,18 +220,25 @@ class OpenAIModel:
 
     async def _stream_once(self, body: RequestBody) -> AsyncGenerator[str | ModelResponse]:
         client = await self._connection.client(self._endpoint())
+        endpoint = client.endpoint
         async with client.stream(body) as streamed:
             if not streamed.is_events:
-                whole = b"".join([piece async for piece in streamed.pieces])
-                response = self._read(whole, len(body), client.endpoint)
+                whole = await read_at_most(streamed.pieces, self._most_bytes)
+                response = self._accepted(self._read(whole, len(body), endpoint), endpoint)
                 if response.text:
                     yield response.text
                 yield response
                 return
-            answer = StreamedAnswer(len(body), self._price)
-            async for text in read_events(streamed.pieces, answer, client.endpoint):
-                yield text
-            yield answer.response()
+            answer = StreamedAnswer(len(body), self._price, self._most_bytes)
+            cleaner = KeyFilter(endpoint.secret) if endpoint.secret else None
+            async for text in read_events(streamed.pieces, answer, endpoint):
+                if cleaner is not None:
+                    text = cleaner.feed(text)
+                if text:
+                    yield text
+            if cleaner is not None and (rest := cleaner.rest()):
+                yield rest
+            yield self._accepted(answer.response(), endpoint)
 
     def _read(self, body: bytes, sent_bytes: int, endpoint: Endpoint) -> ModelResponse:
         answer = parse_object(body)
@@ -216,16 +246,24 @@ class OpenAIModel:
             raise AttemptFailedError(reported_failure(endpoint, error))
         return read_completion(answer, sent_bytes=sent_bytes, price=self._price)
 
-    def _accepted(self, response: ModelResponse) -> ModelResponse:
+    def _accepted(self, response: ModelResponse, endpoint: Endpoint) -> ModelResponse:
         self._answered = True
         if response.finish_reason == "content_filter":
             raise ModelRefusedError(self.name, "the provider's content filter stopped the answer")
-        return response
+        return _without(endpoint.secret, response)
 
-    def _failure(self, failed: AttemptFailedError | UnusableAnswerError) -> AttemptFailedError:
-        if isinstance(failed, AttemptFailedError):
-            return failed
-        return AttemptFailedError(ModelBusyError(self.name, str(failed)))
+    def _failure(
+        self, failed: AttemptFailedError | UnusableAnswerError | OutOfBoundsError
+    ) -> AttemptFailedError:
+        match failed:
+            case AttemptFailedError():
+                return failed
+            case OutOfBoundsError():
+                return AttemptFailedError(ModelAnswerError(self.name, str(failed)))
+        problem = failed.problem
+        if failed.said:
+            problem = f"{problem}: {self._endpoint().clean(failed.said)[:SAID_CHARS]!r}"
+        return AttemptFailedError(ModelBusyError(self.name, problem))
 
     async def _wait(self, failed: AttemptFailedError, retries: int) -> float:
         """Wait before the next attempt.
@@ -258,6 +296,26 @@ class OpenAIModel:
     def _endpoint(self) -> Endpoint:
         key = self._key.value(model=self.name, base_url=self.base_url)
         return Endpoint(model=self.name, base_url=self.base_url, key_name=self._key.name, key=key)
+
+
+def _without(key: str, response: ModelResponse) -> ModelResponse:
+    """The response without a key in it, which a provider may echo; an empty one is none."""
+    calls, reason = response.tool_calls, response.finish_reason
+    spoken = (response.text or "", reason, *(text for call in calls for text in _texts(call)))
+    if not key or not any(key in text for text in spoken):
+        return response
+    return replace(
+        response,
+        text=None if response.text is None else response.text.replace(key, KEY_MARK),
+        tool_calls=tuple(
+            ToolCall(*(text.replace(key, KEY_MARK) for text in _texts(call))) for call in calls
+        ),
+        finish_reason=reason.replace(key, KEY_MARK),
+    )
+
+
+def _texts(call: ToolCall) -> tuple[str, str, str]:
+    return call.id, call.name, call.arguments
 
 
 def _check(name: str, *, max_retries: int, timeout_s: float, max_connections: int | None) -> None:

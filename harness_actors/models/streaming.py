@@ -7,11 +7,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from harness_actors.messages import ToolCall, encode_json
+from harness_actors.models.bounded import ANSWER_BYTES, STREAM_FACTOR, too_large
 from harness_actors.models.failures import AttemptFailedError, Endpoint, reported_failure
 from harness_actors.models.prices import Price
 from harness_actors.models.wire import (
     UnusableAnswerError,
     count_of,
+    finish_reason_of,
+    list_of,
     parse_object,
     text_of,
     usage_of,
@@ -19,6 +22,23 @@ from harness_actors.models.wire import (
 from harness_actors.ports import ModelResponse
 
 DRAIN_S = 0.5
+CALL_BYTES = 200
+"""What a call takes beside its texts."""
+BREATH_BYTES = 64 * 1024
+"""What is taken in at most before others on the event loop have their turn: of a connection that
+always has more, reading never waits."""
+
+
+@dataclass(slots=True)
+class CallInPieces:
+    """A call of which pieces have come."""
+
+    id: str = ""
+    name: str = ""
+    arguments: list[str] = field(default_factory=list)
+
+    def whole(self) -> ToolCall:
+        return ToolCall(self.id, self.name, "".join(self.arguments))
 
 
 @dataclass
@@ -27,10 +47,13 @@ class StreamedAnswer:
 
     sent_bytes: int
     price: Price
+    most_bytes: int = ANSWER_BYTES
+    """Of all that is kept of it."""
     finished: bool = False
     """The provider said that the answer is complete."""
     _texts: list[str] = field(default_factory=list)
-    _calls: dict[int, dict[str, str]] = field(default_factory=dict)
+    _calls: dict[int, CallInPieces] = field(default_factory=dict)
+    _size: int = 0
     _begun: bool = False
     _finish_reason: str = "stop"
     _usage: Any = None
@@ -40,41 +63,52 @@ class StreamedAnswer:
 
         Returns:
             The text that it adds; empty where it adds none.
+
+        Raises:
+            UnusableAnswerError: It holds a call that is none.
+            OutOfBoundsError: The answer becomes too large with it.
         """
         self._usage = chunk.get("usage") or self._usage
         choices = chunk.get("choices")
         if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
             return ""
         self._begun = True
-        reason = choices[0].get("finish_reason")
-        if reason:
-            self.finished, self._finish_reason = True, str(reason)
+        if reason := finish_reason_of(choices[0]):
+            self.finished, self._finish_reason = True, reason
         delta = choices[0].get("delta")
         if not isinstance(delta, dict):
             return ""
-        for position, call in enumerate(delta.get("tool_calls") or ()):
+        for position, call in enumerate(list_of(delta.get("tool_calls"))):
             self._take_call(position, call)
         text = text_of(delta.get("content")) or text_of(delta.get("refusal")) or ""
         if text:
+            self._keep(text)
             self._texts.append(text)
         return text
 
     def _take_call(self, position: int, piece: Any) -> None:
-        if not isinstance(piece, dict):
+        function = piece.get("function") or {} if isinstance(piece, dict) else None
+        if not isinstance(function, dict):
             raise UnusableAnswerError("the stream has a tool call that is no object")
         index = count_of(piece.get("index"))
-        call = self._calls.setdefault(
-            position if index is None else index, {"id": "", "name": "", "arguments": ""}
-        )
-        function = piece.get("function") or {}
+        place = position if index is None else index
+        call = self._calls.get(place)
+        if call is None:
+            self._size += CALL_BYTES
+            call = self._calls[place] = CallInPieces()
         # The id and the name come whole, once; the arguments in pieces.
-        call["id"] = call["id"] or str(piece.get("id") or "")
-        call["name"] = call["name"] or str(function.get("name") or "")
+        call.id = call.id or self._keep(str(piece.get("id") or ""))
+        call.name = call.name or self._keep(str(function.get("name") or ""))
         arguments = function.get("arguments")
         if arguments is not None:
-            call["arguments"] += (
-                arguments if isinstance(arguments, str) else encode_json(arguments).decode()
-            )
+            text = arguments if isinstance(arguments, str) else encode_json(arguments).decode()
+            call.arguments.append(self._keep(text))
+
+    def _keep(self, text: str) -> str:
+        self._size += len(text)
+        if self._size > self.most_bytes:
+            raise too_large("the answer", self.most_bytes)
+        return text
 
     def response(self) -> ModelResponse:
         """The whole answer.
@@ -84,7 +118,7 @@ class StreamedAnswer:
         """
         if not self._begun:
             raise UnusableAnswerError("the stream has no choices")
-        calls = tuple(ToolCall(**call) for _, call in sorted(self._calls.items()))
+        calls = tuple(call.whole() for _, call in sorted(self._calls.items()))
         text = "".join(self._texts) or None
         spoken = (text or "") + "".join(call.name + call.arguments for call in calls)
         return ModelResponse(
@@ -99,15 +133,34 @@ class EventParser:
     """Splits the bytes of a server-sent event stream into the data of its events.
 
     Source: HTML standard, 9.2.6, of which Chat Completions uses ``data:`` lines only.
+
+    Args:
+        most_bytes: Longest line.
     """
 
-    def __init__(self) -> None:
-        self._rest = b""
+    def __init__(self, most_bytes: int = ANSWER_BYTES) -> None:
+        self._most_bytes = most_bytes
+        # In pieces: joined anew with each, a long line would take quadratic time.
+        self._rest: list[bytes] = []
+        self._rest_bytes = 0
 
     def feed(self, piece: bytes) -> list[bytes]:
-        """The data of the events that `piece` completes, in order."""
-        lines = (self._rest + piece).split(b"\n")
-        self._rest = lines.pop()
+        """The data of the events that `piece` completes, in order.
+
+        Raises:
+            OutOfBoundsError: A line is too long.
+        """
+        lines = piece.split(b"\n")
+        rest = lines.pop()
+        if lines:
+            if self._rest:
+                lines[0] = b"".join((*self._rest, lines[0]))
+            self._rest, self._rest_bytes = [], 0
+        if rest:
+            self._rest.append(rest)
+            self._rest_bytes += len(rest)
+            if self._rest_bytes > self._most_bytes:
+                raise too_large("a line of the stream", self._most_bytes)
         return [
             line[5:].strip() for line in lines if line.startswith(b"data:") and line[5:].strip()
         ]
@@ -121,9 +174,17 @@ async def read_events(
     Raises:
         AttemptFailedError: The provider reports an error in mid-stream.
         UnusableAnswerError: The stream breaks off, or holds something that is no chunk.
+        OutOfBoundsError: It, or something in it, is too large.
     """
-    events = EventParser()
+    events, most = EventParser(answer.most_bytes), STREAM_FACTOR * answer.most_bytes
+    size, breath = 0, BREATH_BYTES
     async for piece in pieces:
+        size += len(piece)
+        if size > breath:
+            breath = size + BREATH_BYTES
+            if size > most:
+                raise too_large("the stream", most)
+            await asyncio.sleep(0)
         for data in events.feed(piece):
             if data == b"[DONE]":
                 answer.finished = True
@@ -143,4 +204,4 @@ async def _drain(pieces: AsyncIterator[bytes]) -> None:
     with suppress(TimeoutError):
         async with asyncio.timeout(DRAIN_S):
             async for _ in pieces:
-                pass
+                await asyncio.sleep(0)

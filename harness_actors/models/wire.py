@@ -8,6 +8,7 @@ import orjson
 from harness_actors.errors import ConfigError
 from harness_actors.messages import ToolCall, encode_json, estimate_tokens
 from harness_actors.models.body import RequestBody
+from harness_actors.models.bounded import OutOfBoundsError
 from harness_actors.models.prices import Price
 from harness_actors.ports import ModelRequest, ModelResponse
 from harness_actors.results import Usage
@@ -19,8 +20,28 @@ NEEDS_TOOLS = ("parallel_tool_calls", "tool_choice")
 """Settings that providers refuse in a request without tools."""
 
 
+MOST_LEVELS = 254
+"""Of lists and objects in one another, which is what the encoder takes."""
+MOST_TOKENS = 10**9
+"""Of one call. No model takes or writes so many, and sums of it stay below 64 bits."""
+FINISH_REASON_CHARS = 64
+SAID_BYTES = 8 * 1024
+"""What is kept of bytes that are no answer: more than is shown, so that a key which is cut there
+is not seen."""
+
+
 class UnusableAnswerError(ValueError):
-    """The bytes of an answer are none; says what is wrong with them."""
+    """The bytes of an answer are none; says what is wrong with them.
+
+    Attributes:
+        problem: In words of our own.
+        said: What came instead, which may hold anything; empty where it says nothing.
+    """
+
+    def __init__(self, problem: str, said: str = "") -> None:
+        super().__init__(problem, said)
+        self.problem = problem
+        self.said = said
 
 
 class RequestEncoder:
@@ -88,8 +109,8 @@ def read_completion(answer: Mapping[str, Any], *, sent_bytes: int, price: Price)
         raise UnusableAnswerError("the answer's choice has no message")
     return ModelResponse(
         text=text_of(message.get("content")) or text_of(message.get("refusal")),
-        tool_calls=tuple(_tool_call(call) for call in message.get("tool_calls") or ()),
-        finish_reason=str(choices[0].get("finish_reason") or "stop"),
+        tool_calls=tuple(_tool_call(call) for call in list_of(message.get("tool_calls"))),
+        finish_reason=finish_reason_of(choices[0]) or "stop",
         usage=usage_of(answer.get("usage"), sent_bytes, message, price),
     )
 
@@ -99,15 +120,52 @@ def parse_object(body: bytes) -> dict[str, Any]:
 
     Raises:
         UnusableAnswerError: The bytes are something else.
+        OutOfBoundsError: It is nested too deep.
     """
     try:
         answer = orjson.loads(body)
     except orjson.JSONDecodeError as error:
-        start = body[:80].decode("utf-8", "replace")
-        raise UnusableAnswerError(f"the answer is not JSON ({error}): {start!r}") from None
+        if "depth" in error.msg or "ecursion" in error.msg:
+            raise _too_deep() from None
+        said = body[:SAID_BYTES].decode("utf-8", "replace")
+        raise UnusableAnswerError(f"the answer is not JSON ({error.msg})", said) from None
+    # Counted first: an ordinary answer has not even so many brackets, in whatever order.
+    if body.count(b"[") + body.count(b"{") > MOST_LEVELS and not _is_encodable(answer):
+        raise _too_deep()
     if not isinstance(answer, dict):
         raise UnusableAnswerError(f"the answer is a JSON {type(answer).__name__}, not an object")
     return answer
+
+
+def _too_deep() -> OutOfBoundsError:
+    return OutOfBoundsError(f"the answer is nested more than {MOST_LEVELS} levels deep")
+
+
+def _is_encodable(answer: Any) -> bool:
+    try:
+        orjson.dumps(answer)
+    except TypeError:
+        return False
+    return True
+
+
+def list_of(value: Any) -> list[Any]:
+    """A list that may be missing.
+
+    Raises:
+        UnusableAnswerError: It is something else.
+    """
+    if not value:
+        return []
+    if not isinstance(value, list):
+        raise UnusableAnswerError("the answer's tool calls are no list")
+    return value
+
+
+def finish_reason_of(choice: Mapping[str, Any]) -> str:
+    """Why the model stopped, as the provider says it; empty where it does not say."""
+    reason = choice.get("finish_reason")
+    return reason[:FINISH_REASON_CHARS] if isinstance(reason, str) else ""
 
 
 def text_of(content: Any) -> str | None:
@@ -154,6 +212,6 @@ def usage_of(reported: Any, sent_bytes: int, answer: Any, price: Price) -> Usage
 
 def count_of(value: Any) -> int | None:
     """A count that a provider reports; None where it is no such thing."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or value < 0:
+    if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    return int(value)
+    return int(value) if 0 <= value <= MOST_TOKENS else None
