@@ -26,6 +26,8 @@ NOT_BUILT = (
     "delivery",
 )
 
+CALLS_PER_MESSAGE = 256
+
 
 @pickled_by_position
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,13 +41,17 @@ class Limits:
     cost_usd: float | None = None
     time_s: float | None = None
     """Wall time since the run was first started, resumes included."""
+    calls_per_message: int = CALLS_PER_MESSAGE
+    """Tool calls that one answer of the model may ask for; one with more fails the run."""
     working_s: float | None = None
     """Wall time less the waits on rate limits and the time that nobody worked on the run. That
     of executors of your own is counted for them."""
 
     def __post_init__(self) -> None:
-        for name in ("model_calls", "tool_calls", "tokens"):
-            _check_count(f"limits.{name}", getattr(self, name), optional=name != "model_calls")
+        for name in ("model_calls", "calls_per_message"):
+            _check_count(f"limits.{name}", getattr(self, name))
+        for name in ("tool_calls", "tokens"):
+            _check_count(f"limits.{name}", getattr(self, name), optional=True)
         for name in ("cost_usd", "time_s", "working_s"):
             _check_amount(f"limits.{name}", getattr(self, name))
 
@@ -138,7 +144,11 @@ class HarnessConfig:
 
     def as_mapping(self) -> dict[str, Any]:
         """The settings as plain values, for the journal; `from_mapping` reads them back."""
-        return {name: value for name, value in asdict(self).items() if name not in NOT_BUILT}
+        plain = {name: value for name, value in asdict(self).items() if name not in NOT_BUILT}
+        if self.limits.calls_per_message == CALLS_PER_MESSAGE:
+            # Left out, so that set-ups from before there was such a bound are the same.
+            del plain["limits"]["calls_per_message"]
+        return plain
 
 
 def _check_names(prefix: str, given: Mapping[str, Any], owner: type) -> None:

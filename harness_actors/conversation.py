@@ -59,10 +59,10 @@ class Conversation(Sequence[Message]):
 
         Only the end of the log is read, so this costs the same in a long one.
         """
-        answered: list[str | None] = []
+        answered: set[str | None] = set()
         for message in reversed(self._messages):
             if message.role == "tool":
-                answered.append(message.tool_call_id)
+                answered.add(message.tool_call_id)
             elif message.role == "assistant":
                 return tuple(call for call in message.tool_calls if call.id not in answered)
             else:
@@ -99,7 +99,8 @@ def repaired(messages: Sequence[Message]) -> tuple[list[Message], int]:
             if (at := answers.get((position, place))) is not None
         }
         fixed += [_named(messages[at], names[at]) for at in sorted(names)]
-        repairs += sum(at >= _end_of_block(messages, position) for at in names)
+        end = _end_of_block(messages, position) if names else position
+        repairs += sum(at >= end for at in names)
         answered = set(names.values())
         missing = [call.id for call in unique if call.id not in answered]
         fixed += [Message.tool_result(name, UNKNOWN_OUTCOME, is_error=True) for name in missing]
@@ -114,13 +115,14 @@ def unique_ids(calls: Sequence[ToolCall]) -> tuple[ToolCall, ...]:
     ['a', 'a#2']
     """
     used: set[str] = set()
+    # Each goes on where the last of its id has stopped: thousands of one id are counted once.
+    copies: dict[str, int] = {}
     unique = []
     for position, call in enumerate(calls, start=1):
-        wanted = call.id or f"call_{position}"
-        name, copy = wanted, 1
+        name = wanted = call.id or f"call_{position}"
         while name in used:
-            copy += 1
-            name = f"{wanted}#{copy}"
+            copies[wanted] = copies.get(wanted, 1) + 1
+            name = f"{wanted}#{copies[wanted]}"
         used.add(name)
         unique.append(call if name == call.id else ToolCall(name, call.name, call.arguments))
     return tuple(unique)

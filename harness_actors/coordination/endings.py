@@ -29,15 +29,20 @@ def executor_lost(slot: Slot, losses: int, tools: Sequence[str] = (), cause: str
     Args:
         slot: Where it was served last.
         losses: How often.
-        tools: Those that had been called the last time and had not answered.
+        tools: Those that had been called the last time and had not answered; empty where an
+            answer of the model was being taken in.
         cause: Why the process was killed the last time; empty where it died by itself.
     """
     if slot.code:
         at, whose = "it worked on this run", "the executor"
+    elif not tools:
+        at, whose = "it took in an answer of this run's model", "the answer"
     else:
         at, whose = f"{_named(tools)} of this run was running", "a tool" if cause else "the tool"
     fault = f"{whose} probably crashes its process or needs more memory than there is"
-    if cause:
+    if cause and not tools and not slot.code:
+        fault = f"the last time {cause}"
+    elif cause:
         remedy = (
             "have it do so in `asyncio.to_thread`"
             if slot.code
@@ -49,8 +54,8 @@ def executor_lost(slot: Slot, losses: int, tools: Sequence[str] = (), cause: str
 
 
 def _named(tools: Sequence[str]) -> str:
-    if len(tools) <= 1:
-        return f"the tool {tools[0]!r}" if tools else "a tool"
+    if len(tools) == 1:
+        return f"the tool {tools[0]!r}"
     more = ["…"] if len(tools) > NAMED_TOOLS else []
     return f"one of the tools {', '.join([*map(repr, tools[:NAMED_TOOLS]), *more])}"
 

@@ -116,10 +116,10 @@ class Answered:
 @dataclass(frozen=True, slots=True)
 class ToolsStarted:
     """From a host: tools begin to run that no pending record announced, or an executor of the
-    user's own. Never committed.
+    user's own, or a large answer is taken in. Never committed.
 
     Attributes:
-        tools: Their names, each once.
+        tools: Their names, each once; empty where it is no tool.
     """
 
     tools: tuple[str, ...] = ()

@@ -5,12 +5,19 @@ from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from harness_actors.config import Limits
 from harness_actors.conversation import unique_ids
-from harness_actors.errors import ContextOverflowError, ModelError, error_facts
+from harness_actors.errors import (
+    ContextOverflowError,
+    ModelAnswerError,
+    ModelError,
+    error_facts,
+)
 from harness_actors.messages import Message, ToolCall
 from harness_actors.models.waits import metered
 from harness_actors.ports import Model, ModelRequest, ModelResponse
 from harness_actors.signals import TurnComplete
+from harness_actors.turn.acceptance import fault_of
 from harness_actors.turn.bounds import Bounds, Due
 from harness_actors.turn.origins import ORIGIN
 from harness_actors.turn.patience import Allowance, Late, Raised, within
@@ -67,7 +74,7 @@ async def ask(
         case Raised(error):
             response = _ended_by(error)
         case returned:
-            response = _checked(returned.value)
+            response = _checked(returned.value, model, bounds.limits)
     told_s = response.waited_s if isinstance(response, ModelResponse) else 0.0
     return Answer(response, max(told_s, meter.waited_s))
 
@@ -96,10 +103,11 @@ def _ended_by(error: BaseException) -> TurnComplete:
     return _failed("agent_error", error)
 
 
-def _checked(value: object) -> ModelResponse | TurnComplete:
+def _checked(value: object, model: Model, limits: Limits) -> ModelResponse | TurnComplete:
     # Any object: a model may be the user's own class, whose types nobody has checked.
     if isinstance(value, ModelResponse):
-        return value
+        fault = fault_of(value, limits)
+        return _failed("model_error", ModelAnswerError(model.name, fault)) if fault else value
     wrong = TypeError(f"the model answered {type(value).__name__}, not a ModelResponse")
     return _failed("agent_error", wrong)
 

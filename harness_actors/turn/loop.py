@@ -1,5 +1,6 @@
 """The rounds of a turn: ask the model, run the tools that it asks for, and again."""
 
+import asyncio
 from collections.abc import Awaitable
 from dataclasses import replace
 from pathlib import Path
@@ -9,6 +10,7 @@ from harness_actors.events import RoundCompleted
 from harness_actors.ports import ModelResponse, RunContext
 from harness_actors.signals import Parked, TurnComplete
 from harness_actors.state import TURN_COUNT
+from harness_actors.turn.acceptance import is_large
 from harness_actors.turn.answers import as_message, ask
 from harness_actors.turn.books import TurnBooks
 from harness_actors.turn.bounds import BUDGET, Bounds
@@ -98,6 +100,10 @@ class TurnLoop:
         if voice is None and (late := self._voice()) is not None:
             # Somebody began to read in the middle of the call.
             late.tell(response)
+        if is_large(response):
+            # Known to be this run's, should taking it in be more than the process bears.
+            self._context.tools_started()
+            await asyncio.sleep(0)
         message = await as_message(response, self._prepared)
         self._text = message.text or self._text
         self._books.answered(response, answer_tokens=message.tokens, waited_s=answer.waited_s)

@@ -1,5 +1,6 @@
 """The rules of the log, on made-up and on recorded conversations."""
 
+import time
 from collections import Counter
 from collections.abc import Sequence
 from random import Random
@@ -149,6 +150,20 @@ def test_unique_ids_are_unique_and_keep_the_calls(ids: list[str]) -> None:
     assert len({call.id for call in unique}) == len(calls)
     assert all(call.id for call in unique)
     assert [call.name for call in unique] == [call.name for call in calls]
+
+
+def test_ids_of_a_long_message_are_made_unique_in_linear_time() -> None:
+    calls = [ToolCall("same", "f", "{}")] * 60_000
+    began = time.process_time()
+    unique = unique_ids(calls)
+    log = Conversation([Message.assistant(None, unique)])
+    log.extend(Message.tool_result(call.id, "x") for call in unique[:-1])
+
+    assert log.open_calls() == (ToolCall("same#60000", "f", "{}"),)
+    _, repairs = repaired([Message.assistant(None, calls), *log[1:]])
+    # In quadratic time, each of the three takes minutes.
+    assert time.process_time() - began < 20
+    assert repairs
 
 
 MESSAGES = st.lists(

@@ -1,0 +1,83 @@
+"""What is taken of a model: an answer that a run, its journal and its neighbours can bear."""
+
+import math
+
+from harness_actors.config import Limits
+from harness_actors.ports import ModelResponse
+from harness_actors.results import Usage
+
+MOST_ARGUMENT_CHARS = 1024 * 1024
+"""Of one call. Of this size, arguments that are meant to still take a tenth of a second to read."""
+MOST_SPOKEN_CHARS = 8 * 1024 * 1024
+"""Of one answer: its text, and all of its calls."""
+MOST_TOKENS = 10**9
+MOST_USD = 1e9
+MOST_WAITED_S = 1e9
+"""Numbers that no call comes to. Sums of those of all runs stay far below 64 bits."""
+
+LARGE_CALLS = 32
+LARGE_CHARS = 32 * 1024
+
+
+def fault_of(response: ModelResponse, limits: Limits) -> str:
+    """What is wrong with an answer; empty where it can be taken.
+
+    It may come from a model of the user's own, or from whoever that asks.
+    """
+    calls = response.tool_calls
+    if len(calls) > limits.calls_per_message:
+        return (
+            f"the answer asks for {len(calls):,} tool calls at once; "
+            f"limits.calls_per_message allows {limits.calls_per_message:,}"
+        )
+    for call in calls:
+        if len(call.arguments) > MOST_ARGUMENT_CHARS:
+            return (
+                f"the arguments of a call of {call.name[:64]!r} have {len(call.arguments):,} "
+                f"characters; {MOST_ARGUMENT_CHARS:,} are allowed"
+            )
+    if (spoken := _spoken_chars(response)) > MOST_SPOKEN_CHARS:
+        return f"the answer has {spoken:,} characters; {MOST_SPOKEN_CHARS:,} are allowed"
+    return _impossible_number(response.usage, response.waited_s)
+
+
+def is_large(response: ModelResponse) -> bool:
+    """Whether taking it in is work that could end a process."""
+    return len(response.tool_calls) > LARGE_CALLS or _spoken_chars(response) > LARGE_CHARS
+
+
+def _spoken_chars(response: ModelResponse) -> int:
+    chars = len(response.text or "")
+    for call in response.tool_calls:
+        chars += len(call.id) + len(call.name) + len(call.arguments)
+    return chars
+
+
+def _impossible_number(usage: Usage, waited_s: float) -> str:
+    # Each comparison is false of what is no number.
+    if (
+        0 <= usage.input_tokens <= MOST_TOKENS
+        and 0 <= usage.output_tokens <= MOST_TOKENS
+        and 0 <= usage.cached_tokens <= MOST_TOKENS
+        and 0 <= usage.cost_usd <= MOST_USD
+        and 0 <= waited_s <= MOST_WAITED_S
+    ):
+        return ""
+    told = {
+        "input_tokens": usage.input_tokens,
+        "output_tokens": usage.output_tokens,
+        "cached_tokens": usage.cached_tokens,
+        "cost_usd": usage.cost_usd,
+        "waited_s": waited_s,
+    }
+    most = {"cost_usd": MOST_USD, "waited_s": MOST_WAITED_S}
+    wrong = ", ".join(
+        f"{name} is {_shown(value)}"
+        for name, value in told.items()
+        if not 0 <= value <= most.get(name, MOST_TOKENS)
+    )
+    return f"the answer reports numbers that no call has: {wrong}"
+
+
+def _shown(value: float) -> str:
+    return repr(value) if math.isfinite(value) and abs(value) < MOST_USD else f"{float(value):g}"
