@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-Change = Literal["set", "append", "increment"]
+Change = Literal["set", "append", "increment", "drop"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,8 @@ class StateKey(Generic[T]):
         type: The type of the value; of one item where `change` is ``"append"``.
         owner: Name of the executor that may `set` it; anyone may `append` or `increment`.
         change: The one way in which it changes. `increment` adds numbers, and mappings
-            or dataclasses of numbers field by field.
+            or dataclasses of numbers field by field. Who may `set` a list may also `drop` the
+            first of its items, which costs the same however many there are.
         default: The plain value of a run that has not written it yet.
         also_set_by: Other executors that may `set` it. A run is with one executor at a
             time, so they never write at once.
@@ -76,7 +77,7 @@ def _adapter(kind: Any) -> "TypeAdapter[Any]":
 @pickled_by_position
 @dataclass(frozen=True, slots=True)
 class Write:
-    """One change to one entry, as a plain value."""
+    """One change to one entry, as a plain value; of a `drop`, how many items."""
 
     key: str
     change: Change
@@ -139,6 +140,10 @@ def _changed(old: Any, write: Write) -> Any:
             return [*(old or ()), write.value]
         case "increment":
             return _sum(old, write)
+        case "drop":
+            if not isinstance(old, list | tuple | None) or not isinstance(write.value, int):
+                raise WorkflowError(write.key, f"cannot drop {write.value!r} of {old!r}")
+            return list(old or ())[max(0, write.value) :]
 
 
 def _sum(old: Any, write: Write) -> Any:

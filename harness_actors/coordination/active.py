@@ -68,8 +68,11 @@ class ActiveRun:
     busy_since: float | None = None
     """When its tools, or an executor of its user's own, began to run, in seconds since the epoch;
     None while neither does."""
-    tools: tuple[str, ...] = ()
-    """Names of those tools; empty of an executor."""
+    announced: tuple[str, ...] = ()
+    """Names of those tools, where the index of open calls does not have them; empty of an
+    executor, and of an answer that is being taken in."""
+    snapshot_due: bool = False
+    """Its state was not written whole for long."""
     parking: bool = False
     """It was asked to stop at the next round, to be taken up later."""
     unparked_in: int = 0
@@ -82,6 +85,12 @@ class ActiveRun:
     def makes_rounds(self) -> bool:
         """Whether its host may stop it between two; a user's own executor may, too."""
         return self.slot is not None and (self.slot.executor == AGENT_TURN or bool(self.slot.code))
+
+    @property
+    def tools(self) -> tuple[str, ...]:
+        """Names of the tools that are running, or may be, each once."""
+        listed = self.state.values.get(OPEN_CALLS.name) or ()
+        return self.announced or tuple(dict.fromkeys(call["tool_name"] for call in listed))
 
     @property
     def due(self) -> tuple[float, LimitKind] | None:

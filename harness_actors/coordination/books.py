@@ -1,6 +1,6 @@
 """The books of the runs in service: what is committed of each, and when it is over."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from harness_actors.coordination.active import ActiveRun, Step
@@ -25,6 +25,7 @@ from harness_actors.state import (
 )
 
 CHANGES_PER_SNAPSHOT = 64
+LONG_INDEX = 64
 
 PARKING: StateKey[bool] = StateKey("harness.parking", bool, "coordinator", "set", False)
 """The run was asked to park and has not done so yet. On disk, so that the request outlives
@@ -36,9 +37,9 @@ def entry(key: StateKey[Any], value: bool | float | None) -> StateDelta:
     return StateDelta((Write(key.name, "set", value),))
 
 
-def names_of(calls: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
-    """Which tools open calls are of, each once, as the index of these calls has them."""
-    return tuple(dict.fromkeys(call["tool_name"] for call in calls))
+def _is_long(values: Mapping[str, Any]) -> bool:
+    """Whether a snapshot must wait: it would hold the index of a long message again."""
+    return len(values.get(OPEN_CALLS.name) or ()) > LONG_INDEX
 
 
 class RunBooks:
@@ -119,8 +120,8 @@ class RunBooks:
                 if write.key == OPEN_CALLS.name and not run.slot.code:
                     # Announced, in this step: what an earlier one left open does not run.
                     run.busy_since = None
-                    if write.value:
-                        self.busy(run, names_of(write.value))
+                    if run.state.values[OPEN_CALLS.name]:
+                        self.busy(run)
         if run.slot in run.replicas:
             run.replicas[run.slot].messages = len(run.state.log)
         step.entries.append(
@@ -134,7 +135,9 @@ class RunBooks:
                 at=self._clock.now(),
             )
         )
-        if run.state.version % CHANGES_PER_SNAPSHOT == 0 and end is None:
+        run.snapshot_due |= run.state.version % CHANGES_PER_SNAPSHOT == 0
+        if run.snapshot_due and end is None and not _is_long(run.state.values):
+            run.snapshot_due = False
             step.entries.append(
                 SnapshotTaken(
                     run_id=run.spec.run_id,
@@ -143,9 +146,14 @@ class RunBooks:
                 )
             )
 
-    def busy(self, run: ActiveRun, tools: tuple[str, ...]) -> None:
-        """Tools of a run, or an executor of its user's own, begin to run."""
-        run.busy_since, run.tools = self._clock.now(), tools
+    def busy(self, run: ActiveRun, tools: tuple[str, ...] = ()) -> None:
+        """Tools of a run, or an executor of its user's own, begin to run.
+
+        Args:
+            run: The run.
+            tools: Which, where the index of its open calls does not have them.
+        """
+        run.busy_since, run.announced = self._clock.now(), tools
         self._deadlines.watch(run)
 
     def put_aside(

@@ -84,12 +84,13 @@ class DeltaContext:
         return key.decode(self._state.values.get(key.name, key.default))
 
     def set(self, key: StateKey[T], value: T) -> None:
-        if not key.may_be_set_by(self._writer):
-            raise WorkflowError(
-                self._writer, f"sets {key.name!r}, which belongs to {key.owner!r} alone"
-            )
+        self._check_owned(key)
         self._write(key, "set", value)
         self._readable.add(key.name)
+
+    def drop(self, key: StateKey[Any], count: int = 1) -> None:
+        self._check_owned(key)
+        self._keep(Write(key.name, "drop", count))
 
     def append(self, key: StateKey[Any], item: Any) -> None:
         self._write(key, "append", item)
@@ -102,9 +103,17 @@ class DeltaContext:
             raise WorkflowError(
                 self._writer, f"{key.name!r} changes by {key.change!r}, not by {change!r}"
             )
-        write = Write(key.name, change, key.encode(value))
-        if change == "set":
-            self._state.values[key.name] = write.value
+        self._keep(Write(key.name, change, key.encode(value)))
+
+    def _check_owned(self, key: StateKey[Any]) -> None:
+        if not key.may_be_set_by(self._writer):
+            raise WorkflowError(
+                self._writer, f"sets {key.name!r}, which belongs to {key.owner!r} alone"
+            )
+
+    def _keep(self, write: Write) -> None:
+        if write.change == "set":
+            self._state.values[write.key] = write.value
         else:
             self._state.apply(StateDelta(writes=(write,)))
         self._writes.append(write)

@@ -191,7 +191,7 @@ def _not_idempotent(recording: Recording) -> set[str]:
         call["tool_name"]
         for change in recording.changes
         for write in change.delta.writes
-        if write.key == OPEN_CALLS.name
+        if write.key == OPEN_CALLS.name and write.change == "set"
         for call in write.value
         if not call["idempotent"]
     }

@@ -113,8 +113,11 @@ class ToolCalls:
                 result = await run_call(plan, self._tool_context(plan), self._due(plan))
             failed, limit = failed or result.is_error, limit or result.limit
             await self._add_result(plan.call.id, result, own=self._is_own_tool(plan))
-            if listed:
-                self._context.set(OPEN_CALLS, self._index(plans[position:]))
+            if listed and position < len(plans):
+                # What has ended, and not what is left: that of thousands would be quadratic.
+                self._context.drop(OPEN_CALLS)
+            elif listed:
+                self._context.set(OPEN_CALLS, ())
             if self._is_completion(plan) and not result.is_error:
                 return TurnComplete(ending="completed", text=_summary(plan.call))
             if listed and position < len(plans):

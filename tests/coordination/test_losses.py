@@ -1,11 +1,14 @@
 """What becomes of runs when the process that serves them dies."""
 
+import time
+
 import pytest
 
 from harness_actors.conversation import UNKNOWN_OUTCOME, repaired
 from harness_actors.coordination.protocol import QUARANTINE, Deliver, Slot
 from harness_actors.coordination.routing import LOSSES_BEFORE_QUARANTINE
 from harness_actors.messages import Message, ToolCall
+from harness_actors.records import SnapshotTaken
 from harness_actors.signals import RepairTrigger, Signal, TurnComplete
 from harness_actors.state import (
     AGENT_TURN,
@@ -17,7 +20,7 @@ from harness_actors.state import (
     Write,
 )
 from tests.coordination.agents import Team
-from tests.coordination.world import Handler, Served, Work, World, a_spec
+from tests.coordination.world import TOOLS, Handler, Served, WaitFor, Work, World, a_spec
 
 TURN = Slot(AGENT_TURN)
 ALONE = Slot(AGENT_TURN, index=QUARANTINE)
@@ -144,7 +147,7 @@ def test_a_death_between_two_calls_of_a_message_is_a_loss() -> None:
         message = run.add(Message.assistant(None, calls))
         yield StateDelta((Write(OPEN_CALLS.name, "set", listed),), message)
         result = run.add(Message.tool_result("first", "done"))
-        yield StateDelta((Write(OPEN_CALLS.name, "set", listed[1:]),), result)
+        yield StateDelta((Write(OPEN_CALLS.name, "drop", 1),), result)
         return StateDelta(), TurnComplete(ending="completed")
 
     world = World({**Team().handlers, AGENT_TURN: two_calls})
@@ -155,6 +158,52 @@ def test_a_death_between_two_calls_of_a_message_is_a_loss() -> None:
         world.hear(TURN)
     world.lose(TURN)
     assert world.coordinator.runs["run"].losses == 1, "the second call is in flight"
+
+
+@pytest.mark.parametrize("hosts", [1, 2])
+def test_a_run_that_dies_with_each_answer_that_it_takes_in_is_isolated_and_ends(
+    hosts: int,
+) -> None:
+    def takes_in(run: Served, signal: Signal) -> Work:
+        yield TOOLS
+        yield WaitFor(99)
+        return StateDelta(), TurnComplete(ending="completed")
+
+    world = World({**Team().handlers, AGENT_TURN: takes_in}, agent_turns=hosts)
+    world.submit(a_spec())
+    while not world.ends():
+        world.settle()
+        world.lose(next(slot for slot in world.hosts if slot.executor == AGENT_TURN))
+        world.settle(hosts=False)
+
+    reason = world.ends()[0].reason
+    assert reason.kind == "executor_lost"
+    assert "while it took in an answer of this run's model" in reason.message
+    assert world.events().count("executor_lost") == 3
+
+
+def test_thousands_of_calls_that_are_not_idempotent_make_changes_of_one_size() -> None:
+    calls = [ToolCall(f"call_{number}", "tool", "{}") for number in range(3000)]
+
+    def many_calls(run: Served, signal: Signal) -> Work:
+        message = run.add(Message.assistant(None, calls))
+        yield StateDelta((Write(OPEN_CALLS.name, "set", [_listed(c) for c in calls]),), message)
+        for call in calls:
+            result = run.add(Message.tool_result(call.id, "done"))
+            yield StateDelta((Write(OPEN_CALLS.name, "drop", 1),), result)
+        return StateDelta(), TurnComplete(ending="completed")
+
+    world = World({**Team().handlers, AGENT_TURN: many_calls})
+    world.submit(a_spec())
+    began = time.process_time()
+    world.settle()
+
+    assert world.ends()[0].status == "done"
+    assert world.stored().state.values[OPEN_CALLS.name] == []
+    snapshots = [entry for entry in world.disk if isinstance(entry, SnapshotTaken)]
+    assert snapshots, "one follows when the index is short again"
+    assert sum(len(s.values.get(OPEN_CALLS.name) or ()) for s in snapshots) < 200
+    assert time.process_time() - began < 60
 
 
 def _listed(call: ToolCall) -> dict[str, object]:

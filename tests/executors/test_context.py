@@ -22,6 +22,7 @@ from harness_actors.state import (
     StateDelta,
     StateKey,
     TurnProgress,
+    Write,
 )
 from tests.executors.driver import RecordingModel, SimpleAgent
 
@@ -120,6 +121,18 @@ def test_repair_may_set_the_open_calls_of_the_agent_turn() -> None:
     context.set(OPEN_CALLS, ())
     with pytest.raises(WorkflowError):
         a_context("compaction", reads=()).set(OPEN_CALLS, ())
+
+
+def test_who_may_set_a_list_may_drop_the_first_of_it() -> None:
+    index = [OpenCall(call_id=name, tool_name="f", idempotent=True, turn=1) for name in "abc"]
+    context = a_context("repair", reads=())
+    context.set(OPEN_CALLS, tuple(index))
+    context.drop(OPEN_CALLS, 2)
+
+    assert context.get(OPEN_CALLS) == (index[2],)
+    assert context.take().writes[-1] == Write(OPEN_CALLS.name, "drop", 2)
+    with pytest.raises(WorkflowError, match="belongs to"):
+        a_context("compaction", reads=()).drop(OPEN_CALLS)
 
 
 def test_an_entry_changes_in_its_own_way_only() -> None:

@@ -212,10 +212,10 @@ BUGS = (
         name="tools are taken for running behind their round",
         path="harness_actors/coordination/books.py",
         before="""\
-                    if write.value:
-                        self.busy(run, names_of(write.value))
+                    if run.state.values[OPEN_CALLS.name]:
+                        self.busy(run)
 """,
-        after="                    self.busy(run, names_of(write.value))\n",
+        after="                    self.busy(run)\n",
         promise="only a death in the middle of a tool counts as a loss",
         tests=(
             "tests/coordination/test_losses.py::test_a_death_behind_a_round_that_was_announced_is_no_loss",
@@ -229,8 +229,8 @@ BUGS = (
                 if write.key == OPEN_CALLS.name and not run.slot.code:
                     # Announced, in this step: what an earlier one left open does not run.
                     run.busy_since = None
-                    if write.value:
-                        self.busy(run, names_of(write.value))
+                    if run.state.values[OPEN_CALLS.name]:
+                        self.busy(run)
 """,
         after="",
         promise="a run that kills its process again and again is isolated, and ends",
@@ -241,8 +241,8 @@ BUGS = (
     Bug(
         name="a run that ends leaves its state behind",
         path="harness_actors/coordination/books.py",
-        before="        if run.state.version % CHANGES_PER_SNAPSHOT == 0 and end is None:\n",
-        after="        if run.state.version % CHANGES_PER_SNAPSHOT == 0:\n",
+        before="        if run.snapshot_due and end is None and not _is_long(run.state.values):\n",
+        after="        if run.snapshot_due and not _is_long(run.state.values):\n",
         promise="the snapshot of a run is dropped when the run ends",
         tests=(
             "tests/coordination/test_coordinator.py::test_a_run_that_ends_where_its_state_would_be_stored_leaves_no_snapshot",

@@ -120,7 +120,7 @@ class Oracle:
         self.talks.changed(change)
         log = self._disk.logs[run.spec.conversation_id]
         for write in change.delta.writes:
-            if write.key == OPEN_CALLS.name and write.value:
+            if write.key == OPEN_CALLS.name and write.change == "set" and write.value:
                 open_ids = {call.id for call in Conversation(log).open_calls()}
                 listed = {call["call_id"] for call in write.value}
                 self._effects.pending |= {(change.run_id, call) for call in listed & open_ids}

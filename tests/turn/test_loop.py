@@ -144,10 +144,13 @@ async def test_results_of_a_fenced_round_follow_one_by_one_without_waiting() -> 
 
     results = bench.disk.sent[2:]
     assert [[m.tool_call_id for m in delta.messages] for delta in results] == [["a"], ["b"], ["c"]]
-    left = [
-        write.value for delta in results for write in delta.writes if write.key == OPEN_CALLS.name
+    index = [
+        (write.change, write.value)
+        for delta in results
+        for write in delta.writes
+        if write.key == OPEN_CALLS.name
     ]
-    assert [[call["call_id"] for call in index] for index in left] == [["b", "c"], ["c"], []]
+    assert index == [("drop", 1), ("drop", 1), ("set", [])], "what ended, and not what is left"
     assert any(isinstance(event, RoundCompleted) for event in results[-1].events)
     bench.turn.cancel()
 

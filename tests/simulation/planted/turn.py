@@ -30,7 +30,10 @@ def _record_without_message() -> Patches:
 
     def patched(self: DeltaContext) -> StateDelta:
         delta = take(self)
-        opened = any(write.key == OPEN_CALLS.name and write.value for write in delta.writes)
+        opened = any(
+            write.key == OPEN_CALLS.name and write.change == "set" and write.value
+            for write in delta.writes
+        )
         if opened and delta.messages and delta.messages[-1].role == "assistant":
             self._messages = [delta.messages[-1]]
             return StateDelta(delta.writes, delta.messages[:-1], delta.events)
