@@ -241,7 +241,7 @@ class OpenAIModel:
             yield self._accepted(answer.response(), endpoint)
 
     def _read(self, body: bytes, sent_bytes: int, endpoint: Endpoint) -> ModelResponse:
-        answer = parse_object(body)
+        answer = parse_object(body, self._most_bytes)
         if error := answer.get("error"):
             raise AttemptFailedError(reported_failure(endpoint, error))
         return read_completion(answer, sent_bytes=sent_bytes, price=self._price)

@@ -190,7 +190,7 @@ async def read_events(
                 answer.finished = True
                 await _drain(pieces)
                 return
-            chunk = parse_object(data)
+            chunk = parse_object(data, answer.most_bytes)
             if error := chunk.get("error"):
                 raise AttemptFailedError(reported_failure(endpoint, error))
             if text := answer.take(chunk):

@@ -8,7 +8,7 @@ import orjson
 from harness_actors.errors import ConfigError
 from harness_actors.messages import ToolCall, encode_json, estimate_tokens
 from harness_actors.models.body import RequestBody
-from harness_actors.models.bounded import OutOfBoundsError
+from harness_actors.models.bounded import ANSWER_BYTES, OutOfBoundsError
 from harness_actors.models.prices import Price
 from harness_actors.ports import ModelRequest, ModelResponse
 from harness_actors.results import Usage
@@ -22,6 +22,9 @@ NEEDS_TOOLS = ("parallel_tool_calls", "tool_choice")
 
 MOST_LEVELS = 254
 """Of lists and objects in one another, which is what the encoder takes."""
+BYTES_PER_BRACKET = 16
+"""Of the largest answer. Models take a token for a bracket or two, so that they never write as
+many; three bytes for each, which can be meant to, would hold the event loop for half a second."""
 MOST_TOKENS = 10**9
 """Of one call. No model takes or writes so many, and sums of it stay below 64 bits."""
 FINISH_REASON_CHARS = 64
@@ -115,13 +118,21 @@ def read_completion(answer: Mapping[str, Any], *, sent_bytes: int, price: Price)
     )
 
 
-def parse_object(body: bytes) -> dict[str, Any]:
+def parse_object(body: bytes, most_bytes: int = ANSWER_BYTES) -> dict[str, Any]:
     """A JSON object.
+
+    Args:
+        body: Its bytes.
+        most_bytes: Of an answer.
 
     Raises:
         UnusableAnswerError: The bytes are something else.
-        OutOfBoundsError: It is nested too deep.
+        OutOfBoundsError: It is nested too deep, or nothing but lists and objects.
     """
+    # Those in texts are counted, too, of which an ordinary answer has less than the first bound.
+    brackets = body.count(b"[") + body.count(b"{")
+    if brackets > most_bytes // BYTES_PER_BRACKET:
+        raise OutOfBoundsError(f"the answer has {brackets:,} lists and objects")
     try:
         answer = orjson.loads(body)
     except orjson.JSONDecodeError as error:
@@ -129,8 +140,7 @@ def parse_object(body: bytes) -> dict[str, Any]:
             raise _too_deep() from None
         said = body[:SAID_BYTES].decode("utf-8", "replace")
         raise UnusableAnswerError(f"the answer is not JSON ({error.msg})", said) from None
-    # Counted first: an ordinary answer has not even so many brackets, in whatever order.
-    if body.count(b"[") + body.count(b"{") > MOST_LEVELS and not _is_encodable(answer):
+    if brackets > MOST_LEVELS and not _is_encodable(answer):
         raise _too_deep()
     if not isinstance(answer, dict):
         raise UnusableAnswerError(f"the answer is a JSON {type(answer).__name__}, not an object")

@@ -76,6 +76,7 @@ TOO_MUCH: dict[str, tuple[bytes, tuple[str, ...]]] = {
     "packed": (gzip.compress(says("x" * 20 * MOST)), (PACKED,)),
     "nested": (says("x", extra=1)[:-2] + b"[" * 500 + b"]" * 500 + b"}", ()),
     "nested beyond the parser": (b'{"a":' + b"[" * 5000 + b"]" * 5000 + b"}", ()),
+    "lists": (says([[]] * (MOST // 4)), ()),
     "line": (b"data: " + b"x" * 2 * MOST, (EVENTS,)),
     "packed events": (gzip.compress(b"data: {}\n\n" * 8 * MOST), (EVENTS, PACKED)),
     "text in pieces": (chunk(content="x" * 1000) * 70, (EVENTS,)),
