@@ -1,6 +1,7 @@
 """The messages of a conversation, each encoded once for the wire and the journal."""
 
 import json
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -13,6 +14,8 @@ from harness_actors.errors import WorkflowError
 Role = Literal["system", "user", "assistant", "tool"]
 
 
+MOST_BITS = 63
+"""Of a whole number that JSON is read back as, everywhere."""
 MOST_LEVELS = 100
 """Of lists and mappings in one another, in data of users: pickling gives up at some 490."""
 
@@ -137,15 +140,21 @@ def estimate_tokens(encoded: bytes) -> int:
     return max(1, len(encoded) // 4)
 
 
-def encode_json(value: Any) -> bytes:
+def encode_json(value: Any, *, indent: bool = False) -> bytes:
     """JSON bytes of a plain value; what is not valid Unicode is replaced, never raised.
 
-    Tools read file names and process output, in which lone surrogates occur.
+    Tools read file names and process output, in which lone surrogates occur. Numbers above 64
+    bits are rounded, and what is none becomes null.
+
+    Args:
+        value: The value.
+        indent: In lines, for people.
     """
+    option = orjson.OPT_INDENT_2 if indent else 0
     try:
-        return orjson.dumps(value)
+        return orjson.dumps(value, option=option)
     except TypeError:
-        return orjson.dumps(_well_formed(value))
+        return orjson.dumps(_well_formed(value), option=option)
 
 
 def check_plain(name: str, value: Mapping[str, Any]) -> None:
@@ -178,5 +187,7 @@ def _well_formed(value: Any) -> Any:
             return {_well_formed(key): _well_formed(item) for key, item in value.items()}
         case list() | tuple():
             return [_well_formed(item) for item in value]
+        case int() if value.bit_length() > MOST_BITS:
+            return float(value) if value.bit_length() < sys.float_info.max_exp else None
         case _:
             return value

@@ -6,14 +6,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol, Self
 
-import orjson
-
 from harness_actors.batch.checks import clear_copies
 from harness_actors.batch.durable_files import clear_unfinished, write_atomically
 from harness_actors.batch.results_file import ResultsFile, store_error
 from harness_actors.batch.setups_file import SetupsFile
 from harness_actors.batch.torn_line import as_object
 from harness_actors.errors import BadInputError, StoreError, StoreInUseError
+from harness_actors.messages import encode_json
 from harness_actors.records import RunHeading, StoredRun
 from harness_actors.stores import JournalReader
 from harness_actors.stores.lock import check_held, hold, release
@@ -172,7 +171,7 @@ class RunDirectory:
             StoreError: It could not be written; the one of an earlier command stands.
         """
         self.check_standing()
-        text = orjson.dumps(summary, option=orjson.OPT_INDENT_2) + b"\n"
+        text = encode_json(summary, indent=True) + b"\n"
         try:
             write_atomically(self.summary_path, [text])
         except OSError as error:

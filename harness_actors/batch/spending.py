@@ -23,6 +23,15 @@ COUNTS = (
 )
 
 
+MOST = 10**15
+"""Of anything that one run can use."""
+
+
+def _possible(used: object) -> Any:
+    """A number of a result; 0 where it is none, which must not spoil those of all others."""
+    return used if isinstance(used, int | float) and 0 <= used <= MOST else 0
+
+
 class UsageSum:
     """What many runs used together.
 
@@ -36,10 +45,10 @@ class UsageSum:
         self._cost_usd = 0.0
 
     def add(self, *, cost_usd: float, **counts: int) -> None:
-        """A run used this much of each of `COUNTS`."""
+        """A run used this much of each of `COUNTS`; what no run can have is left out."""
         self.runs += 1
-        self._counts.update(counts)
-        self._cost_usd += cost_usd
+        self._counts.update({name: _possible(count) for name, count in counts.items()})
+        self._cost_usd += _possible(cost_usd)
 
     def include(self, other: "UsageSum") -> None:
         self.runs += other.runs

@@ -3,8 +3,11 @@
 import asyncio
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from harness_actors.agents import ChatAgent
 from harness_actors.batch import run_batch
@@ -120,6 +123,38 @@ async def test_attempts_that_another_took_the_place_of_are_in_the_sums(tmp_path:
     assert rich["statuses"] == {"done": 2}
     assert rich["unlisted"] == {"runs": 2, "usage": poor["usage"], "to_be_written": 0}
     assert rich["usage"]["cost_usd"] == poor["usage"]["cost_usd"] + 2 * 3
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"input_tokens": int(1e308)},
+        {"output_tokens": 10**400},
+        {"input_tokens": 1e308, "output_tokens": 1e308},
+        {"cached_tokens": -5},
+        {"cost_usd": float("nan")},
+        {"cost_usd": 1e308},
+    ],
+)
+async def test_the_summary_is_written_whatever_one_result_holds(
+    tmp_path: Path, wrong: dict[str, Any]
+) -> None:
+    def one_is_wrong(spec: RunSpec) -> HarnessResult:
+        result = ended(spec, cost_usd=1.0)
+        if spec.metadata["task_id"] != "t2":
+            return result
+        return replace(result, usage=replace(result.usage, **wrong))
+
+    journal = Journal()
+    for _ in ("and again", "from what was written"):
+        batch = a_batch(tasks(3), tmp_path, FakeRuntime(journal, one_is_wrong))
+        await outcomes_of(batch)
+        summary = summary_in(tmp_path)
+        assert summary["statuses"] == {"done": 3}
+        used = summary["usage"]
+        assert used["input_tokens"] == (20 if "input_tokens" in wrong else 30)
+        assert used["cost_usd"] == (2.0 if "cost_usd" in wrong else 3.0)
+        assert dict(final_rows(summary, None))["ok"] == "3 of 3 tasks"
 
 
 async def test_the_summary_counts_the_tasks_that_there_are_now(tmp_path: Path) -> None:

@@ -109,6 +109,11 @@ def test_lone_surrogates_are_replaced_anywhere() -> None:
     assert orjson.loads(encoded) == {"keya?b": ["a?b", ["a?b"], {"x": "a?b"}, 1, None]}
 
 
+def test_numbers_above_64_bits_are_rounded_and_no_numbers_are_null() -> None:
+    encoded = encode_json({"a": [2**64, -(2**64), 10**400, float("nan"), 2**63 - 1, True]})
+    assert orjson.loads(encoded) == {"a": [2.0**64, -(2.0**64), None, None, 2**63 - 1, True]}
+
+
 @pytest.mark.parametrize("value", [{1, 2}, object(), 1j, b"bytes"])
 def test_what_is_not_plain_is_refused_with_its_owner(value: object) -> None:
     with pytest.raises(WorkflowError, match="'mine'"):
