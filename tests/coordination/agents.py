@@ -1,7 +1,7 @@
 """What the executors do in these tests: as ours, but with a plan in place of a model."""
 
 from collections import Counter
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import Any, Literal
 
 from harness_actors.conversation import UNKNOWN_OUTCOME
@@ -24,15 +24,20 @@ from harness_actors.state import (
     STOP_DECISION,
     TURN,
     TURN_COUNT,
+    USAGE,
     StateDelta,
     Write,
 )
+from harness_actors.turn.bounds import BUDGET
 from tests.coordination.world import TOOLS, Handler, Served, WaitFor, Work
 
 Round = Literal["effect", "lookup", "turn"]
 """A tool that must not run twice; one that may; the turn ends here and another begins."""
 
 Plans = Mapping[str, Sequence[Round]]
+
+ROUND_USD = 1.0
+"""What a round costs where runs share a budget."""
 
 DONE = RunEnd(
     status="done", reason=Reason(kind="completed"), output_text="ok", completion_verified=True
@@ -45,6 +50,8 @@ class Team:
     def __init__(self, plans: Plans | None = None, plan: Sequence[Round] = ("effect",)) -> None:
         self._plans = plans or {}
         self._plan = plan
+        self.asked: Callable[[str], None] = lambda _: None
+        """Called with the run of each round that begins."""
         self.effects: Counter[tuple[str, int]] = Counter()
         """How often the effect of a call happened: by run and position of its message."""
 
@@ -93,10 +100,11 @@ class Team:
             done = sum(message.role == "assistant" for message in run.log)
             if done >= len(plan):
                 return _answer(TurnComplete(ending="completed"), Write(TURN.name, "set", None))
+            self.asked(run.spec.run_id)
             match plan[done]:
                 case "turn":
                     ended = run.add(Message.assistant("that is it for now"))
-                    yield StateDelta(messages=ended)
+                    yield StateDelta(_cost(run), ended)
                     return _answer(TurnComplete(ending="rounds"), Write(TURN.name, "set", None))
                 case kind:
                     yield from self._round(run, done, idempotent=kind == "lookup")
@@ -108,16 +116,33 @@ class Team:
         message = run.add(Message.assistant(None, [call]))
         if idempotent:
             yield TOOLS
-            yield StateDelta(messages=(*message, *run.add(*self._results(run))))
+            answered = (*message, *run.add(*self._results(run)))
+            change = yield StateDelta(_cost(run), answered)
+            if _shares(run):
+                # As turns do that share a budget: what the round cost must be known.
+                yield WaitFor(change)
             return
         listed = {"call_id": call.id, "tool_name": "tool", "idempotent": False, "turn": 1}
-        change = yield StateDelta((_open([listed]),), message)
+        change = yield StateDelta((*_cost(run), _open([listed])), message)
         yield WaitFor(change)
         self.effects[run.spec.run_id, len(run.log) - 1] += 1
-        yield StateDelta((_open(()),), run.add(*self._results(run)))
+        change = yield StateDelta((_open(()),), run.add(*self._results(run)))
+        if _shares(run):
+            yield WaitFor(change)
 
     def _results(self, run: Served) -> list[Message]:
         return [Message.tool_result(call.id, "done") for call in run.log.open_calls()]
+
+
+def _shares(run: Served) -> bool:
+    """Whether it has a budget with others."""
+    return run.values.get(BUDGET.name) is not None
+
+
+def _cost(run: Served) -> tuple[Write, ...]:
+    """What a round costs, where that matters."""
+    used = {"model_calls": 1, "cost_usd": ROUND_USD}
+    return (Write(USAGE.name, "increment", used),) if _shares(run) else ()
 
 
 def _open(calls: Any) -> Write:

@@ -7,6 +7,7 @@ import pytest
 from harness_actors.conversation import UNKNOWN_OUTCOME, repaired
 from harness_actors.coordination.protocol import QUARANTINE, Deliver, Slot
 from harness_actors.coordination.routing import LOSSES_BEFORE_QUARANTINE
+from harness_actors.events import ExecutorLost
 from harness_actors.messages import Message, ToolCall
 from harness_actors.records import SnapshotTaken
 from harness_actors.signals import RepairTrigger, Signal, TurnComplete
@@ -403,6 +404,8 @@ def test_a_users_executor_that_kills_its_host_three_times_ends_the_run() -> None
     message = world.ends()[0].reason.message
     assert "the process of mine died 3 times while it worked on this run" in message
     assert "tool" not in message
+    lost = [e for c in world.changes() for e in c.delta.events if isinstance(e, ExecutorLost)]
+    assert [event.tools for event in lost] == [()] * 3, "those of the turn before do not run"
 
 
 def test_a_users_executor_in_place_of_ours_gets_the_runs_of_its_code() -> None:

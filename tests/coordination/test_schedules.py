@@ -1,5 +1,6 @@
 """Runs under schedules that delay, repeat, kill and stop at any step."""
 
+from collections import Counter
 from collections.abc import Callable
 from functools import partial
 from random import Random
@@ -7,9 +8,15 @@ from random import Random
 import hypothesis.strategies as st
 from hypothesis import given, settings
 
+from harness_actors.config import HarnessConfig, Limits
 from harness_actors.conversation import repaired
+from harness_actors.coordination.active import Step
+from harness_actors.coordination.deadlines import GRACE_S
 from harness_actors.coordination.protocol import QUARANTINE, Slot
-from tests.coordination.agents import Round, Team
+from harness_actors.events import RunParked
+from harness_actors.records import RunChanged, StoredRun
+from harness_actors.state import USAGE
+from tests.coordination.agents import ROUND_USD, Round, Team
 from tests.coordination.world import World, a_spec
 
 Action = tuple[str, Callable[[], object]]
@@ -21,20 +28,40 @@ WEIGHTS = {
     "hear twice": 0.1,
     "lose": 0.01,
     "crash": 0.005,
-    "park": 0.004,
+    "park": 0.02,
     "park_now": 0.004,
-    "go on": 0.02,
+    "go on": 0.05,
+    "next command": 0.002,
+    "time passes": 0.03,
+    "allow more": 0.004,
+    "allow less": 0.004,
 }
 """How likely a disturbance is on a road of roughness 1, against 1 for what is ordinary."""
 
 
 class Scheduler:
-    """Chooses what happens next from a list of numbers."""
+    """Chooses what happens next from a list of numbers.
 
-    def __init__(self, plans: list[list[Round]], agent_turns: int) -> None:
+    Args:
+        plans: What the model of each run answers.
+        agent_turns: Number of agent turn hosts.
+        budget_usd: What all runs may cost together at first; None for no bound, ever.
+    """
+
+    def __init__(
+        self, plans: list[list[Round]], agent_turns: int, budget_usd: float | None = None
+    ) -> None:
         self.team = Team({f"run{i}": plan for i, plan in enumerate(plans)})
+        self.team.asked = self._asked
         self.world = World(self.team.handlers, agent_turns=agent_turns)
-        self.parked: set[str] = set()
+        self.world.began = self._began
+        self.wishes = Wishes(self.world)
+        self.budget_usd = budget_usd
+        self._earlier_usd = 0.0
+        self._asked_behind: Counter[str] = Counter()
+        """Rounds that began since all was spent, by run."""
+        if budget_usd is not None:
+            self.allow(budget_usd)
 
     def actions(self) -> list[Action]:
         """What could happen now."""
@@ -50,12 +77,16 @@ class Scheduler:
                 actions.append(("hear twice", partial(self._hear_twice, slot)))
             actions += [("work", partial(host.work, run)) for run in host.ready()]
             actions.append(("lose", partial(world.lose, slot)))
+        if self.budget_usd is not None:
+            actions += [("allow more", self._allow_more), ("allow less", self._allow_less)]
         for run_id in world.coordinator.runs:
             for mode in ("park", "park_now"):
-                actions.append((mode, partial(self._stop, run_id, mode)))
-            actions.append(("go on", partial(self._go_on, run_id)))
+                actions.append((mode, partial(self.stop, run_id, mode)))
+            actions.append(("go on", partial(self.go_on, run_id)))
         actions.append(("crash", world.crash))
-        actions += [("resume", partial(self._resume, run_id)) for run_id in self._idle()]
+        actions.append(("next command", self.next_command))
+        actions.append(("time passes", self._time_passes))
+        actions += [("resume", partial(self.resume, run_id)) for run_id in self.idle()]
         return actions
 
     def act(self, chance: Random, roughness: float) -> None:
@@ -70,13 +101,53 @@ class Scheduler:
         self.world.hear(slot)
         self.world.perform(self.world.coordinator.received(slot, envelope))
 
-    def _stop(self, run_id: str, mode: str) -> None:
-        self.world.perform(self.world.coordinator.stop(run_id, mode))
+    def stop(self, run_id: str, mode: str) -> None:
+        self.wishes.note(run_id, self.world.coordinator.stop(run_id, mode), parks=True)
 
-    def _go_on(self, run_id: str) -> None:
-        self.world.perform(self.world.coordinator.resume(run_id))
+    def go_on(self, run_id: str) -> None:
+        self.wishes.note(run_id, self.world.coordinator.resume(run_id), parks=False)
 
-    def _idle(self) -> list[str]:
+    def next_command(self) -> None:
+        """The cell dies with its command; another one takes up what it is asked to."""
+        self.world.crash(command=f"command {self.world.coordinator.term + 1}")
+
+    def _began(self) -> None:
+        # As a host does that begins: what runs cost before is known, and the budget anew.
+        stored = [self.world.stored(run_id) for run_id in self.world.run_ids()]
+        self._earlier_usd = sum(_cost_of(run) for run in stored if run.end is not None)
+        if self.budget_usd is not None:
+            for run in stored:
+                if run.end is None:
+                    self.world.coordinator.budget.take_up(run.spec.run_id, _cost_of(run))
+            self.allow(self.budget_usd)
+
+    def allow(self, budget_usd: float) -> None:
+        self.budget_usd = budget_usd
+        coordinator = self.world.coordinator
+        self.world.perform(coordinator.allow(budget_usd, spent_usd=self._earlier_usd))
+
+    def _allow_more(self) -> None:
+        assert self.budget_usd is not None
+        self.allow(self.budget_usd + 2 * ROUND_USD)
+
+    def _allow_less(self) -> None:
+        assert self.budget_usd is not None
+        self.allow(max(ROUND_USD, self.budget_usd - 3 * ROUND_USD))
+
+    def _time_passes(self) -> None:
+        self.world.clock.advance(5.0)
+        self.world.perform(self.world.coordinator.overdue())
+        now = self.world.clock.now()
+        for run in self.world.coordinator.runs.values():
+            assert run.due is None or now < run.due[0] + GRACE_S, "its time is over"
+
+    def _asked(self, run_id: str) -> None:
+        """A round begins: behind the last of the money, that of a run that was in flight."""
+        if self.world.coordinator.budget.is_spent:
+            self._asked_behind[run_id] += 1
+            assert self._asked_behind[run_id] == 1, "a run goes on though all is spent"
+
+    def idle(self) -> list[str]:
         """Runs of which everything is on disk and that nobody serves, unfinished."""
         unwritten = {
             getattr(entry, "run_id", None)
@@ -91,14 +162,15 @@ class Scheduler:
             and not self.world.ends(run_id)
         ]
 
-    def _resume(self, run_id: str) -> None:
-        self.world.perform(self.world.coordinator.adopt(self.world.stored(run_id)))
+    def resume(self, run_id: str) -> None:
+        step = self.world.coordinator.adopt(self.world.stored(run_id), asked=True)
+        self.wishes.note(run_id, step, parks=False)
 
     def finish(self) -> None:
         """Let all runs come to their end, undisturbed."""
         self.world.settle()
-        for run_id in self._idle():
-            self._resume(run_id)
+        for run_id in self.idle():
+            self.resume(run_id)
         self.world.settle()
 
     # ---- what must hold ------------------------------------------------------------------
@@ -113,6 +185,14 @@ class Scheduler:
             assert stored.state.version == run.state.version
             assert list(stored.state.log) == list(run.state.log)
             assert stored.losses == run.losses
+        assert world.coordinator.budget.limit_usd == self.budget_usd
+        if not world.coordinator.budget.is_spent:
+            self._asked_behind.clear()
+        next_at = world.coordinator.next_overdue_at
+        for run in world.coordinator.runs.values():
+            if run.due is not None:
+                assert next_at is not None
+                assert next_at <= run.due[0] + GRACE_S, "nobody will look at it in time"
         alone = [run for run in world.coordinator.runs.values() if _in_quarantine(run.slot)]
         assert len(alone) <= 1, "the quarantine host serves one run at a time"
 
@@ -121,7 +201,8 @@ class Scheduler:
         for run_id in (f"run{i}" for i in range(count)):
             if run_id not in world.run_ids():
                 continue  # its submission was lost with the coordinator before it was on disk
-            assert len(world.ends(run_id)) == 1
+            (end,) = world.ends(run_id)
+            assert end.reason.kind != "max_turns", "it had a turn left for all of its plan"
             assert world.changes(run_id)[-1].end is not None
             assert repaired(world.log(run_id))[1] == 0
         assert all(times == 1 for times in self.team.effects.values()), "an effect happened twice"
@@ -129,6 +210,39 @@ class Scheduler:
         for host in world.hosts.values():
             assert not host.runs, "a host keeps runs that are over"
             assert len(host.seen) == 0
+
+
+class Wishes:
+    """What was asked of runs last, as far as that is on disk: no run parks unasked."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._parks: set[str] = set()
+        self._noted: list[tuple[Step, str, bool]] = []
+        world.committed = self._committed
+
+    def note(self, run_id: str, step: Step, *, parks: bool) -> None:
+        """A run was asked to park, or to go on."""
+        self._noted.append((step, run_id, parks))
+        self._world.perform(step)
+
+    def _committed(self, step: Step) -> None:
+        for _, run_id, parks in [noted for noted in self._noted if noted[0] is step]:
+            (self._parks.add if parks else self._parks.discard)(run_id)
+        for entry in step.entries:
+            if isinstance(entry, RunChanged):
+                parked = any(isinstance(event, RunParked) for event in entry.delta.events)
+                assert not parked or entry.run_id in self._parks, "it parks, and nobody asked"
+
+
+def turns_of(plan: list[Round]) -> int:
+    """As many as it takes, and not one more."""
+    return 1 + plan.count("turn")
+
+
+def _cost_of(run: StoredRun) -> float:
+    cost_usd: float = run.state.values.get(USAGE.name, {}).get("cost_usd", 0.0)
+    return cost_usd
 
 
 def _in_quarantine(slot: Slot | None) -> bool:
@@ -142,14 +256,24 @@ def _in_quarantine(slot: Slot | None) -> bool:
     seed=st.integers(0, 1_000_000),
     length=st.integers(100, 400),
     roughness=st.sampled_from([0.3, 1.0, 8.0]),
+    budget_usd=st.none() | st.integers(1, 6),
 )
 def test_runs_survive_any_schedule(
-    plans: list[list[Round]], agent_turns: int, seed: int, length: int, roughness: float
+    plans: list[list[Round]],
+    agent_turns: int,
+    seed: int,
+    length: int,
+    roughness: float,
+    budget_usd: float | None,
 ) -> None:
     chance = Random(seed)
-    scheduler = Scheduler(plans, agent_turns)
+    scheduler = Scheduler(plans, agent_turns, budget_usd)
     for number in range(len(plans)):
-        scheduler.world.submit(a_spec(f"run{number}"))
+        limits = Limits(
+            time_s=chance.choice((None, 60.0, 400.0)), working_s=chance.choice((None, 30.0))
+        )
+        config = HarnessConfig(limits=limits, max_turns=turns_of(plans[number]))
+        scheduler.world.submit(a_spec(f"run{number}", config=config))
     for number in range(length):
         scheduler.act(chance, roughness)
         if number % 5 == 0:

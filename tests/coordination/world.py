@@ -12,7 +12,6 @@ from typing import Any
 
 from harness_actors.actors.factory import executor_needs
 from harness_actors.actors.mailbox import SeenEnvelopes
-from harness_actors.config import HarnessConfig
 from harness_actors.conversation import Conversation
 from harness_actors.coordination.active import Post, Step
 from harness_actors.coordination.coordinator import Coordinator
@@ -45,6 +44,7 @@ from harness_actors.results import HarnessResult
 from harness_actors.signals import Signal
 from harness_actors.state import SharedState, StateDelta
 from harness_actors.testing import ManualClock
+from tests.bounded import bounded
 
 Work = Generator[Any, Any, Any]
 """What an executor does: yields a delta to flush it, `WaitFor`, or `TOOLS`."""
@@ -66,7 +66,7 @@ def a_spec(run_id: str = "run", **facts: Any) -> RunSpec:
         "conversation_id": run_id,
         "task": (Message.user("the task"),),
         "code": "code",
-        "config": HarnessConfig(),
+        "config": bounded(),
         "edges": DEFAULT_EDGES,
         **facts,
     }
@@ -197,6 +197,10 @@ class World:
         self.hosts: dict[Slot, Host] = {}
         self.sent: list[Post] = []
         """All posts that left, in their order."""
+        self.began: Callable[[], None] = lambda: None
+        """Called with each further incarnation, before it takes up its runs."""
+        self.committed: Callable[[Step], None] = lambda _: None
+        """Called with each step that is on disk."""
         self._agent_turns = agent_turns
         self._command = command
         self.coordinator = self._begin(1)
@@ -224,6 +228,7 @@ class World:
         """Put the oldest step on the disk, then let its posts leave."""
         step = self.unwritten.popleft()
         self.disk.extend(step.entries)
+        self.committed(step)
         for post in step.posts:
             if not self.coordinator.is_current(post.envelope):
                 continue
@@ -244,11 +249,17 @@ class World:
         self.hosts.pop(slot, None)
         return self.perform(self.coordinator.host_lost(slot))
 
-    def crash(self) -> None:
-        """Kill the coordinator with its hosts; the next incarnation takes up its runs."""
+    def crash(self, *, command: str | None = None) -> None:
+        """Kill the coordinator with its hosts; the next incarnation takes up its runs.
+
+        Args:
+            command: Whose it is; the same one's if None.
+        """
         self.hosts.clear()
         self.unwritten.clear()
+        self._command = command or self._command
         self.coordinator = self._begin(self.coordinator.term + 1)
+        self.began()
         for run_id in self.run_ids():
             stored = self.stored(run_id)
             if stored.command == self._command:

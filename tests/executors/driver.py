@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from harness_actors.config import HarnessConfig
 from harness_actors.conversation import Conversation, repaired
 from harness_actors.events import Event, TextSink, message_events
 from harness_actors.executors import (
@@ -44,6 +43,7 @@ from harness_actors.signals import (
 from harness_actors.state import SharedState, StateDelta, StateKey
 from harness_actors.testing.clock import ManualClock
 from harness_actors.testing.scripted import Reply, Script, ScriptedModel
+from tests.bounded import bounded
 
 CYCLE = ("repair", "compaction", "agent_turn", "stop_decision")
 
@@ -192,7 +192,7 @@ class Driver:
             conversation_id="run",
             task=(Message.user(task),) if isinstance(task, str) else task,
             code="",
-            config=HarnessConfig.from_mapping(settings),
+            config=bounded(settings),
             edges=(),
             workspace=workspace,
         )
