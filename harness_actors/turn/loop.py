@@ -1,12 +1,14 @@
 """The rounds of a turn: ask the model, run the tools that it asks for, and again."""
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Sequence
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 
 from harness_actors.errors import HarnessError
 from harness_actors.events import RoundCompleted
+from harness_actors.messages import Message
 from harness_actors.ports import ModelResponse, RunContext
 from harness_actors.signals import Parked, TurnComplete
 from harness_actors.state import TURN_COUNT
@@ -49,7 +51,7 @@ class TurnLoop:
         self._bounds = Bounds(limits, context.started_at, services.clock)
         self._calls = ToolCalls(context, prepared, services, self._books, self._bounds, workspace)
         self._stands = None if workspace is None else services.watch_workspace(workspace)
-        self._text = ""
+        self._text = _said_last(context.log, self._books.rounds)
         self._last: Awaitable[None] | None = None
         self._awaited: Awaitable[None] | None = None
         """To be on disk before the next model call begins."""
@@ -155,3 +157,9 @@ class TurnLoop:
             cost_usd=usage.cost_usd,
             tool_calls=calls,
         )
+
+
+def _said_last(log: Sequence[Message], rounds: int) -> str:
+    """The newest words of so many rounds at the end of a log: a pause must not lose them."""
+    answers = (message for message in reversed(log) if message.role == "assistant")
+    return next((message.text for message in islice(answers, rounds) if message.text), "")

@@ -3,19 +3,27 @@
 import asyncio
 import json
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from harness_actors.conversation import UNKNOWN_OUTCOME, repaired
 from harness_actors.errors import ToolError
-from harness_actors.events import RunStarted, StopDecided, TurnCompleted, TurnStarted
+from harness_actors.events import (
+    Event,
+    RunResumed,
+    RunStarted,
+    StopDecided,
+    TurnCompleted,
+    TurnStarted,
+)
 from harness_actors.messages import Message
 from harness_actors.ports import ToolContext
-from harness_actors.signals import RunEnd
+from harness_actors.signals import Parked, RunEnd
 from harness_actors.state import OPEN_CALLS, REQUEST_TOKENS, TURN, TURN_COUNT, USAGE
 from harness_actors.testing.scripted import Reply
 from tests.executors.driver import (
@@ -39,6 +47,7 @@ class Scenario:
     replies: Sequence[Sequence[str]]
     same_ids: bool = False
     lag: int = 0
+    settings: Mapping[str, Any] = field(default_factory=dict)
 
     def start(self) -> Driver:
         self.tools = [self._tool(name) for name in TOOLS[:4]]
@@ -46,8 +55,7 @@ class Scenario:
         self.driver = Driver(
             SimpleAgent(self.model, self.tools),
             lag=self.lag,
-            max_rounds_per_turn=3,
-            continuation={"max_prompts": 10},
+            **{"max_rounds_per_turn": 3, "continuation": {"max_prompts": 10}, **self.settings},
         )
         return self.driver
 
@@ -60,6 +68,7 @@ class Scenario:
             return Reply.text("thinking")
         return Reply.calls(
             [(name, self._arguments(name, spoken, i)) for i, name in enumerate(names)],
+            said=f"round {spoken + 1}" if spoken % 2 else None,
             ids=["same"] * len(names) if self.same_ids else [],
         )
 
@@ -174,6 +183,53 @@ def test_no_call_is_lost_or_doubled_whatever_the_model_does_and_wherever_it_dies
         run = Scenario(replies, same_ids=same_ids, lag=lag)
         driver = run.start()
         check(run, await driver.run_through_crashes(*crashes))
+
+    asyncio.run(scenario())
+
+
+class Paused(Scenario):
+    """The same, put aside behind each round and taken up again, in the same process."""
+
+    async def _step(self) -> None:
+        await super()._step()
+        if self.driver.context is not None:
+            self.driver.context.parking = True
+
+    async def run(self) -> object:
+        end: object = await self.driver.run()
+        while end == Parked():
+            end = await self.driver.run(resumed=True)
+        return end
+
+
+def _told_of_the_run(driver: Driver) -> list[Event]:
+    return [event for event in driver.events if not isinstance(event, RunResumed)]
+
+
+@given(
+    replies=st.lists(st.lists(st.sampled_from(TOOLS), max_size=4), min_size=1, max_size=6),
+    settings=st.sampled_from(
+        [
+            {"continuation": {"max_prompts": 1}},
+            {"continuation": {"max_prompts": 2}, "stop_policy": "interactive"},
+            {"limits": {"model_calls": 3}},
+            {"limits": {"tool_calls": 3}},
+            {"max_turns": 2},
+        ]
+    ),
+)
+@example(replies=[["read"], [], [], []], settings={"continuation": {"max_prompts": 1}})
+@example(replies=[[], ["read"], [], []], settings={"continuation": {"max_prompts": 1}})
+def test_a_run_that_is_put_aside_behind_each_round_is_the_same_run(
+    replies: list[list[str]], settings: dict[str, Any]
+) -> None:
+    async def scenario() -> None:
+        at_once, paused = Scenario(replies, settings=settings), Paused(replies, settings=settings)
+        one, other = at_once.start(), paused.start()
+        assert await paused.run() == await one.run()
+        assert list(other.state.log) == list(one.state.log)
+        assert _told_of_the_run(other) == _told_of_the_run(one)
+        assert other.state.values == one.state.values
 
     asyncio.run(scenario())
 
