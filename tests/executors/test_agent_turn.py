@@ -353,3 +353,17 @@ async def test_one_executor_serves_runs_at_once_and_nothing_leaks_between_them()
         assert users == [f"task {i}"]
         driver.check_log()
     assert len(write.calls) == 15
+
+
+async def test_runs_of_one_agent_end_each_as_its_own_config_says() -> None:
+    model = RecordingModel([Reply.text("the answer"), finishes()])
+    agent = SimpleAgent(model, [a_tool()])
+    answering, completing = Driver(agent, completion="answer"), Driver(agent)
+    for driver in (answering, completing, answering):
+        driver.executors = answering.executors
+        model.requests.clear()
+        await driver.executors["agent_turn"].handle(
+            CompactionComplete(), driver.open_context("agent_turn")
+        )
+        names = [spec.name for spec in model.requests[0].tools.specs]
+        assert names == (["write"] if driver is answering else ["write", "work_complete"])

@@ -1,14 +1,18 @@
 """What is on disk before what begins."""
 
 import asyncio
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from harness_actors.conversation import UNKNOWN_OUTCOME, Conversation
+from harness_actors.errors import BadInputError
 from harness_actors.events import RoundCompleted, TurnCompleted
 from harness_actors.executors import AgentTurn, AgentTurnServices, DeltaContext
 from harness_actors.messages import Message, ToolCall
+from harness_actors.ports import ToolContext
+from harness_actors.records import WorkspaceSpec
 from harness_actors.signals import CompactionComplete, Parked, TurnComplete
 from harness_actors.state import OPEN_CALLS, TURN, TURN_COUNT, USAGE, OpenCall, StateDelta, Write
 from harness_actors.testing.clock import ManualClock
@@ -318,3 +322,43 @@ async def test_a_completion_left_open_is_refused_when_a_call_before_it_failed() 
     left_open(driver, ("write", False), ("work_complete", True), results=(failed,))
     await driver.serve("agent_turn", CompactionComplete())
     assert "another call of this message failed" in driver.results()[1].text
+
+
+# ---- the folder that it works in --------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("gone_at", "asked"), [("the start", 0), ("the model", 1), ("a tool", 1)])
+async def test_where_its_folder_goes_away_nothing_more_is_asked_or_done(
+    gone_at: str, asked: int
+) -> None:
+    gone: list[str] = []
+
+    def stands() -> None:
+        if gone:
+            raise BadInputError("the workspace", ("it is gone",))
+
+    async def goes_at(place: str) -> None:
+        gone.extend([place] if place == gone_at else [])
+
+    async def read(_arguments: str, _context: ToolContext) -> str:
+        done.append("read")
+        await goes_at("a tool")
+        return "done"
+
+    done: list[str] = []
+    model = RecordingModel([calls(("a", "read"))] * 3, before=lambda: goes_at("the model"))
+    tool = SimpleTool("read", read, idempotent=True)
+    driver = Driver(SimpleAgent(model, [tool]), workspace=WorkspaceSpec(path="/somewhere"))
+    services = AgentTurnServices(
+        counter_for=lambda _model: WordCounter(),
+        clock=driver.clock,
+        in_thread=asyncio.to_thread,
+        prepare_workspace=lambda spec: Path(spec.path),
+        watch_workspace=lambda _path: stands,
+    )
+    driver.executors["agent_turn"] = AgentTurn(services)
+    await goes_at("the start")
+    with pytest.raises(BadInputError):
+        await driver.serve("agent_turn", CompactionComplete())
+    assert len(model.requests) == asked
+    assert done == (["read"] if gone_at == "a tool" else [])

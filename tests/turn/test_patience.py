@@ -318,6 +318,25 @@ async def test_what_a_model_waited_before_it_failed_is_no_work() -> None:
     assert driver.value(USAGE).working_s == 0
 
 
+class Telling(RecordingModel):
+    """A model that measures its wait and tells it with its answer, as ours do."""
+
+    async def complete(self, request: ModelRequest) -> ModelResponse:
+        with waiting():
+            await asyncio.sleep(0.2)
+        return await super().complete(request)
+
+
+@pytest.mark.parametrize("told_s", [0.0, 0.1, 0.2, 0.3])
+async def test_a_wait_that_is_measured_and_told_is_left_out_once(told_s: float) -> None:
+    async def pass_time() -> None:
+        driver.clock.advance(1.0)
+
+    driver = Driver(SimpleAgent(Telling([finishes()], before=pass_time, waited_s=told_s)))
+    await driver.run()
+    assert driver.value(USAGE).working_s == pytest.approx(1.0 - max(0.2, told_s))
+
+
 async def test_a_model_that_waits_longer_than_the_working_time_may_still_answer() -> None:
     driver = Driver(SimpleAgent(Waiting([finishes()])), limits={"working_s": 0.1})
     end = await driver.run()

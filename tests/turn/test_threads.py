@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
@@ -151,6 +152,35 @@ async def test_behind_threads_that_are_only_busy_a_call_waits_its_turn() -> None
     go_on.set()
     assert await busy
     assert await waiting == "next"
+
+
+async def test_behind_a_busy_thread_a_call_waits_though_another_is_held(
+    release: threading.Event,
+) -> None:
+    threads, go_on = ToolThreads(2, longest_wait_s=0.02), threading.Event()
+    await stopped(threads, release)
+    busy = asyncio.ensure_future(threads.run(go_on.wait))
+    waiting = asyncio.ensure_future(threads.run(lambda: "next"))
+    done, _ = await asyncio.wait((waiting,), timeout=0.1)
+    assert not done
+    go_on.set()
+    assert await busy
+    assert await waiting == "next"
+
+
+async def test_a_call_that_returns_as_it_is_stopped_holds_no_thread() -> None:
+    threads = ToolThreads(1)
+    tell = threads._done
+
+    def told_and_stopped(*told: Any) -> None:
+        tell(*told)
+        call.cancel()
+
+    threads._done = told_and_stopped  # type: ignore[method-assign]
+    call = asyncio.ensure_future(threads.run(lambda: "done"))
+    await asyncio.wait((call,))
+    assert call.cancelled()
+    assert threads.held == 0
 
 
 async def test_its_threads_end_with_it() -> None:
