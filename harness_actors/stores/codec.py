@@ -10,7 +10,7 @@ begins with.
 import json
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, astuple, replace
 from typing import Any, TypeAlias
 
 import orjson
@@ -22,6 +22,8 @@ from harness_actors.records import Hop, MadeWith, RunSpec, WorkspaceSpec
 from harness_actors.results import HarnessResult, decode_result, encode_result
 from harness_actors.signals import decode_signal, encode_signal
 from harness_actors.state import StateDelta, Write
+from harness_actors.stores.columns import mapping, number, text, whole
+from harness_actors.stores.room import FREE_BYTES, LONGEST_BYTES, check_value, longest, take
 from harness_actors.stores.vocabulary import MESSAGE_VOCABULARY, VOCABULARY
 
 Packed: TypeAlias = bytes | str
@@ -35,6 +37,8 @@ _MESSAGE_COMPRESSOR = zlib.compressobj(
 )
 
 _DEFLATED = b"\x01"
+_CHECKED_BYTES = 1 << 20
+"""A shorter value takes less room than there is, whatever it holds."""
 _LONG_BYTES = 8 * 1024
 """Longer messages repeat themselves over more than the small window: they get the large
 one, whose preparation they are worth."""
@@ -44,12 +48,17 @@ def pack(value: Any) -> Packed:
     """A plain JSON value as a column.
 
     Raises:
-        TypeError, ValueError, RecursionError: It is not a plain JSON value.
+        TypeError, ValueError, RecursionError: It is not a plain JSON value, or one that
+            could not be unpacked again; see `room`.
     """
     try:
         text = orjson.dumps(value)
     except TypeError:
-        return json.dumps(value, separators=(",", ":"))
+        plain = json.dumps(value, separators=(",", ":"))
+        _check_room(plain.encode())
+        return plain
+    if len(text) > _CHECKED_BYTES:
+        _check_room(text)
     compressor = _COMPRESSOR.copy()
     return compressor.compress(text) + compressor.flush()
 
@@ -58,21 +67,43 @@ def unpack(packed: Packed) -> Any:
     """What `pack` wrote.
 
     Raises:
-        ValueError, zlib.error: The column is damaged.
+        ValueError, zlib.error: The column is damaged, or too large to be real.
     """
     if isinstance(packed, str):
+        take(check_value(packed.encode("utf-8", "surrogatepass")))
         return json.loads(packed)
-    # The largest window: it reads what any smaller one wrote.
-    inflated = zlib.decompressobj(-15, zdict=VOCABULARY)
-    text = inflated.decompress(packed)
-    if not inflated.eof:
-        raise ValueError("a packed value is cut short")
+    text = _inflate(packed, VOCABULARY)
+    take(check_value(text))
     return orjson.loads(text)
 
 
+def _inflate(deflated: bytes, vocabulary: bytes) -> bytes:
+    # The largest window: it reads what any smaller one wrote.
+    inflating = zlib.decompressobj(-15, zdict=vocabulary)
+    most = longest()
+    text = inflating.decompress(deflated, most + 1)
+    if len(text) > most:
+        del text  # which the error would hold
+        raise ValueError("it unpacks to more than a journal of its size holds")
+    if not inflating.eof:
+        raise ValueError("a packed value is cut short")
+    return text
+
+
+def _check_room(text: bytes) -> None:
+    if (cost := check_value(text)) > FREE_BYTES:
+        raise ValueError(f"it would take {cost:,} bytes of memory; {FREE_BYTES:,} is most")
+
+
 def pack_message(encoded: bytes) -> bytes:
-    """The bytes of a message, deflated where that makes them fewer."""
+    """The bytes of a message, deflated where that makes them fewer.
+
+    Raises:
+        ValueError: They are too many.
+    """
     if len(encoded) > _LONG_BYTES:
+        if len(encoded) >= LONGEST_BYTES:
+            raise ValueError(f"a message has {len(encoded):,} bytes; {LONGEST_BYTES:,} is most")
         # Four times as fast as the usual level, for an eighth more bytes.
         compressor = zlib.compressobj(3, zlib.DEFLATED, -15)
     else:
@@ -86,15 +117,17 @@ def unpack_message(packed: bytes) -> bytes:
     """What `pack_message` wrote, or version 1 of the journal.
 
     Raises:
-        ValueError, zlib.error: The column is damaged.
+        TypeError: The column is no BLOB.
+        ValueError, zlib.error: It is damaged, or too large to be real.
     """
+    if not isinstance(packed, bytes):
+        raise TypeError(f"a message is {type(packed).__name__}, and not bytes")
     if packed[:1] != _DEFLATED:
+        take(len(packed))
         return packed
     # A vocabulary that a message was not deflated with does not disturb.
-    inflating = zlib.decompressobj(-15, zdict=MESSAGE_VOCABULARY)
-    encoded = inflating.decompress(packed[1:])
-    if not inflating.eof:
-        raise ValueError("a message is cut short")
+    encoded = _inflate(packed[1:], MESSAGE_VOCABULARY)
+    take(len(encoded))
     return encoded
 
 
@@ -144,7 +177,14 @@ def pack_result(result: HarnessResult) -> Packed:
 
 
 def unpack_result(packed: Packed | None) -> HarnessResult | None:
-    return None if packed is None else decode_result(unpack(packed))
+    if packed is None:
+        return None
+    result = decode_result(unpack(packed))
+    text(result.run_id), text(result.output_text), text(result.reason.message)
+    whole(result.turn_count), number(result.wall_s), mapping(result.reason.details)
+    for amount in astuple(result.usage):
+        number(amount)
+    return result
 
 
 def pack_spec(spec: RunSpec) -> Packed:

@@ -3,10 +3,13 @@
 import sqlite3
 import time
 from contextlib import closing
+from os import SEEK_END
 from pathlib import Path
 
+from harness_actors.errors import StoreError
+from harness_actors.stores.distrust import connect
 from harness_actors.stores.faults import damage, damaged, is_locked
-from harness_actors.stores.look import beside, look, opening
+from harness_actors.stores.look import beside, look, opening, size_of
 from harness_actors.stores.marks import check_marks, move_log
 from harness_actors.stores.migrations import migrate
 from harness_actors.stores.schema import check_header, check_schema, create_if_empty
@@ -14,6 +17,12 @@ from harness_actors.stores.schema import check_header, check_schema, create_if_e
 _CHECKED_BYTES = 64 * 1024 * 1024
 """Larger files are not read whole on opening: 64 MB take some 50 ms."""
 _RETRY_S = 0.05
+_UNDO_BYTES = 1 << 20
+"""The rollback journal of a file that is made has some pages."""
+_SUPER_JOURNAL = bytes.fromhex("d9d505f920a163d7")
+"""Ends a rollback journal that names another file, which SQLite reads and may remove.
+
+Source: https://www.sqlite.org/fileformat2.html#the_rollback_journal, and `readSuperJournal`."""
 
 
 def open_journal(path: Path, *, busy_s: float) -> sqlite3.Connection:
@@ -78,7 +87,7 @@ def _open_checked(path: Path, busy_s: float) -> sqlite3.Connection:
 
 
 def _connect(path: Path, busy_s: float) -> sqlite3.Connection:
-    return sqlite3.connect(path, timeout=busy_s, isolation_level=None, check_same_thread=False)
+    return connect(path.absolute().as_uri(), busy_s=busy_s, shared=True)
 
 
 def check_file(path: Path, connection: sqlite3.Connection) -> None:
@@ -95,7 +104,7 @@ def check_file(path: Path, connection: sqlite3.Connection) -> None:
     with damage(path):
         check_schema(path, connection)
         check_marks(path, connection)
-    if path.stat().st_size <= _CHECKED_BYTES:
+    if size_of(path) <= _CHECKED_BYTES:
         fault = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
         if fault != "ok":
             raise damaged(path, " ".join(fault.split()))
@@ -108,7 +117,25 @@ def _inspect(path: Path, busy_s: float) -> None:
     if beside(path, "-journal").exists():
         # Another process makes the file, or died doing so, which SQLite sorts out; but
         # not in a file of somebody else.
-        with closing(sqlite3.connect(f"{path.resolve().as_uri()}?immutable=1", uri=True)) as bare:
+        with closing(connect(f"{path.resolve().as_uri()}?immutable=1")) as bare:
             check_header(path, bare)
+        _check_undo(path)
         return
     look(path, lambda connection: check_file(path, connection), busy_s=busy_s)
+
+
+def _check_undo(path: Path) -> None:
+    undo = beside(path, "-journal")
+    try:
+        with undo.open("rb") as file:
+            size = file.seek(0, SEEK_END)
+            file.seek(max(0, size - len(_SUPER_JOURNAL)))
+            ours = size <= _UNDO_BYTES and file.read() != _SUPER_JOURNAL
+    except FileNotFoundError:
+        return  # it is made by now
+    if not ours:
+        problem = (
+            f"{undo.name!r} beside it is none that this program leaves, and would change other "
+            "files; remove it, or take a copy of the journal from whoever made it"
+        )
+        raise StoreError(str(path), problem)

@@ -22,6 +22,7 @@ _WHAT_TO_DO = {
 }
 VALUE_ERRORS = (LookupError, OverflowError, TypeError, ValueError)
 """What a value that does not fit raises on its way into or out of a column."""
+_DECODING_ERRORS = (*VALUE_ERRORS, AttributeError, MemoryError, RecursionError, zlib.error)
 _LOCKED = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 
@@ -48,6 +49,8 @@ def store_error(path: Path, error: sqlite3.Error | OSError, *, busy_s: float) ->
     name = getattr(error, "sqlite_errorname", None) or type(error).__name__
     if str(error).startswith("Could not decode to UTF-8"):
         return damaged(path, str(error))
+    if _primary_code(error) == sqlite3.SQLITE_INTERRUPT:
+        return damaged(path, "its pages are read in circles")
     advice = _WHAT_TO_DO.get(_primary_code(error))
     if advice is None:
         return StoreError(str(path), f"{error} ({name})")
@@ -70,7 +73,7 @@ def damage(path: Path) -> Iterator[None]:
         yield
     except StoreError:
         raise
-    except (*VALUE_ERRORS, zlib.error, HarnessError) as error:
+    except (*_DECODING_ERRORS, HarnessError) as error:
         raise damaged(path, f"{type(error).__name__}: {error}") from error
 
 

@@ -6,6 +6,8 @@ Every function expects a transaction around it, so that its statements see one s
 import sqlite3
 from typing import Any
 
+import orjson
+
 from harness_actors.conversation import Conversation
 from harness_actors.events import Event, RunEvent, message_events
 from harness_actors.messages import Message
@@ -22,6 +24,7 @@ from harness_actors.stores.codec import (
     unpack_writes,
     with_tracebacks,
 )
+from harness_actors.stores.columns import check_body, mapping, number, text, whole
 from harness_actors.stores.schema import PLACES
 
 
@@ -49,15 +52,15 @@ def load_run(connection: sqlite3.Connection, run_id: str) -> StoredRun | None:
         spec=unpack_spec(
             spec,
             run_id=run_id,
-            conversation_id=conversation_id,
+            conversation_id=text(conversation_id),
             task=_task(connection, run),
-            metadata=unpack(metadata),
+            metadata=mapping(unpack(metadata)),
         ),
-        command=command,
-        added_at=added_at,
+        command=text(command),
+        added_at=number(added_at),
         state=state,
         hop=None if hop is None else unpack_hop(hop[0]),
-        losses=0 if losses is None else losses[0],
+        losses=0 if losses is None else whole(losses[0]),
         end=unpack_result(result),
     )
 
@@ -84,7 +87,7 @@ def _task(connection: sqlite3.Connection, run: int) -> list[Message]:
     position = connection.execute(
         "SELECT min(position) FROM records WHERE run = ? AND version IS NULL", (run,)
     ).fetchone()[0]
-    return load_messages(connection, position)
+    return load_messages(connection, whole(position))
 
 
 def _entries(connection: sqlite3.Connection, run: int) -> SharedState:
@@ -94,15 +97,15 @@ def _entries(connection: sqlite3.Connection, run: int) -> SharedState:
     ).fetchone()
     state = SharedState()
     if snapshot is not None:
-        state.version = snapshot[0]
-        state.values = unpack(snapshot[1])
+        state.version = whole(snapshot[0])
+        state.values = mapping(unpack(snapshot[1]))
     changes = connection.execute(
         "SELECT version, delta FROM records WHERE run = ? AND version > ? ORDER BY position",
         (run, state.version),
     )
     for version, delta in changes:
         state.apply(StateDelta(writes=unpack_writes(delta)))
-        state.version = version
+        state.version = whole(version)
     return state
 
 
@@ -173,7 +176,8 @@ def load_events(
         events: list[Event] = message_events(messages)
         events += unpack_events(delta)
         found.extend(
-            RunEvent(position=position, run_id=owner, at=at, event=event) for event in events
+            RunEvent(position=position, run_id=text(owner), at=number(at), event=event)
+            for event in events
         )
         if len(found) >= limit:
             break
@@ -193,15 +197,15 @@ def load_changes(
     return [
         StoredChange(
             position=position,
-            at=at,
-            version=version,
+            at=number(at),
+            version=whole(version),
             delta=StateDelta(
                 unpack_writes(delta),
                 tuple(with_tracebacks(load_messages(connection, position), delta)),
                 tuple(unpack_events(delta)),
             ),
             hop=None if hop is None else unpack_hop(hop),
-            losses=losses,
+            losses=whole(losses),
         )
         for position, at, version, delta, hop, losses in changes
     ]
@@ -215,7 +219,7 @@ def load_code(connection: sqlite3.Connection, code: str) -> bytes | None:
 def load_processes(connection: sqlite3.Connection) -> list[ProcessMark]:
     found = connection.execute("SELECT role, node, pid, started FROM processes ORDER BY rowid")
     return [
-        ProcessMark(role=role, node=node, pid=pid, started=started)
+        ProcessMark(role=text(role), node=text(node), pid=whole(pid), started=whole(started))
         for role, node, pid, started in found
     ]
 
@@ -238,17 +242,17 @@ def _heading(connection: sqlite3.Connection, row: tuple[Any, ...]) -> RunHeading
         turns, rounds = end.turn_count, end.usage.model_calls
     else:
         values = _entries(connection, run).values
-        turns = turns_of(values)
-        rounds = (values.get(USAGE.name) or {}).get("model_calls", 0)
+        turns = whole(turns_of(values))
+        rounds = whole((values.get(USAGE.name) or {}).get("model_calls", 0))
         workspace = (unpack(spec).get("workspace") or {}).get("path")
     return RunHeading(
-        run_id=run_id,
-        conversation_id=conversation_id,
-        added_at=added_at,
-        metadata=unpack(metadata),
+        run_id=text(run_id),
+        conversation_id=text(conversation_id),
+        added_at=number(added_at),
+        metadata=mapping(unpack(metadata)),
         end=end,
-        command=command,
-        changed_at=added_at if at is None else at,
+        command=text(command),
+        changed_at=number(added_at if at is None else at),
         turns=turns,
         rounds=rounds,
         workspace=workspace,
@@ -256,15 +260,17 @@ def _heading(connection: sqlite3.Connection, row: tuple[Any, ...]) -> RunHeading
 
 
 def load_removed_cost(connection: sqlite3.Connection) -> float:
-    cost_usd: float = connection.execute("SELECT cost_usd FROM removed").fetchone()[0]
-    return cost_usd
+    return number(connection.execute("SELECT cost_usd FROM removed").fetchone()[0])
 
 
 def load_position(connection: sqlite3.Connection) -> int:
-    newest: int | None = connection.execute("SELECT max(position) FROM records").fetchone()[0]
-    return newest or 0
+    newest = connection.execute("SELECT max(position) FROM records").fetchone()[0]
+    return 0 if newest is None else whole(newest)
 
 
 def _message(row: tuple[str, bytes, int, int]) -> Message:
     role, encoded, tokens, is_error = row
-    return Message(role, unpack_message(encoded), tokens, bool(is_error))  # type: ignore[arg-type]
+    encoded = unpack_message(encoded)
+    # Whoever asks for a body later would break on it, and not only he.
+    check_body(orjson.loads(encoded))
+    return Message(text(role), encoded, whole(tokens), bool(is_error))  # type: ignore[arg-type]

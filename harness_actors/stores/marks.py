@@ -11,6 +11,7 @@ from contextlib import closing
 from pathlib import Path
 
 from harness_actors.errors import StoreError
+from harness_actors.stores.distrust import connect
 from harness_actors.stores.look import beside
 from harness_actors.stores.transactions import transaction
 
@@ -95,10 +96,9 @@ def leave_log(path: Path, connection: sqlite3.Connection) -> None:
 
 def _mark_of_file(path: Path) -> bytes | None:
     """The newest mark of a file without its log; None where that cannot be told."""
-    with closing(_opened(path, "mode=ro&immutable=1")) as alone:
+    # One into which its log was moved in part may be shorter than it says.
+    with closing(_opened(path, "mode=ro&immutable=1", torn=True)) as alone:
         try:
-            # A file into which its log was moved in part may be shorter than it says.
-            alone.execute("PRAGMA writable_schema = ON")
             found = alone.execute("SELECT mark FROM marks ORDER BY id DESC LIMIT 1").fetchone()
         except sqlite3.OperationalError as error:
             return UNMARKED if "no such table" in str(error) else None
@@ -107,8 +107,8 @@ def _mark_of_file(path: Path) -> bytes | None:
     return None if found is None else found[0]
 
 
-def _opened(path: Path, how: str) -> sqlite3.Connection:
-    return sqlite3.connect(f"{path.resolve().as_uri()}?{how}", uri=True, isolation_level=None)
+def _opened(path: Path, how: str, *, torn: bool = False) -> sqlite3.Connection:
+    return connect(f"{path.resolve().as_uri()}?{how}", torn=torn)
 
 
 def _size(log: Path) -> int:

@@ -19,6 +19,9 @@ OLDEST = 1
 APPLICATION_ID = 0x4861416A
 """Marks the file as ours, for `file` and for us; ASCII ``HaAj``."""
 
+SHOWN_NAME = 60
+"""Characters of a foreign name that an error says."""
+
 PLACES = 1 << 20
 """The id of a message is the position of its change times this, plus its place there.
 
@@ -83,6 +86,8 @@ INDEXES = {
     "runs_of_conversation": "runs (conversation_id)",
     "records_of_run": "records (run)",
 }
+KEYS = {"sqlite_autoindex_code_1": "code", "sqlite_autoindex_runs_1": "runs"}
+"""Indexes that SQLite makes by itself, for what is unique, with their tables."""
 
 
 def create_if_empty(connection: sqlite3.Connection) -> None:
@@ -96,9 +101,9 @@ def create_if_empty(connection: sqlite3.Connection) -> None:
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         connection.execute(f"PRAGMA user_version = {VERSION}")
         for name, columns in TABLES.items():
-            connection.execute(f"CREATE TABLE {name} {columns}")
+            connection.execute(_table(name, columns))
         for name, columns in INDEXES.items():
-            connection.execute(f"CREATE INDEX {name} ON {columns}")
+            connection.execute(_index(name, columns))
         connection.execute("INSERT INTO terms VALUES (1, 0)")
         connection.execute("INSERT INTO removed VALUES (1, 0.0)")
     connection.execute("COMMIT")
@@ -107,14 +112,31 @@ def create_if_empty(connection: sqlite3.Connection) -> None:
 def check_schema(path: Path, connection: sqlite3.Connection) -> None:
     """Refuse what is no journal of a version that is known.
 
+    What a schema holds, SQLite runs: triggers, views in the place of tables, columns that are
+    computed. So it must be ours, word for word. No table has been read or written before.
+
     Raises:
-        StoreError: The file is of something else, of an unknown version, or lacks a table.
+        StoreError: The file is of something else, of an unknown version, lacks a table, or has
+            what we do not make.
     """
     check_header(path, connection)
     version = connection.execute("PRAGMA user_version").fetchone()[0]
     later = {name for name, added in ADDED_IN.items() if added > version}
-    missing = {*TABLES, *INDEXES} - later - _names(connection)
-    if missing:
+    ours = {name: parts for name, parts in _ours().items() if name not in later}
+    found = {
+        str(name): (kind, table, sql)
+        for kind, name, table, sql in connection.execute(
+            "SELECT type, name, tbl_name, sql FROM sqlite_master LIMIT ?", (len(ours) + 1,)
+        )
+    }
+    if foreign_parts := [name for name in found if found[name] != ours.get(name)]:
+        kind, name = found[foreign_parts[0]][0], foreign_parts[0]
+        problem = (
+            f"its schema was changed: the {kind} {name[:SHOWN_NAME]!r} is none of ours. Nothing of "
+            "it was run; trust it no further, and take a copy from whoever made it"
+        )
+        raise StoreError(str(path), problem)
+    if missing := set(ours) - set(found):
         raise damaged(path, f"it has no {', '.join(sorted(missing))}")
 
 
@@ -134,6 +156,24 @@ def check_header(path: Path, connection: sqlite3.Connection) -> None:
             "use the harness_actors that wrote it or a newer one, or name another file"
         )
         raise StoreError(str(path), problem)
+
+
+def _table(name: str, columns: str) -> str:
+    return f"CREATE TABLE {name} {columns}"
+
+
+def _index(name: str, columns: str) -> str:
+    return f"CREATE INDEX {name} ON {columns}"
+
+
+def _ours() -> dict[str, tuple[str, str, str | None]]:
+    """All that the newest version has, by name: its kind, its table and its words."""
+    tables = {name: ("table", name, _table(name, columns)) for name, columns in TABLES.items()}
+    indexes = {
+        name: ("index", columns.split()[0], _index(name, columns))
+        for name, columns in INDEXES.items()
+    }
+    return {**tables, **indexes, **{name: ("index", of, None) for name, of in KEYS.items()}}
 
 
 def _names(connection: sqlite3.Connection) -> set[str]:

@@ -14,7 +14,9 @@ from harness_actors.stores.connection import open_for_reading, open_journal
 from harness_actors.stores.faults import VALUE_ERRORS, damage, store_error
 from harness_actors.stores.load import load_removed_cost
 from harness_actors.stores.loads import Loads
+from harness_actors.stores.look import size_of
 from harness_actors.stores.marks import LOG_BYTES, check_marks, leave_log, move_log
+from harness_actors.stores.room import room_for
 from harness_actors.stores.standing import FileId, StandingFiles, out_of_place
 from harness_actors.stores.transactions import transaction
 
@@ -164,7 +166,8 @@ class SqliteJournal(Loads):
 
     def _read(self, read: Callable[[sqlite3.Connection], T]) -> T:
         reading = transaction(self._reader, "DEFERRED")
-        with self._read_lock, self._faults(), damage(self._path), reading:
+        room = room_for(size_of(self._path))
+        with self._read_lock, self._faults(), damage(self._path), reading, room:
             # Behind it: what was read of a journal that is nowhere is of no use to anybody.
             found = read(self._reader)
             self._files.check_main()
