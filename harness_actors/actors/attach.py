@@ -7,7 +7,7 @@ import sys
 from collections.abc import Collection
 from pathlib import Path
 
-from harness_actors.actors.processes import is_alive
+from harness_actors.actors.processes import carriers_among
 from harness_actors.actors.runtime import Runtime
 from harness_actors.errors import StoreInUseError
 from harness_actors.records import ProcessMark
@@ -18,16 +18,18 @@ LEAVES_WITHIN_S = 90.0
 
 
 def processes_of(store: Path) -> list[ProcessMark]:
-    """The processes of cells that a journal knows, the oldest first; none where it is not made."""
+    """The processes of cells that a journal knows and that serve it, on this machine.
+
+    The oldest first; none where it is not made.
+    """
     if not store.exists() or not store.stat().st_size:
         return []
-    return JournalReader(store).load_processes()
+    return carriers_among(JournalReader(store).load_processes(), store)
 
 
 def coordinators_of(store: Path) -> list[ProcessMark]:
     """The processes that serve a journal's runs as an actor on this machine."""
-    marks = processes_of(store)
-    return [mark for mark in marks if mark.role == COORDINATOR and is_alive(mark)]
+    return [mark for mark in processes_of(store) if mark.role == COORDINATOR]
 
 
 def coordinator_of(store: Path) -> ProcessMark | None:

@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import TypeVar
 
 from harness_actors.actors.admission import Admission
@@ -138,7 +139,8 @@ class CoordinatorHost:
 
     def _await_earlier_terms(self, processes: Processes) -> None:
         marks = self._journal.load_processes()
-        left = processes.end(marks, timeout_s=EARLIER_TERMS_DEADLINE_S)
+        within_s = EARLIER_TERMS_DEADLINE_S
+        left = processes.end(marks, journal=Path(self._store), timeout_s=within_s)
         if left:
             pids = ", ".join(str(mark.pid) for mark in left)
             problem = f"processes of an earlier command do not end: {pids}; kill them by hand"

@@ -82,7 +82,9 @@ def executor_for(
             raise ValueError(f"no executor {other!r}")
 
 
-def processes_for(slot: Slot, *, own_process: bool) -> "SupervisedProcesses | None":
+def processes_for(
+    slot: Slot, *, own_process: bool, carried: int | None = None
+) -> "SupervisedProcesses | None":
     """What starts the processes of a slot's tools; None where it serves none of ours.
 
     Args:
@@ -90,6 +92,7 @@ def processes_for(slot: Slot, *, own_process: bool) -> "SupervisedProcesses | No
         own_process: Its host has this process to itself. Then the supervisor is started at
             once, and what the host starts past it, as a tool does with `subprocess`, ends
             with this process, too.
+        carried: The mark of the journal that it serves, for the supervisor; see `carrying`.
     """
     if slot.executor != AGENT_TURN or slot.code:
         return None
@@ -99,7 +102,7 @@ def processes_for(slot: Slot, *, own_process: bool) -> "SupervisedProcesses | No
     if not own_process:
         return SupervisedProcesses()
     os.environ[ACTOR_VARIABLE] = mark = token_hex(8)
-    processes = SupervisedProcesses(mark=mark, detached=True)
+    processes = SupervisedProcesses(mark=mark, detached=True, carried=carried)
     processes.supervisor()
     return processes
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from harness_actors.actors.carrying import carry, put_down
 from harness_actors.actors.clock import SystemClock
 from harness_actors.actors.coordinator_host import CoordinatorHost
 from harness_actors.actors.factory import (
@@ -130,6 +131,7 @@ class LocalRuntime:
         self._coordinator = coordinator
         self._watching = asyncio.ensure_future(watch_journal(journal, coordinator))
         self.starter = starter
+        self._store = journal.path
         self._listener = Listener(coordinator.subscribe, starter.streams.reach)
         self._untap = tap_for_a_while()
 
@@ -148,6 +150,7 @@ class LocalRuntime:
         clock = clock or SystemClock()
         starter = LocalHostStarter(clock, copies=copies, store=store)
         journal = await asyncio.to_thread(SqliteJournal, store)
+        carry(store)
         coordinator = CoordinatorHost(
             journal=journal,
             store=str(store),
@@ -207,4 +210,6 @@ class LocalRuntime:
         try:
             await self._coordinator.close()
         finally:
+            # From here on this process may live for days, and serves nothing.
+            put_down(self._store)
             self._untap()

@@ -11,6 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Protocol
 
+from harness_actors.actors.carrying import carries
 from harness_actors.records import ProcessMark
 
 COMPANION_ROLE = "supervisor of "
@@ -30,8 +31,16 @@ class Processes(Protocol):
         """Kill a process, unless it is gone or another has its pid by now."""
         ...
 
-    def end(self, marks: Iterable[ProcessMark], *, timeout_s: float) -> list[ProcessMark]:
-        """Kill processes and block until they are gone; returns those that are left."""
+    def end(
+        self, marks: Iterable[ProcessMark], *, journal: Path, timeout_s: float
+    ) -> list[ProcessMark]:
+        """Kill processes that serve a journal, and block until they are gone.
+
+        Those that it names and that do not carry its mark are passed by; see `carrying`.
+
+        Returns:
+            Those that are left.
+        """
         ...
 
     async def end_tools(self, run_ids: Sequence[str]) -> None:
@@ -48,8 +57,10 @@ class MachineProcesses:
     def kill(self, mark: ProcessMark) -> None:
         kill_process(mark)
 
-    def end(self, marks: Iterable[ProcessMark], *, timeout_s: float) -> list[ProcessMark]:
-        return end_processes(marks, timeout_s=timeout_s)
+    def end(
+        self, marks: Iterable[ProcessMark], *, journal: Path, timeout_s: float
+    ) -> list[ProcessMark]:
+        return end_processes(carriers_among(marks, journal), timeout_s=timeout_s)
 
     async def end_tools(self, run_ids: Sequence[str]) -> None:
         # Seldom needed, and this module is loaded by those who only look.
@@ -93,6 +104,14 @@ def _started(pid: int) -> int | None:
 def is_alive(mark: ProcessMark) -> bool:
     """Whether the marked process runs on this machine still."""
     return mark.node == this_node() and _started(mark.pid) == mark.started
+
+
+def carriers_among(marks: Iterable[ProcessMark], journal: Path) -> list[ProcessMark]:
+    """Those of the processes that a journal names which do serve it; see `carrying`."""
+    alive = [mark for mark in marks if is_alive(mark)]
+    carriers = [mark for mark in alive if carries(mark.pid, journal)]
+    # Another process may have had the pid while it was looked at.
+    return [mark for mark in carriers if is_alive(mark)]
 
 
 def memory_mb(marks: Iterable[ProcessMark]) -> float | None:

@@ -5,6 +5,7 @@ Signs of life are counted in looks, so that one's own pause is not the other's s
 
 import asyncio
 from collections.abc import Collection, Iterable, Sequence
+from pathlib import Path
 
 import pytest
 
@@ -130,7 +131,9 @@ class Machine:
         if mark not in self._immortal:
             self._gone.add(mark)
 
-    def end(self, marks: Iterable[ProcessMark], *, timeout_s: float) -> list[ProcessMark]:
+    def end(
+        self, marks: Iterable[ProcessMark], *, journal: Path, timeout_s: float
+    ) -> list[ProcessMark]:
         raise NotImplementedError("that is for earlier terms")
 
     async def end_tools(self, run_ids: Sequence[str]) -> None:

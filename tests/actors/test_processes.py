@@ -7,10 +7,14 @@ import sys
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from harness_actors.actors import processes
+from harness_actors.actors.attach import coordinators_of
+from harness_actors.actors.carrying import carries, carry, put_down
+from harness_actors.actors.local import LocalRuntime
 from harness_actors.actors.processes import (
     COMPANION_ROLE,
     MachineProcesses,
@@ -21,7 +25,14 @@ from harness_actors.actors.processes import (
     wait_until_gone,
 )
 from harness_actors.records import ProcessMark
+from harness_actors.stores import SqliteJournal
 
+CARRIES = """
+import sys
+from pathlib import Path
+from harness_actors.actors.carrying import carry
+carry(Path({path!r}))
+"""
 PRINTS_ITS_MARK = """
 import sys
 from harness_actors.actors.processes import mark_of_this_process
@@ -173,3 +184,81 @@ def test_a_companion_that_does_not_end_is_killed(
     monkeypatch.setattr(processes, "COMPANION_S", 0.1)
     mark = replace(child.mark, role=COMPANION_ROLE + "agent_turn")
     assert end_processes([mark], timeout_s=20) == []
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    """An empty journal."""
+    SqliteJournal(tmp_path / "runs.db").close()
+    return tmp_path / "runs.db"
+
+
+@pytest.fixture
+def serving(store: Path) -> Iterator[Child]:
+    """A process that serves the journal."""
+    child = Child(CARRIES.format(path=str(store)) + PRINTS_ITS_MARK)
+    yield child
+    child.close()
+
+
+def test_a_process_that_a_journal_names_is_ended_only_if_it_serves_it(
+    store: Path, child: Child, serving: Child
+) -> None:
+    named = [child.mark, serving.mark]
+
+    assert MachineProcesses().end(named, journal=store, timeout_s=20) == []
+
+    assert serving.collect() == -signal.SIGKILL
+    assert is_alive(child.mark), "it was killed because a file said so"
+
+
+def test_a_copy_of_a_journal_ends_nothing_of_the_cell_of_the_other(
+    store: Path, serving: Child
+) -> None:
+    copy = store.with_name("copy.db")
+    copy.write_bytes(store.read_bytes())
+
+    assert MachineProcesses().end([serving.mark], journal=copy, timeout_s=0) == []
+    assert is_alive(serving.mark)
+    # And one that was moved is the same.
+    store.rename(moved := store.with_name("moved.db"))
+    assert carries(serving.mark.pid, moved)
+
+
+def test_a_coordinator_is_believed_only_if_it_serves_the_journal(
+    store: Path, child: Child, serving: Child
+) -> None:
+    journal = SqliteJournal(store)
+    marks = [replace(one.mark, role="coordinator") for one in (child, serving)]
+    journal.commit(journal.begin_term(), marks)
+    journal.close()
+
+    assert coordinators_of(store) == marks[1:]
+
+
+def test_a_process_that_serves_a_journal_no_longer_is_none_of_its_processes(store: Path) -> None:
+    carry(store)
+    assert carries(os.getpid(), store)
+    carry(store)
+    put_down(store)
+    put_down(store)
+    assert not carries(os.getpid(), store)
+    assert carry(store.with_name("nowhere.db")) is None
+
+
+def test_a_process_of_another_user_is_never_ours(
+    store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    carry(store)
+    monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
+    assert not carries(os.getpid(), store)
+    monkeypatch.undo()
+    assert carries(os.getpid(), store)
+    put_down(store)
+
+
+async def test_a_cell_that_is_closed_leaves_the_process_that_had_it_alone(store: Path) -> None:
+    runtime = await LocalRuntime.open(store, "one")
+    assert carries(os.getpid(), store)
+    await runtime.close()
+    assert not carries(os.getpid(), store)

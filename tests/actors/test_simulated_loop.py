@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -162,7 +163,9 @@ def test_others_go_on_while_a_process_blocks_for_the_death_of_one() -> None:
     async def main() -> None:
         old, new = world.machine.spawn("old"), world.machine.spawn("new")
         world.loop.call_soon(
-            lambda: world.did.append(str(world.machine.end([old.mark], timeout_s=5))),
+            lambda: world.did.append(
+                str(world.machine.end([old.mark], journal=Path(), timeout_s=5))
+            ),
             context=new.context,
         )
         world.loop.call_later(0.0, world.did.append, "the old one acts", context=old.context)

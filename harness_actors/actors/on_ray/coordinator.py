@@ -15,6 +15,7 @@ from typing import Any
 
 import ray
 
+from harness_actors.actors.carrying import carry
 from harness_actors.actors.cell_facts import CellFacts
 from harness_actors.actors.clock import SystemClock
 from harness_actors.actors.coordinator_host import CoordinatorHost
@@ -94,6 +95,7 @@ class RayCoordinator:
         starter = RayHostStarter(self._self, node, self._channels, store)
         try:
             journal = SqliteJournal(Path(store), file=file)
+            carry(Path(store))
             self._host = CoordinatorHost(
                 journal=journal,
                 store=store,

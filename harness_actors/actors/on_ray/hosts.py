@@ -8,6 +8,7 @@ from typing import Any
 import ray
 from ray.actor import ActorHandle
 
+from harness_actors.actors.carrying import carry
 from harness_actors.actors.clock import SystemClock
 from harness_actors.actors.embedded import EmbeddedModelHost
 from harness_actors.actors.factory import (
@@ -89,10 +90,11 @@ class RayExecutorHost:
         store: str,
     ) -> None:
         collect_seldom()
+        carried = carry(Path(store))
         if runs_users_code(slot):
             # Before any code of users is loaded, whose logging takes the streams as they are.
             tap_own_process()
-        processes = processes_for(slot, own_process=True)
+        processes = processes_for(slot, own_process=True, carried=carried)
         self._address, self._token = address, token
         self._peer = CoordinatorPeer(coordinator, slot, incarnation)
         self._host = ExecutorHost(
@@ -120,6 +122,14 @@ class RayExecutorHost:
         """`ExecutorHost.receive`, as another process calls it."""
         await self._host.receive(unpack_batch(packed))
         return b""
+
+
+class RayModelHost(EmbeddedModelHost):
+    """The actor of the embedded model's host."""
+
+    def __init__(self, port: int, store: str) -> None:
+        carry(Path(store))
+        super().__init__(port)
 
 
 class RayModelPeer(PlacedActor):
@@ -164,13 +174,13 @@ class RayHostStarter:
         """Begin to start a host of the embedded model that listens on a port."""
         # max_restarts=0: it is started again by its seat, which knows when it is gone.
         options = {"max_restarts": 0, **on_node(self._node)}
-        handle: Any = EmbeddedModelActor.options(**options).remote(port)
+        handle: Any = EmbeddedModelActor.options(**options).remote(port, self._store)
         return RayModelPeer(handle, "embedded_model")
 
     async def start_streams(self, name: str) -> RayStreamsPeer:
         """Begin to start a stream actor that is known under a name."""
-        return place_streams(name, self._node)
+        return place_streams(name, self._node, self._store)
 
 
 RayExecutorHostActor = ray.remote(RayExecutorHost)
-EmbeddedModelActor = ray.remote(EmbeddedModelHost)
+EmbeddedModelActor = ray.remote(RayModelHost)

@@ -2,10 +2,12 @@
 
 import asyncio
 from collections.abc import Coroutine, Sequence
+from pathlib import Path
 from typing import Any, TypeVar
 
 import ray
 
+from harness_actors.actors.carrying import carry
 from harness_actors.actors.joining.connect import NAMESPACE
 from harness_actors.actors.joining.connection import Connection, RayLostError
 from harness_actors.actors.mailbox import UnreachableError
@@ -29,12 +31,20 @@ class RayStreamsPeer(PlacedActor):
         return reading
 
 
-def place_streams(name: str, node: str) -> RayStreamsPeer:
-    """Begin to start a stream actor on a node."""
+class RayTextStreams(TextStreams):
+    """The actor of the streams of a journal's runs."""
+
+    def __init__(self, store: str) -> None:
+        carry(Path(store))
+        super().__init__()
+
+
+def place_streams(name: str, node: str, store: str) -> RayStreamsPeer:
+    """Begin to start a stream actor on a node, for the runs of a journal."""
     # max_restarts=0: its seat starts another, under another name. Named, because whoever
     # posts to it or reads from it is told no more than that.
     options = {"name": name, "namespace": NAMESPACE, "max_restarts": 0, **on_node(node)}
-    handle: Any = TextStreamsActor.options(**options).remote()
+    handle: Any = TextStreamsActor.options(**options).remote(store)
     return RayStreamsPeer(handle, "streams")
 
 
@@ -82,4 +92,4 @@ async def _unless_lost(connection: Connection, awaited: Coroutine[Any, Any, T]) 
         raise UnreachableError(str(lost)) from None
 
 
-TextStreamsActor = ray.remote(TextStreams)
+TextStreamsActor = ray.remote(RayTextStreams)

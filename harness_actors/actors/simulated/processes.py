@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from pathlib import Path
 from random import Random
 
 from harness_actors.actors.processes import COMPANION_ROLE, COMPANION_S
@@ -195,7 +196,9 @@ class SimulatedMachine:
         if process is not None:
             self.kill_soon(process, 0.05)
 
-    def end(self, marks: Iterable[ProcessMark], *, timeout_s: float) -> list[ProcessMark]:
+    def end(
+        self, marks: Iterable[ProcessMark], *, journal: Path, timeout_s: float
+    ) -> list[ProcessMark]:
         left = [process for mark in marks if (process := self._find(mark)) is not None]
         for process in left:
             if process.mark.role.startswith(COMPANION_ROLE):

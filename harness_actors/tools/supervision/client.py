@@ -109,14 +109,21 @@ class SupervisedProcesses:
         mark: Value of `ACTOR_VARIABLE` in the environment of this process, where processes
             that carry it die with this one; empty where they do not.
         detached: The supervisor is not to be a child of this process.
+        carried: A handle that the supervisor holds as well; None for none.
         most: Processes that one command may have at once.
     """
 
     def __init__(
-        self, *, mark: str = "", detached: bool = False, most: int = MOST_PROCESSES
+        self,
+        *,
+        mark: str = "",
+        detached: bool = False,
+        carried: int | None = None,
+        most: int = MOST_PROCESSES,
     ) -> None:
         self._mark = mark
         self._detached = detached
+        self._carried = carried
         self._most = most
         self._closed = False
         self._link: _Link | None = None
@@ -168,7 +175,8 @@ class SupervisedProcesses:
 
     def _connected(self) -> "_Link":
         if self._link is None or self._link.is_lost:
-            self._link = _Link(launch(self._mark, detached=self._detached), self._sweep)
+            launched = launch(self._mark, detached=self._detached, carried=self._carried)
+            self._link = _Link(launched, self._sweep)
         return self._link
 
     def _sweep(self, lost: Sequence[SupervisedProcess]) -> None:

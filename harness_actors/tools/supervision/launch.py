@@ -10,7 +10,7 @@ from pathlib import Path
 
 from harness_actors.tools.processes import Process, read_process
 from harness_actors.tools.spawn import SHELL, inheritable
-from harness_actors.tools.supervision.supervisor import ACTOR, CHANNEL
+from harness_actors.tools.supervision.supervisor import ACTOR, CARRIED, CHANNEL
 
 ACTOR_VARIABLE = "HARNESS_ACTOR"
 """Environment variable of an actor's process, by which what it starts itself is found."""
@@ -43,7 +43,7 @@ class Launched:
     is_child: bool
 
 
-def launch(mark: str, *, detached: bool) -> Launched:
+def launch(mark: str, *, detached: bool, carried: int | None = None) -> Launched:
     """Start a supervisor for this process.
 
     Args:
@@ -51,6 +51,7 @@ def launch(mark: str, *, detached: bool) -> Launched:
             it dies with this process; empty where it must not.
         detached: Not as a child: Ray kills the children of an actor that it kills, and a
             supervisor has work to do then.
+        carried: A handle that it holds as well, without using it.
 
     Raises:
         OSError: It could not be started.
@@ -61,7 +62,8 @@ def launch(mark: str, *, detached: bool) -> Launched:
             inode = os.fstat(ours.fileno()).st_ino
             entry = f"{ACTOR_VARIABLE}={mark}" if mark else ""
             program = [sys.executable, "-I", "-S", "-c", _PROGRAM, str(_PACKAGE), entry, str(inode)]
-            pid = _detached(program, theirs) if detached else _spawn(program, theirs)
+            handles = [theirs.fileno(), *(() if carried is None else (carried,))]
+            pid = _detached(program, handles) if detached else _spawn(program, handles)
     except BaseException:
         ours.close()
         raise
@@ -69,11 +71,11 @@ def launch(mark: str, *, detached: bool) -> Launched:
     return Launched(pid=pid, process=read_process(pid), channel=ours, is_child=not detached)
 
 
-def _detached(program: list[str], channel: socket.socket) -> int:
+def _detached(program: list[str], handles: list[int]) -> int:
     readable, writable = os.pipe2(os.O_CLOEXEC)
     with open(readable, "rb") as answer:
         try:
-            shell = _spawn(["/bin/sh", "-c", _DETACHED, "sh", *program], channel, writable)
+            shell = _spawn(["/bin/sh", "-c", _DETACHED, "sh", *program], handles, writable)
         finally:
             os.close(writable)
         pid = answer.read()
@@ -91,10 +93,14 @@ def _reap(pid: int) -> None:
         return
 
 
-def _spawn(program: list[str], channel: socket.socket, output: int | None = None) -> int:
+def _spawn(program: list[str], handles: list[int], output: int | None = None) -> int:
+    """Start a program with a channel, this process, and perhaps what it carries."""
     own = os.pidfd_open(os.getpid())
+    given = dict(zip((CHANNEL, ACTOR, CARRIED), (handles[0], own, *handles[1:]), strict=False))
     # Out of the way of the numbers that they get there.
-    high = [fcntl.fcntl(handle, fcntl.F_DUPFD_CLOEXEC, 10) for handle in (channel.fileno(), own)]
+    high = {
+        place: fcntl.fcntl(handle, fcntl.F_DUPFD_CLOEXEC, 10) for place, handle in given.items()
+    }
     os.close(own)
     actions = [
         *((os.POSIX_SPAWN_CLOSE, handle) for handle in inheritable()),
@@ -102,8 +108,7 @@ def _spawn(program: list[str], channel: socket.socket, output: int | None = None
         (os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0)
         if output is None
         else (os.POSIX_SPAWN_DUP2, output, 1),
-        (os.POSIX_SPAWN_DUP2, high[0], CHANNEL),
-        (os.POSIX_SPAWN_DUP2, high[1], ACTOR),
+        *((os.POSIX_SPAWN_DUP2, handle, place) for place, handle in high.items()),
     ]
     # No key reaches it, only where the interpreter finds its own libraries.
     environment = {
@@ -120,5 +125,5 @@ def _spawn(program: list[str], channel: socket.socket, output: int | None = None
             setsigdef=signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP},
         )
     finally:
-        for handle in high:
+        for handle in high.values():
             os.close(handle)

@@ -44,7 +44,7 @@ from harness_actors.tools.supervision.descendants import (
 from harness_actors.tools.supervision.frames import READ_BYTES, Frames, framed, received
 from harness_actors.tools.supervision.keeper import FIRST_KILL_S, LONGEST_KILL_S, Keeper
 
-CHANNEL, ACTOR = 3, 4
+CHANNEL, ACTOR, CARRIED = 3, 4, 5
 """Descriptors that a supervisor is started with."""
 KEEPER_PATIENCE_S = 1.0
 """How long a keeper may take to end its command before it is killed itself."""
@@ -93,6 +93,9 @@ class Supervisor:
         for descriptor in (CHANNEL, ACTOR, self._wake):
             os.set_inheritable(descriptor, False)
             self._poll.register(descriptor, select.POLLIN)
+        with suppress(OSError):
+            # Where there is one: it shows whose supervisor this is, and not whose commands.
+            os.set_inheritable(CARRIED, False)
         # A hangup is told at once, before what is unread.
         self._death = select.poll()
         self._death.register(CHANNEL, 0)
