@@ -33,17 +33,27 @@ def command_environment(
         path: Folders to look for programs in before all others.
         bare_python: See `python_folder`.
     """
+    folders = (*path, str(python_folder(bare=bare_python)), *program_folders())
+    return {**plain_environment(home, folders), **variables}
+
+
+def plain_environment(home: Path, path: Sequence[str]) -> dict[str, str]:
+    """The variables that every command has.
+
+    Args:
+        home: Its HOME.
+        path: The folders of its PATH.
+    """
     return {
         "HOME": str(home),
         "LANG": "C.UTF-8",
-        "PATH": os.pathsep.join([*path, str(python_folder(bare=bare_python)), *_program_folders()]),
+        "PATH": os.pathsep.join(path),
         "TERM": "dumb",
         "TMPDIR": tempfile.gettempdir(),
         # An edit within a second that keeps a file's size would be missed by Python:
         # its compiled files are compared by size and whole seconds.
         "PYTHONDONTWRITEBYTECODE": "1",
         "PYTHONNOUSERSITE": "1",
-        **variables,
     }
 
 
@@ -61,7 +71,10 @@ def python_folder(*, bare: bool = False) -> Path:
     bare = bare or shares_packages()
     tag = sha256(f"{interpreter}:{bare}".encode()).hexdigest()[:16]
     place = _cache_folder() / f"python-{tag}"
-    if not (place / "bin" / "python").exists():
+    if not _is_as_made(place, interpreter, bare=bare):
+        if place.exists():
+            # A command has changed it, and others must not come by that.
+            place.rename(place.with_name(f"{place.name}.{token_hex(4)}.changed"))
         _make_python(place, interpreter, bare=bare)
     return place / "bin"
 
@@ -72,7 +85,8 @@ def shares_packages() -> bool:
     return bool({os.path.realpath(entry) for entry in base} & set(map(os.path.realpath, sys.path)))
 
 
-def _program_folders() -> list[str]:
+def program_folders() -> list[str]:
+    """Folders of PATH in which commands find the system's programs."""
     own = {os.path.join(sys.prefix, "bin"), os.path.dirname(sys.executable)}
     # Of an interpreter that was not installed into a virtual environment, the folder
     # may be /usr/bin; it stays.
@@ -95,16 +109,35 @@ def _cache_folder() -> Path:
     return folder
 
 
+PYTHONS = ("python", "python3")
+
+
+def _settings(interpreter: Path) -> str:
+    """With them it is a virtual environment into which nothing was installed."""
+    return f"home = {interpreter.parent}\ninclude-system-site-packages = false\n"
+
+
+def _is_as_made(place: Path, interpreter: Path, *, bare: bool) -> bool:
+    """Whether a folder holds what `_make_python` put there, and nothing else."""
+    try:
+        if set(os.listdir(place)) != ({"bin", "pyvenv.cfg"} if bare else {"bin"}):
+            return False
+        if bare and (place / "pyvenv.cfg").read_text() != _settings(interpreter):
+            return False
+        links = {name: os.readlink(place / "bin" / name) for name in os.listdir(place / "bin")}
+    except OSError:
+        return False
+    return links == dict.fromkeys(PYTHONS, str(interpreter))
+
+
 def _make_python(place: Path, interpreter: Path, *, bare: bool) -> None:
     # Made beside and put in place at once: several processes may do it together.
     fresh = place.with_name(f"{place.name}.{token_hex(4)}")
     (fresh / "bin").mkdir(parents=True)
-    for name in ("python", "python3"):
+    for name in PYTHONS:
         (fresh / "bin" / name).symlink_to(interpreter)
     if bare:
-        # With this file it is a virtual environment into which nothing was installed.
-        settings = f"home = {interpreter.parent}\ninclude-system-site-packages = false\n"
-        (fresh / "pyvenv.cfg").write_text(settings)
+        (fresh / "pyvenv.cfg").write_text(_settings(interpreter))
     try:
         fresh.rename(place)
     except OSError:

