@@ -58,9 +58,7 @@ class ReadyAgent:
         """
         workspace = None
         if self.works_in_folder(task):
-            source = task.workspace or self.workspace
-            source = None if source is None else str(Path(source).resolve())
-            workspace = WorkspaceSpec(path=str(folder), source=source)
+            workspace = WorkspaceSpec(path=str(folder), source=self.source_for(task))
         config = with_limits(self.config, task.limits)
         return self.program.spec(
             task.task,
@@ -70,6 +68,11 @@ class ReadyAgent:
             metadata=note,
             made_with=self.setup_for(task).made_with,
         )
+
+    def source_for(self, task: Task) -> str | None:
+        """The folder that the workspace of a task begins as a copy of; None for an empty one."""
+        source = task.workspace or self.workspace
+        return None if source is None else str(Path(source).resolve())
 
     def works_in_folder(self, task: Task) -> bool:
         """Whether a run of a task has a workspace."""
@@ -162,6 +165,13 @@ class Agents:
         """What a task is run with; None where its agent file is at fault."""
         try:
             return self.for_task(task).setup_for(task)
+        except HarnessError:
+            return None
+
+    def source_for(self, task: Task) -> str | None:
+        """As of `ReadyAgent`; None, too, where the task's agent file is at fault."""
+        try:
+            return self.for_task(task).source_for(task)
         except HarnessError:
             return None
 

@@ -5,20 +5,31 @@ import os
 import shutil
 import tempfile
 import time
+from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
+from harness_actors.batch.check_copy import lay
+from harness_actors.batch.check_files import CheckFiles
+from harness_actors.batch.check_programs import CheckPrograms
+from harness_actors.batch.installed import Difference
 from harness_actors.batch.outcomes import CheckResult
 from harness_actors.batch.tasks import Check
 from harness_actors.errors import BadInputError, HarnessError
 from harness_actors.tools import copy_workspace
-from harness_actors.tools.environment import command_environment
 from harness_actors.tools.shell import run_shell
 
 OUTPUT_BYTES = 4000
 COPY = "harness-check-"
 """What the names of the copies begin with: by that they are known to be ours."""
 
+MOST_TRIES = 3
+"""How often a check is made whose programs are changed meanwhile."""
+CHANGED = (
+    "the interpreter of checks was changed since this command began, perhaps by a run; put it "
+    "right, and begin the task anew with --retry-failed"
+)
 GONE = (
     "the folder was removed or moved away that the run worked in; put it back and remove the "
     "task's line, or --retry-failed begins the task anew"
@@ -36,47 +47,92 @@ class Checks:
     def __init__(self, folder: Path, *, at_once: int | None = None) -> None:
         self._folder = folder
         self._free = asyncio.Semaphore(at_once or len(os.sched_getaffinity(0)))
+        self._programs = CheckPrograms()
+        self._files: dict[tuple[Check, str | None], CheckFiles] = {}
 
-    async def run(self, check: Check, workspace: Path | None) -> CheckResult:
+    async def begin(self, check: Check, source: str | None = None) -> None:
+        """Note what a check will stand on, before its run can change that.
+
+        Args:
+            check: What is to be run when that is over.
+            source: The folder that the workspace begins as a copy of; None for an empty one.
+        """
+        await self._programs.begin()
+        if (check, source) not in self._files:
+            self._files[check, source] = await asyncio.to_thread(_files_of, check, source)
+
+    async def run(
+        self, check: Check, workspace: Path | None, source: str | None = None
+    ) -> CheckResult:
         """Score a finished workspace, which is left as it is.
 
         Args:
             check: What to run.
             workspace: The finished workspace; None for an empty one.
+            source: As of `begin`.
 
         Returns:
-            What the check said; one that could not be prepared has not passed, and its
-            output says why.
+            What the check said; one that could not be prepared, or that stood on something
+            which was changed, has not passed, and its output says why.
         """
-        async with self._free:
-            try:
-                copy = await asyncio.to_thread(self._prepare, check, workspace)
-                try:
-                    return await _scored(check, copy / "work")
-                finally:
-                    await asyncio.to_thread(shutil.rmtree, copy, True)
-            except (OSError, HarnessError) as error:
-                return CheckResult(
-                    passed=False, exit_code=None, seconds=0.0, output=f"not checked: {error}"
-                )
-
-    def _prepare(self, check: Check, workspace: Path | None) -> Path:
-        self._folder.mkdir(parents=True, exist_ok=True)
-        copy = Path(tempfile.mkdtemp(prefix=COPY, dir=self._folder))
-        work = copy / "work"
         try:
-            if workspace is None:
-                work.mkdir()
-            elif workspace.is_dir():
-                copy_workspace(workspace, work)
-            else:
-                raise BadInputError(str(workspace), (GONE,))
-            if check.files is not None:
-                lay_over(Path(check.files), work)
-        except BaseException:
-            shutil.rmtree(copy, ignore_errors=True)
-            raise
-        return copy
+            await self.begin(check, source)
+            for _ in range(MOST_TRIES):
+                changed = self._programs.known
+                result = await self._once(check, workspace, source, changed)
+                # Only now: what was changed and put back since is seen, too.
+                found = await self._programs.changes()
+                if found.library:
+                    return _not_checked(f"{', '.join(sorted(found.library)[:3])}: {CHANGED}")
+                if found == changed:
+                    return result
+            return _not_checked("the programs that it runs on are changed again and again")
+        except (OSError, HarnessError) as error:
+            return _not_checked(str(error))
+
+    async def _once(
+        self, check: Check, workspace: Path | None, source: str | None, changed: Difference
+    ) -> CheckResult:
+        async with self._free:
+            copy = await asyncio.to_thread(self._made)
+            try:
+                work, files = copy / "work", self._files[check, source]
+                left_out = await asyncio.to_thread(_prepare, files, workspace, work)
+                environment = await asyncio.to_thread(
+                    self._programs.lay_out, copy / "programs", changed
+                )
+                result = await _scored(check, work, environment)
+            finally:
+                await asyncio.to_thread(shutil.rmtree, copy, True)
+        programs = sorted(changed.packages | changed.programs)
+        return replace(result, ran_on=self._programs.python, left_out=(*left_out, *programs))
+
+    def _made(self) -> Path:
+        self._folder.mkdir(parents=True, exist_ok=True)
+        return Path(tempfile.mkdtemp(prefix=COPY, dir=self._folder))
+
+
+def _files_of(check: Check, source: str | None) -> CheckFiles:
+    return CheckFiles(
+        check.command,
+        None if check.files is None else Path(check.files),
+        None if source is None else Path(source),
+        check.keep,
+    )
+
+
+def _prepare(files: CheckFiles, workspace: Path | None, work: Path) -> tuple[str, ...]:
+    if workspace is None:
+        work.mkdir()
+    elif workspace.is_dir():
+        copy_workspace(workspace, work)
+    else:
+        raise BadInputError(str(workspace), (GONE,))
+    return lay(files, work)
+
+
+def _not_checked(reason: str) -> CheckResult:
+    return CheckResult(passed=False, exit_code=None, seconds=0.0, output=f"not checked: {reason}")
 
 
 def clear_copies(folder: Path) -> None:
@@ -87,12 +143,12 @@ def clear_copies(folder: Path) -> None:
         folder.rmdir()
 
 
-async def _scored(check: Check, folder: Path) -> CheckResult:
+async def _scored(check: Check, folder: Path, environment: Mapping[str, str]) -> CheckResult:
     started = time.monotonic()
     result = await run_shell(
         check.command,
         folder=folder,
-        environment=command_environment(folder, {}),
+        environment=environment,
         timeout_s=check.timeout_s,
         output_bytes=OUTPUT_BYTES,
     )
@@ -105,22 +161,3 @@ async def _scored(check: Check, folder: Path) -> CheckResult:
         seconds=round(time.monotonic() - started, 3),
         output=output,
     )
-
-
-def lay_over(source: Path, target: Path) -> None:
-    """Copy the content of a folder into another; what is in the way is replaced.
-
-    The target was written by an agent: a link in it must not lead the copy elsewhere.
-    """
-    for entry in sorted(source.iterdir()):
-        place = target / entry.name
-        if entry.is_dir() and not entry.is_symlink():
-            if place.is_symlink() or not place.is_dir():
-                place.unlink(missing_ok=True)
-                place.mkdir()
-            lay_over(entry, place)
-            continue
-        if place.is_dir() and not place.is_symlink():
-            shutil.rmtree(place)
-        place.unlink(missing_ok=True)
-        shutil.copy2(entry, place, follow_symlinks=False)

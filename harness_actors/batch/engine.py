@@ -137,6 +137,7 @@ class Engine:
                 self._flights.give_place()
                 return
             self.has_begun = True
+            await self._scoring.begin(task, self._agents.source_for(task))
             group.create_task(self._launch(task, step))
         self._roster.is_whole = True
 
@@ -254,7 +255,9 @@ class Engine:
         try:
             task, folder = flight.task, self._directory.workspace(result.run_id)
             has_folder = folder.exists() or self._agents.work_in_folder(task)
-            check = await self._scoring.score(task, result, folder if has_folder else None)
+            check = await self._scoring.score(
+                task, result, folder if has_folder else None, self._agents.source_for(task)
+            )
             outcome = outcome_of(
                 flight.task,
                 result,

@@ -1,7 +1,7 @@
 """How a task ended: one line of `results.jsonl`."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal, cast
 
 from harness_actors.batch.tasks import BadTask, Task
@@ -38,12 +38,18 @@ class CheckResult:
             ran out of time or could not be started.
         seconds: How long it ran.
         output: The beginning and the end of what it printed.
+        ran_on: The Python that it had, which was found unchanged since the command began,
+            with its standard library; empty where it was not run.
+        left_out: What it did not see, or not as a run has left it: files of the workspace
+            that would have steered it, and programs and packages that were changed or added.
     """
 
     passed: bool
     exit_code: int | None
     seconds: float
     output: str
+    ran_on: str = ""
+    left_out: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,7 +200,8 @@ def decode_outcome(plain: Mapping[str, Any]) -> TaskOutcome:
     given["usage"] = TaskUsage(**given["usage"])
     given["deliverables"] = tuple(Deliverable(**item) for item in given["deliverables"])
     if given["check"] is not None:
-        given["check"] = CheckResult(**given["check"])
+        check = CheckResult(**given["check"])
+        given["check"] = replace(check, left_out=tuple(check.left_out))
     return TaskOutcome(**given)
 
 

@@ -1,6 +1,7 @@
 """Scores finished runs by the checks of their tasks, and says how many that are."""
 
 import asyncio
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,7 @@ from harness_actors.batch.checks import Checks
 from harness_actors.batch.outcomes import CheckResult
 from harness_actors.batch.tally import Tally
 from harness_actors.batch.tasks import Task
+from harness_actors.errors import HarnessError
 from harness_actors.results import HarnessResult
 
 UNSCORED = ("failed", "cancelled")
@@ -27,8 +29,20 @@ class Scoring:
         self._tally = tally
         self._at_work: set[asyncio.Task[Any]] = set()
 
+    async def begin(self, task: Task, source: str | None) -> None:
+        """Note what the check of a task will stand on, before its run can change that.
+
+        Args:
+            task: The task.
+            source: The folder that its workspace begins as a copy of; None for an empty one.
+        """
+        if task.check is not None:
+            # What cannot be looked at is told by the check itself, as that task's outcome.
+            with suppress(OSError, HarnessError):
+                await self._checks.begin(task.check, source)
+
     async def score(
-        self, task: Task, result: HarnessResult, folder: Path | None
+        self, task: Task, result: HarnessResult, folder: Path | None, source: str | None
     ) -> CheckResult | None:
         """What the check of a task says of its run.
 
@@ -36,6 +50,7 @@ class Scoring:
             task: The task.
             result: How its run ended.
             folder: The workspace of the run; None where it has none.
+            source: As of `begin`.
 
         Returns:
             None where the task has no check, or there is nothing to score.
@@ -47,7 +62,7 @@ class Scoring:
         self._tally.begin_check()
         try:
             is_made = folder is not None and _has_made(folder, result)
-            return await self._checks.run(task.check, folder if is_made else None)
+            return await self._checks.run(task.check, folder if is_made else None, source)
         finally:
             self._tally.checking -= 1
             self._at_work.discard(scoring)

@@ -25,11 +25,14 @@ class Check:
         files: A folder whose content is laid over the copy, such as hidden tests; None
             for none.
         timeout_s: Seconds after which the command is killed and the check failed.
+        keep: Patterns of files that steer tests, such as `conftest.py` or `Makefile`, which
+            the check is to see as the run has left them.
     """
 
     command: str
     files: str | None = None
     timeout_s: float = CHECK_TIMEOUT_S
+    keep: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,6 +89,7 @@ class _CheckFields(BaseModel):
     command: str = Field(min_length=1)
     files: str | None = None
     timeout_s: float = Field(default=CHECK_TIMEOUT_S, gt=0, allow_inf_nan=False)
+    keep: list[str] = Field(default_factory=list)
 
 
 class _TaskFields(BaseModel):
@@ -121,6 +125,7 @@ def parse_task(content: Mapping[str, Any] | object, *, base: Path) -> Task | Bad
             command=given.check.command,
             files=_folder(base, given.check.files),
             timeout_s=given.check.timeout_s,
+            keep=tuple(given.check.keep),
         )
     task = Task(
         id=given.id or "",
@@ -197,6 +202,10 @@ def content_hash(content: Mapping[str, Any]) -> str:
         for name, value in content.items()
         if name not in ("id", "task_hash") and value not in (None, {}, "")
     }
+    check = named.get("check")
+    if isinstance(check, Mapping) and check.get("keep") in ([], ()):
+        # As if there was no such field: the hashes of earlier versions stand.
+        named["check"] = {name: value for name, value in check.items() if name != "keep"}
     return hashlib.sha256(_canonical(named)).hexdigest()[:16]
 
 

@@ -1,19 +1,32 @@
 import asyncio
 import os
+import re
 from pathlib import Path
 
 import pytest
 
-from harness_actors.batch.checks import Checks, lay_over
+from harness_actors.batch import check_programs, installed
+from harness_actors.batch.check_copy import lay_over
+from harness_actors.batch.checks import Checks
+from harness_actors.batch.installed import Difference, compare, look
 from harness_actors.batch.outcomes import CheckResult
 from harness_actors.batch.tasks import Check
 
 
 async def checked(
-    folder: Path, command: str, *, files: Path | None = None, timeout_s: float = 30
+    folder: Path,
+    command: str,
+    *,
+    files: Path | None = None,
+    timeout_s: float = 30,
+    source: Path | None = None,
+    keep: tuple[str, ...] = (),
 ) -> CheckResult:
-    check = Check(command=command, files=str(files) if files else None, timeout_s=timeout_s)
-    return await Checks(folder / "copies").run(check, folder / "workspace")
+    check = Check(
+        command=command, files=str(files) if files else None, timeout_s=timeout_s, keep=keep
+    )
+    given = None if source is None else str(source)
+    return await Checks(folder / "copies").run(check, folder / "workspace", given)
 
 
 @pytest.fixture
@@ -117,6 +130,119 @@ async def test_much_output_is_cut_in_the_middle(folder: Path) -> None:
     assert len(result.output) < 5000
     assert result.output.startswith("first\n")
     assert result.output.endswith("\nlast")
+
+
+# --- what it stands on; tests/attack/classes/forged_checks.py has the forgeries
+
+
+def wrote(folder: Path, **files: str) -> Path:
+    """Write files whose names have `__` for a dot."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in files.items():
+        (folder / name.replace("__", ".")).write_text(text)
+    return folder
+
+
+async def test_a_check_says_what_it_ran_on_and_what_it_did_not_see(folder: Path) -> None:
+    wrote(folder / "workspace", conftest__py="", pytest__ini="")
+
+    result = await checked(folder, "ls; python -c 'import sys; sys.exit(0)'")
+
+    assert (result.passed, result.output) == (True, "answer.txt")
+    assert re.fullmatch(r"CPython 3\.\d+\.\d+ \(sha256 [0-9a-f]{12}\)", result.ran_on)
+    assert result.left_out == ("conftest.py", "pytest.ini")
+
+
+async def test_what_steers_is_as_the_task_gives_it(folder: Path) -> None:
+    source = wrote(folder / "source", conftest__py="given", setup__cfg="[tool:pytest]\n")
+    wrote(folder / "workspace", setup__cfg="[tool:pytest]\naddopts = -x\n", tox__ini="[flake8]\n")
+
+    result = await checked(folder, "cat conftest.py setup.cfg tox.ini", source=source)
+
+    assert result.output == "given[tool:pytest]\n[flake8]"
+    assert result.left_out == ("conftest.py", "setup.cfg")
+
+
+async def test_what_is_to_be_kept_is_the_run_s_own(folder: Path) -> None:
+    source = wrote(folder / "source", Makefile="all:\n\t@echo given\n")
+    wrote(folder / "workspace", Makefile="all:\n\t@echo its own\n")
+
+    assert (await checked(folder, "make", source=source)).output == "given"
+    kept = await checked(folder, "make", source=source, keep=("Makefile",))
+    assert (kept.output, kept.left_out) == ("its own", ())
+
+
+async def test_a_link_does_not_lead_what_is_put_back_elsewhere(folder: Path) -> None:
+    source = folder / "source"
+    wrote(source / "deep" / "down", conftest__py="given")
+    precious = wrote(folder / "precious" / "down", conftest__py="mine")
+    (folder / "workspace" / "deep").symlink_to(precious.parent)
+
+    result = await checked(folder, "cat deep/down/conftest.py", source=source)
+
+    assert result.output == "given"
+    assert (precious / "conftest.py").read_text() == "mine"
+
+
+async def test_hidden_files_that_a_run_has_changed_score_nothing(folder: Path) -> None:
+    checks, hidden = Checks(folder / "copies"), wrote(folder / "hidden", test__sh="exit 1")
+    check = Check(command="sh test.sh", files=str(hidden))
+    await checks.begin(check)
+    (hidden / "test.sh").write_text("exit 0")
+
+    result = await checks.run(check, folder / "workspace")
+
+    assert not result.passed
+    assert result.output.startswith(f"not checked: {hidden}: what it gives to checks was changed")
+
+
+async def test_a_library_that_is_changed_scores_nothing(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    library = wrote(folder / "library", json__py="")
+    monkeypatch.setattr(installed, "library_folder", lambda: library)
+
+    # Also where the old content is put back.
+    result = await checked(folder, f"echo >{library}/json.py; : >{library}/json.py")
+
+    assert not result.passed
+    assert result.output.startswith(f"not checked: {library}/json.py: the interpreter of checks")
+
+
+async def test_packages_and_programs_that_are_changed_are_left_out_and_the_check_made_again(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    packages = wrote(folder / "packages", stays__py="", changes__py="")
+    programs = wrote(folder / "programs", stays="#!/bin/sh", changes="#!/bin/sh")
+    for program in programs.iterdir():
+        program.chmod(0o755)
+    monkeypatch.setattr(check_programs, "package_folders", lambda: (packages,))
+    monkeypatch.setattr(check_programs, "shares_packages", lambda: False)
+    monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
+    spoil = f"echo >>{packages}/changes.py; echo >{packages}/added.py; echo >>{programs}/changes"
+
+    result = await checked(
+        folder,
+        f"[ -e {packages}/added.py ] || {{ {spoil}; }};"
+        "stays; python -c 'import stays' && ! python -c 'import changes' 2>/dev/null"
+        "&& ! python -c 'import added' 2>/dev/null && ! changes 2>/dev/null",
+    )
+
+    assert result.passed, result.output
+    assert set(result.left_out) == {
+        f"{packages}/added.py", f"{packages}/changes.py", f"{programs}/changes"
+    }  # fmt: skip
+
+
+def test_compiled_files_that_are_changed_are_not_believed(tmp_path: Path) -> None:
+    (tmp_path / "__pycache__").mkdir()
+    before = look([], [tmp_path])
+    (tmp_path / "__pycache__" / "json.cpython-311.pyc").touch()
+    changed = compare(before, look([], [tmp_path]))
+
+    assert changed == Difference(caches=True)
+    variables = check_programs.CheckPrograms().lay_out(tmp_path / "programs", changed)
+    assert not Path(variables["PYTHONPYCACHEPREFIX"]).exists()
 
 
 async def test_a_check_sees_no_key_of_the_harness(

@@ -40,6 +40,17 @@ def test_paths_of_a_task_are_relative_to_its_file(tmp_path: Path) -> None:
     assert task.agent == str(tmp_path / "a.yaml")
 
 
+def test_a_check_that_keeps_nothing_has_the_hash_that_it_had_without_the_field(
+    tmp_path: Path,
+) -> None:
+    command = {"command": "true"}
+
+    assert parsed(tmp_path, check=command).task_hash == "3a70fa3dad45b03a"
+    assert parsed(tmp_path, check={**command, "keep": []}).task_hash == "3a70fa3dad45b03a"
+    assert parsed(tmp_path, check={**command, "keep": ["Makefile"]}).task_hash != "3a70fa3dad45b03a"
+    assert Task(task="do it", check=Check(command="true")).task_hash == "3a70fa3dad45b03a"
+
+
 def test_the_hash_is_that_of_the_content_alone(tmp_path: Path) -> None:
     elsewhere = tmp_path / "elsewhere"
     for base in (tmp_path, elsewhere):

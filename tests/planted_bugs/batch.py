@@ -19,7 +19,7 @@ BUGS = (
     ),
     Bug(
         name="a check is laid over what a link of the agent leads to",
-        path="harness_actors/batch/checks.py",
+        path="harness_actors/batch/check_copy.py",
         before="            if place.is_symlink() or not place.is_dir():\n",
         after="            if not place.is_dir():\n",
         promise="a check changes nothing but its own copy of the workspace",

@@ -1,0 +1,162 @@
+"""What a task gives for its check: which tests run, and how, is its to say and not the run's.
+
+What steers a check comes from the check's own files, else from the workspace that the run began
+with; what a run has made of it is left out of the copy in which the check runs.
+"""
+
+import os
+import re
+import tomllib
+from collections.abc import Iterator, Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path, PurePosixPath
+
+from harness_actors.batch.installed import files_state, tree_state
+from harness_actors.errors import BadInputError
+
+STEERING = frozenset({"conftest.py", "pytest.ini", ".pytest.ini", "pytest.toml", ".pytest.toml"})
+"""Files that have no use but to steer tests."""
+SECTIONED = frozenset({"pyproject.toml", "setup.cfg", "tox.ini"})
+"""Files of which one section steers tests."""
+RECIPES = {
+    "make": frozenset({"GNUmakefile", "makefile", "Makefile"}),
+    "npm": frozenset({"package.json"}),
+    "npx": frozenset({"package.json"}),
+    "pnpm": frozenset({"package.json"}),
+    "yarn": frozenset({"package.json"}),
+    "tox": frozenset({"tox.ini"}),
+    "nox": frozenset({"noxfile.py"}),
+    "just": frozenset({"justfile", "Justfile", ".justfile"}),
+}
+"""By program, the files in which it finds what to do."""
+TESTS = frozenset({"test", "tests"})
+"""Folders that belong to the check where its files have one."""
+_GIT = frozenset({"config", "config.worktree", "commondir", "hooks", "info"})
+_NOT_OURS = frozenset({"node_modules", "site-packages", "dist-packages"})
+_MOST_BYTES = 1 << 20
+"""A file of settings that is larger is none."""
+_CHANGED = (
+    "what it gives to checks was changed since this command began the task, perhaps by a run; "
+    "put it right, and begin the task anew with --retry-failed"
+)
+
+
+class CheckFiles:
+    """What a task gives for its check, as it is now; blocks while it looks at that.
+
+    Args:
+        command: The command of the check.
+        files: What is laid over the workspace; None for nothing.
+        source: What the workspace began with; None for nothing.
+        keep: Patterns of steering files that may be the run's own.
+
+    Attributes:
+        files: As given.
+        laid: The files in it, by path below it.
+        laid_folders: The folders above these, as `.` the top.
+        given: What steers in the source, by path below it.
+    """
+
+    def __init__(
+        self, command: str, files: Path | None, source: Path | None, keep: Sequence[str]
+    ) -> None:
+        self.files = files
+        self.laid = frozenset() if files is None else frozenset(name for name, _ in _walk(files))
+        self.laid_folders = frozenset(
+            str(folder) for name in self.laid for folder in PurePosixPath(name).parents
+        )
+        self._source = source
+        self._keep = keep
+        words = set(re.findall(r"[\w.-]+", command))
+        self._recipes = frozenset[str]().union(
+            *(names for program, names in RECIPES.items() if program in words)
+        )
+        self.given = {} if source is None else self.steering(source)
+        self._files_state = None if files is None else tree_state(files)
+        self._given_state = files_state(self.given.values())
+
+    def check_standing(self) -> None:
+        """Refuse to go on where something of it was changed since.
+
+        Raises:
+            BadInputError: It names the folder.
+        """
+        if self.files is not None and tree_state(self.files) != self._files_state:
+            raise BadInputError(str(self.files), (_CHANGED,))
+        if self._source is not None and files_state(self.given.values()) != self._given_state:
+            raise BadInputError(str(self._source), (_CHANGED,))
+
+    def steering(self, top: Path) -> dict[str, Path]:
+        """The files below a folder that steer this check, by their paths below it."""
+        return {name: path for name, path in _walk(top) if self._steers(PurePosixPath(name), path)}
+
+    def may_be(self, name: str, place: Path) -> bool:
+        """Whether a check may see a steering file as the run has left it.
+
+        Args:
+            name: Its path below the workspace.
+            place: Where it is, or is not any more.
+        """
+        if name in self.laid or any(fnmatchcase(name, pattern) for pattern in self._keep):
+            return True
+        given = self.given.get(name)
+        if given is None:
+            # Where the task gives no recipe, to write one may be the task.
+            return place.name in self._recipes and not self._gives_recipe()
+        if place.name in SECTIONED - self._recipes:
+            return _test_settings(given) == _test_settings(place)
+        return False
+
+    def _steers(self, name: PurePosixPath, path: Path) -> bool:
+        folders = name.parts[:-1]
+        if name.name in STEERING or name.name in self._recipes or name.name == ".git":
+            return True
+        if ".git" in folders:
+            return name.parts[name.parts.index(".git") + 1] in _GIT
+        if name.name in SECTIONED:
+            return bool(_test_settings(path))
+        if name.name == "entry_points.txt":
+            # By these pytest takes what lies anywhere on its path for a plugin.
+            return folders != () and folders[-1].endswith((".dist-info", ".egg-info"))
+        if name.name == "pyvenv.cfg":
+            # pytest passes over folders that have one.
+            return str(name.parent) in self.laid_folders
+        return any(
+            folder in TESTS and "/".join(folders[: depth + 1]) in self.laid_folders
+            for depth, folder in enumerate(folders)
+        )
+
+    def _gives_recipe(self) -> bool:
+        given = {PurePosixPath(name).name for name in (*self.given, *self.laid)}
+        return bool(given & self._recipes)
+
+
+def _walk(top: Path) -> Iterator[tuple[str, Path]]:
+    """Files and links below a folder; what installers of packages made is passed over."""
+    for folder, names, files in os.walk(top):
+        here = Path(folder)
+        relative = here.relative_to(top)
+        links = [name for name in names if (here / name).is_symlink()]
+        for name in (*files, *links):
+            yield (relative / name).as_posix(), here / name
+        names[:] = [name for name in names if name not in _NOT_OURS and name not in links]
+
+
+def _test_settings(path: Path) -> object:
+    """What a file says to pytest; empty for nothing."""
+    if path.is_symlink():
+        return os.readlink(path)
+    try:
+        with path.open("rb") as file:
+            text = file.read(_MOST_BYTES).decode(errors="replace")
+    except OSError:
+        # It is not there, or a folder, or nobody can read it.
+        return ""
+    if path.suffix == ".toml":
+        try:
+            tool = tomllib.loads(text).get("tool", {})
+        except (tomllib.TOMLDecodeError, RecursionError):
+            return text
+        return tool.get("pytest", "") if isinstance(tool, dict) else text
+    sections = re.split(r"^(?=\[)", text, flags=re.MULTILINE)
+    return "".join(one for one in sections if "pytest" in one.partition("]")[0])

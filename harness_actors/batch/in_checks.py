@@ -1,0 +1,55 @@
+"""What each Python of a check does before all else; a copy of this file is put into its packages.
+
+What is installed is found before what lies in the workspace, wherever `sys.path` has that: test
+runners put it first. This file imports nothing of the project, and runs on the interpreter that
+commands get.
+"""
+
+import os
+import sys
+from importlib.machinery import ModuleSpec, PathFinder
+from typing import Any
+
+PATH_VARIABLE = "HARNESS_CHECK_PATH"
+"""What the command of a check had set as PYTHONPATH: it comes behind what is installed."""
+NOT_INSTALLED = frozenset({"conftest", "test", "tests"})
+"""Names that belong to the workspace, though some package or the library has them, too."""
+
+
+CUSTOMS = frozenset({"sitecustomize", "usercustomize"})
+"""Modules that Python looks for when it starts, the last of all."""
+
+
+class Installed:
+    """Finds top modules where packages are installed, and there alone."""
+
+    def __init__(self) -> None:
+        self._path: list[str] | None = None
+
+    def find_spec(self, name: str, path: Any = None, _target: Any = None) -> ModuleSpec | None:
+        if path is not None or name in NOT_INSTALLED:
+            return None
+        if self._path is None and name in CUSTOMS:
+            # By now all folders of packages are known, and nothing of the workspace is.
+            self._path = list(sys.path)
+            sys.path += _others()
+        spec = PathFinder.find_spec(name, self._path)
+        if spec is None and name in CUSTOMS:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+        # Without a loader it is a namespace, which may have parts elsewhere.
+        return None if spec is None or spec.loader is None else spec
+
+
+def _others() -> list[str]:
+    """Where else modules are looked for: beside the script, or in the current folder."""
+    if sys.flags.isolated:
+        return []
+    script = sys.argv[0] if sys.argv else ""
+    is_script = script not in ("", "-c", "-m") and os.path.isfile(script)
+    first = os.path.dirname(os.path.realpath(script)) if is_script else os.getcwd()
+    given = "" if sys.flags.ignore_environment else os.environ.get(PATH_VARIABLE, "")
+    return [first, *(os.path.abspath(entry) for entry in given.split(os.pathsep) if entry)]
+
+
+# Behind the finders of modules that are part of the interpreter.
+sys.meta_path.insert(len(sys.meta_path) - 1, Installed())
