@@ -176,7 +176,7 @@ async def test_a_call_that_returns_as_it_is_stopped_holds_no_thread() -> None:
         tell(*told)
         call.cancel()
 
-    threads._done = told_and_stopped  # type: ignore[method-assign]
+    threads._done = told_and_stopped  # type: ignore[method-assign, assignment]
     call = asyncio.ensure_future(threads.run(lambda: "done"))
     await asyncio.wait((call,))
     assert call.cancelled()
