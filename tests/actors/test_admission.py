@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from harness_actors.actors.admission import Admission
+from harness_actors.actors.runtime import StopMode
 from harness_actors.conversation import repaired
 from harness_actors.coordination.active import Step
 from harness_actors.coordination.protocol import Slot
@@ -186,3 +187,20 @@ async def test_a_run_that_waits_for_its_keys_keeps_its_conversation(journal: Sql
     assert (entrance.admission.held, set(world.coordinator.runs)) == (0, {"first"})
     with pytest.raises(ConversationBusyError):
         await entrance.admission.submit([third])
+
+
+@pytest.mark.parametrize("mode", ["cancel", "park"])
+async def test_a_run_that_is_stopped_as_it_waits_for_its_keys_leaves_its_conversation(
+    journal: SqliteJournal, mode: StopMode
+) -> None:
+    journal.begin_term()
+    world = World(Team().handlers)
+    spec = a_spec("first", conversation_id=TALK, keys=("KEY",))
+    world.disk.append(RunAdded(spec=spec, command="command", at=0.0))
+    entrance = Entrance(world, journal)
+    await entrance._settle()
+    entrance.admission.hold(spec)
+    await entrance.admission.stop(["first"], mode)
+    assert entrance.admission.held == 0
+    await entrance.admission.submit([a_spec("third", conversation_id=TALK)])
+    assert set(world.coordinator.runs) == {"third"}

@@ -70,9 +70,16 @@ class Coordinator:
         self.heard: list[Envelope] = []
         self.tells: Sequence[Envelope] = ()
         """What it tells with its next answer."""
+        self.gate = asyncio.Event()
+        self.gate.set()
+        self.refuses_step = 0
+        """It fails on whatever is said of this step."""
         self._changed = asyncio.Event()
 
     async def receive(self, batch: Sequence[Parcel]) -> Sequence[Envelope]:
+        await self.gate.wait()
+        if any(isinstance(p, Envelope) and p.step == self.refuses_step for p in batch):
+            raise ValueError("not taken")
         self.heard += [parcel for parcel in batch if isinstance(parcel, Envelope)]
         self._changed.set()
         told, self.tells = self.tells, ()
@@ -526,6 +533,33 @@ async def test_what_a_stubborn_step_still_says_belongs_to_its_own_step(a_host: M
     await desk.coordinator.next(Answered, 2)
     assert {e.step for e in desk.coordinator.of(Changed)} == {1}
     assert [e.step for e in desk.coordinator.of(Answered)] == [1, 2]
+
+
+async def test_what_a_cut_step_could_not_say_is_no_fault_of_the_next(a_host: Makes) -> None:
+    begun, go_on = asyncio.Event(), asyncio.Event()
+
+    async def act(signal: Signal, context: RunContext) -> RepairComplete:
+        if not begun.is_set():
+            begun.set()
+            context.set(MINE, "untold")
+            context.flush()
+            await asyncio.Event().wait()
+        await go_on.wait()
+        return RepairComplete()
+
+    desk = a_host(act)
+    desk.coordinator.gate.clear()
+    await desk.say(deliver(), step=1)
+    await begun.wait()
+    await settled()
+    desk.coordinator.refuses_step = 1
+    await desk.say(deliver(), step=2)
+    desk.coordinator.gate.set()
+    await settled()
+    go_on.set()
+    answer = await desk.answer()
+    assert answer.outcome == RepairComplete()
+    assert [e.step for e in desk.coordinator.of(Answered)] == [2]
 
 
 async def test_nothing_is_kept_of_a_forgotten_run(a_host: Makes) -> None:

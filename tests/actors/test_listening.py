@@ -217,6 +217,34 @@ async def test_an_answer_whose_text_does_not_come_is_a_gap_and_keeps_nobody_wait
     ]
 
 
+async def test_each_answer_whose_text_is_late_is_waited_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(hearing, "PATIENCE_S", 0.5)
+
+    class Late(Told):
+        """Each text comes a while behind the event that tells of it."""
+
+        async def texts(self, run_id: str, cursor: TextCursor | None = None) -> Texts:
+            await asyncio.sleep(0.3)
+            if self._texts:
+                return self._texts.pop(0)
+            return await asyncio.Event().wait()  # type: ignore[return-value]
+
+    answers = [
+        spoken(word, round_=number, answer=number, ended=True)
+        for number, word in enumerate(("one", "two", "three"), start=1)
+    ]
+    told = Late(*answers)
+    told.told.set()
+    rounds = [event for number in (1, 2, 3) for event in (ANSWERED, completed(number))]
+
+    items = await heard(told, STARTED, TURN, *rounds)
+
+    texts = [item for item in shown(items) if not isinstance(item, type)]
+    assert texts == [(1, "one"), (1, "two"), (1, "three")]
+
+
 async def test_an_answer_that_begins_again_is_another_attempt_of_its_round() -> None:
     told = Told(spoken("one "), spoken("one ", answer=2), spoken("two", answer=2, ended=True))
 

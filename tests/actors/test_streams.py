@@ -103,6 +103,19 @@ async def test_text_that_nobody_comes_for_is_dropped_and_not_wanted_any_more() -
     assert (back.missed, said(again), again.missed) == (None, "again", 0)
 
 
+async def test_text_that_was_dropped_takes_no_room_from_what_comes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(streams, "KEPT_CHARS_OF_ALL", 100)
+    now = Time()
+    stream = TextStreams(unread_s=0.02, monotonic=now)
+    for number in range(3):
+        await stream.receive([piece("x" * 90, run_id=f"run {number}")])
+        assert stream.held[f"run {number}"] == 90
+        now.now += 1.0
+        await until(lambda: not stream.held)
+
+
 async def test_a_run_that_is_over_and_read_by_nobody_leaves_nothing() -> None:
     now = Time()
     stream = TextStreams(unread_s=0.02, monotonic=now)

@@ -470,6 +470,29 @@ async def test_a_run_on_its_way_to_the_runtime_is_stopped_with_the_others(
     assert (batch.ending, batch.tally.parked) == ("interrupted", 1)
 
 
+@pytest.mark.parametrize("mode", ["park", "park_now"])
+async def test_a_batch_that_is_stopped_while_its_runtime_starts_begins_nothing(
+    tmp_path: Path, mode: str
+) -> None:
+    opening, opened = asyncio.Event(), asyncio.Event()
+    runtime = FakeRuntime(Journal())
+    batch = a_batch(tasks(2), tmp_path, runtime)
+
+    async def open_it(_: Path) -> FakeRuntime:
+        opening.set()
+        await opened.wait()
+        return runtime
+
+    batch._open_runtime = open_it
+    command = asyncio.create_task(outcomes_of(batch))
+    await opening.wait()
+    (batch.park if mode == "park" else batch.park_now)()
+    opened.set()
+    assert await command == {}
+    assert not runtime.journal.specs
+    assert batch.ending == "interrupted"
+
+
 async def test_a_second_command_on_the_directory_is_refused(tmp_path: Path) -> None:
     runtime = FakeRuntime(Journal(), never_ends)
     first = a_batch(tasks(1), tmp_path, runtime)

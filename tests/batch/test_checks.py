@@ -7,7 +7,7 @@ import pytest
 
 from harness_actors.batch import check_programs, installed
 from harness_actors.batch.check_copy import lay_over
-from harness_actors.batch.checks import Checks
+from harness_actors.batch.checks import COPY, Checks
 from harness_actors.batch.installed import Difference, compare, look
 from harness_actors.batch.outcomes import CheckResult
 from harness_actors.batch.tasks import Check
@@ -266,6 +266,7 @@ async def test_a_check_that_cannot_be_prepared_says_why(folder: Path) -> None:
 
     assert not result.passed
     assert result.output.startswith("not checked: ")
+    assert not list(folder.parent.rglob(f"{COPY}*")), "its copy is removed with it"
 
 
 async def test_no_more_checks_run_than_there_is_room_for(folder: Path) -> None:

@@ -25,6 +25,7 @@ from tests.batch.fake_runtime import (
     Journal,
     a_batch,
     ended,
+    never_ends,
     outcomes_of,
     tasks,
 )
@@ -214,6 +215,27 @@ async def test_an_unfinished_run_of_a_removed_task_is_told_apart(tmp_path: Path)
     assert dict(final_rows(summary, None))["unfinished"].startswith(
         "2 runs, 2 of them of removed tasks: "
     )
+
+
+async def test_unfinished_runs_of_tasks_that_were_not_come_by_are_of_no_removed_task(
+    tmp_path: Path,
+) -> None:
+    journal = Journal()
+    first = FakeRuntime(journal, never_ends)
+    begun = a_batch(tasks(3), tmp_path, first)
+    command = asyncio.create_task(outcomes_of(begun))
+    await first.until_in_flight(3)
+    begun.park()
+    await command
+
+    def once() -> Iterator[Mapping[str, str]]:
+        yield {"id": "bad"}
+        yield from tasks(3)
+
+    cut = a_batch(once(), tmp_path, FakeRuntime(journal), concurrency=1, fail_on_error=1)
+    await outcomes_of(cut)
+    unfinished = cut.summary["unfinished"]
+    assert (unfinished["runs"], unfinished["of_removed_tasks"]) == (3, 0)
 
 
 async def test_results_of_a_source_that_was_not_read_to_its_end_are_all_counted(

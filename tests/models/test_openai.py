@@ -207,6 +207,14 @@ async def test_the_wait_that_a_provider_asks_for_is_kept_and_counted(ask: Ask) -
     assert server.requests == 2
 
 
+async def test_the_waits_of_several_retries_add_up(ask: Ask) -> None:
+    async with LoopbackServer(faults=faults.first(3, faults.rate_limited(0.1))) as server:
+        response = await ask(a_model(server), a_request())
+
+    assert response.waited_s >= 0.3
+    assert server.requests == 4
+
+
 async def test_an_unreasonable_wait_is_capped() -> None:
     capped = Backoff(first_s=0.001, longest_asked_s=0.05)
     async with LoopbackServer(faults=faults.first(1, faults.rate_limited(3600))) as server:

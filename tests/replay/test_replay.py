@@ -21,6 +21,7 @@ from harness_actors.signals import Outcome, Signal
 from harness_actors.state import StateKey
 from harness_actors.stores import JournalReader
 from harness_actors.testing import Reply, ScriptedModel, an_agent
+from tests.actors.followers import until
 from tests.data import recorded as recorded_conversations
 from tests.replay.recorded_runs import (
     FIRST_COMMAND,
@@ -450,6 +451,28 @@ async def test_a_conversation_that_went_on_while_a_run_was_put_aside(store: Path
 
     for name in ("one", "two"):
         check(await replay(load_recording(JournalReader(store), name)))
+
+
+async def test_a_conversation_that_went_on_each_time_that_a_run_was_put_aside(store: Path) -> None:
+    # By the number of answers in the conversation, those of the others included.
+    hangs = Reply.call("hang")
+    script = [WRITE, hangs, done(), hangs, done(), done()]
+    first = Session(store, program(script), {}, "a", "one", "c")
+    others = program(ScriptedModel(_always(done())))
+    for number, command in enumerate((FIRST_COMMAND, SECOND_COMMAND)):
+        async with opened_locally(store, command) as runtime:
+            cursor = await runtime.position()
+            if number:
+                await runtime.resume(["one"], secrets={})
+            else:
+                await first.submit(runtime)
+            cursor = await until(runtime, "one", _hung("hang"), cursor=cursor)
+            await runtime.stop(["one"], "park_now")
+            await until(runtime, "one", lambda e: isinstance(e, RunParked), cursor=cursor)
+        await Session(store, others, {}, "b", f"other-{number}", "c").to_its_end()
+    await first.taken_up("third")
+
+    check(await replay(load_recording(JournalReader(store), "one")))
 
 
 @pytest.mark.parametrize("place", range(0, len(recorded_conversations()), 5))

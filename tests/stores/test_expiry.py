@@ -18,6 +18,7 @@ from harness_actors.stores import JournalReader, SqliteJournal
 from harness_actors.stores.expiry import DAYS_KEPT, Cleared, compact, expire
 from harness_actors.stores.home import SECONDS_PER_DAY, days_kept, free_journal
 from harness_actors.stores.lock import hold, is_held, release
+from harness_actors.stores.logs import RunLog, log_of
 from tests.stores.contents import contents_of
 from tests.stores.entries import a_round, added, an_end, changed
 
@@ -98,6 +99,22 @@ def test_runs_that_ended_long_enough_ago_go_with_all_that_is_theirs(path: Path) 
     assert left == {
         "runs": 2, "records": 8, "messages": 10, "results": 2, "snapshots": 0, "code": 1,
     }  # fmt: skip
+
+
+def test_what_is_removed_bit_by_bit_leaves_its_sum_and_no_log(path: Path) -> None:
+    ages = [100.0, 200.0, 300.0]
+    stored(path, *(a_run(f"old-{at:.0f}", ended_at=at) for at in ages))
+    logs = [log_of(path, f"old-{at:.0f}") for at in ages]
+    for at in ages:
+        RunLog(path, f"old-{at:.0f}").append("printed\n")
+    removed = 0.0
+    for count, at in enumerate(ages, start=1):
+        assert expire(path, ended_before=at + 1).runs == 1
+        removed += an_end().usage.cost_usd
+        journal = SqliteJournal(path)
+        assert journal.removed_cost_usd() == pytest.approx(removed)
+        journal.close()
+        assert [log.exists() for log in logs] == [place >= count for place in range(len(ages))]
 
 
 def test_unfinished_and_parked_runs_stay_however_old_they_are(path: Path) -> None:

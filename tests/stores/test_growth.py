@@ -185,3 +185,13 @@ def test_a_journal_whose_runs_never_end_remembers_so_many_of_them(
     # And finds the others.
     journal.commit(term, [ended("run-0", 1)])
     assert journal.load_result("run-0") is not None
+
+
+def test_a_journal_waits_for_others_as_before_when_its_log_was_moved(path: Path) -> None:
+    journal = SqliteJournal(path, busy_s=3.0)
+    term = journal.begin_term()
+    journal._log_bytes = 0
+    journal.commit(term, [added("run-1")])
+    assert journal._log_bytes > 0, "it was moved"
+    assert journal._writer.execute("PRAGMA busy_timeout").fetchone() == (3000,)
+    journal.close()

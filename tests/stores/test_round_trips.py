@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness_actors.config import ContinuationConfig, HarnessConfig, Limits
-from harness_actors.events import CustomEvent
-from harness_actors.messages import Message
+from harness_actors.events import CustomEvent, ToolReturned
+from harness_actors.messages import Message, ToolCall
 from harness_actors.records import (
     CodeStored,
     Entry,
@@ -359,3 +359,14 @@ def test_a_later_snapshot_takes_the_place_of_the_earlier(journal: SqliteJournal)
     assert stored is not None
     assert stored.state.values == {"at": 2}
     assert stored.state.version == 2
+
+
+def test_a_traceback_comes_back_wherever_its_message_is_read(journal: SqliteJournal) -> None:
+    call = ToolCall("call-1", "look", "{}")
+    failed = Message.tool_result(call.id, "ValueError", is_error=True, traceback="line 3")
+    told = [Message.assistant(None, [call]), failed]
+    commit_in_turn(journal, added(), changed(1, messages=told))
+    (change,) = journal.load_changes("run-1")
+    assert [message.traceback for message in change.delta.messages] == ["", "line 3"]
+    returned = [e.event for e in journal.load_events(0) if isinstance(e.event, ToolReturned)]
+    assert [event.traceback for event in returned] == ["line 3"]

@@ -18,7 +18,7 @@ import pytest
 
 from harness_actors.errors import ToolError
 from harness_actors.ports import ToolContext, ToolProcesses
-from harness_actors.tools import environment
+from harness_actors.tools import environment, shell
 from harness_actors.tools.command import CommandRunner, run_command
 from harness_actors.tools.output import OUTPUT_BYTES, BoundedOutput
 from harness_actors.tools.processes import carries, end_processes, list_processes, read_process
@@ -425,3 +425,24 @@ def test_this_process_is_listed_with_its_parent() -> None:
     assert read_process(os.getpid()) == here
     assert not carries(os.getpid(), {"HARNESS_RUN": "run-1"})
     assert read_process(2**22 + 1) is None
+
+
+async def test_output_that_is_closed_in_its_pause_reads_nothing_of_whoever_comes_next() -> None:
+    output = shell._Output(1000)
+    os.set_blocking(output.write_end, False)
+    if os.write(output.write_end, bytes(shell.READ_BYTES)) < shell.READ_BYTES:
+        pytest.skip("this machine has no pipes of that size")
+    output._on_output()
+    assert output._resume is not None, "it pauses behind a full read"
+    output.close_write_end()
+    place = output._pipe
+    output.close()
+    readable, writable = os.pipe2(os.O_NONBLOCK)
+    os.dup2(readable, place)
+    try:
+        os.write(writable, b"of another")
+        await asyncio.sleep(10 * shell.READ_PAUSE_S)
+        assert os.read(place, 100) == b"of another"
+    finally:
+        for descriptor in {readable, writable, place}:
+            os.close(descriptor)

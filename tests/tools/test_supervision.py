@@ -22,11 +22,15 @@ from harness_actors.errors import ToolError
 from harness_actors.ports import ToolContext, ToolProcess
 from harness_actors.tools.command import run_command
 from harness_actors.tools.processes import read_process
+from harness_actors.tools.spawn import COMMAND_VARIABLE
 from harness_actors.tools.supervision import client
 from harness_actors.tools.supervision import keeper as keepers
+from harness_actors.tools.supervision.channel import Outgoing
 from harness_actors.tools.supervision.client import SupervisedProcesses
 from harness_actors.tools.supervision.descendants import below, children
 from harness_actors.tools.supervision.frames import framed
+from harness_actors.tools.supervision.launch import Launched
+from harness_actors.tools.supervision.supervisor import Kept, Supervisor
 from tests.tools.conftest import Call
 
 REPOSITORY = Path(__file__).parents[2]
@@ -392,6 +396,25 @@ def test_a_command_that_was_stopped_says_why_also_where_its_keeper_is_lost_behin
     assert process.stopped == "it had 600 processes at once, which is too many"
 
 
+async def test_the_end_of_a_command_whose_keeper_was_lost_is_that_of_all_it_started(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ended: list[tuple[str, set[str]]] = []
+
+    async def end_carriers(name: str, values: set[str]) -> int:
+        ended.append((name, values))
+        return 2
+
+    class Link:
+        def end(self, process: client.SupervisedProcess) -> None:
+            process.hear("lost")
+
+    monkeypatch.setattr(client, "end_carriers", end_carriers)
+    process = client.SupervisedProcess(1, cast(Any, Link()), "its mark", "run-1")
+    assert await process.end() == 2
+    assert ended == [(COMMAND_VARIABLE, {"its mark"})]
+
+
 async def test_a_keeper_that_is_killed_before_it_has_a_command_is_made_up_for(
     call: Call, processes: SupervisedProcesses
 ) -> None:
@@ -467,6 +490,40 @@ async def test_a_keeper_that_is_stopped_is_woken_to_end_its_command_in_order(
 
     assert await process.end() > 0
     assert process.stopped == "", "it was killed, and what it had was lost sight of"
+
+
+def test_a_command_that_is_to_end_has_the_time_of_the_first_word_alone() -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs, subprocess.Popen(["sleep", "60"]) as keeper:
+        kept = Kept(keeper.pid, cast(Any, ours))
+        kept.command = 7
+        # Without its channel and its loop, of which this needs nothing.
+        supervisor = Supervisor.__new__(Supervisor)
+        supervisor._keepers = {ours.fileno(): kept}
+        supervisor._do("end", 7)
+        first = kept.kill_at
+        time.sleep(0.01)
+        supervisor._do("end", 7)
+        assert kept.kill_at == first is not None
+        assert theirs.recv(10) == b"e", "and it is told once"
+        keeper.kill()
+
+
+async def test_a_channel_that_was_full_is_left_in_peace_when_all_is_sent(tmp_path: Path) -> None:
+    ours, theirs = socket.socketpair()
+    ours.setblocking(False)
+    launched = Launched(pid=os.getpid(), process=None, channel=ours, is_child=False)
+    link = client._Link(launched, lambda _: None)
+    loop = link._loop = asyncio.get_running_loop()
+    with theirs:
+        left = 4 << 20
+        link._send(Outgoing(bytes(left), None))
+        assert link._outgoing, "it does not take all of it at once"
+        while left:
+            left -= len(await asyncio.to_thread(theirs.recv, 1 << 16))
+        await until(lambda: not link._outgoing)
+        assert not loop.remove_writer(ours)
+        link.close()
 
 
 async def test_a_keeper_that_is_stopped_again_and_again_is_killed_and_not_its_supervisor(

@@ -265,6 +265,17 @@ async def test_waits_of_one_call_at_once_count_once() -> None:
     assert meter.waited_s == pytest.approx(0.05)
 
 
+async def test_waits_of_one_call_that_overlap_count_from_the_first_to_the_last() -> None:
+    async def wait(from_s: float, for_s: float) -> None:
+        await asyncio.sleep(from_s)
+        with waiting():
+            await asyncio.sleep(for_s)
+
+    with metered() as meter:
+        await asyncio.gather(wait(0.0, 0.2), wait(0.1, 0.2), wait(0.4, 0.1))
+    assert meter.waited_s == pytest.approx(0.4)
+
+
 async def test_a_wait_outside_of_a_run_is_not_measured() -> None:
     with waiting():
         await asyncio.sleep(0)
