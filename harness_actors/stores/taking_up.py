@@ -48,7 +48,10 @@ def check_one(journal: Looks, run_id: str) -> None:
     if later is not None:
         raise ConversationMovedOnError(run_id, run.spec.conversation_id, later)
     workspace = run.spec.workspace
-    if workspace is not None and not os.path.isdir(workspace.path):
+    # A symlink in its place would have it work where nobody sent it.
+    if workspace is not None and (
+        os.path.islink(workspace.path) or not os.path.isdir(workspace.path)
+    ):
         problem = (
             f"there is no folder {workspace.path!r}, in which it works; make it again, with "
             "what was in it, or start a new run"

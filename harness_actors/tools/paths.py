@@ -9,7 +9,7 @@ from secrets import token_hex
 from typing import BinaryIO
 
 from harness_actors.errors import ToolError
-from harness_actors.ports import ToolContext
+from harness_actors.ports import FolderId, ToolContext
 from harness_actors.tools.scan import is_foreign
 from harness_actors.tools.way import Place, Root, find_inside, real_path, shown
 
@@ -22,7 +22,7 @@ def workspace_of(context: ToolContext) -> Path:
     """The folder of the run, its own symlinks resolved.
 
     Raises:
-        ToolError: The run has none, or it is gone.
+        ToolError: The run has none, or it is gone or replaced.
     """
     with open_root(context) as root:
         return Path(real_path(root))
@@ -33,7 +33,7 @@ def open_root(context: ToolContext) -> Iterator[Root]:
     """The folder of the run, open.
 
     Raises:
-        ToolError: The run has none, or it is gone.
+        ToolError: The run has none, or it is gone or replaced.
     """
     if context.workspace is None:
         raise ToolError("this run has no workspace, so there are no files to work on")
@@ -44,6 +44,12 @@ def open_root(context: ToolContext) -> Iterator[Root]:
     except OSError as error:
         raise ToolError(f"the workspace of this run: {error.strerror}") from None
     try:
+        known = context.workspace_id
+        if known is not None and FolderId.of(os.fstat(handle)) != known:
+            raise ToolError(
+                "the workspace of this run was moved away: another folder or a symlink is in its "
+                "place, and nothing is done there"
+            )
         yield Root(context.workspace, handle)
     finally:
         os.close(handle)

@@ -19,7 +19,7 @@ from harness_actors.turn.bounds import BUDGET, Bounds
 from harness_actors.turn.preparation import PreparedAgent
 from harness_actors.turn.services import AgentTurnServices
 from harness_actors.turn.speaking import Voice
-from harness_actors.turn.tool_calls import ToolCalls
+from harness_actors.turn.tool_calls import ToolCalls, Workplace
 
 
 class TurnLoop:
@@ -49,8 +49,9 @@ class TurnLoop:
         self._books = TurnBooks(context, services.clock)
         limits = context.spec.config.limits
         self._bounds = Bounds(limits, context.started_at, services.clock)
-        self._calls = ToolCalls(context, prepared, services, self._books, self._bounds, workspace)
-        self._stands = None if workspace is None else services.watch_workspace(workspace)
+        self._watched = None if workspace is None else services.watch_workspace(workspace)
+        place = Workplace(workspace, None if self._watched is None else self._watched.id)
+        self._calls = ToolCalls(context, prepared, services, self._books, self._bounds, place)
         self._text = _said_last(context.log, self._books.rounds)
         self._last: Awaitable[None] | None = None
         self._awaited: Awaitable[None] | None = None
@@ -68,6 +69,9 @@ class TurnLoop:
                 await self._context.flush()
                 return Parked()
             ended = self._bound_reached() or await self._round()
+        if ended.ending != "limit":
+            # Else the last calls could leave another folder to whoever scores it.
+            self._check_workspace()
         self._books.write()
         return replace(ended, text=ended.text or self._text, progressed=self._books.progressed)
 
@@ -125,10 +129,10 @@ class TurnLoop:
 
     def _check_workspace(self) -> None:
         """Let the run fail where the folder that it works in was taken away."""
-        if self._stands is None:
+        if self._watched is None:
             return
         try:
-            self._stands()
+            self._watched.check()
         except HarnessError:
             self._books.write()
             raise

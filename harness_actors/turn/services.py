@@ -3,13 +3,28 @@
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
-from harness_actors.ports import Clock, TokenCounter, ToolProcesses
+from harness_actors.ports import Clock, FolderId, TokenCounter, ToolProcesses
 from harness_actors.records import WorkspaceSpec
 
 RUN_VARIABLE = "HARNESS_RUN_ID"
 """Environment variable by which the processes of a run's tools can be found."""
+
+
+class Watched(Protocol):
+    """A folder that must stay at its path."""
+
+    @property
+    def id(self) -> FolderId: ...
+
+    def check(self) -> None:
+        """Look at it; called twice a round, so it must cost next to nothing.
+
+        Raises:
+            HarnessError: It is no longer there.
+        """
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,8 +38,8 @@ class AgentTurnServices:
         prepare_workspace: Makes a run's folder and returns it. Blocks, and is called in
             that pool before a run's first turn; after a crash perhaps again, so it must
             leave a folder that is complete as it is.
-        watch_workspace: Given that folder, returns what raises a `HarnessError` once it is no
-            longer at its path; called twice a round, so it must cost next to nothing.
+        watch_workspace: Given that folder, returns what tells when it is no longer at its path;
+            None where nobody watches.
         processes: Starts the processes of tools; None where tools start them as children.
     """
 
@@ -32,5 +47,5 @@ class AgentTurnServices:
     clock: Clock
     in_thread: Callable[..., Awaitable[Any]]
     prepare_workspace: Callable[[WorkspaceSpec], Path]
-    watch_workspace: Callable[[Path], Callable[[], None]] = lambda _path: lambda: None
+    watch_workspace: Callable[[Path], Watched | None] = lambda _path: None
     processes: ToolProcesses | None = None

@@ -1,6 +1,7 @@
 """The calls of assistant messages: announced, run one after the other, and answered."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import orjson
 from harness_actors.conversation import UNKNOWN_OUTCOME
 from harness_actors.events import Event, answer_event, call_event
 from harness_actors.messages import Message, ToolCall
-from harness_actors.ports import RunContext, ToolContext
+from harness_actors.ports import FolderId, RunContext, ToolContext
 from harness_actors.results import LimitKind
 from harness_actors.signals import TurnComplete
 from harness_actors.state import OPEN_CALLS, TURN_COUNT, OpenCall
@@ -30,6 +31,19 @@ NOT_LAST = (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class Workplace:
+    """Where the tools of a turn work; both None for nowhere.
+
+    Attributes:
+        folder: The workspace.
+        id: What it is known by; None also where nobody has looked.
+    """
+
+    folder: Path | None
+    id: FolderId | None
+
+
 class ToolCalls:
     """Runs the calls of one turn of one run, and adds their results to the log."""
 
@@ -40,14 +54,14 @@ class ToolCalls:
         services: AgentTurnServices,
         books: TurnBooks,
         bounds: Bounds,
-        workspace: Path | None,
+        place: Workplace,
     ) -> None:
         self._context = context
         self._prepared = prepared
         self._services = services
         self._books = books
         self._bounds = bounds
-        self._workspace = workspace
+        self._place = place
 
     async def run(self, calls: Sequence[ToolCall], *, finish_reason: str) -> TurnComplete | None:
         """Run the calls of the message that was just added.
@@ -171,7 +185,8 @@ class ToolCalls:
         return ToolContext(
             run_id=run_id,
             call_id=plan.call.id,
-            workspace=self._workspace,
+            workspace=self._place.folder,
+            workspace_id=self._place.id,
             in_thread=self._services.in_thread,
             environment={RUN_VARIABLE: run_id},
             processes=self._services.processes,

@@ -13,18 +13,25 @@ from harness_actors.ports import ToolContext
 from harness_actors.replay import load_recording, replay
 from harness_actors.stores import JournalReader
 from harness_actors.testing import Reply, ScriptedModel
+from harness_actors.tools import coding_tools
 
 ON_RAY = [pytest.mark.ray, pytest.mark.timeout(200)]
 WAYS = {
     "removed": "the folder was removed or moved away",
     "moved": "the folder was removed or moved away",
     "replaced": "another one was put in the place of the folder",
+    "linked": "a symlink was put in the place of the folder",
 }
 
 
 def take_away(folder: Path, how: str) -> None:
     if how == "moved":
         folder.rename(folder.with_name("elsewhere"))
+        return
+    if how == "linked":
+        (folder.parent / "outside").mkdir()
+        folder.rename(folder.with_name("elsewhere"))
+        folder.symlink_to(folder.parent / "outside")
         return
     # A folder that is removed may leave its inode to the next one that is made.
     folder.rename(folder.with_name("old"))
@@ -67,7 +74,7 @@ class Script:
 
 
 async def result_of(folder: Path, kind: Any, script: Script) -> HarnessResult:
-    agent = ChatAgent(model=ScriptedModel(script), tools=[lose, work])
+    agent = ChatAgent(model=ScriptedModel(script), tools=[lose, work, *coding_tools()])
     address, store = "local" if kind == "ray" else None, folder.parent / "runs.db"
     async with AgentHarness(
         agent, runtime=kind, address=address, store=store, workspace=folder
@@ -110,6 +117,41 @@ async def test_what_the_model_says_after_that_is_not_done_but_paid(
     assert (result.status, result.reason.kind) == ("failed", "agent_error")
     assert (result.usage.model_calls, result.usage.tool_calls) == (1, 0)
     assert not folder.exists()
+
+
+@pytest.mark.parametrize("how", ["linked", "replaced"])
+async def test_calls_of_the_same_answer_do_nothing_in_another_folder(
+    tmp_path: Path, how: str
+) -> None:
+    folder = tmp_path / "workspace"
+    script = Script(
+        Reply.calls(
+            [
+                ("lose", {"how": how}),
+                ("write_file", {"path": "a/b.txt", "content": "x"}),
+                ("create_directory", {"path": "made"}),
+                ("run_command", {"command": "touch made"}),
+            ]
+        )
+    )
+
+    result = await result_of(folder, "local", script)
+
+    assert (result.status, result.reason.kind) == ("failed", "agent_error")
+    assert WAYS[how] in result.reason.message
+    assert result.usage.tool_calls == 4
+    assert list(folder.iterdir()) == []
+
+
+async def test_a_turn_that_completes_behind_that_has_failed(tmp_path: Path) -> None:
+    script = Script(
+        Reply.calls([("lose", {"how": "linked"}), ("work_complete", {"summary": "all is well"})])
+    )
+
+    result = await result_of(tmp_path / "workspace", "local", script)
+
+    assert (result.status, result.reason.kind) == ("failed", "agent_error")
+    assert WAYS["linked"] in result.reason.message
 
 
 @pytest.mark.parametrize("asked", [False, True], ids=["by a tool", "while the model is asked"])

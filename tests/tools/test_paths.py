@@ -1,5 +1,6 @@
 """No path that a model can write leaves the workspace."""
 
+import json
 import os
 import re
 import socket
@@ -7,6 +8,7 @@ import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -15,6 +17,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness_actors.errors import ToolError
+from harness_actors.ports import Tool, ToolContext
+from harness_actors.tools.command import run_command
 from harness_actors.tools.files import create_directory, edit_file, read_file, write_file
 from harness_actors.tools.paths import (
     make_folder,
@@ -24,6 +28,7 @@ from harness_actors.tools.paths import (
 )
 from harness_actors.tools.scan import KEPT_OPEN, Descent, is_foreign, matching_lines, walk
 from harness_actors.tools.search import find_files, grep_files, list_directory
+from harness_actors.tools.standing import watch_workspace
 from harness_actors.tools.way import Root, find_inside
 from tests.tools.conftest import Call
 
@@ -126,6 +131,41 @@ async def test_symlinks_that_stay_inside_are_followed(call: Call, workspace: Pat
 async def test_absolute_paths_that_lie_inside_are_allowed(call: Call, workspace: Path) -> None:
     (workspace / "a.txt").write_text("inside")
     assert await call(read_file, path=str(workspace / "a.txt")) == "inside"
+
+
+@pytest.mark.parametrize("by_link", [True, False])
+async def test_no_tool_works_in_a_folder_that_was_put_in_the_place_of_the_workspace(
+    by_link: bool, context: ToolContext, workspace: Path, outside: Path
+) -> None:
+    pinned = replace(context, workspace_id=watch_workspace(workspace).id)
+    await call_in(pinned, write_file, path="a.txt", content="inside")
+    put_in_place(outside, workspace, by_link=by_link)
+    for tool, arguments in (
+        (read_file, {"path": "secret.txt"}),
+        (write_file, {"path": "secret.txt", "content": "changed"}),
+        (edit_file, {"path": "secret.txt", "old_text": "secret", "new_text": "changed"}),
+        (create_directory, {"path": "made"}),
+        (list_directory, {}),
+        (find_files, {"pattern": "*"}),
+        (grep_files, {"pattern": "secret"}),
+        (run_command, {"command": "touch made"}),
+    ):
+        with pytest.raises(ToolError, match="another folder or a symlink is in its place"):
+            await call_in(pinned, tool, **arguments)
+    assert os.listdir(workspace) == ["secret.txt"]
+    assert (workspace / "secret.txt").read_text() == SECRET
+
+
+def put_in_place(outside: Path, workspace: Path, *, by_link: bool) -> None:
+    workspace.rename(workspace.with_name("moved"))
+    if by_link:
+        workspace.symlink_to(outside)
+    else:
+        outside.rename(workspace)
+
+
+async def call_in(context: ToolContext, tool: Tool, **arguments: str) -> str:
+    return await tool.run(json.dumps(arguments), context)
 
 
 async def test_a_workspace_behind_a_symlink_works(call: Call, context: SimpleNamespace) -> None:
