@@ -287,6 +287,9 @@ class RunContext(Protocol):
     def parking(self) -> bool:
         """The user asked the run to stop at the next round."""
 
+    def when_parking(self, tell: Callable[[], None] | None) -> None:
+        """Be told once the user does, at once if that was before; None: of that no longer."""
+
     @property
     def started_at(self) -> float:
         """When the run was first started, in seconds since the epoch."""

@@ -57,8 +57,9 @@ class DeltaContext:
         self.spec = spec
         self.agent = agent
         self.started_at = started_at
-        self.parking = parking
         self.texts = texts
+        self._parking = parking
+        self._tell_parking: Callable[[], None] | None = None
         self._writer = writer_name
         self._readable = {key.name for key in reads}
         # Its own writes are applied by the rules of the coordinator's state.
@@ -69,6 +70,21 @@ class DeltaContext:
         self._writes: list[Write] = []
         self._messages: list[Message] = []
         self._events: list[Event] = []
+
+    @property
+    def parking(self) -> bool:
+        return self._parking
+
+    @parking.setter
+    def parking(self, asked: bool) -> None:
+        self._parking = asked
+        if asked and self._tell_parking is not None:
+            self._tell_parking()
+
+    def when_parking(self, tell: Callable[[], None] | None) -> None:
+        self._tell_parking = tell
+        if tell is not None and self._parking:
+            tell()
 
     @property
     def log(self) -> Conversation:

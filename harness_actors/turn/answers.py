@@ -1,7 +1,7 @@
 """Asking the model: one request, and its answer as a message of the log."""
 
 import re
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable
 from dataclasses import dataclass
 from functools import partial
 
@@ -14,9 +14,9 @@ from harness_actors.errors import (
     error_facts,
 )
 from harness_actors.messages import Message, ToolCall
-from harness_actors.models.waits import metered
-from harness_actors.ports import Model, ModelRequest, ModelResponse
-from harness_actors.signals import TurnComplete
+from harness_actors.models.waits import NotAskedAgainError, metered
+from harness_actors.ports import Model, ModelRequest, ModelResponse, RunContext
+from harness_actors.signals import Parked, TurnComplete
 from harness_actors.turn.acceptance import fault_of
 from harness_actors.turn.bounds import Bounds, Due
 from harness_actors.turn.origins import ORIGIN
@@ -34,17 +34,18 @@ class Answer:
     """What came of a model call.
 
     Attributes:
-        response: The answer; or how the turn ends where there is none, its text left empty.
+        response: The answer; or how the turn ends where there is none, its text left empty;
+            or that the run is put aside, and the model was not asked again.
         waited_s: Seconds that were spent waiting for the provider to accept a retry.
     """
 
-    response: ModelResponse | TurnComplete
+    response: ModelResponse | TurnComplete | Parked
     waited_s: float
 
 
 async def ask(
     prepared: PreparedAgent,
-    log: Sequence[Message],
+    context: RunContext,
     bounds: Bounds,
     working_s: float,
     voice: Voice | None = None,
@@ -53,24 +54,30 @@ async def ask(
 
     Args:
         prepared: The agent.
-        log: The conversation.
+        context: The run, with its conversation.
         bounds: Those of the run.
         working_s: Seconds of work on the run until now.
         voice: Tells the text as it comes; None where nobody reads it.
     """
     model = prepared.agent.model
     # A copy: a model may keep its request, and the log goes on growing.
-    request = ModelRequest(messages=(*prepared.head, *log), tools=prepared.tools)
+    request = ModelRequest(messages=(*prepared.head, *context.log), tools=prepared.tools)
     with metered() as meter:
         allowance = Allowance(bounds.wall_due(), bounds.working_left(working_s), meter)
-        outcome = await within(
-            allowance,
-            f"a call of model {model.name!r}",
-            partial(_begin, model, request, voice),
-        )
+        context.when_parking(meter.give_up)
+        try:
+            outcome = await within(
+                allowance,
+                f"a call of model {model.name!r}",
+                partial(_begin, model, request, voice),
+            )
+        finally:
+            context.when_parking(None)
     match outcome:
         case Late(due):
-            response: ModelResponse | TurnComplete = _out_of_time(due, outcome.last)
+            response: ModelResponse | TurnComplete | Parked = _out_of_time(due, outcome.last)
+        case Raised(NotAskedAgainError()):
+            response = Parked()
         case Raised(error):
             response = _ended_by(error)
         case returned:

@@ -60,15 +60,18 @@ class TurnLoop:
     async def run(self) -> TurnComplete | Parked:
         """Do rounds until the turn ends, or the run is asked to park between two."""
         self._last = self._context.flush()
-        ended = await self._finish_open_calls()
+        ended: TurnComplete | Parked | None = await self._finish_open_calls()
         while ended is None:
             if self._awaited is not None:
                 await self._awaited
             # Looked at behind that: what is told meanwhile holds for this round, too.
             if self._context.parking:
-                await self._context.flush()
-                return Parked()
-            ended = self._bound_reached() or await self._round()
+                ended = Parked()
+            else:
+                ended = self._bound_reached() or await self._round()
+        if isinstance(ended, Parked):
+            await self._context.flush()
+            return ended
         if ended.ending != "limit":
             # Else the last calls could leave another folder to whoever scores it.
             self._check_workspace()
@@ -93,13 +96,14 @@ class TurnLoop:
         kind = self._bounds.reached(self._books.usage)
         return None if kind is None else TurnComplete(ending="limit", limit=kind)
 
-    async def _round(self) -> TurnComplete | None:
+    async def _round(self) -> TurnComplete | Parked | None:
         """One model call and its tools; how the turn ends, or None where it goes on."""
         self._check_workspace()
-        log, working_s = self._context.log, self._books.working_s
-        voice = self._voice()
-        answer = await ask(self._prepared, log, self._bounds, working_s, voice)
+        working_s, voice = self._books.working_s, self._voice()
+        answer = await ask(self._prepared, self._context, self._bounds, working_s, voice)
         response = answer.response
+        if isinstance(response, Parked):
+            return response
         if isinstance(response, TurnComplete):
             self._books.failed(waited_s=answer.waited_s)
             return response

@@ -17,13 +17,15 @@ from harness_actors.coordination.graph import HarnessWorkflowBuilder
 from harness_actors.errors import RunNotFoundError
 from harness_actors.events import RunParked, ToolCalled
 from harness_actors.messages import Message
+from harness_actors.models import OpenAIModel
 from harness_actors.ports import ModelRequest, ModelResponse, RunContext
 from harness_actors.replay import load_recording, replay
 from harness_actors.results import HarnessResult, Usage
 from harness_actors.signals import Outcome, RepairTrigger, Signal
 from harness_actors.state import STOP_DECISION, StateKey
 from harness_actors.stores import JournalReader
-from harness_actors.testing import Reply, ScriptedModel
+from harness_actors.testing import LoopbackServer, Reply, ScriptedModel
+from harness_actors.testing.faults import always, rate_limited
 from tests.actors.followers import opened, results, specs, submit, until
 from tests.actors.stubborn import StuckRuns, begin, command_is_gone, stubborn, stuck_runs
 from tests.actors.tasks import look, look_then_complete, note_then_complete, replies, written
@@ -308,6 +310,42 @@ async def test_a_run_that_is_resumed_while_it_parks_goes_on(
     assert ended[spec.run_id].status == "done"
     kinds = [event.event.type for event in await runtime.events(spec.run_id)]
     assert "run_parked" not in kinds
+
+
+async def test_a_run_that_is_parked_while_it_waits_to_ask_again_does_not_ask_again(
+    runtime: Runtime,
+) -> None:
+    async with LoopbackServer(faults=always(rate_limited(60))) as server:
+        program = Program.of(ChatAgent(model=OpenAIModel("scripted", base_url=server.base_url)))
+        (spec,) = specs(program, 1)
+        await submit(runtime, program, [spec])
+        await server.until_asked(1)
+        await server.until_idle()
+        await runtime.stop([spec.run_id], "park")
+        async with asyncio.timeout(30):
+            await until(runtime, spec.run_id, lambda event: isinstance(event, RunParked))
+        await asyncio.sleep(0.1)
+        assert server.requests == 1
+
+        # Taken up again it asks again: nothing of it is over.
+        await runtime.resume([spec.run_id], secrets={})
+        await server.until_asked(2)
+
+
+async def test_a_run_that_is_parked_while_it_is_refused_does_not_ask_again(
+    runtime: Runtime,
+) -> None:
+    async with LoopbackServer(faults=always(rate_limited(0))) as server:
+        server.hold()
+        program = Program.of(ChatAgent(model=OpenAIModel("scripted", base_url=server.base_url)))
+        (spec,) = specs(program, 1)
+        await submit(runtime, program, [spec])
+        await server.until_open(1)
+        await runtime.stop([spec.run_id], "park")
+        server.release()
+        async with asyncio.timeout(30):
+            await until(runtime, spec.run_id, lambda event: isinstance(event, RunParked))
+        assert server.requests == 1
 
 
 async def test_a_request_to_park_outlives_the_command_that_it_was_made_to(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from harness_actors.errors import ModelError
-from harness_actors.models.waits import metered, waiting
+from harness_actors.models.waits import NotAskedAgainError, metered, waiting
 from harness_actors.ports import ModelRequest, ModelResponse, ToolContext
 from harness_actors.results import Usage
 from harness_actors.signals import CompactionComplete, RunEnd, TurnComplete
@@ -424,3 +424,35 @@ async def test_calls_of_the_completion_are_no_tool_calls() -> None:
     assert isinstance(end, RunEnd)
     assert end.reason.kind == "completed"
     assert driver.value(USAGE).tool_calls == 0
+
+
+async def test_a_wait_that_is_given_up_ends_and_none_begins_behind_it() -> None:
+    with metered() as meter:
+
+        async def waits() -> None:
+            with waiting():
+                await asyncio.sleep(3600)
+
+        wait = asyncio.create_task(waits())
+        await asyncio.sleep(0)
+        meter.give_up()
+        with pytest.raises(NotAskedAgainError):
+            await wait
+        with pytest.raises(NotAskedAgainError):
+            await waits()
+        assert not meter.is_waiting
+
+
+async def test_a_wait_that_is_given_up_and_cancelled_is_cancelled() -> None:
+    with metered() as meter:
+
+        async def waits() -> None:
+            with waiting():
+                await asyncio.sleep(3600)
+
+        wait = asyncio.create_task(waits())
+        await asyncio.sleep(0)
+        meter.give_up()
+        wait.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await wait
