@@ -6,7 +6,7 @@ are made by the caller, so the client makes none.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, cast
@@ -15,9 +15,9 @@ import aiohttp
 import openai
 
 # The client's own HTTP library, whose types its options and answers are.
-from httpx2 import AsyncByteStream, HTTPError, Limits, Response, Timeout
+from httpx2 import URL, AsyncByteStream, HTTPError, Limits, Request, Response, Timeout
 
-from harness_actors.errors import ModelBusyError
+from harness_actors.errors import ModelBusyError, ModelSetupError
 from harness_actors.models.body import RequestBody
 from harness_actors.models.bounded import (
     ANSWER_BYTES,
@@ -37,7 +37,17 @@ PATH = "/chat/completions"
 
 _MEDIA_TYPE = {"Content-Type": "application/json"}
 _ELSEWHERE = (301, 302, 303, 307, 308)
-_BROKEN = (openai.OpenAIError, HTTPError, aiohttp.ClientError, OSError)
+
+
+class _SentElsewhereError(Exception):
+    """An answer sends a request to another host or port."""
+
+    def __init__(self, origin: str) -> None:
+        super().__init__(origin)
+        self.origin = origin
+
+
+_BROKEN = (_SentElsewhereError, openai.OpenAIError, HTTPError, aiohttp.ClientError, OSError)
 """What a call may raise. A time limit that is over is an `OSError`."""
 
 
@@ -96,6 +106,8 @@ class WireClient:
             timeout=timeout,
             http_client=http,
         )
+        # Asked of each request, those that the client makes to follow an answer included.
+        http.event_hooks["request"].append(_staying_with(URL(self._url)))
         self._direct = direct_way(self._client, http, self._url)
         self._for_whole = aiohttp.ClientTimeout(total=timeout_s, sock_connect=connect_s)
         self._for_pieces = aiohttp.ClientTimeout(
@@ -171,7 +183,11 @@ class WireClient:
         return self._refused(answer.status, answer.headers, content)
 
     async def _through_client(self, body: RequestBody) -> Response:
-        """Send a request with the client's own means: it follows where an answer sends it."""
+        """Send a request with the client's own means.
+
+        It follows where an answer sends it, but to no other host or port: the conversation would
+        go there, whoever that is.
+        """
         answer = await self._client.post(
             # Absolute: joining it to the base costs the client a tenth of the call.
             self._url,
@@ -203,6 +219,8 @@ class WireClient:
     def _connection_failure(self, error: BaseException) -> AttemptFailedError:
         causes = _chain(error)
         for cause in causes:
+            if isinstance(cause, _SentElsewhereError):
+                return self._sent_elsewhere(cause.origin)
             # The client's transport reports each of aiohttp's connection errors as a time-out,
             # so what really happened is read from the cause at the end.
             if isinstance(cause, aiohttp.ConnectionTimeoutError | aiohttp.ClientConnectorError):
@@ -212,6 +230,15 @@ class WireClient:
             if isinstance(cause, TimeoutError):
                 return self._busy(f"no answer within {self._timeout_s:g} s")
         return self._busy(f"the connection broke: {_words(causes[-1])}")
+
+    def _sent_elsewhere(self, origin: str) -> AttemptFailedError:
+        problem = (
+            f"{self.endpoint.base_url} sends requests on to {origin}, which is not followed: the "
+            "conversation would go there; if that is meant, give its address as the base_url"
+        )
+        return AttemptFailedError(
+            ModelSetupError(self.endpoint.model, self.endpoint.clean(problem))
+        )
 
     def _busy(self, problem: str, *, unreachable: bool = False) -> AttemptFailedError:
         busy = ModelBusyError(self.endpoint.model, self.endpoint.clean(problem))
@@ -237,6 +264,23 @@ async def _shorten_refusal(response: Response) -> None:
         response.stream = _Start(response.stream)
         # Shown as it is rather than unpacked: nobody knows to how much.
         response.headers.pop("content-encoding", None)
+
+
+def _staying_with(endpoint: URL) -> Callable[[Request], Awaitable[None]]:
+    """Refuses requests to another host or port, but a host's own way from HTTP to HTTPS."""
+    secured = endpoint.copy_with(scheme="https") if endpoint.scheme == "http" else endpoint
+    allowed = {_origin(endpoint), _origin(secured)}
+
+    async def check(request: Request) -> None:
+        if (origin := _origin(request.url)) not in allowed:
+            raise _SentElsewhereError(origin)
+
+    return check
+
+
+def _origin(url: URL) -> str:
+    port = url.port or {"http": 80, "https": 443}.get(url.scheme)
+    return f"{url.scheme}://{url.host}:{port}"
 
 
 def _streamed(headers: Mapping[str, str], pieces: AsyncIterator[bytes]) -> StreamedBody:

@@ -5,13 +5,14 @@ import os
 import socket
 import ssl
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import openai
 import orjson
 import pytest
-from httpx2 import Response
+from httpx2 import URL, Request, Response
 
 from harness_actors.errors import ContextOverflowError, ModelBusyError, ModelSetupError
 from harness_actors.models import Backoff, OpenAIModel, client
@@ -237,19 +238,65 @@ async def test_a_host_that_takes_no_connection_is_unreachable(
             await a_model(base_url, timeout_s=60.0, max_retries=0).complete(a_request())
 
 
-async def test_an_answer_that_sends_elsewhere_is_followed() -> None:
-    async with LoopbackServer() as server:
+async def test_an_answer_that_sends_to_another_path_is_followed() -> None:
+    seen: list[bytes] = []
+
+    async def moved(exchange: Exchange) -> None:
+        if "/v1/chat/completions" in exchange.head:
+            location = "Location: /v2/chat/completions"
+            await exchange.answer(b"", location, status="307 Temporary Redirect")
+        else:
+            seen.append(exchange.body)
+            await exchange.answer()
+
+    async with endpoint(moved) as base_url:
+        model = a_model(base_url)
+        assert (await model.complete(a_request("as it was"))).text == "ok"
+        assert (await streamed(model, a_request("as it was"))).text == "ok"
+
+    assert [b"as it was" in body for body in seen] == [True, True]
+
+
+@pytest.mark.parametrize("status", ["301 Moved", "302 Found", "303 See Other", "307 T", "308 P"])
+@pytest.mark.parametrize("hops", [1, 2])
+async def test_an_answer_that_sends_to_another_host_is_not_followed(status: str, hops: int) -> None:
+    async with LoopbackServer() as elsewhere:
 
         async def moved(exchange: Exchange) -> None:
-            location = f"Location: {server.base_url}/chat/completions"
-            await exchange.answer(b"", location, status="307 Temporary Redirect")
+            first = hops == 2 and "/v2" not in exchange.head
+            there = "/v2" if first else f"{elsewhere.base_url}/chat/completions"
+            await exchange.answer(b"", f"Location: {there}", status=status)
 
         async with endpoint(moved) as base_url:
             model = a_model(base_url)
-            assert (await model.complete(a_request("as it was"))).text == "ok"
-            assert (await streamed(model, a_request("as it was"))).text == "ok"
+            for ask in (model.complete, partial(streamed, model)):
+                with pytest.raises(ModelSetupError, match="which is not followed") as caught:
+                    await ask(a_request())
+                assert elsewhere.base_url.removesuffix("/v1") in str(caught.value)
 
-    assert [b"as it was" in seen.body for seen in server.seen] == [True, True]
+    assert elsewhere.requests == 0
+    assert not elsewhere.seen
+
+
+@pytest.mark.parametrize(
+    ("base_url", "there", "follows"),
+    [
+        ("http://one.example/v1", "https://one.example/v1", True),
+        ("https://one.example/v1", "http://one.example/v1", False),
+        ("https://one.example/v1", "https://one.example:8443/v1", False),
+        ("https://one.example/v1", "https://one.example.two.example/v1", False),
+        ("http://one.example:80/v1", "http://one.example/other", True),
+    ],
+)
+async def test_a_way_leads_on_only_where_the_host_and_its_port_are_the_same(
+    base_url: str, there: str, follows: bool
+) -> None:
+    check = client._staying_with(URL(base_url))
+    if follows:
+        await check(Request("POST", there))
+    else:
+        with pytest.raises(client._SentElsewhereError):
+            await check(Request("POST", there))
 
 
 async def test_what_is_neither_an_answer_nor_a_way_is_refused() -> None:
