@@ -1,9 +1,10 @@
 """The tasks file: never held; read for its faults, for what is left of it, then task by task."""
 
+import hashlib
 from collections.abc import Callable, Iterator
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import orjson
 
@@ -12,6 +13,8 @@ from harness_actors.batch.tasks import BadTask, Task, bad_task, parse_task
 from harness_actors.errors import BadInputError, HarnessError
 
 MAX_FAULTS = 20
+MAX_LINE_BYTES = 2_000_000
+"""A line is taken apart in memory: of small values, it takes up to a hundred times its size."""
 BOM = b"\xef\xbb\xbf"
 
 LoadAgent = Callable[[Path], object]
@@ -121,6 +124,9 @@ class _Faults:
 def _read(path: Path) -> Iterator[tuple[int, Task | BadTask]]:
     base = path.resolve().parent
     for number, line in _lines(path):
+        if isinstance(line, BadTask):
+            yield number, line
+            continue
         try:
             content: Any = orjson.loads(line)
         except orjson.JSONDecodeError as error:
@@ -129,15 +135,34 @@ def _read(path: Path) -> Iterator[tuple[int, Task | BadTask]]:
             yield number, parse_task(content, base=base)
 
 
-def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
+def _lines(path: Path) -> Iterator[tuple[int, bytes | BadTask]]:
     try:
         with path.open("rb") as file:
-            for number, line in enumerate(file, start=1):
+            number = 0
+            while line := file.readline(MAX_LINE_BYTES + 1):
+                number += 1
+                if len(line) > MAX_LINE_BYTES:
+                    yield number, _pass_by(line, file)
+                    continue
                 content = line.removeprefix(BOM) if number == 1 else line
                 if stripped := content.strip():
                     yield number, stripped
     except OSError as error:
         raise BadInputError(str(path), (error.strerror or str(error),)) from error
+
+
+def _pass_by(line: bytes, file: BinaryIO) -> BadTask:
+    """What is said of a line that is too long, of which this is the beginning."""
+    seen, size = hashlib.sha256(line), len(line)
+    while not line.endswith(b"\n") and (line := file.readline(MAX_LINE_BYTES)):
+        seen.update(line)
+        size += len(line)
+    fault = (
+        f"it has {size:,} bytes, and may have {MAX_LINE_BYTES:,}; "
+        "put what is long into a file of its workspace"
+    )
+    name = seen.hexdigest()[:16]
+    return BadTask(id=name, task_hash=name, faults=(fault,))
 
 
 def _json_fault(line: bytes, error: orjson.JSONDecodeError) -> str:

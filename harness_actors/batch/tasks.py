@@ -2,11 +2,13 @@
 
 import hashlib
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
+import orjson
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from harness_actors.config import HarnessConfig, Limits
@@ -118,7 +120,12 @@ def parse_task(content: Mapping[str, Any] | object, *, base: Path) -> Task | Bad
     try:
         given = _TaskFields.model_validate(content)
     except ValidationError as error:
-        return bad_task(content, tuple(_sentence(fault) for fault in error.errors()))
+        return bad_task(
+            content,
+            tuple(
+                _sentence(fault) for fault in error.errors(include_url=False, include_context=False)
+            ),
+        )
     workspace, check = _folder(base, given.workspace), None
     if given.check is not None:
         check = Check(
@@ -206,20 +213,32 @@ def content_hash(content: Mapping[str, Any]) -> str:
     if isinstance(check, Mapping) and check.get("keep") in ([], ()):
         # As if there was no such field: the hashes of earlier versions stand.
         named["check"] = {name: value for name, value in check.items() if name != "keep"}
-    return hashlib.sha256(_canonical(named)).hexdigest()[:16]
+    hashed = hashlib.sha256()
+    for piece in _canonical(named):
+        hashed.update(piece)
+    return hashed.hexdigest()[:16]
 
 
-def _canonical(value: Any) -> bytes:
+def _canonical(value: Any) -> Iterator[bytes]:
+    """The value as JSON in pieces, fields in the order of their names."""
+    with suppress(TypeError):
+        yield orjson.dumps(value, option=orjson.OPT_SORT_KEYS | orjson.OPT_PASSTHROUGH_DATACLASS)
+        return
+    # What is no JSON, or only nearly, occurs seldom: the same, part by part.
     if isinstance(value, Mapping):
-        parts = (
-            encode_json(str(name)) + b":" + _canonical(value[name])
-            for name in sorted(value, key=str)
-        )
-        return b"{" + b",".join(parts) + b"}"
-    if isinstance(value, list | tuple):
-        return b"[" + b",".join(_canonical(item) for item in value) + b"]"
-    # What is no JSON occurs only in tasks that are bad anyway.
-    return encode_json(value if _is_plain(value) else repr(value))
+        yield b"{"
+        for place, name in enumerate(sorted(value, key=str)):
+            yield (b"," if place else b"") + encode_json(str(name)) + b":"
+            yield from _canonical(value[name])
+        yield b"}"
+    elif isinstance(value, list | tuple):
+        yield b"["
+        for place, item in enumerate(value):
+            yield b"," if place else b""
+            yield from _canonical(item)
+        yield b"]"
+    else:
+        yield encode_json(value if _is_plain(value) else repr(value))
 
 
 def _is_plain(value: Any) -> bool:

@@ -1,9 +1,10 @@
 import json
+import tracemalloc
 from pathlib import Path
 
 import pytest
 
-from harness_actors.batch.task_file import TaskFile
+from harness_actors.batch.task_file import MAX_LINE_BYTES, TaskFile
 from harness_actors.batch.tasks import BadTask, Task
 from harness_actors.errors import BadInputError, ConfigError
 
@@ -42,6 +43,40 @@ def test_every_bad_line_is_told_with_its_number(tmp_path: Path) -> None:
         "line 3: colour: there is no such field",
         "line 4: task: this field is required",
     )
+
+
+def test_a_line_that_is_too_long_is_told_and_never_held(tmp_path: Path) -> None:
+    path = write(tmp_path, {"task": "x"})
+    with path.open("a") as file:
+        file.write('{"task": "')
+        for _ in range(10):
+            file.write("x" * MAX_LINE_BYTES)
+        file.write('"}\n{"task": "y"\n')
+    tracemalloc.start()
+    faults = faults_of(path)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+
+    assert faults[0] == (
+        "line 2: it has 20,000,013 bytes, and may have 2,000,000; "
+        "put what is long into a file of its workspace"
+    )
+    assert faults[1].startswith("line 3: not JSON")
+    assert peak < 5 * MAX_LINE_BYTES
+
+
+def test_a_line_that_became_too_long_is_an_outcome(tmp_path: Path) -> None:
+    path = write(tmp_path, {"task": "x"}, {"task": "y"})
+    tasks = TaskFile(path)
+    lines = [{"task": "x" * MAX_LINE_BYTES}, {"task": "y" * (MAX_LINE_BYTES + 1)}, {"task": "z"}]
+    write(tmp_path, *lines)
+
+    first, second, third = tasks
+
+    assert isinstance(first, BadTask)
+    assert isinstance(second, BadTask)
+    assert first.id != second.id
+    assert isinstance(third, Task)
 
 
 def test_an_id_given_twice_is_bad_input(tmp_path: Path) -> None:

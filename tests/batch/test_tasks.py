@@ -1,8 +1,9 @@
+import tracemalloc
 from pathlib import Path
 
 import pytest
 
-from harness_actors.batch.tasks import BadTask, Check, Task, parse_task, with_limits
+from harness_actors.batch.tasks import BadTask, Check, Task, content_hash, parse_task, with_limits
 from harness_actors.config import HarnessConfig
 from harness_actors.errors import ConfigError
 
@@ -127,3 +128,19 @@ def test_limits_of_a_task_replace_those_of_the_batch_one_by_one() -> None:
 def test_an_unknown_limit_is_refused_by_name() -> None:
     with pytest.raises(ConfigError, match=r"limits\.tokns"):
         with_limits(HarnessConfig(), {"tokns": 1})
+
+
+def test_the_hash_of_a_content_is_that_of_earlier_versions() -> None:
+    # Results on disk name their tasks by it.
+    plain = {"task": "é", "metadata": {"b": [1, {"z": None, "a": 2.5}], "a": "\ud800"}}
+    assert content_hash({**plain, "big": 2**70, "x": {3: 1, "1": b"y"}}) == "f4d29812abba8f8d"
+
+
+def test_many_small_values_are_hashed_in_little_memory() -> None:
+    content = {"task": "x", "metadata": {"a": [1] * 300_000}}
+    tracemalloc.start()
+    content_hash(content)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    # Bytes for each value took 1,250 MB.
+    assert peak < 200_000_000
