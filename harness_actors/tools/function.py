@@ -14,6 +14,9 @@ from harness_actors.tools.rendering import render_result
 from harness_actors.tools.signature import Signature, check_parameters, read_signature
 from harness_actors.tools.stopping import told_of_its_stop
 
+LONG_ARGUMENTS = 100_000
+"""Characters above which arguments are read in a thread: 10 MB take some 50 ms."""
+
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -65,7 +68,11 @@ class FunctionTool(Generic[P, R]):
     async def run(self, arguments: str, context: ToolContext) -> str:
         """Do one call; see `Tool.run`. What the function raises is not caught."""
         signature = self._read()
-        given = signature.arguments.parse(arguments)
+        parse = signature.arguments.parse
+        if len(arguments) <= LONG_ARGUMENTS:
+            given = parse(arguments)
+        else:
+            given = await context.in_thread(parse, arguments)
         given.update(dict.fromkeys(signature.contexts, context))
         call = partial(self.function, **given)
         try:

@@ -2,6 +2,7 @@
 
 import os
 import re
+import resource
 import threading
 from collections.abc import Mapping
 from contextlib import suppress
@@ -86,3 +87,8 @@ def _role(pid: int) -> str:
     if found := re.search(r"harness_actors[/.]?([\w/.]*)", line):
         return f"harness_actors {found[1]}".strip()
     return Path(words[0]).name if "ray" in line else ""
+
+
+def peak_of_this_process_mb() -> float:
+    """The most memory that this process has taken until now, in MB."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
