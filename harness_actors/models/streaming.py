@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from harness_actors.messages import ToolCall, encode_json
-from harness_actors.models.bounded import ANSWER_BYTES, STREAM_FACTOR, too_large
+from harness_actors.models.bounded import ANSWER_BYTES, STREAM_FACTOR, OutOfBoundsError, too_large
 from harness_actors.models.failures import AttemptFailedError, Endpoint, reported_failure
 from harness_actors.models.prices import Price
 from harness_actors.models.wire import (
@@ -22,6 +22,8 @@ from harness_actors.models.wire import (
 from harness_actors.ports import ModelResponse
 
 DRAIN_S = 0.5
+BYTES_PER_LINE = 4
+"""Of the largest answer, whose tokens come in two lines each: empty ones cost time, too."""
 CALL_BYTES = 200
 """What a call takes beside its texts."""
 BREATH_BYTES = 64 * 1024
@@ -135,7 +137,7 @@ class EventParser:
     Source: HTML standard, 9.2.6, of which Chat Completions uses ``data:`` lines only.
 
     Args:
-        most_bytes: Longest line.
+        most_bytes: Longest line; and of these, one in `BYTES_PER_LINE` is a line at most.
     """
 
     def __init__(self, most_bytes: int = ANSWER_BYTES) -> None:
@@ -143,15 +145,19 @@ class EventParser:
         # In pieces: joined anew with each, a long line would take quadratic time.
         self._rest: list[bytes] = []
         self._rest_bytes = 0
+        self._lines_left = most_bytes // BYTES_PER_LINE
 
     def feed(self, piece: bytes) -> list[bytes]:
         """The data of the events that `piece` completes, in order.
 
         Raises:
-            OutOfBoundsError: A line is too long.
+            OutOfBoundsError: A line is too long, or there are too many.
         """
         lines = piece.split(b"\n")
         rest = lines.pop()
+        self._lines_left -= len(lines)
+        if self._lines_left < 0:
+            raise OutOfBoundsError(f"more than {self._most_bytes // BYTES_PER_LINE:,} lines")
         if lines:
             if self._rest:
                 lines[0] = b"".join((*self._rest, lines[0]))

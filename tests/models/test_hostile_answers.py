@@ -79,6 +79,7 @@ TOO_MUCH: dict[str, tuple[bytes, tuple[str, ...]]] = {
     "lists": (says([[]] * (MOST // 4)), ()),
     "line": (b"data: " + b"x" * 2 * MOST, (EVENTS,)),
     "packed events": (gzip.compress(b"data: {}\n\n" * 8 * MOST), (EVENTS, PACKED)),
+    "empty lines": (b"\n" * MOST, (EVENTS,)),
     "text in pieces": (chunk(content="x" * 1000) * 70, (EVENTS,)),
     "calls in pieces": (
         b"".join(chunk(tool_calls=[{"index": n, "id": "i"}]) for n in range(700)),
