@@ -7,6 +7,7 @@ import sys
 from collections.abc import Collection
 from pathlib import Path
 
+from harness_actors.actors.joining.trust import is_our_process
 from harness_actors.actors.processes import carriers_among
 from harness_actors.actors.runtime import Runtime
 from harness_actors.errors import StoreInUseError
@@ -58,7 +59,8 @@ async def attach(store: Path, address: str | None = None) -> Runtime | None:
     Raises:
         CellError: The Ray does not let us in.
     """
-    if address in (None, "auto", "local"):
+    is_named = address not in (None, "auto", "local")
+    if not is_named:
         mark = await asyncio.to_thread(coordinator_of, store)
         address = None if mark is None else ray_of(mark)
     if address is None:
@@ -66,7 +68,7 @@ async def attach(store: Path, address: str | None = None) -> Runtime | None:
     # Loading Ray takes a second; whoever finds no cell does not pay that.
     from harness_actors.actors.on_ray.attach import attach_at
 
-    return await attach_at(store, address)
+    return await attach_at(store, address, is_named=is_named)
 
 
 async def make_way(store: Path, *, spare: Collection[ProcessMark] = ()) -> None:
@@ -129,10 +131,17 @@ async def _retired(store: Path, address: str, mark: ProcessMark) -> int:
 
 
 def ray_of(mark: ProcessMark) -> str | None:
-    """The address of the Ray that a worker process belongs to, as its parent was told it."""
+    """The address of the Ray that a worker process belongs to, as its parent was told it.
+
+    None where they are neither this user's nor root's: a title says what its process likes.
+    """
+    if not is_our_process(mark.pid):
+        return None
     try:
         stat = Path(f"/proc/{mark.pid}/stat").read_text()
         parent = stat[stat.rindex(")") + 2 :].split()[1]
+        if not is_our_process(int(parent)):
+            return None
         words = Path(f"/proc/{parent}/cmdline").read_bytes().split(b"\0")
     except (OSError, ValueError):
         return None

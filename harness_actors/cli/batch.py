@@ -51,6 +51,7 @@ def batch(
     working_limit: options.WorkingLimitOption = None,
     runtime: options.RuntimeOption = options.RuntimeChoice.ray,
     address: options.AddressOption = None,
+    trust_ray: options.TrustRayOption = False,
     as_json: options.JsonOption = False,
     debug: options.DebugOption = False,
 ) -> None:

@@ -42,6 +42,7 @@ def chat(
     working_limit: options.WorkingLimitOption = None,
     runtime: options.RuntimeOption = options.RuntimeChoice.ray,
     address: options.AddressOption = None,
+    trust_ray: options.TrustRayOption = False,
     as_json: options.JsonOption = False,
     verbose: options.VerboseOption = False,
     debug: options.DebugOption = False,

@@ -1,5 +1,6 @@
 """Flags that several commands share, each defined once."""
 
+import os
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -101,6 +102,24 @@ AddressOption = Annotated[
         "--address",
         metavar="auto|local|HOST:PORT",
         help="Which Ray: one that is up, or else our own; always our own; or that one.",
+        rich_help_panel=WHERE,
+    ),
+]
+
+
+def _trust(is_trusted: bool) -> bool:
+    # In the environment, so that processes which are started to ask that Ray know it, too.
+    if is_trusted:
+        os.environ["HARNESS_TRUST_RAY"] = "1"
+    return is_trusted
+
+
+TrustRayOption = Annotated[
+    bool,
+    typer.Option(
+        "--trust-ray",
+        callback=_trust,
+        help="Join the Ray of --address or RAY_ADDRESS also where it is another user's.",
         rich_help_panel=WHERE,
     ),
 ]

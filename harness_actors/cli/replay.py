@@ -51,6 +51,7 @@ def replay(
     ] = None,
     runtime: options.RuntimeOption = options.RuntimeChoice.ray,
     address: options.AddressOption = None,
+    trust_ray: options.TrustRayOption = False,
     as_json: options.JsonOption = False,
     verbose: options.VerboseOption = False,
     debug: options.DebugOption = False,

@@ -34,6 +34,7 @@ def run(
     working_limit: options.WorkingLimitOption = None,
     runtime: options.RuntimeOption = options.RuntimeChoice.ray,
     address: options.AddressOption = None,
+    trust_ray: options.TrustRayOption = False,
     as_json: options.JsonOption = False,
     stream: Annotated[
         bool,

@@ -152,7 +152,7 @@ class Coordinator:
 def test_a_ray_of_two_addresses_has_each_of_its_cells_once(
     harness: Harness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def cells_at(address: str) -> list[KnownCell]:
+    async def cells_at(address: str, *, is_named: bool) -> list[KnownCell]:
         names = ["a", "b"] if address in (HERE, "127.0.0.1:6379") else ["c"]
         # Each connection has handles of its own.
         made: list[Any] = [Coordinator(name) for name in names]
@@ -161,7 +161,7 @@ def test_a_ray_of_two_addresses_has_each_of_its_cells_once(
     async def look(cell: KnownCell, *, weigh: bool) -> None:
         """None of them answers."""
 
-    monkeypatch.setattr(cells, "_asked", lambda _: ["127.0.0.1:6379"])
+    monkeypatch.setattr(cells, "_asked", lambda _: {"127.0.0.1:6379": True})
     monkeypatch.setattr(cells, "rays_with_cells", lambda: {HERE, THERE})
     monkeypatch.setattr(cells, "cells_at", cells_at)
     monkeypatch.setattr(cells, "look", look)

@@ -27,7 +27,7 @@ def connecting(
     """Connects as it is told, the last for ever; and the addresses that were asked for."""
     coming, asked = list(outcomes), list[str | None]()
 
-    def connect(address: str | None) -> Connection:
+    def connect(address: str | None, *, is_named: bool = True) -> Connection:
         asked.append(address)
         outcome = coming.pop(0) if len(coming) > 1 else coming[0]
         if isinstance(outcome, CellError):

@@ -4,12 +4,21 @@ import os
 import platform
 import re
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 
+from harness_actors.actors.joining.listeners import Users, is_ours
 from harness_actors.actors.joining.probe import Answer, ask
 from harness_actors.actors.joining.token import MODE, PATH, VALUE, Token, find_token, own_token
+from harness_actors.actors.joining.trust import (
+    is_believed,
+    is_our_process,
+    may_see,
+    read_own,
+    stranger_problem,
+    trusts_strangers,
+)
 from harness_actors.errors import BadInputError, CellError
 
 RAY_ADDRESS = "RAY_ADDRESS"
@@ -27,13 +36,20 @@ class Found:
         address: ``HOST:PORT``, an IPv6 host in brackets.
         source: What named it: ``--address``, ``RAY_ADDRESS`` or the file that did.
         answer: Who answers there.
-        token: What was shown.
+        token: What is shown there.
+        is_named: The user gave the address; else it was found on this machine.
     """
 
     address: str
     source: str
     answer: Answer
     token: Token
+    is_named: bool
+
+    @property
+    def is_ours(self) -> bool:
+        """It is this user's, or root's, and on this machine."""
+        return is_ours(self.answer.users)
 
     @property
     def problem(self) -> str | None:
@@ -42,12 +58,22 @@ class Found:
         match answer.verdict:
             case "closed" | "silent" | "unreachable" | "stranger":
                 return f"no Ray answers there ({answer.detail}); {FORM}, {ELSE}"
+            case _ if self._is_strangers:
+                return stranger_problem(answer.users)
             case "locked":
                 return _token_problem(self.token)
             case "ray":
-                return _version_problem(answer) or _mode_problem(self.token)
+                return _version_problem(answer) or _mode_problem(self.token, answer.users)
             case "unknown":
                 return None
+
+    @property
+    def _is_strangers(self) -> bool:
+        """It is another user's, and nothing was said that lets us join it."""
+        if self.answer.users is None:
+            return False
+        is_allowed = trusts_strangers() or self.token.value is not None
+        return not (self.is_ours or (self.is_named and is_allowed))
 
     def check(self) -> None:
         """
@@ -58,16 +84,18 @@ class Found:
             raise CellError(f"Ray at {self.address!r} ({self.source})", self.problem)
 
 
-def find_ray(address: str | None) -> Found | None:
+def find_ray(address: str | None, *, is_named: bool = True) -> Found | None:
     """The Ray that an address stands for, asked who it is; nothing is started.
 
     Takes 3.5 s at most.
 
     Args:
         address: See `connect`. What this process is connected to is not looked at.
+        is_named: See `connect`.
 
     Returns:
-        None where it takes one of our own: by ``"local"``, or for want of a live one.
+        None where it takes one of our own: by ``"local"``, or for want of a live one that
+        is this user's or root's.
 
     Raises:
         CellError: It is no address, or none of a kind that we can join.
@@ -77,7 +105,7 @@ def find_ray(address: str | None) -> Found | None:
         return _left_behind()
     if named == "local":
         return None
-    return _asked(named, source)
+    return _asked(named, source, is_named=is_named)
 
 
 def check_form(address: str | None) -> None:
@@ -119,14 +147,16 @@ def _system_folder() -> str:
 
 def _left_behind() -> Found | None:
     note = note_path()
-    try:
-        noted = note.read_text().strip()
-    except (OSError, UnicodeDecodeError):
+    # Ray lets everybody write there, and a note can name whom it likes.
+    noted = read_own(note)
+    if noted is None:
         return None
     try:
-        found = _asked(noted, str(note))
+        found = _asked(noted.strip(), str(note), is_named=False)
     except CellError:
         return None  # half written, or by something else
+    if not is_believed(found.address, found.answer.users, _addresses_of_raylets()):
+        return None
     match found.answer.verdict:
         case "ray" | "locked" | "unknown":
             return found
@@ -136,18 +166,41 @@ def _left_behind() -> Found | None:
             return None  # it is dead, and somebody else may have its port now
 
 
-def _asked(address: str, source: str) -> Found:
+def _asked(address: str, source: str, *, is_named: bool) -> Found:
     host, port = _host_and_port(address, source)
-    token = find_token()
-    answer = ask(host, port, token.value)
-    own = own_token() if answer.verdict == "locked" and answer.is_here else None
+    name = f"{f'[{host}]' if ':' in host else host}:{port}"
+    token, clusters = find_token(), frozenset() if is_named else _addresses_of_raylets()
+
+    def shown(users: Users) -> Token:
+        if may_see(token, users) if is_named else is_believed(name, users, clusters):
+            return token
+        problem = f"that of {token.source} is not shown to another user's"
+        return replace(token, value=None, problem=token.problem or problem)
+
+    # An open one of another user sees none at all.
+    answer = ask(host, port, lambda users: _at_once(shown(users), users))
+    used = shown(answer.users)
+    if not is_ours(answer.users) and answer.users is not None:
+        if answer.verdict == "locked" and used.value is not None:
+            answer = ask(host, port, lambda users: shown(users).value)
+            used = shown(answer.users)
+        elif answer.verdict == "ray":
+            used = replace(used, value=None)
+    own = own_token() if answer.verdict == "locked" and _is_mine(answer.users) else None
     if own is not None and own.value is not None:
-        # One that another command started; ours is shown to nobody outside this machine.
-        second = ask(host, port, own.value)
+        # One that another command started; ours is shown to nobody but this user.
+        second = ask(host, port, lambda users: own.value if _is_mine(users) else None)
         if second.verdict == "ray":
-            token, answer = own, second
-    name = f"[{host}]" if ":" in host else host
-    return Found(address=f"{name}:{port}", source=source, answer=answer, token=token)
+            used, answer = own, second
+    return Found(address=name, source=source, answer=answer, token=used, is_named=is_named)
+
+
+def _at_once(token: Token, users: Users) -> str | None:
+    return token.value if users is None or is_ours(users) else None
+
+
+def _is_mine(users: Users) -> bool:
+    return users == frozenset({os.geteuid()})
 
 
 def _host_and_port(address: str, source: str) -> tuple[str, int]:
@@ -172,7 +225,7 @@ def _host_and_port(address: str, source: str) -> tuple[str, int]:
 
 
 def _addresses_of_raylets() -> set[str]:
-    """The addresses that the raylets of this machine were told."""
+    """The addresses that the raylets of this user, or of root, on this machine were told."""
     option = b"--gcs-address="
     told = set()
     for entry in Path("/proc").glob("[0-9]*/cmdline"):
@@ -180,7 +233,7 @@ def _addresses_of_raylets() -> set[str]:
             words = entry.read_bytes().split(b"\0")
         except OSError:
             continue  # it ended meanwhile
-        if words[0].endswith(b"/raylet"):
+        if words[0].endswith(b"/raylet") and is_our_process(int(entry.parent.name)):
             told |= {w.removeprefix(option).decode() for w in words if w.startswith(option)}
     return told
 
@@ -197,8 +250,10 @@ def _token_problem(token: Token) -> str:
     return f"it refuses the token of {token.source}, which is that of another cluster; {get}"
 
 
-def _mode_problem(token: Token) -> str | None:
+def _mode_problem(token: Token, users: Users) -> str | None:
     """Ray refuses to go without a token where it was told to use one, also where none is asked."""
+    if users is not None and not is_ours(users):
+        return None  # it is told otherwise, see `connect`
     if token.value is not None or os.environ.get(MODE, "").lower() != "token":
         return None
     why = token.problem or f"there is no token in {token.source}"

@@ -23,7 +23,8 @@ from ray.core.generated.gcs_pb2 import GcsNodeInfo  # type: ignore[attr-defined]
 from harness_actors.actors.joining.address import ELSE, Found, find_ray
 from harness_actors.actors.joining.connection import Connection, OwnRay
 from harness_actors.actors.joining.current import connected, current_connection
-from harness_actors.actors.joining.probe import ask
+from harness_actors.actors.joining.listeners import is_ours
+from harness_actors.actors.joining.probe import ask, nothing_for, users_at
 from harness_actors.actors.joining.quiet import keep_quiet, raylet_named, sigterm_kept
 from harness_actors.actors.joining.token import (
     MODE,
@@ -46,7 +47,7 @@ IMPATIENCE = {"RAY_task_events_shutdown_flush_timeout_ms": "300"}
 """Where the head is dead, ``ray.shutdown()`` waits for 5 s to tell it what nobody looks at."""
 
 
-def connect(address: str | None) -> Connection:
+def connect(address: str | None, *, is_named: bool = True) -> Connection:
     """Connect this process to a Ray, and start one if there is none to join.
 
     Blocks for about 5 s where one is started. Nothing is written to the terminal.
@@ -56,6 +57,8 @@ def connect(address: str | None) -> Connection:
             of ``RAY_ADDRESS``, else a live one on this machine, else one of our own;
             ``"local"``: one of our own; else ``"HOST:PORT"``. A process that is connected
             stays with what it has, whatever the address.
+        is_named: The user gave the address. One that was found on this machine may lead to
+            a Ray of this user's or root's alone.
 
     Returns:
         The connection that this process has now.
@@ -66,13 +69,16 @@ def connect(address: str | None) -> Connection:
     if ray.is_initialized() and not _is_dead():
         return current_connection()
     keep_quiet()
-    found = find_ray(address)
+    found = find_ray(address, is_named=is_named)
     if found is None:
         own = _start_own()
         return connected(replace(own, processes=_processes()))
     found.check()
     _join(found)
-    return connected(None)
+    joined = connected(None)
+    # When it comes back it must be ours again, whoever may have its port by then.
+    joined.is_named = found.is_named and not found.is_ours
+    return joined
 
 
 def _is_dead() -> bool:
@@ -84,7 +90,7 @@ def _is_dead() -> bool:
     known = current_connection()
     if known.problem is None:
         host, _, port = known.address.rpartition(":")
-        if ask(host.strip("[]"), int(port), None).verdict != "closed":
+        if ask(host.strip("[]"), int(port), nothing_for).verdict != "closed":
             return False
         known.lose("nobody answers there any more")
     if not known.is_ours:
@@ -96,8 +102,11 @@ def _is_dead() -> bool:
 
 def _join(found: Found) -> None:
     is_own = found.token == own_token()
+    path = own_token_path() if is_own else None
+    is_shown = found.token.value is not None
     try:
-        with sigterm_kept(), raylet_named(), _environment(own_token_path() if is_own else None):
+        with sigterm_kept(), raylet_named(), _environment(path, is_shown=is_shown):
+            _check_user(found)
             _check_node(found)
             ray.init(
                 address=found.address,
@@ -105,11 +114,34 @@ def _join(found: Found) -> None:
                 configure_logging=False,
                 log_to_driver=False,
             )
+            try:
+                _check_user(found)
+            except CellError:
+                ray.shutdown()
+                raise
     except CellError:
         raise
     except Exception as error:  # noqa: BLE001 - Ray raises what its layers raise, RuntimeError for one
         problem = f"{_first_line(error)}; look at `ray status` there, {ELSE}"
         raise CellError(f"Ray at {found.address!r} ({found.source})", problem) from None
+
+
+def _check_user(found: Found) -> None:
+    """Make sure that whom Ray connects to is who was asked.
+
+    Ray takes another address of this machine for ``localhost``, and time goes by.
+    """
+    address = canonicalize_bootstrap_address(found.address) or found.address
+    host, _, port = address.rpartition(":")
+    try:
+        users = users_at(host.strip("[]"), int(port))
+    except OSError:
+        return  # Ray says so, too
+    if users != found.answer.users and not (found.is_ours and is_ours(users)):
+        raise CellError(
+            f"Ray at {found.address!r} ({found.source})",
+            f"at {address} somebody else listens; {ELSE}",
+        )
 
 
 def _check_node(found: Found) -> None:
@@ -184,8 +216,8 @@ def _processes() -> tuple[ProcessMark, ...]:
 
 
 @contextmanager
-def _environment(token_path: Path | None) -> Iterator[None]:
-    """Let Ray take the token of a file, or else the one that the user has.
+def _environment(token_path: Path | None, *, is_shown: bool = True) -> Iterator[None]:
+    """Let Ray take the token of a file, or else the one that the user has, or none.
 
     Ray reads the variables once, when it connects; what the user runs later from this process
     must not find ours.
@@ -194,7 +226,9 @@ def _environment(token_path: Path | None) -> Iterator[None]:
     os.environ.update(IMPATIENCE)
     if token_path is not None:
         os.environ[PATH] = str(token_path)
-    if MODE not in os.environ and (token_path is not None or find_token().value is not None):
+    if not is_shown:
+        os.environ[MODE] = "disabled"
+    elif MODE not in os.environ and (token_path is not None or find_token().value is not None):
         # By itself, Ray does not show a token at an address that was given.
         os.environ[MODE] = "token"
     # It remembers both, from an earlier connection of this process.

@@ -68,6 +68,7 @@ class Connection:
         own: What there is to end of it; None for a Ray that somebody else has started.
 
     Attributes:
+        is_named: Its address stands for whoever is there; else only for this user or root.
         problem: Why the Ray is known to be lost; None while it is not.
         left: Done when a Ray that is lost was disconnected from, and our own one is gone.
     """
@@ -86,6 +87,7 @@ class Connection:
         self.raylet = raylet
         self.is_ours = is_ours
         self.own = own
+        self.is_named = False
         self.problem: str | None = None
         self.left: Future[None] = Future()
         self._using = threading.Lock()

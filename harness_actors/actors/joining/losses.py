@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import NoReturn
 
 from harness_actors.actors.joining.connect import connect
@@ -31,9 +32,7 @@ class Losses:
             where there is none.
     """
 
-    def __init__(
-        self, tell: Tell | None, connect: Callable[[str | None], Connection] = connect
-    ) -> None:
+    def __init__(self, tell: Tell | None, connect: Callable[..., Connection] = connect) -> None:
         self._tell = tell
         self._connect = connect
         self._count = 0
@@ -81,10 +80,11 @@ class Losses:
 
     async def _rejoin(self, lost: Connection, tell: Tell) -> Connection:
         until = time.monotonic() + RETURNS_WITHIN_S
+        again = partial(self._connect, lost.address, is_named=lost.is_named)
         await asyncio.wait([asyncio.wrap_future(lost.left)])
         while True:
             try:
-                back = await on_starter_thread(self._connect, lost.address)
+                back = await on_starter_thread(again)
             except CellError:
                 if time.monotonic() > until:
                     _give_up(lost, f"and it is not back after {RETURNS_WITHIN_S:.0f} s; ")

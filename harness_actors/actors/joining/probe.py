@@ -10,10 +10,12 @@ import queue
 import socket
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
 from harness_actors.actors.joining.grpc_call import CallFailedError, call
+from harness_actors.actors.joining.listeners import Users, users_behind
 
 Verdict = Literal["ray", "locked", "closed", "silent", "unreachable", "stranger", "unknown"]
 """`locked`: a Ray that refuses the token, or wants one; `closed`: nobody listens; `silent`:
@@ -34,25 +36,25 @@ class Answer:
     Attributes:
         verdict: Who.
         detail: What was seen, in a few words.
-        is_here: It is this machine that answered.
+        users: Who listens there.
         ray: Its version of Ray; None where it is not known.
         python: The same of Python.
     """
 
     verdict: Verdict
     detail: str = ""
-    is_here: bool = False
+    users: Users = None
     ray: str | None = None
     python: str | None = None
 
 
-def ask(host: str, port: int, token: str | None) -> Answer:
+def ask(host: str, port: int, token_for: Callable[[Users], str | None]) -> Answer:
     """Ask whoever listens there for the versions that its Ray runs with.
 
     Args:
         host: A name, or an IPv4 or IPv6 address without brackets.
         port: That of the GCS, Ray's head service.
-        token: What to show; None for nothing.
+        token_for: What to show, by who listens there; None for nothing.
 
     Returns:
         In `ANSWER_S` or little more, the lookup of the name included.
@@ -61,7 +63,7 @@ def ask(host: str, port: int, token: str | None) -> Answer:
     until = time.monotonic() + ANSWER_S
     # In a thread, for nothing else ends a lookup of a name in time.
     asking = threading.Thread(
-        target=lambda: answers.put(_ask(host, port, token, until)), daemon=True
+        target=lambda: answers.put(_ask(host, port, token_for, until)), daemon=True
     )
     asking.start()
     try:
@@ -70,7 +72,7 @@ def ask(host: str, port: int, token: str | None) -> Answer:
         return Answer(verdict="unreachable", detail="its name is not found in time")
 
 
-def _ask(host: str, port: int, token: str | None, until: float) -> Answer:
+def _ask(host: str, port: int, token_for: Callable[[Users], str | None], until: float) -> Answer:
     try:
         connection = socket.create_connection((host, port), _left(until))
     except ConnectionRefusedError:
@@ -82,21 +84,36 @@ def _ask(host: str, port: int, token: str | None, until: float) -> Answer:
     except (OSError, UnicodeError) as error:
         return Answer(verdict="unreachable", detail=str(error))
     with connection:
-        is_here = connection.getpeername()[0] == connection.getsockname()[0]
+        # Of this very connection: what is shown next goes to nobody else.
+        users = users_behind(connection)
         if os.environ.get("RAY_USE_TLS", "0").lower() in ("1", "true"):
-            return Answer(verdict="unknown", detail="it speaks TLS", is_here=is_here)
+            return Answer(verdict="unknown", detail="it speaks TLS", users=users)
         try:
-            status, reply = call(connection, _GET, _request(*_METADATA), token, until)
+            status, reply = call(connection, _GET, _request(*_METADATA), token_for(users), until)
         except TimeoutError:
-            return Answer(verdict="silent", detail="it says nothing", is_here=is_here)
+            return Answer(verdict="silent", detail="it says nothing", users=users)
         except (CallFailedError, OSError) as error:
-            return Answer(verdict="stranger", detail=str(error), is_here=is_here)
+            return Answer(verdict="stranger", detail=str(error), users=users)
     if status == UNAUTHENTICATED:
-        return Answer(verdict="locked", is_here=is_here)
+        return Answer(verdict="locked", users=users)
     if status:
-        return Answer(verdict="stranger", detail=f"gRPC status {status}", is_here=is_here)
+        return Answer(verdict="stranger", detail=f"gRPC status {status}", users=users)
     ray, python = _versions(reply)
-    return Answer(verdict="ray", is_here=is_here, ray=ray, python=python)
+    return Answer(verdict="ray", users=users, ray=ray, python=python)
+
+
+def users_at(host: str, port: int) -> Users:
+    """Who listens there.
+
+    Raises:
+        OSError: It takes no connection.
+    """
+    with socket.create_connection((host, port), ANSWER_S) as connection:
+        return users_behind(connection)
+
+
+def nothing_for(_users: Users) -> None:
+    """No token for anybody."""
 
 
 def _left(until: float) -> float:

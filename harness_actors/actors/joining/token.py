@@ -2,7 +2,7 @@
 
 import os
 import secrets
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from harness_actors.stores.home import home
@@ -22,11 +22,14 @@ class Token:
         value: The token; None where there is none, or none may be shown. In no text.
         source: Where it comes from, or where it was looked for.
         problem: Why none may be shown or read although one is named; empty else.
+        is_for_others: It was named for a cluster, and no Ray that we start has it: it may be
+            shown to another user's.
     """
 
     value: str | None = field(default=None, repr=False)
     source: str
     problem: str = ""
+    is_for_others: bool = False
 
 
 def find_token() -> Token:
@@ -39,15 +42,24 @@ def find_token() -> Token:
     if mode is not None and mode.lower() != "token":
         return Token(source=f"{MODE}={mode}", problem=f"{MODE}={mode} keeps it back; unset {MODE}")
     if value := os.environ.get(VALUE, "").strip():
-        return Token(value=value, source=VALUE)
+        return _for_others(Token(value=value, source=VALUE))
     if named := os.environ.get(PATH):
-        return _read(Path(named), f"{PATH} ({named})")
+        return _for_others(_read(Path(named), f"{PATH} ({named})"))
     if os.environ.get(FOR_KUBERNETES, "").lower() in ("1", "true"):
         return _read(KUBERNETES_PATH, str(KUBERNETES_PATH))
-    default = Path.home() / ".ray" / "auth_token"
+    default = _default_path()
     if default.exists():
         return _read(default, str(default))
     return Token(source=f"{VALUE}, {PATH} or {default}")
+
+
+def _for_others(token: Token) -> Token:
+    ours = [_read(path, str(path)).value for path in (_default_path(), own_token_path())]
+    return replace(token, is_for_others=token.value is not None and token.value not in ours)
+
+
+def _default_path() -> Path:
+    return Path.home() / ".ray" / "auth_token"
 
 
 def own_token() -> Token | None:

@@ -16,7 +16,8 @@ from harness_actors.errors import HarnessError
 
 async def leave(store: Path, address: str) -> int:
     """Ask all cells of a journal on a Ray to leave; returns how many runs keep one there."""
-    cells = [cell for cell in await cells_at(address) if cell.store == store]
+    found = await cells_at(address, is_named=False)
+    cells = [cell for cell in found if cell.store == store]
     return sum([await retire(cell) for cell in cells])
 
 

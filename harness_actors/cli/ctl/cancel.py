@@ -22,6 +22,7 @@ def cancel(
     run_dir: selection.RunDirOption = None,
     store: selection.StoreOption = None,
     address: selection.RunsRayOption = None,
+    trust_ray: options.TrustRayOption = False,
     as_json: options.JsonOption = False,
 ) -> None:
     """End runs, in flight or not, as cancelled by their user; what they did stays.

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 def list_cells(
     address: selection.CellsRayOption = None,
+    trust_ray: options.TrustRayOption = False,
     as_json: options.JsonOption = False,
 ) -> None:
     """Cells: the processes that serve the runs of a journal, on the Rays that can be reached.

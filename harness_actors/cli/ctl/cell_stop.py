@@ -35,6 +35,7 @@ def stop(
         bool, typer.Option("--yes", help="With --all: also those of others, and on several Rays.")
     ] = False,
     address: selection.CellsRayOption = None,
+    trust_ray: options.TrustRayOption = False,
     as_json: options.JsonOption = False,
 ) -> None:
     """Stop cells, and see their processes gone; without a flag only those without runs.

@@ -80,9 +80,9 @@ async def reports(
     asked = await asyncio.to_thread(_asked, address)
     others = set() if address not in (None, "auto") else await asyncio.to_thread(rays_with_cells)
     seen: set[str] = set()
-    for one in [*asked, *sorted(others - set(asked))]:
+    for one in [*asked, *sorted(others - asked.keys())]:
         try:
-            cells = await cells_at(one)
+            cells = await cells_at(one, is_named=asked.get(one, False))
         except CellError as error:
             if one in asked:
                 raise BadInputError("--address", (str(error),)) from error
@@ -99,18 +99,19 @@ async def reports(
         ]
 
 
-def _asked(address: str | None) -> list[str]:
+def _asked(address: str | None) -> dict[str, bool]:
+    """The Ray that is asked for, if any, and whether the user named it."""
     if address == "local":
         raise BadInputError("--address", ("a Ray of our own ends with its command; give another",))
     check_form(address)
     try:
         found = find_ray(address)
         if found is None:
-            return []
+            return {}
         found.check()
     except CellError as error:
         raise BadInputError("--address", (str(error),)) from error
-    return [found.address]
+    return {found.address: found.is_named}
 
 
 async def stop_cell(report: CellReport, mode: Mode | None) -> Stopped:
