@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from secrets import token_hex
 
+from harness_actors.stores.private import SHOWN
+
 Sync = Callable[[int], None]
 """Returns when what was written to an open file, or into a folder, is on the disk."""
 
@@ -19,7 +21,7 @@ def write_atomically(path: Path, parts: Iterable[bytes], *, sync: Sync = os.fsyn
     # A name that nobody else has: what is there already may be somebody else's.
     beside = path.with_name(f"{_unfinished(path)}{token_hex(4)}.new")
     try:
-        with beside.open("xb") as file:
+        with open(beside, "xb", opener=_shown) as file:
             file.writelines(parts)
             file.flush()
             sync(file.fileno())
@@ -48,7 +50,7 @@ def append(path: Path, lines: bytes, *, sync: Sync = os.fsync) -> None:
         OSError: It could not be written; the file is as it was before.
     """
     # Unbuffered: a buffer would try again, when it is closed, what a full disk refused.
-    with path.open("ab", buffering=0) as file:
+    with open(path, "ab", buffering=0, opener=_shown) as file:
         before = file.tell()
         try:
             left = memoryview(lines)
@@ -62,6 +64,10 @@ def append(path: Path, lines: bytes, *, sync: Sync = os.fsync) -> None:
             # A full disk takes a part of it: what follows must not join a torn line.
             file.truncate(before)
             raise
+
+
+def _shown(path: str, flags: int) -> int:
+    return os.open(path, flags, SHOWN)
 
 
 def _sync_folder(path: Path, sync: Sync) -> None:

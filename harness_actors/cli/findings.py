@@ -180,11 +180,12 @@ def look_at_token_counts() -> Finding:
 def look_at_journal() -> Finding:
     """Whether the folder of the journals takes a database with a write-ahead log."""
     from harness_actors.stores.home import home
+    from harness_actors.stores.private import make_own_folder
 
     folder = home()
     fix = "set HARNESS_HOME to a folder on a local disk with room"
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_own_folder(folder)
         with tempfile.TemporaryDirectory(dir=folder, prefix=".doctor-") as trial:
             mode = _journal_mode(Path(trial) / "trial.db")
         free = shutil.disk_usage(folder).free

@@ -12,6 +12,7 @@ from harness_actors.stores.faults import damage, damaged, is_locked
 from harness_actors.stores.look import beside, look, opening, size_of
 from harness_actors.stores.marks import check_marks, move_log
 from harness_actors.stores.migrations import migrate
+from harness_actors.stores.private import SHOWN_FOLDER, make_own_file
 from harness_actors.stores.schema import check_header, check_schema, create_if_empty
 
 _CHECKED_BYTES = 64 * 1024 * 1024
@@ -40,7 +41,7 @@ def open_journal(path: Path, *, busy_s: float) -> sqlite3.Connection:
         sqlite3.Error: SQLite cannot open it, or it stays locked.
         OSError: The file system refuses.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
+    path.parent.mkdir(SHOWN_FOLDER, parents=True, exist_ok=True)
     deadline = time.monotonic() + busy_s
     while True:
         # SQLite waits by itself for most locks, but not while another process
@@ -69,6 +70,10 @@ def _open(path: Path, busy_s: float) -> sqlite3.Connection:
 
 
 def _open_checked(path: Path, busy_s: float) -> sqlite3.Connection:
+    # SQLite gives what it keeps beside the file the file's own mode.
+    make_own_file(
+        path.resolve(), beside(path, "-wal"), beside(path, "-shm"), beside(path, "-journal")
+    )
     connection = _connect(path, busy_s)
     try:
         create_if_empty(connection)

@@ -11,6 +11,7 @@ from platformdirs import user_data_path
 from harness_actors.errors import BadInputError, RunNotFoundError, StoreInUseError
 from harness_actors.stores.expiry import DAYS_KEPT, expire
 from harness_actors.stores.lock import hold, is_held, release
+from harness_actors.stores.private import OWN, make_own_folder
 from harness_actors.stores.sqlite import SqliteJournal
 
 SECONDS_PER_DAY = 86_400
@@ -46,6 +47,7 @@ def free_journal(
         BadInputError: `days_kept` does.
         StoreError: The journal cannot be read or written.
     """
+    make_own_folder(home())
     for path in _journals():
         try:
             hold(path)
@@ -86,7 +88,7 @@ def _expire_daily(path: Path) -> None:
     if looked_at.exists() and now - looked_at.stat().st_mtime < SECONDS_PER_DAY:
         return
     expire(path, ended_before=now - days * SECONDS_PER_DAY)
-    looked_at.touch()
+    looked_at.touch(OWN)
 
 
 def journal_of(run_id: str) -> Path:
@@ -98,6 +100,8 @@ def journal_of(run_id: str) -> Path:
         StoreError: A journal cannot be read.
     """
     busy: StoreInUseError | None = None
+    if home().is_dir():
+        make_own_folder(home())
     for path in sorted(home().glob("runs*.db")):
         held_before = is_held(path)
         try:

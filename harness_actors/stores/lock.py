@@ -8,6 +8,8 @@ from threading import Lock
 from typing import IO
 
 from harness_actors.errors import StoreError, StoreInUseError
+from harness_actors.stores.private import OWN, SHOWN_FOLDER, tighten
+from harness_actors.stores.users import name_of, user_of
 
 _held: dict[Path, IO[bytes]] = {}
 """The locks of this process. A lock belongs to the process, so taking one twice is no
@@ -39,9 +41,12 @@ def hold(path: Path) -> None:
 
 
 def _locked(path: Path) -> IO[bytes]:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    place = _place_of(path)
-    file = place.open("a+b")
+    path.parent.mkdir(SHOWN_FOLDER, parents=True, exist_ok=True)
+    place = lock_of(path)
+    # Whoever may open it may also lock it, if only for reading.
+    file = os.fdopen(
+        os.open(place, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, OWN), "a+b"
+    )
     file.seek(0)
     # Of ours there is a process id in it, or nothing. `poetry.lock` is somebody else's.
     if _OURS.fullmatch(file.read(_LONGEST)) is None:
@@ -51,21 +56,55 @@ def _locked(path: Path) -> IO[bytes]:
             "move it away or take another place"
         )
         raise StoreError(str(path), problem)
+    tighten(place, OWN)
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as busy:
         file.seek(0)
-        owner = file.read().decode(errors="replace").strip() or "unknown"
+        noted = file.read(_LONGEST).decode(errors="replace").strip() or "unknown"
         file.close()
-        problem = f"the process {owner} works on it; wait for it or stop it, or take another place"
-        raise StoreInUseError(str(path), problem) from busy
+        raise StoreInUseError(str(path), _problem(place, noted)) from busy
     file.truncate(0)
     file.write(str(os.getpid()).encode())
     file.flush()
     return file
 
 
-def _place_of(path: Path) -> Path:
+def _problem(place: Path, noted: str) -> str:
+    """Who has the lock, by the kernel: what is noted in it may be of an earlier process."""
+    holder = holder_of_lock(place)
+    user = None if holder is None else user_of(holder)
+    if user in (None, 0, os.geteuid()):
+        pid = noted if holder is None else holder
+        return f"the process {pid} works on it; wait for it or stop it, or take another place"
+    return (
+        f"the process {holder} of {name_of(user)} holds its lock; have it ended, or remove "
+        f"{place.name!r}, or take another place"
+    )
+
+
+def holder_of_lock(place: Path) -> int | None:
+    """The process that has locked a lock file, for which nothing is locked; None where none has.
+
+    That of the namespace around, where it is in another.
+    """
+    try:
+        file = place.stat()
+        held = Path("/proc/locks").read_text().splitlines()
+    except OSError:
+        return None
+    # proc(5): "1: FLOCK ADVISORY WRITE 4711 08:01:2147 0 EOF"; devices of some file
+    # systems read otherwise there than in `stat`, so the inode has to do.
+    for line in held:
+        fields = line.split()
+        if fields[1:2] == ["FLOCK"] and fields[5].rpartition(":")[2] == str(file.st_ino):
+            pid = int(fields[4])
+            return pid if pid > 0 else os.getppid()
+    return None
+
+
+def lock_of(path: Path) -> Path:
+    """The lock file of a path."""
     return path.with_name(path.name + ".lock")
 
 
@@ -83,7 +122,7 @@ def check_held(path: Path) -> None:
         StoreError: The lock file was removed, moved or replaced since it was locked.
     """
     path = path.resolve()
-    file, place = _held[path], _place_of(path)
+    file, place = _held[path], lock_of(path)
     try:
         stands = os.path.samestat(os.fstat(file.fileno()), place.stat())
     except (FileNotFoundError, NotADirectoryError):

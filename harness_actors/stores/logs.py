@@ -11,6 +11,8 @@ from functools import cached_property
 from pathlib import Path
 from urllib.parse import quote
 
+from harness_actors.stores.private import OWN, OWN_FOLDER
+
 LOG_BYTES = 4 << 20
 """Most of one run; what follows is left out, with a word."""
 
@@ -81,9 +83,9 @@ class RunLog:
     def _open(self) -> int:
         path, flags = self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
         try:
-            return os.open(path, flags, 0o666)
+            return os.open(path, flags, OWN)
         except FileNotFoundError:
             # Not its parents: a run directory that was removed must not come back.
             with suppress(FileExistsError):
-                path.parent.mkdir()
-            return os.open(path, flags, 0o666)
+                path.parent.mkdir(OWN_FOLDER)
+            return os.open(path, flags, OWN)

@@ -1,6 +1,5 @@
 """Finding journals and the runs in them, for those who only look."""
 
-import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,6 +7,7 @@ from pathlib import Path
 from harness_actors.errors import BadInputError, HarnessError, StoreError
 from harness_actors.records import RunHeading
 from harness_actors.stores.home import home
+from harness_actors.stores.lock import holder_of_lock, lock_of
 from harness_actors.stores.reader import JournalReader
 
 CANDIDATES = 5
@@ -105,18 +105,4 @@ def holder_of(store: Path) -> int | None:
 
     Nothing is locked to find out, so that no command that starts just now is refused.
     """
-    lock = store.resolve()
-    lock = lock.with_name(lock.name + ".lock")
-    try:
-        file = lock.stat()
-        held = Path("/proc/locks").read_text().splitlines()
-    except OSError:
-        return None
-    # proc(5): "1: FLOCK ADVISORY WRITE 4711 08:01:2147 0 EOF"; devices of some file
-    # systems read otherwise there than in `stat`, so the inode has to do.
-    for line in held:
-        fields = line.split()
-        if fields[1:2] == ["FLOCK"] and fields[5].rpartition(":")[2] == str(file.st_ino):
-            pid = int(fields[4])
-            return pid if pid > 0 else os.getppid()
-    return None
+    return holder_of_lock(lock_of(store.resolve()))

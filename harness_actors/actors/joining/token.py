@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from harness_actors.stores.home import home
+from harness_actors.stores.private import OWN, make_own_file, make_own_folder
 
 MODE = "RAY_AUTH_MODE"
 VALUE = "RAY_AUTH_TOKEN"
@@ -82,12 +83,13 @@ def make_own_token() -> Path:
         OSError: It cannot be written.
     """
     path = own_token_path()
+    make_own_folder(path.parent)
     if path.exists():
+        make_own_file(path)
         return path
-    path.parent.mkdir(parents=True, exist_ok=True)
     # Linked into its place when it is whole: two commands may do this at the same time.
     whole = path.with_name(f"{path.name}.{os.getpid()}.{secrets.token_hex(4)}")
-    with open(os.open(whole, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+    with open(os.open(whole, os.O_WRONLY | os.O_CREAT | os.O_EXCL, OWN), "w") as file:
         file.write(secrets.token_hex(32))
     try:
         os.link(whole, path)

@@ -1,13 +1,13 @@
 """Which Ray is believed, and who may see a token."""
 
 import os
-import pwd
 import stat
 from collections.abc import Set
 from pathlib import Path
 
 from harness_actors.actors.joining.listeners import Users, is_ours
 from harness_actors.actors.joining.token import PATH, VALUE, Token
+from harness_actors.stores.users import name_of, user_of
 
 TRUST = "HARNESS_TRUST_RAY"
 """Set by ``--trust-ray``: an address that the user gives may be another user's."""
@@ -51,14 +51,7 @@ def stranger_problem(users: Users) -> str:
 def _names(users: Users) -> str:
     if not users:
         return "somebody's who cannot be told"
-    return " and ".join(f"{_name(user)}'s" for user in sorted(users))
-
-
-def _name(user: int) -> str:
-    try:
-        return pwd.getpwuid(user).pw_name
-    except KeyError:
-        return f"user {user}"
+    return " and ".join(f"{name_of(user)}'s" for user in sorted(users))
 
 
 def read_own(path: Path) -> str | None:
@@ -76,19 +69,6 @@ def read_own(path: Path) -> str | None:
             return file.read(_LONGEST).decode()
     except (OSError, UnicodeDecodeError):
         return None
-
-
-def user_of(pid: int) -> int | None:
-    """Whom a process runs as; None where it has ended.
-
-    Not by the owner of its folder in ``/proc``: a process can make that root.
-    """
-    try:
-        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-    except OSError:
-        return None
-    ids = next((line.split()[1:] for line in lines if line.startswith("Uid:")), None)
-    return int(ids[1]) if ids else None
 
 
 def is_our_process(pid: int) -> bool:
