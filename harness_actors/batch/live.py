@@ -14,6 +14,8 @@ from harness_actors.batch.outcomes import TaskOutcome
 from harness_actors.batch.progress import Pace, figures
 from harness_actors.batch.table import final_rows
 from harness_actors.batch.tally import Tally
+from harness_actors.printing.console import PlainConsole
+from harness_actors.printing.plain import one_line
 
 GOOD, BAD = "green", "red"
 
@@ -24,7 +26,7 @@ class LiveDisplay:
     def __init__(self, tally: Tally, console: Console | None = None) -> None:
         self._tally = tally
         self._pace = Pace(tally)
-        self._console = console or Console()
+        self._console = console or PlainConsole()
         self._live = Live(
             self._drawn(),
             console=self._console,
@@ -40,7 +42,7 @@ class LiveDisplay:
 
     def outcome(self, outcome: TaskOutcome) -> None:
         if not outcome.ok:
-            self.note(f"{outcome.id}: {describe(outcome)}")
+            self.note(f"{one_line(outcome.id)}: {describe(outcome)}")
 
     def tick(self) -> None:
         self._pace.tick()

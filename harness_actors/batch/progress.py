@@ -1,6 +1,5 @@
 """What people and scripts see of a batch while it works, and at its end."""
 
-import json
 import sys
 import time
 from collections import deque
@@ -12,6 +11,7 @@ from harness_actors.batch.table import final_rows
 from harness_actors.batch.tally import Tally
 from harness_actors.batch.words import cost_among_others, short_count, short_time
 from harness_actors.messages import encode_json
+from harness_actors.printing.plain import escaped, json_line, say
 
 PLAIN_EVERY_S = 10.0
 PACE_OVER_S = 10.0
@@ -66,11 +66,10 @@ def make_display(tally: Tally, *, as_json: bool, out: IO[str] | None = None) -> 
 def _beside(tally: Tally, stdout: IO[str]) -> Display:
     if stdout.isatty() or not sys.stderr.isatty():
         return PlainDisplay(tally, sys.stderr)
-    from rich.console import Console
-
     from harness_actors.batch.live import LiveDisplay
+    from harness_actors.printing.console import PlainConsole
 
-    return LiveDisplay(tally, Console(stderr=True))
+    return LiveDisplay(tally, PlainConsole(stderr=True))
 
 
 class JsonDisplay:
@@ -89,7 +88,7 @@ class JsonDisplay:
         self._beside.note(text)
 
     def outcome(self, outcome: TaskOutcome) -> None:
-        print(encode_json(encode_outcome(outcome)).decode(), file=self._out, flush=True)
+        say(escaped(encode_json(encode_outcome(outcome)).decode()), self._out)
         self._beside.outcome(outcome)
 
     def tick(self) -> None:
@@ -99,7 +98,7 @@ class JsonDisplay:
         # The table would say once more what the summary does.
         self._beside.close({}, None)
         if summary:
-            print(json.dumps({"summary": summary, "results": results}), file=self._out, flush=True)
+            say(json_line({"summary": summary, "results": results}), self._out)
 
 
 class PlainDisplay:
@@ -113,7 +112,7 @@ class PlainDisplay:
         self._last = time.monotonic()
 
     def note(self, text: str) -> None:
-        print(text, file=self._out, flush=True)
+        say(text, self._out)
 
     def outcome(self, outcome: TaskOutcome) -> None:
         pass

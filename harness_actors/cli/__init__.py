@@ -1,7 +1,9 @@
 """The command line: one module per command."""
 
+import logging
 import os
 import sys
+from traceback import format_exception
 
 
 def main() -> None:
@@ -11,5 +13,10 @@ def main() -> None:
     sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
     # Imported here, so that whoever imports the package does not pay for it.
     from harness_actors.cli.app import app
+    from harness_actors.printing.plain import PlainFormatter, say
 
+    # Neither goes through a command: what is logged where nobody looks, and what nobody caught.
+    if logging.lastResort is not None:
+        logging.lastResort.setFormatter(PlainFormatter())
+    sys.excepthook = lambda *error: say("".join(format_exception(*error)).rstrip(), sys.stderr)
     app()

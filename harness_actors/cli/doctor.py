@@ -1,12 +1,12 @@
 """`harness doctor`: what is missing on this machine, and how to get it."""
 
-import json
 from typing import TYPE_CHECKING
 
 import typer
 
 from harness_actors.cli import options
 from harness_actors.cli.failures import ALL_DONE, NOT_ALL_DONE
+from harness_actors.printing.plain import json_line, say
 
 if TYPE_CHECKING:
     from harness_actors.cli.findings import Finding
@@ -32,7 +32,7 @@ def doctor(
 
     findings = examine(base_url)
     if as_json:
-        print(json.dumps([asdict(finding) for finding in findings]))
+        say(json_line([asdict(finding) for finding in findings]))
     else:
         _print_table(findings)
     broken = any(finding.essential and finding.state == "missing" for finding in findings)
@@ -40,9 +40,10 @@ def doctor(
 
 
 def _print_table(findings: "list[Finding]") -> None:
-    from rich.console import Console
     from rich.markup import escape
     from rich.table import Table
+
+    from harness_actors.printing.console import PlainConsole
 
     colours = {"ok": "green", "missing": "red", "note": "yellow"}
     table = Table(box=None, pad_edge=False)
@@ -51,4 +52,4 @@ def _print_table(findings: "list[Finding]") -> None:
     for finding in findings:
         state = f"[{colours[finding.state]}]{finding.state}[/]"
         table.add_row(finding.what, state, escape(finding.found), escape(finding.fix))
-    Console().print(table)
+    PlainConsole().print(table)

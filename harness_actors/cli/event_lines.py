@@ -19,6 +19,7 @@ from harness_actors.events import (
     ToolReturned,
     TurnStarted,
 )
+from harness_actors.printing.plain import one_line, say
 from harness_actors.results import HarnessResult, Usage
 
 WIDTH = 100
@@ -48,7 +49,7 @@ class EventLines:
         """Show an event; `whose` is what its line begins with, where several runs are shown."""
         self.seen = True
         if isinstance(event.event, RunStarted) and not whose:
-            self._say(f"run {event.run_id}")
+            self._say(f"run {one_line(event.run_id)}")
         elif line := event_line(event.event):
             self._say(f"{whose} {line.strip()}" if whose else line)
         if isinstance(event.event, ToolReturned):
@@ -69,7 +70,7 @@ class EventLines:
         self._say(text)
 
     def note(self, text: str) -> None:
-        print(text, file=self._out, flush=True)
+        say(text, self._out)
 
     def _trace(self, traceback: str) -> None:
         # Asked for, so it is a note, like whatever a person is to see beside JSON.

@@ -1,7 +1,6 @@
 """How a command ends: its exit status, and one clear line where it could not do its work."""
 
 import asyncio
-import json
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,6 +19,7 @@ from harness_actors.errors import (
     WorkflowError,
     error_facts,
 )
+from harness_actors.printing.plain import json_line, say
 
 ALL_DONE, NOT_ALL_DONE, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
 
@@ -68,6 +68,6 @@ def exit_status(error: HarnessError) -> int:
 def tell(error: HarnessError | OSError, *, as_json: bool) -> None:
     """Say on stderr what went wrong."""
     if as_json:
-        print(json.dumps({"error": error_facts(error)}), file=sys.stderr, flush=True)
+        say(json_line({"error": error_facts(error)}), sys.stderr)
     else:
-        print(f"error: {error}", file=sys.stderr, flush=True)
+        say(f"error: {error}", sys.stderr)

@@ -1,7 +1,6 @@
 """`harness replay`: a run once more from its journal, or onwards from one of its turns."""
 
 import asyncio
-import json
 from collections.abc import Mapping
 from contextlib import aclosing
 from pathlib import Path
@@ -15,6 +14,7 @@ from harness_actors.cli.event_lines import EventLines
 from harness_actors.cli.failures import ALL_DONE, INTERRUPTED, NOT_ALL_DONE, failures_told
 from harness_actors.cli.streams import show_runs
 from harness_actors.cli.where import check_where
+from harness_actors.printing.plain import json_line, say
 
 if TYPE_CHECKING:
     from harness_actors.cli.forks import ForkFlags
@@ -111,7 +111,7 @@ async def _replay(recording: "Recording", *, as_json: bool) -> int:
 
     replayed = await replay(recording)
     if as_json:
-        print(json.dumps(_as_json(replayed)))
+        say(json_line(_as_json(replayed)))
     else:
         _print(replayed)
     return ALL_DONE if replayed.same else NOT_ALL_DONE
@@ -136,25 +136,25 @@ def _as_json(replayed: "Replay") -> dict[str, object]:
 def _print(replayed: "Replay") -> None:
     end = replayed.end
     ending = "not over yet" if end is None else f"{end.status}({end.reason.kind})"
-    print(f"run {replayed.run_id}: {replayed.messages} messages, {ending}")
-    print("taken from the journal:")
+    say(f"run {replayed.run_id}: {replayed.messages} messages, {ending}")
+    say("taken from the journal:")
     for fact in replayed.facts:
-        print(f"  {fact}")
+        say(f"  {fact}")
     for difference in replayed.differences[:SHOWN_DIFFERENCES]:
-        print(f"differs in {difference.where}: {difference.what}")
+        say(f"differs in {difference.where}: {difference.what}")
         if difference.journal:
-            print(f"  journal: {difference.journal}")
-        print(f"  rerun:   {difference.rerun or 'nothing'}")
+            say(f"  journal: {difference.journal}")
+        say(f"  rerun:   {difference.rerun or 'nothing'}")
     if (more := len(replayed.differences) - SHOWN_DIFFERENCES) > 0:
-        print(f"and {more} more; --json has them all")
+        say(f"and {more} more; --json has them all")
     if replayed.same:
-        print(f"the same log: all {replayed.messages} messages, byte for byte, and the same end")
+        say(f"the same log: all {replayed.messages} messages, byte for byte, and the same end")
     else:
         same, messages = replayed.same_messages, replayed.messages
         if same == messages:
-            print(f"all {messages} messages are the same, but not what was written beside them")
+            say(f"all {messages} messages are the same, but not what was written beside them")
         else:
-            print(f"another log: the first {same} of {messages} messages are the same")
+            say(f"another log: the first {same} of {messages} messages are the same")
 
 
 async def _fork(
@@ -188,7 +188,7 @@ async def _fork(
     if run_id not in ended:
         return INTERRUPTED
     if as_json:
-        print(json.dumps(encode_result(ended[run_id])))
+        say(json_line(encode_result(ended[run_id])))
     elif text := ended[run_id].output_text.strip():
-        print(text)
+        say(text)
     return ALL_DONE if ended[run_id].status == "done" else NOT_ALL_DONE

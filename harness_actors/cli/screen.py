@@ -1,6 +1,5 @@
 """What a run looks like to whoever gave the command: a person, or a script."""
 
-import json
 import sys
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
@@ -15,6 +14,7 @@ from harness_actors.events import (
     TextGap,
     encode_event,
 )
+from harness_actors.printing.plain import json_line, printable, say
 from harness_actors.results import HarnessResult, encode_result
 
 Shown = RunEvent | TextDelta | TextGap
@@ -62,7 +62,7 @@ class JsonLines:
         """Its events have told."""
 
     def _print(self, plain: Mapping[str, Any]) -> None:
-        print(json.dumps(plain), flush=True)
+        say(json_line(plain))
 
 
 class JsonResult:
@@ -77,7 +77,7 @@ class JsonResult:
         """Whoever asks for no more than the result waits for it."""
 
     def end(self, result: HarnessResult) -> None:
-        print(json.dumps(encode_result(result)), flush=True)
+        say(json_line(encode_result(result)))
 
     def cut(self) -> None:
         """There is no result."""
@@ -136,7 +136,7 @@ class Terminal:
             self.lines.end(result)
         answer = result.output_text.strip()
         if answer and answer != self._written.strip():
-            print(result.output_text, flush=True)
+            say(result.output_text)
         self._answer, self._written = None, ""
 
     def cut(self) -> None:
@@ -165,7 +165,7 @@ class Terminal:
             if delta.attempt > 1:
                 self.lines.note("  the answer broke off, and begins again")
             self._answer, self._written = answer, ""
-        sys.stdout.write(delta.text)
+        sys.stdout.write(printable(delta.text))
         sys.stdout.flush()
         self._written += delta.text
         self._column = len(delta.text.rpartition("\n")[2])

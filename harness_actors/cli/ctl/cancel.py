@@ -1,7 +1,6 @@
 """`harness ctl run cancel`: end runs."""
 
 import asyncio
-import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -12,6 +11,7 @@ from harness_actors.cli.ctl import selection
 from harness_actors.cli.failures import ALL_DONE, NOT_ALL_DONE, failures_told, tell
 from harness_actors.cli.where import check_where
 from harness_actors.errors import HarnessError
+from harness_actors.printing.plain import json_line, one_line, say
 
 if TYPE_CHECKING:
     from harness_actors.results import HarnessResult
@@ -65,8 +65,8 @@ def _print(run_id: str, ended: "Mapping[str, HarnessResult]", *, as_json: bool) 
     status = "running" if result is None else result.status
     reason = None if result is None else result.reason.kind
     if as_json:
-        print(json.dumps({"run_id": run_id, "status": status, "reason": reason}))
+        say(json_line({"run_id": run_id, "status": status, "reason": reason}))
     elif result is None:
-        print(f"{run_id}: asked to end; it is not over yet")
+        say(f"{one_line(run_id)}: asked to end; it is not over yet")
     else:
-        print(f"{run_id}: {status}({reason})")
+        say(f"{one_line(run_id)}: {status}({reason})")

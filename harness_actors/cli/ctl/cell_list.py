@@ -1,7 +1,6 @@
 """`harness ctl cell list`: which cells are up."""
 
 import asyncio
-import json
 import sys
 from typing import TYPE_CHECKING
 
@@ -10,6 +9,7 @@ import typer
 from harness_actors.cli import options
 from harness_actors.cli.ctl import selection
 from harness_actors.cli.failures import ALL_DONE, failures_told
+from harness_actors.printing.plain import json_line, say
 
 if TYPE_CHECKING:
     from harness_actors.cli.ctl.cells import CellReport
@@ -42,9 +42,9 @@ def list_cells(
     with failures_told(as_json=as_json):
         found, unreachable = asyncio.run(_found(address))
         for error in unreachable:
-            print(f"left out: {error}", file=sys.stderr)
+            say(f"left out: {error}", sys.stderr)
         if as_json:
-            print(json.dumps([report.as_json() for report in found]))
+            say(json_line([report.as_json() for report in found]))
         else:
             _print_table(found)
     raise typer.Exit(ALL_DONE)
@@ -59,9 +59,10 @@ async def _found(address: str | None) -> "tuple[list[CellReport], list[CellError
 
 
 def _print_table(found: "list[CellReport]") -> None:
-    from rich.console import Console
     from rich.markup import escape
     from rich.table import Table
+
+    from harness_actors.printing.console import PlainConsole
 
     table = Table(box=None, pad_edge=False)
     for name in ("status", "pid"):
@@ -72,10 +73,10 @@ def _print_table(found: "list[CellReport]") -> None:
         table.add_column(name, no_wrap=True)
     for report in found:
         table.add_row(report.status, str(report.cell.pid), *map(escape, _cells(report)))
-    console = Console()
+    console = PlainConsole()
     if not console.is_terminal:
         # Into a file or a pipe nothing is cut to the width of a terminal.
-        console = Console(width=250)
+        console = PlainConsole(width=250)
     console.print(table if found else "no cells are up")
 
 

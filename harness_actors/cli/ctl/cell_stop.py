@@ -1,7 +1,6 @@
 """`harness ctl cell stop`: stop cells that are up."""
 
 import asyncio
-import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -11,6 +10,7 @@ import typer
 from harness_actors.cli import options
 from harness_actors.cli.ctl import selection
 from harness_actors.cli.failures import ALL_DONE, NOT_ALL_DONE, failures_told
+from harness_actors.printing.plain import json_line, say
 
 if TYPE_CHECKING:
     from harness_actors.cli.ctl.cells import CellReport, Mode, Stopped
@@ -68,7 +68,7 @@ def stop(
         for one in done:
             _print(one, as_json=as_json)
         if not done and not as_json:
-            print("nothing to stop")
+            say("nothing to stop")
     raise typer.Exit(NOT_ALL_DONE if any(one.problem for one in done) else ALL_DONE)
 
 
@@ -89,10 +89,10 @@ async def _stop(
                 wanted = _ours(wanted, others)
             done += await asyncio.gather(*(stop_cell(report, mode) for report in wanted))
     for error in unreachable:
-        print(f"left out: {error}", file=sys.stderr)
+        say(f"left out: {error}", sys.stderr)
     for left, home in others.items():
         whose = f"a command with HARNESS_HOME={home} started it" if home else "it does not answer"
-        print(f"left out: {left}: {whose}; --yes stops it, too", file=sys.stderr)
+        say(f"left out: {left}: {whose}; --yes stops it, too", sys.stderr)
     return done
 
 
@@ -144,8 +144,8 @@ def _ours(found: "list[CellReport]", others: dict[str, str]) -> "list[CellReport
 def _print(one: "Stopped", *, as_json: bool) -> None:
     if as_json:
         facts = {"store": one.store, "pid": one.pid, "stopped": not one.problem}
-        print(json.dumps({**facts, "problem": one.problem}))
+        say(json_line({**facts, "problem": one.problem}))
     elif one.problem:
-        print(f"{one.store}: left as it is: {one.problem}")
+        say(f"{one.store}: left as it is: {one.problem}")
     else:
-        print(f"{one.store}: stopped")
+        say(f"{one.store}: stopped")

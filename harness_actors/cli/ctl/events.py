@@ -1,6 +1,5 @@
 """`harness ctl run events`: what happened in a run, and what happens."""
 
-import json
 import sys
 import time
 from pathlib import Path
@@ -12,6 +11,7 @@ from harness_actors.cli import options
 from harness_actors.cli.ctl import selection
 from harness_actors.cli.event_lines import EventLines
 from harness_actors.cli.failures import ALL_DONE, failures_told
+from harness_actors.printing.plain import json_line, say
 
 if TYPE_CHECKING:
     from harness_actors.events import RunEvent
@@ -61,7 +61,7 @@ def _print_events(store: Path, run_id: str, *, follow: bool, as_json: bool) -> N
         found = journal.load_events(after, run_id=run_id)
         for event in found:
             if as_json:
-                print(json.dumps(as_plain(event)), flush=True)
+                say(json_line(as_plain(event)))
             else:
                 lines.show(event)
         if any(isinstance(event.event, RunCompleted) for event in found):
@@ -82,7 +82,7 @@ def _tell_if_idle(store: Path, run_id: str) -> None:
     if not is_served(store):
         from harness_actors.cli.streams import resume_command
 
-        print(f"nobody works on it now; {resume_command(store, [run_id])}", file=sys.stderr)
+        say(f"nobody works on it now; {resume_command(store, [run_id])}", sys.stderr)
 
 
 def _print_end(journal: "JournalReader", run_id: str, lines: EventLines, *, as_json: bool) -> None:

@@ -1,6 +1,5 @@
 """`harness ctl run export`: conversations as other programs read them."""
 
-import json
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ import typer
 from harness_actors.cli import options
 from harness_actors.cli.ctl import selection
 from harness_actors.cli.failures import ALL_DONE, failures_told
+from harness_actors.printing.plain import json_line, say
 
 if TYPE_CHECKING:
     from harness_actors.records import RunHeading
@@ -88,12 +88,12 @@ def export(
             if format_ is Format.harness:
                 ids = {"run_id": run_id, "conversation_id": conversation.conversation_id}
                 line = {**ids, **line}
-            print(json.dumps(line, ensure_ascii=False), flush=True)
+            say(json_line(line, ensure_ascii=False))
             bare += conversation.tools is None
         if bare:
-            print(
+            say(
                 f"{bare} without system prompt and tools: their journal has them not on record",
-                file=sys.stderr,
+                sys.stderr,
             )
     raise typer.Exit(ALL_DONE)
 

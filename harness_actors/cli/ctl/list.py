@@ -1,6 +1,5 @@
 """`harness ctl run list`: the runs of the journals here."""
 
-import json
 import sys
 import time
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,6 +9,7 @@ import typer
 from harness_actors.cli import options
 from harness_actors.cli.ctl import selection
 from harness_actors.cli.failures import ALL_DONE, failures_told
+from harness_actors.printing.plain import json_line, one_line, say
 
 if TYPE_CHECKING:
     from harness_actors.cli.ctl.facts import RunFacts
@@ -47,20 +47,20 @@ def list_runs(
         if broken and (run_dir is not None or store is not None):
             raise broken[0]
         for error in broken:
-            print(f"left out: {error}", file=sys.stderr)
+            say(f"left out: {error}", sys.stderr)
         if as_json:
-            print(json.dumps([facts.as_json() for facts in found]))
+            say(json_line([facts.as_json() for facts in found]))
         else:
             _print_table(found)
     raise typer.Exit(ALL_DONE)
 
 
 def _print_table(found: "list[RunFacts]") -> None:
-    from rich.console import Console
     from rich.markup import escape
     from rich.table import Table
 
     from harness_actors.batch.words import dollars
+    from harness_actors.printing.console import PlainConsole
 
     table = Table(box=None, pad_edge=False)
     table.add_column("run", no_wrap=True)
@@ -72,7 +72,7 @@ def _print_table(found: "list[RunFacts]") -> None:
     for facts in found:
         usage = facts.usage
         table.add_row(
-            facts.heading.run_id,
+            one_line(facts.heading.run_id),
             f"[{_COLOURS.get(facts.word, 'yellow')}]{escape(facts.status)}[/]",
             str(facts.heading.turns),
             str(facts.heading.rounds),
@@ -81,10 +81,10 @@ def _print_table(found: "list[RunFacts]") -> None:
             age(now - facts.heading.added_at),
             escape(facts.what),
         )
-    console = Console()
+    console = PlainConsole()
     if not console.is_terminal:
         # Into a file or a pipe nothing is cut to the width of a terminal.
-        console = Console(width=200)
+        console = PlainConsole(width=200)
     console.print(table if found else "no runs")
 
 

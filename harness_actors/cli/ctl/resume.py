@@ -1,7 +1,6 @@
 """`harness ctl run resume`: take up runs that were interrupted or put aside."""
 
 import asyncio
-import json
 from collections.abc import Mapping
 from contextlib import aclosing
 from functools import partial
@@ -16,6 +15,7 @@ from harness_actors.cli.event_lines import EventLines
 from harness_actors.cli.failures import ALL_DONE, INTERRUPTED, NOT_ALL_DONE, failures_told
 from harness_actors.cli.streams import show_runs
 from harness_actors.cli.where import check_where
+from harness_actors.printing.plain import json_line, say
 
 if TYPE_CHECKING:
     from harness_actors.results import HarnessResult
@@ -122,9 +122,9 @@ def _print(result: "HarnessResult", *, alone: bool, as_json: bool) -> None:
     from harness_actors.results import encode_result
 
     if as_json:
-        print(json.dumps(encode_result(result)))
+        say(json_line(encode_result(result)))
     elif not alone:
         told = f"{result.run_id}: {result.status}({result.reason.kind}) {result.output_text}"
-        print(told.rstrip())
+        say(told.rstrip())
     elif result.output_text.strip():
-        print(result.output_text)
+        say(result.output_text)

@@ -1,6 +1,5 @@
 """`harness ctl run show`: one run."""
 
-import json
 import time
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -11,6 +10,7 @@ import typer
 from harness_actors.cli import options
 from harness_actors.cli.ctl import selection, whole
 from harness_actors.cli.failures import ALL_DONE, failures_told
+from harness_actors.printing.plain import json_line, say
 
 if TYPE_CHECKING:
     from harness_actors.cli.ctl.facts import RunFacts
@@ -66,12 +66,12 @@ def show(
             "tool_errors": whole.tool_errors(journal, stored.spec.run_id),
         }
         if as_json:
-            print(json.dumps(told))
+            say(json_line(told))
         else:
             _print(told, facts)
             if full:
                 for line in whole.written_out(told["conversation"], told["tool_errors"]):
-                    print(line)
+                    say(line)
     raise typer.Exit(ALL_DONE)
 
 
@@ -109,24 +109,25 @@ def _brief(message: "Message") -> dict[str, Any]:
 
 
 def _print(told: dict[str, Any], facts: "RunFacts") -> None:
-    from rich.console import Console
     from rich.markup import escape
     from rich.table import Table
+
+    from harness_actors.printing.console import PlainConsole
 
     table = Table(box=None, pad_edge=False, show_header=False)
     table.add_column(no_wrap=True, style="bold")
     table.add_column(overflow="fold")
     for name, value in _rows(told, facts):
         table.add_row(name, escape(value))
-    console = Console()
+    console = PlainConsole()
     if console.is_terminal:
         console.print(table)
         return
     # In a pipe no line ends in the blanks that fill a table's column.
-    wide = Console(width=200)
+    wide = PlainConsole(width=200)
     with wide.capture() as drawn:
         wide.print(table)
-    print("\n".join(line.rstrip() for line in drawn.get().splitlines()))
+    say("\n".join(line.rstrip() for line in drawn.get().splitlines()))
 
 
 def _rows(told: dict[str, Any], facts: "RunFacts") -> list[tuple[str, str]]:

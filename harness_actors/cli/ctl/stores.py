@@ -1,7 +1,6 @@
 """`harness ctl store`: what journals forget, and how their files become smaller."""
 
 import asyncio
-import json
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -13,6 +12,7 @@ import typer
 from harness_actors.cli import options
 from harness_actors.cli.ctl import selection
 from harness_actors.cli.failures import ALL_DONE, NOT_ALL_DONE, failures_told
+from harness_actors.printing.plain import json_line, say
 
 if TYPE_CHECKING:
     from harness_actors.stores.expiry import Cleared
@@ -103,15 +103,15 @@ def _clear(journals: Sequence[Path], clear: "Callable[[Path], Cleared]", *, as_j
             }
         )
     for held in busy:
-        print(f"left out: {held}", file=sys.stderr)
+        say(f"left out: {held}", sys.stderr)
     if as_json:
-        print(json.dumps(rows))
+        say(json_line(rows))
         return not busy
     for row in rows:
-        print(
+        say(
             f"{row['store']}: {row['runs']} runs and {row['code']} programs removed, "
             f"{int(row['freed_bytes']) / 1e6:.1f} MB freed"
         )
     if not journals:
-        print("no journals")
+        say("no journals")
     return not busy
