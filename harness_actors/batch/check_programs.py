@@ -104,7 +104,8 @@ class CheckPrograms:
         """
         packages = folder / "lib" / f"python{sys.version_info[0]}.{sys.version_info[1]}"
         packages /= "site-packages"
-        for made in (folder / "bin", folder / "real", packages):
+        others = folder / "others"
+        for made in (folder / "bin", folder / "real", others, packages):
             made.mkdir(parents=True)
         as_before = bool(self._packages) and not changed.packages
         interpreter = base_interpreter()
@@ -117,6 +118,7 @@ class CheckPrograms:
         if not as_before:
             self._link_packages(packages, changed)
         shutil.copyfile(in_checks.__file__, packages / f"{GUARD}.py")
+        shutil.copyfile(in_checks.__file__, others / "sitecustomize.py")
         (packages / f"{GUARD}.pth").write_text(f"import {GUARD}\n")
         python = _PYTHON.format(
             variable=in_checks.PATH_VARIABLE, interpreter=shlex.quote(str(real))
@@ -128,7 +130,7 @@ class CheckPrograms:
         home = folder / "home"
         home.mkdir()
         path = [str(folder / "bin"), *self._program_folders(folder, changed)]
-        variables = {**plain_environment(home, path), "PYTHONSAFEPATH": "1"}
+        variables = {**plain_environment(home, path), "PYTHONPATH": str(others)}
         if changed.caches:
             # Nothing is there: Python compiles what it needs anew.
             variables["PYTHONPYCACHEPREFIX"] = str(folder / "caches")

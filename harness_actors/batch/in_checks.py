@@ -1,9 +1,13 @@
 """What each Python of a check does before all else; a copy of this file is put into its packages.
 
+Other Pythons than the check's own find it as `sitecustomize`.
+
 What is installed is found before what lies in the workspace, wherever `sys.path` has that: test
 runners put it first. This file imports nothing of the project, and runs on the interpreter that
 commands get.
 """
+
+from __future__ import annotations
 
 import os
 import sys
@@ -21,10 +25,14 @@ CUSTOMS = frozenset({"sitecustomize", "usercustomize"})
 
 
 class Installed:
-    """Finds top modules where packages are installed, and there alone."""
+    """Finds top modules where packages are installed, and there alone.
 
-    def __init__(self) -> None:
-        self._path: list[str] | None = None
+    Args:
+        path: Where that is; None where it is not known yet.
+    """
+
+    def __init__(self, path: list[str] | None) -> None:
+        self._path = path
 
     def find_spec(self, name: str, path: Any = None, _target: Any = None) -> ModuleSpec | None:
         if path is not None or name in NOT_INSTALLED:
@@ -42,7 +50,8 @@ class Installed:
 
 def _others() -> list[str]:
     """Where else modules are looked for: beside the script, or in the current folder."""
-    if sys.flags.isolated:
+    if sys.flags.isolated or not getattr(sys.flags, "safe_path", False):
+        # It needs none, or Python itself puts it first.
         return []
     script = sys.argv[0] if sys.argv else ""
     is_script = script not in ("", "-c", "-m") and os.path.isfile(script)
@@ -52,4 +61,5 @@ def _others() -> list[str]:
 
 
 # Behind the finders of modules that are part of the interpreter.
-sys.meta_path.insert(len(sys.meta_path) - 1, Installed())
+_KNOWN = list(sys.path) if __name__ == "sitecustomize" else None
+sys.meta_path.insert(len(sys.meta_path) - 1, Installed(_KNOWN))

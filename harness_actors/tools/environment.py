@@ -10,6 +10,7 @@ import site
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
@@ -72,8 +73,8 @@ def python_folder(*, bare: bool = False) -> Path:
     tag = sha256(f"{interpreter}:{bare}".encode()).hexdigest()[:16]
     place = _cache_folder() / f"python-{tag}"
     if not _is_as_made(place, interpreter, bare=bare):
-        if place.exists():
-            # A command has changed it, and others must not come by that.
+        # Where a command has changed it. Another process may do the same at the moment.
+        with suppress(OSError):
             place.rename(place.with_name(f"{place.name}.{token_hex(4)}.changed"))
         _make_python(place, interpreter, bare=bare)
     return place / "bin"

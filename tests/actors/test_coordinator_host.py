@@ -36,7 +36,7 @@ from harness_actors.stores import SqliteJournal
 from harness_actors.testing import ManualClock, Reply, ScriptedModel, an_agent
 from harness_actors.testing.agents import completes_at_once
 from tests.actors import gates
-from tests.actors.test_processes import Child
+from tests.actors.test_processes import CARRIES, PRINTS_ITS_MARK, Child
 
 
 class Waits:
@@ -384,8 +384,8 @@ async def test_a_run_whose_code_the_journal_does_not_have_fails_and_says_so(cell
 
 
 async def test_processes_of_earlier_terms_are_ended_before_anything_goes_on(tmp_path: Path) -> None:
-    child = Child()
     journal = SqliteJournal(tmp_path / "runs.db")
+    child = Child(CARRIES.format(path=str(journal.path)) + PRINTS_ITS_MARK)
     journal.commit(journal.begin_term(), [child.mark])
     journal.close()
     cell = Cell(tmp_path / "runs.db", "command")

@@ -1,6 +1,8 @@
 import asyncio
+import json
 import os
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,8 +11,9 @@ from harness_actors.batch import check_programs, installed
 from harness_actors.batch.check_copy import lay_over
 from harness_actors.batch.checks import COPY, Checks
 from harness_actors.batch.installed import Difference, compare, look
-from harness_actors.batch.outcomes import CheckResult
-from harness_actors.batch.tasks import Check
+from harness_actors.batch.outcomes import CheckResult, TaskOutcome, decode_outcome, encode_outcome
+from harness_actors.batch.tasks import Check, Task
+from harness_actors.results import Reason
 
 
 async def checked(
@@ -151,6 +154,23 @@ async def test_a_check_says_what_it_ran_on_and_what_it_did_not_see(folder: Path)
     assert (result.passed, result.output) == (True, "answer.txt")
     assert re.fullmatch(r"CPython 3\.\d+\.\d+ \(sha256 [0-9a-f]{12}\)", result.ran_on)
     assert result.left_out == ("conftest.py", "pytest.ini")
+
+
+def test_results_of_checks_are_read_back_those_of_earlier_versions_too() -> None:
+    check = CheckResult(
+        passed=True, exit_code=0, seconds=0.5, output="", ran_on="CPython", left_out=("a", "b")
+    )
+    task = Task(task="do it")
+    reason = Reason(kind="done", message="")
+    outcome = TaskOutcome(
+        id=task.id, task_hash=task.task_hash, run_id="r", attempt=1, status="done", reason=reason,
+        check=check,
+    )  # fmt: skip
+    line = json.loads(json.dumps(encode_outcome(outcome)))
+
+    assert decode_outcome(line) == outcome
+    del line["check"]["ran_on"], line["check"]["left_out"]
+    assert decode_outcome(line).check == replace(check, ran_on="", left_out=())
 
 
 async def test_what_steers_is_as_the_task_gives_it(folder: Path) -> None:

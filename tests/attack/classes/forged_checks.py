@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import venv
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -15,6 +16,7 @@ from pathlib import Path
 
 from harness_actors.batch.check_copy import lay_over
 from harness_actors.batch.checks import Checks
+from harness_actors.batch.installed import base_interpreter
 from harness_actors.batch.tasks import Check
 from harness_actors.tools.environment import _cache_folder, command_environment, python_folder
 from harness_actors.tools.workspace import copy_workspace
@@ -115,6 +117,9 @@ FORGERIES: dict[str, Forgery] = {
     "unittest.py": Forgery(left={"unittest.py": ENDS}),
     "a package unittest": Forgery(left={"unittest/__init__.py": "", "unittest/__main__.py": ENDS}),
     "argparse.py": Forgery(left={"argparse.py": ENDS}),
+    "argparse.py for another Python": Forgery(
+        command=f"{base_interpreter()} -m unittest", left={"argparse.py": ENDS}
+    ),
     "a module of the library that the test uses": Forgery(left={"fractions.py": ENDS}),
     "a module of the library beside a script": Forgery(
         command="python test_add.py", left={"unittest.py": ENDS}
@@ -193,9 +198,11 @@ def _adds_a_program(_workspace: Path, _hidden: Path) -> None:
 
 def _interprets(_workspace: Path, _hidden: Path) -> None:
     python = python_folder() / "python"
-    python.unlink()
-    python.write_text("#!/bin/sh\nexit 0\n")
-    python.chmod(0o755)
+    # Put in place, not written to: a link there leads to the interpreter of this machine.
+    other = python.parents[2] / "other"
+    other.write_text("#!/bin/sh\nexit 0\n")
+    other.chmod(0o755)
+    other.rename(python)
 
 
 OF_PROGRAMS: dict[str, Forgery] = {
@@ -216,6 +223,10 @@ HONEST: dict[str, Forgery] = {
         does=lambda workspace, _: (workspace / "solution.py").unlink(),
     ),
     "a Makefile of its own": Forgery(command="make test", left={"Makefile": MAKEFILE}),
+    "an environment of its own": Forgery(
+        command="env/bin/python -m unittest",
+        does=lambda workspace, _: venv.create(workspace / "env", symlinks=True),
+    ),
     "a shell": Forgery(command="grep -q 'a + b' solution.py"),
 }
 
