@@ -1,5 +1,6 @@
 """What a user hands to the harness: an agent, and the workflow that runs it."""
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -59,8 +60,8 @@ class Program:
     """A workflow made ready to travel: packed once, run many times."""
 
     workflow: Workflow
-    secrets: Mapping[str, str] = field(default_factory=dict)
-    """Keys given in code, by name; the others are looked up where they are needed."""
+    secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Keys by name, as given in code or found here; others are looked up where they are needed."""
 
     @classmethod
     def of(cls, agent: Agent | Workflow) -> "Program":
@@ -70,7 +71,11 @@ class Program:
             workflow = replace(agent, config=None) if agent.config is not None else agent
         else:
             workflow = Workflow(agent, DEFAULT_EDGES)
-        return cls(workflow, dict(getattr(workflow.agent.model, "secrets", {})))
+        model = workflow.agent.model
+        # A Ray of our own does not have them: see `joining.withheld`.
+        names = (name for name in getattr(model, "key_names", ()) if os.environ.get(name))
+        found = {name: os.environ[name] for name in names}
+        return cls(workflow, {**found, **getattr(model, "secrets", {})})
 
     @cached_property
     def blob(self) -> bytes:

@@ -1,9 +1,11 @@
 """The programs that a host has loaded, each with the keys of its model."""
 
 import asyncio
+import os
 
 from harness_actors.actors.code import unpack
 from harness_actors.actors.embedded import EMBEDDED_MODEL_URL
+from harness_actors.actors.joining.withheld import is_key
 from harness_actors.actors.mailbox import Code
 from harness_actors.coordination.graph import Workflow
 from harness_actors.errors import AgentCodeError, error_facts
@@ -47,6 +49,9 @@ def _load(code: Code) -> Workflow | AgentCodeError:
 
     The reason is told to each run that needs it, as its result.
     """
+    for name in filter(is_key, code.keys):
+        # In memory: what others can read of the environment is that which a process began with.
+        os.environ.setdefault(name, code.keys[name])
     try:
         workflow = unpack(code.blob)
     except AgentCodeError as error:

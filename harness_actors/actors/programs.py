@@ -5,6 +5,7 @@ import os
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
 
+from harness_actors.actors.joining.withheld import is_key
 from harness_actors.actors.seats import Seats
 from harness_actors.coordination.protocol import Slot
 from harness_actors.ports import Journal
@@ -59,7 +60,9 @@ class Programs:
         """Send a run's code ahead of it, to a host that needs it and has it not."""
         if slot.executor != AGENT_TURN and not slot.code:
             return
-        keys = {name: key for name in spec.keys if (key := self.key(name)) is not None}
+        # Those that were kept out of the environment of its process are for its tools, too.
+        names = {*spec.keys, *filter(is_key, self._secrets)}
+        keys = {name: key for name in names if (key := self.key(name)) is not None}
         if seats.knows(slot, spec.code, keys):
             return
         blob = self._blob(spec.code)

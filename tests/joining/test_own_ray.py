@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from harness_actors.tools.processes import carries, end_processes, list_processes
+from tests.joining import keyed
 from tests.joining.rays import END_WITHIN_S, environment, start_script, told
 
 pytestmark = [pytest.mark.ray, pytest.mark.timeout(400)]
@@ -68,6 +69,18 @@ def test_a_driver_that_is_interrupted_while_its_ray_starts_leaves_nothing(
     home = Path(variables["HOME"])
     assert list(home.iterdir()) == [], "the token of our own Ray is none of the user's"
     assert (Path(variables["HARNESS_HOME"]) / "ray_auth_token").stat().st_mode & 0o777 == 0o600
+
+
+def test_no_process_but_the_driver_shows_a_key_and_tools_have_theirs(
+    variables: dict[str, str], tmp_path: Path
+) -> None:
+    keys = {"OPENAI_API_KEY": keyed.MODELS, "TOOL_API_KEY": keyed.TOOLS}
+
+    seen = told(start_script("keyed", str(tmp_path / "store.db"), variables={**variables, **keys}))
+
+    assert seen["key"] == keyed.TOOLS
+    (driver,) = seen["shown"]
+    assert "tests.joining.keyed" in driver
 
 
 def test_a_folder_too_long_for_its_sockets_is_told_with_what_to_do(

@@ -11,7 +11,7 @@ from harness_actors.errors import BadInputError
 from harness_actors.events import RoundCompleted, TurnCompleted
 from harness_actors.executors import AgentTurn, AgentTurnServices, DeltaContext
 from harness_actors.messages import Message, ToolCall
-from harness_actors.ports import ToolContext
+from harness_actors.ports import FolderId, ToolContext
 from harness_actors.records import WorkspaceSpec
 from harness_actors.signals import CompactionComplete, Parked, TurnComplete
 from harness_actors.state import OPEN_CALLS, TURN, TURN_COUNT, USAGE, OpenCall, StateDelta, Write
@@ -333,9 +333,12 @@ async def test_where_its_folder_goes_away_nothing_more_is_asked_or_done(
 ) -> None:
     gone: list[str] = []
 
-    def stands() -> None:
-        if gone:
-            raise BadInputError("the workspace", ("it is gone",))
+    class Stands:
+        id = FolderId.of(Path("/").stat())
+
+        def check(self) -> None:
+            if gone:
+                raise BadInputError("the workspace", ("it is gone",))
 
     async def goes_at(place: str) -> None:
         gone.extend([place] if place == gone_at else [])
@@ -354,7 +357,7 @@ async def test_where_its_folder_goes_away_nothing_more_is_asked_or_done(
         clock=driver.clock,
         in_thread=asyncio.to_thread,
         prepare_workspace=lambda spec: Path(spec.path),
-        watch_workspace=lambda _path: stands,
+        watch_workspace=lambda _path: Stands(),
     )
     driver.executors["agent_turn"] = AgentTurn(services)
     await goes_at("the start")

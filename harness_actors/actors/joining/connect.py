@@ -34,6 +34,7 @@ from harness_actors.actors.joining.token import (
     own_token,
     own_token_path,
 )
+from harness_actors.actors.joining.withheld import keys_withheld
 from harness_actors.actors.processes import mark_of
 from harness_actors.errors import CellError
 from harness_actors.records import ProcessMark
@@ -189,7 +190,7 @@ def _start_own() -> OwnRay:
 
 def _keep_own(own: OwnRay, token_path: Path | None, started: "Future[None]") -> None:
     try:
-        with sigterm_kept(), raylet_named(), _environment(token_path):
+        with sigterm_kept(), raylet_named(), keys_withheld(), _environment(token_path):
             ray.init(
                 address="local",
                 namespace=NAMESPACE,

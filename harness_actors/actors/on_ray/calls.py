@@ -18,6 +18,7 @@ from harness_actors.actors.doubt import SUSPECT_S, TICKS
 from harness_actors.actors.idleness import GoneError
 from harness_actors.actors.joining.connection import Connection, RayLostError
 from harness_actors.actors.joining.current import current_connection
+from harness_actors.actors.joining.withheld import keys_here
 from harness_actors.actors.processes import kill_process
 from harness_actors.errors import ActorLostError, HarnessError
 from harness_actors.records import ProcessMark
@@ -53,13 +54,14 @@ class CoordinatorCalls:
     ) -> None:
         # Ray's types know no method of an actor.
         self.coordinator: Any = coordinator
-        self.secrets: dict[str, str] = {}
+        self.connection = connection or current_connection()
+        own = self.connection.own is not None
+        self.secrets = keys_here() if own else dict[str, str]()
         """The keys of its runs, which each incarnation must be given anew."""
         self.budget_usd: float | None = None
         """The same of what its runs may cost together; None for no bound."""
         self._served = True
         """It has been there since it was last known to be away."""
-        self.connection = connection or current_connection()
         self.process = process
         """Of the incarnation that has answered; None while it is away or starting."""
 

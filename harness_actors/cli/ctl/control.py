@@ -51,6 +51,14 @@ def check_keys(store: Path, run_ids: Iterable[str]) -> None:
             raise BadInputError("RUN_ID", (problem,))
 
 
+def keys_of(store: Path, run_ids: Iterable[str]) -> dict[str, str]:
+    """The keys that runs name, as far as they are in the environment."""
+    journal = JournalReader(store)
+    runs = filter(None, map(journal.load_run, run_ids))
+    names = {name for run in runs for name in run.spec.keys}
+    return {name: os.environ[name] for name in names if os.environ.get(name)}
+
+
 def ended_among(store: Path, run_ids: Iterable[str]) -> dict[str, HarnessResult]:
     """The results of those runs that are over."""
     journal = JournalReader(store)

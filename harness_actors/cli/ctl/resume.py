@@ -82,7 +82,7 @@ async def _resume(
 ) -> "dict[str, HarnessResult]":
     from harness_actors.actors.following import follow
     from harness_actors.actors.open_cells import close_cell, open_cell
-    from harness_actors.cli.ctl.control import ended_among
+    from harness_actors.cli.ctl.control import ended_among, keys_of
 
     ended = ended_among(store, run_ids)
     _tell_over(ended, lines)
@@ -103,7 +103,7 @@ async def _resume(
             return ended
         # The budget of a batch is no matter of those who take up runs one by one.
         await cell.allow(None)
-        begin = partial(cell.resume, waiting, secrets={})
+        begin = partial(cell.resume, waiting, secrets=keys_of(store, waiting))
         async with aclosing(follow(cell, waiting, begin, cursor)) as stream:
             return {
                 **ended,
