@@ -10,6 +10,7 @@ from harness_actors.tools.environment import command_environment
 from harness_actors.tools.function import FunctionTool, tool
 from harness_actors.tools.paths import workspace_of
 from harness_actors.tools.shell import CommandResult, run_shell
+from harness_actors.tools.supervision.client import KEEPER_KILLED, SUPERVISOR_KILLED
 
 MAX_TIMEOUT_S = 600
 
@@ -91,16 +92,23 @@ def _text(result: CommandResult) -> str:
 
 def _late_text(result: CommandResult, limit_s: float) -> str:
     return (
-        f"the command ran past {limit_s:g} s and was killed with all that it started; "
+        f"the command ran past {limit_s:g} s and was killed with {_extent(result)}; "
         f"what it printed:\n{_printed(result)}"
     )
 
 
 def _stopped_text(result: CommandResult) -> str:
     return (
-        f"the command was killed with all that it started: {result.stopped}; "
+        f"the command was killed with {_extent(result)}: {result.stopped}; "
         f"what it printed:\n{_printed(result)}"
     )
+
+
+def _extent(result: CommandResult) -> str:
+    if result.stopped in (KEEPER_KILLED, SUPERVISOR_KILLED):
+        # With both of them a command can kill those that know what is below it.
+        return "what could be found of all that it started"
+    return "all that it started"
 
 
 def _printed(result: CommandResult) -> str:

@@ -60,7 +60,8 @@ async def run_shell(
     """Run a command in a session of its own.
 
     When the time is up, or the caller is cancelled, it is killed with all that it
-    started; this returns when they are gone.
+    started; this returns when they are gone. Only a command that kills our processes
+    above it may leave something that carries no mark of ours.
 
     Args:
         command: For bash, or for sh where there is none.

@@ -563,6 +563,20 @@ async def test_what_supervisor_and_keeper_leave_when_both_are_killed_is_found_an
     await until(lambda: alive([command]) == [])
 
 
+async def test_a_command_that_kills_all_above_it_is_not_said_to_be_gone_with_all_it_started(
+    call: Call, workspace: Path, processes: SupervisedProcesses
+) -> None:
+    supervisor = supervisor_of(processes)
+    wait = "until [ $(cat pids 2>/dev/null | wc -l) = 1 ]; do sleep 0.01; done;"
+    kill = f"kill -STOP {supervisor}; kill -KILL $PPID; kill -KILL {supervisor}; sleep 300"
+    try:
+        with pytest.raises(ToolError, match="killed with what could be found of all that it"):
+            await call(run_command, command=f"{ESCAPED} {wait} {kill}")
+    finally:
+        for pid in alive(numbers(workspace / "pids")):
+            os.kill(pid, signal.SIGKILL)
+
+
 # --- its run and its call end
 
 
