@@ -28,6 +28,16 @@ BUGS = (
         ),
     ),
     Bug(
+        name="a check counts whatever was changed while it ran",
+        path="harness_actors/batch/checks.py",
+        before="                if found == changed:\n",
+        after="                if found.library == changed.library:\n",
+        promise="a check stands on no package or program that a run has changed",
+        tests=(
+            "tests/batch/test_checks.py::test_packages_and_programs_that_are_changed_are_left_out_and_the_check_made_again",
+        ),
+    ),
+    Bug(
         name="a run that ended before it was taken up is waited for",
         path="harness_actors/batch/engine.py",
         before="            step = GoOn(self._history.newest_of(step.attempt))\n",
