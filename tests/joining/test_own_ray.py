@@ -104,6 +104,10 @@ def test_whichever_loop_ray_takes_batches_pass_it_by(
     named = {**variables, "RAY_USE_UVLOOP": taken}
     script = start_script("looping", str(tmp_path / "store.db"), variables=named)
     assert told(script) == {"loop": loop, "hosts": 4, "channels": 4}
+    # All that this Ray keeps, its sockets among it, is where nobody else gets in.
+    (kept,) = Path(variables["RAY_TMPDIR"]).glob("ray*")
+    assert kept.stat().st_mode & 0o777 == 0o700
+    assert list(kept.glob("ray/session_*/sockets"))
 
 
 def test_a_driver_whose_raylet_dies_alone_goes_on_and_one_that_gives_up_can_begin_anew(

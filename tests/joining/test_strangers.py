@@ -15,6 +15,7 @@ import pytest
 
 from harness_actors.actors import attach
 from harness_actors.actors.joining.address import Found, find_ray, note_path
+from harness_actors.actors.joining.connect import own_folder
 from harness_actors.actors.joining.listeners import is_ours, users_behind
 from harness_actors.actors.joining.token import make_own_token
 from harness_actors.actors.joining.trust import TRUST, is_believed, read_own
@@ -301,6 +302,33 @@ def test_no_command_is_led_to_anothers_ray(stranger: Listener, tmp_path: Path) -
 
     assert "none" in live["found"]
     assert stranger.heard() == b"" or SECRET.encode() not in stranger.heard()
+
+
+@pytest.mark.parametrize("planted", ["nothing", "wide", "link", "another's", "file"])
+def test_a_ray_of_our_own_keeps_its_files_where_nobody_else_gets_in(
+    planted: str, bare: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, theirs = bare / f"ray-{os.geteuid()}", bare / "theirs"
+    theirs.mkdir(0o777)
+    match planted:
+        case "wide":
+            folder.mkdir()
+            folder.chmod(0o777)
+        case "link":
+            folder.symlink_to(theirs)
+        case "another's":
+            folder = bare / f"ray-{STRANGER}"
+            folder.mkdir()
+            as_another(monkeypatch)
+        case "file":
+            folder.touch()
+    own = own_folder()
+
+    assert (own == folder) == (planted in ("nothing", "wide"))
+    assert own.parent == bare
+    assert not own.is_symlink()
+    assert own.stat().st_mode & 0o777 == 0o700
+    assert list(theirs.iterdir()) == []
 
 
 def found_one(found: Found | None) -> Found:

@@ -137,8 +137,13 @@ def _named(address: str | None) -> tuple[str, str]:
 
 def note_path() -> Path:
     """Where ``ray start`` notes its address; the note stays when that Ray dies."""
+    return shared_folder() / "ray" / "ray_current_cluster"
+
+
+def shared_folder() -> Path:
+    """Where Ray keeps its files, those of all users by default."""
     # As Ray does it, which looks at TMPDIR as little.
-    return Path(os.environ.get("RAY_TMPDIR") or _system_folder()) / "ray" / "ray_current_cluster"
+    return Path(os.environ.get("RAY_TMPDIR") or _system_folder())
 
 
 def _system_folder() -> str:

@@ -1,6 +1,7 @@
 """Connecting this process to a Ray that is up, or starting one for it."""
 
 import os
+import stat
 import threading
 import time
 from collections.abc import Iterator
@@ -8,6 +9,7 @@ from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
+from tempfile import mkdtemp
 from typing import Any
 
 import ray
@@ -20,7 +22,7 @@ from ray._raylet import (  # type: ignore[attr-defined]  # compiled, without typ
 )
 from ray.core.generated.gcs_pb2 import GcsNodeInfo  # type: ignore[attr-defined]  # generated
 
-from harness_actors.actors.joining.address import ELSE, Found, find_ray
+from harness_actors.actors.joining.address import ELSE, Found, find_ray, shared_folder
 from harness_actors.actors.joining.connection import Connection, OwnRay
 from harness_actors.actors.joining.current import connected, current_connection
 from harness_actors.actors.joining.listeners import is_ours
@@ -38,6 +40,7 @@ from harness_actors.actors.joining.withheld import keys_withheld
 from harness_actors.actors.processes import mark_of
 from harness_actors.errors import CellError
 from harness_actors.records import ProcessMark
+from harness_actors.stores.private import OWN_FOLDER, tighten
 
 NAMESPACE = "harness_actors"
 OBJECT_STORE_BYTES = 150_000_000
@@ -196,6 +199,7 @@ def _keep_own(own: OwnRay, token_path: Path | None, started: "Future[None]") -> 
                 namespace=NAMESPACE,
                 configure_logging=False,
                 log_to_driver=False,
+                _temp_dir=str(own_folder() / "ray"),
                 include_dashboard=False,
                 object_store_memory=OBJECT_STORE_BYTES,
             )
@@ -206,6 +210,28 @@ def _keep_own(own: OwnRay, token_path: Path | None, started: "Future[None]") -> 
         return
     started.set_result(None)
     own.release.wait()
+
+
+def own_folder() -> Path:
+    """Where a Ray of our own keeps its files, for this user alone.
+
+    Ray opens its folders to everybody, its sockets among them, and whoever can write there can
+    put others in their place.
+
+    Raises:
+        OSError: It cannot be made.
+    """
+    base = shared_folder().absolute()
+    base.mkdir(parents=True, exist_ok=True)
+    folder = base / f"ray-{os.geteuid()}"
+    with suppress(FileExistsError):
+        folder.mkdir(OWN_FOLDER)
+    state = folder.lstat()
+    if stat.S_ISDIR(state.st_mode) and state.st_uid == os.geteuid():
+        tighten(folder, OWN_FOLDER)
+        return folder
+    # Somebody else was there first, which must keep nobody from their runs.
+    return Path(mkdtemp(prefix=f"{folder.name}-", dir=base))
 
 
 def _processes() -> tuple[ProcessMark, ...]:
