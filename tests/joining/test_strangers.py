@@ -8,18 +8,28 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 
 import pytest
+import typer
+from typer.testing import CliRunner
 
 from harness_actors.actors import attach
+from harness_actors.actors.joining import connect
 from harness_actors.actors.joining.address import Found, find_ray, note_path
-from harness_actors.actors.joining.connect import own_folder
+from harness_actors.actors.joining.connect import check_user, own_folder
 from harness_actors.actors.joining.listeners import is_ours, users_behind
 from harness_actors.actors.joining.token import make_own_token
-from harness_actors.actors.joining.trust import TRUST, is_believed, read_own
+from harness_actors.actors.joining.trust import (
+    TRUST,
+    is_believed,
+    read_own,
+    trusts_strangers,
+)
 from harness_actors.actors.processes import mark_of
+from harness_actors.cli import options
 from harness_actors.errors import CellError
 from tests.joining.other_users import STRANGER, Kind, Listener, can_be_another, listener, note
 from tests.joining.rays import environment
@@ -302,6 +312,37 @@ def test_no_command_is_led_to_anothers_ray(stranger: Listener, tmp_path: Path) -
 
     assert "none" in live["found"]
     assert stranger.heard() == b"" or SECRET.encode() not in stranger.heard()
+
+
+def test_whoever_listens_when_ray_connects_must_be_who_was_asked(
+    bare: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connect, "canonicalize_bootstrap_address", lambda address: address)
+    with listener("open", ray=version("ray")) as ours:
+        found = found_one(find_ray(ours.address))
+        check_user(found)
+
+        theirs = replace(found, answer=replace(found.answer, users=frozenset({STRANGER})))
+        elsewhere = replace(found, answer=replace(found.answer, users=None))
+        for one in (theirs, elsewhere):
+            with pytest.raises(CellError, match="somebody else listens"):
+                check_user(one)
+    check_user(found)  # nobody does, which Ray itself says
+
+
+def test_the_option_trusts_what_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(TRUST, "")
+    app = typer.Typer()
+
+    @app.command()
+    def trusting(trust_ray: options.TrustRayOption = False) -> None:
+        assert trusts_strangers() == trust_ray
+        print(trust_ray)
+
+    assert [CliRunner().invoke(app, words).stdout for words in ([], ["--trust-ray"])] == [
+        "False\n",
+        "True\n",
+    ]
 
 
 @pytest.mark.parametrize("planted", ["nothing", "wide", "link", "another's", "file"])

@@ -110,7 +110,7 @@ def _join(found: Found) -> None:
     is_shown = found.token.value is not None
     try:
         with sigterm_kept(), raylet_named(), _environment(path, is_shown=is_shown):
-            _check_user(found)
+            check_user(found)
             _check_node(found)
             ray.init(
                 address=found.address,
@@ -119,7 +119,7 @@ def _join(found: Found) -> None:
                 log_to_driver=False,
             )
             try:
-                _check_user(found)
+                check_user(found)
             except CellError:
                 ray.shutdown()
                 raise
@@ -130,7 +130,7 @@ def _join(found: Found) -> None:
         raise CellError(f"Ray at {found.address!r} ({found.source})", problem) from None
 
 
-def _check_user(found: Found) -> None:
+def check_user(found: Found) -> None:
     """Make sure that whom Ray connects to is who was asked.
 
     Ray takes another address of this machine for ``localhost``, and time goes by.
