@@ -45,13 +45,13 @@ def sql(*statements: str) -> Craft:
     return craft
 
 
-def column(table: str, name: str, value: object) -> Craft:
-    """A sound one in which a column of all rows has another value."""
+def column(table: str, name: str, value: object, rows: str = "1") -> Craft:
+    """A sound one in which a column of all rows, or of some, has another value."""
 
     def craft(path: Path) -> None:
         sound(path)
         with sqlite3.connect(path) as connection:
-            connection.execute(f"UPDATE {table} SET {name} = ?", (value,))
+            connection.execute(f"UPDATE {table} SET {name} = ? WHERE {rows}", (value,))
         connection.close()
 
     return craft
@@ -60,9 +60,10 @@ def column(table: str, name: str, value: object) -> Craft:
 def bombed(
     table: str, name: str, begins: bytes = b"[", filling: bytes = b" ", ends: bytes = b"]"
 ) -> Craft:
-    """A sound one with a value of 4 GB in a column of all rows."""
+    """A sound one with a value of 4 GB in a column of its last row."""
+    last = f"rowid = (SELECT max(rowid) FROM {table})"
     return lambda path: column(
-        table, name, deflated(begins, filling, ends, 4 << 30, vocabulary=VOCABULARY)
+        table, name, deflated(begins, filling, ends, 4 << 30, vocabulary=VOCABULARY), last
     )(path)
 
 
@@ -80,7 +81,7 @@ def deflated(
 
 
 def message_bomb(path: Path) -> None:
-    _deflated_messages(path, 4 << 30)
+    _deflated_messages(path, 4 << 30, "rowid = (SELECT max(rowid) FROM messages)")
 
 
 def many_bombs(path: Path) -> None:
@@ -88,9 +89,9 @@ def many_bombs(path: Path) -> None:
     _deflated_messages(path, 32 << 20)
 
 
-def _deflated_messages(path: Path, size: int) -> None:
+def _deflated_messages(path: Path, size: int, rows: str = "1") -> None:
     packed = b"\x01" + deflated(b'{"role":"user","content":"', b" ", b'"}', size)
-    column("messages", "encoded", packed)(path)
+    column("messages", "encoded", packed, rows)(path)
 
 
 def in_circles(path: Path) -> None:

@@ -44,7 +44,7 @@ READS: list[Callable[[Loads], object]] = [
 ]
 
 
-FEW = ("reader", "writer", "ctl run cancel run-2")
+FEW = ("reader", "ctl run cancel run-2")
 
 
 def main(folder: Path, *, few: bool) -> None:

@@ -12,7 +12,7 @@ from tests.attack.attacks import Attack, Outcome
 from tests.attack.crafts import BROKEN, HARMLESS, REFUSED
 
 ROOT = Path(__file__).parents[3]
-MOST_S = 30.0
+MOST_S = 60.0
 """Without bounds they take minutes, or for ever; what they take with them is a figure."""
 MOST_MB = 400.0
 """As that: without bounds they take gigabytes."""
