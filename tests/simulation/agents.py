@@ -70,7 +70,7 @@ class PlannedModel:
             return ModelResponse(text=f"[{run_id}] says so", usage=usage)
         calls = tuple(
             ToolCall(
-                self._id(position, place),
+                "same" if planned.one_id else self._id(position, place),
                 call.kind,
                 orjson.dumps(
                     {"key": f"{run_id}/{position}/{place}", "takes_s": call.takes_s}

@@ -147,7 +147,9 @@ def _check_budget(schedule: "Schedule", run: DiskRun, end: HarnessResult) -> Non
     if not used.model_calls <= asked <= used.model_calls + ROUNDS_LOST * interrupted:
         text = f"{run_id}: {used.model_calls} model calls are counted, {asked} were made"
         broken("what is used is counted", f"{text}, with {interrupted} interruptions")
-    if called > used.tool_calls + ROUNDS_LOST * MOST_CALLS * interrupted:
+    planned = schedule.workload.runs[run_id].rounds
+    most_calls = max([MOST_CALLS, *(len(planned_round.calls) for planned_round in planned)])
+    if called > used.tool_calls + ROUNDS_LOST * most_calls * interrupted:
         text = f"{run_id}: {used.tool_calls} tool calls are counted, {called} were made"
         broken("what is used is counted", f"{text}, with {interrupted} interruptions")
 

@@ -7,6 +7,7 @@ from typing import Literal
 
 from harness_actors.actors.runtime import StopMode
 from harness_actors.config import ContinuationConfig, HarnessConfig, Limits
+from harness_actors.turn.acceptance import LARGE_CALLS
 from tests.simulation.workflows import PlannedWorkflow, plan_workflows
 
 ToolKind = Literal[
@@ -31,6 +32,8 @@ COMMON: tuple[ToolKind, ...] = ("look", "again", "effect", "effect", "thread", "
 SELDOM: tuple[ToolKind, ...] = ("fail", "hang", "stubborn", "deaf", "crash")
 SHARED = 0.12
 """Share of the schedules in which several runs go on in one conversation as they like."""
+LONG = 0.05
+"""Share of the schedules in which each run has a message of many calls, all of one id."""
 KEY = "PLANNED_MODEL_KEY"
 """The key that the model of the program `keyed` needs."""
 
@@ -56,11 +59,13 @@ class PlannedRound:
         calls: The tools that it calls; none for a text.
         latency_s: How long it takes to answer.
         deaf: It does not notice that it is cancelled.
+        one_id: All of its calls have one id.
     """
 
     calls: tuple[PlannedTool, ...]
     latency_s: float
     deaf: bool = False
+    one_id: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +153,7 @@ def plan_workload(seed: int) -> Workload:
     chance = Random(f"{seed}/workload")
     own = Random(f"{seed}/workflows")
     talks = Random(f"{seed}/talks")
+    long = Random(f"{seed}/long")
     workflows = plan_workflows(own)
     runs: dict[str, PlannedRun] = {}
     for conversation in range(chance.choice((1, 1, 2, 2, 3))):
@@ -159,6 +165,8 @@ def plan_workload(seed: int) -> Workload:
     if talks.random() < SHARED:
         for run in _plan_talk(talks, runs, workflows):
             runs[run.run_id] = run
+    if long.random() < LONG:
+        runs = {name: _with_long_message(long, run) for name, run in runs.items()}
     used = sorted({run.program for run in runs.values()})
     return Workload(
         runs=runs,
@@ -212,6 +220,15 @@ def _plan_run(chance: Random, run_id: str, conversation_id: str) -> PlannedRun:
         stops=_plan_stops(chance),
         config=config,
     )
+
+
+def _with_long_message(chance: Random, run: PlannedRun) -> PlannedRun:
+    """The run with a message so large that it is told of before it is taken in."""
+    kinds: tuple[ToolKind, ...] = chance.choice((("look", "again"), ("look", "effect")))
+    calls = tuple(PlannedTool(chance.choice(kinds), 0.0) for _ in range(LARGE_CALLS + 2))
+    place = chance.randrange(len(run.rounds) + 1)
+    message = PlannedRound(calls, 0.05, one_id=True)
+    return replace(run, rounds=(*run.rounds[:place], message, *run.rounds[place:]))
 
 
 def _plan_own(
