@@ -29,6 +29,8 @@ class Conversation(Sequence[Message]):
         self._messages: list[Message] = []
         self.tokens = 0
         """The sum of the messages' tokens."""
+        self.size_bytes = 0
+        """The sum of their bytes."""
         self.extend(messages)
 
     def append(self, message: Message) -> None:
@@ -36,6 +38,7 @@ class Conversation(Sequence[Message]):
             message = replace(message, traceback="")
         self._messages.append(message)
         self.tokens += message.tokens
+        self.size_bytes += len(message.encoded)
 
     def extend(self, messages: Iterable[Message]) -> None:
         for message in messages:

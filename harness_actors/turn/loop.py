@@ -21,6 +21,10 @@ from harness_actors.turn.services import AgentTurnServices
 from harness_actors.turn.speaking import Voice
 from harness_actors.turn.tool_calls import ToolCalls, Workplace
 
+MOST_LOG_BYTES = 64 * 1024 * 1024
+"""Of a conversation. No provider takes a larger request, but one that means to have the memory of
+this process takes any."""
+
 
 class TurnLoop:
     """The rounds of one turn of one run, from where its state says that it stands.
@@ -93,6 +97,8 @@ class TurnLoop:
     def _bound_reached(self) -> TurnComplete | None:
         if (ended := self._rounds_done()) is not None:
             return ended
+        if self._context.log.size_bytes > MOST_LOG_BYTES:
+            return TurnComplete(ending="limit", limit="context")
         kind = self._bounds.reached(self._books.usage)
         return None if kind is None else TurnComplete(ending="limit", limit=kind)
 

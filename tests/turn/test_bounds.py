@@ -244,6 +244,21 @@ async def test_a_conversation_larger_than_the_window_ends_by_the_bound_context()
     assert (end.status, end.reason.kind) == ("limit", "context")
 
 
+async def test_a_conversation_that_no_provider_takes_ends_by_the_bound_context(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("harness_actors.turn.loop.MOST_LOG_BYTES", 10_000)
+    long = f'{{"path":"{"x" * 3000}"}}'
+    driver = a_driver(lambda _: calls(("a", "write", long)), a_tool())
+
+    end = await driver.run()
+
+    assert isinstance(end, RunEnd)
+    assert (end.status, end.reason.kind) == ("limit", "context")
+    assert len(driver.model.requests) == 4
+    driver.check_log()
+
+
 @pytest.mark.parametrize(
     "error",
     [
