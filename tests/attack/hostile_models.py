@@ -9,7 +9,7 @@ DONE = Reply.call("work_complete", {"summary": "done"})
 
 def asks_for_long_globs(body: dict[str, Any]) -> Reply:
     """One hostile pattern a round, then the end."""
-    patterns = ("[" * 25_000, "*" * 5_000 + "b", "[a" * 5_000_000)
+    patterns = ("[" * 25_000, "*" * 5_000 + "b", "[a" * 16_000)
     return _in_turn(body, [("find_files", {"pattern": pattern}) for pattern in patterns])
 
 

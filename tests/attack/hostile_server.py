@@ -1,13 +1,12 @@
 """A model's server that sends whatever bytes it likes, in threads of this process."""
 
-import json
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +18,7 @@ class Bytes:
     status: int = 200
 
 
-Respond = Callable[[dict[str, Any], str], Bytes]
+Respond = Callable[[bytes, str], Bytes]
 """What to answer to a request's body that came with a key."""
 
 
@@ -61,7 +60,7 @@ class HostileServer:
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self) -> None:
                 server.requests += 1
-                body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                body = self.rfile.read(int(self.headers["Content-Length"]))
                 key = self.headers.get("Authorization", "").removeprefix("Bearer ")
                 answer = server._respond(body, key)
                 # The other end leaves when it has enough.

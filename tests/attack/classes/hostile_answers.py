@@ -96,7 +96,7 @@ def throw_bombs(tries: int) -> Outcome:
         name, chance = names[number % len(names)], Random(number)
         status = 200
 
-        def respond(_body: dict[str, object], _key: str) -> Bytes:
+        def respond(_body: bytes, _key: str) -> Bytes:
             nonlocal status
             answer = BOMBS[name](chance)
             status = answer.status
@@ -198,9 +198,8 @@ def look_for_the_key(tries: int) -> Outcome:
     """One batch of so many tasks, each of which is answered with the key, or with a bomb."""
     makes = [absurd_usage, absurd_wait, nested, *BOMBS.values()]
 
-    def respond(body: dict[str, object], key: str) -> Bytes:
-        messages = body["messages"]
-        assert isinstance(messages, list)
+    def respond(body: bytes, key: str) -> Bytes:
+        messages = json.loads(body)["messages"]
         number = int(next(m["content"] for m in messages if m["role"] == "user"))
         chance = Random(f"{number}/{len(messages)}")
         return makes[number % len(makes)](chance) if number % 3 == 0 else echo(chance, key)
