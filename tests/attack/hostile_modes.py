@@ -62,6 +62,12 @@ def answering(make: Make) -> Callable[[], HostileServer]:
 
 WRITE = '{"path":"a","content":"b"}'
 
+
+def _long_texts(folder: Path) -> None:
+    (folder / "letters.txt").write_text("a" * 2_000_000)
+    (folder / "lines.txt").write_text("\n" * 20_000_000)
+
+
 MODES: Mapping[str, Mode] = {
     "long_glob": Mode(
         "find_files and grep_files with a glob of 32 KB and one of 25,000 brackets",
@@ -105,6 +111,12 @@ MODES: Mapping[str, Mode] = {
         "an answer nested 500 levels deep",
         answering(lambda _: Bytes((b'{"choices":' + b"[" * 500 + b"]" * 500 + b"}",))),
         ends="failed(model_error)",
+    ),
+    "long_text": Mode(
+        "edits of texts that overlap themselves, 20 million lines, an endless expression",
+        scripted("asks_for_long_texts", latency_s=1.0),
+        ends="done(completed)",
+        prepare=_long_texts,
         quick=False,
     ),
 }
