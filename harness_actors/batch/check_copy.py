@@ -7,6 +7,7 @@ from pathlib import Path, PurePosixPath
 
 from harness_actors.batch.check_files import CheckFiles
 from harness_actors.batch.installed import CACHE
+from harness_actors.tools.trees import remove_tree, walk_paths
 
 _COMPILED = (".pyc", ".pyo")
 
@@ -50,14 +51,14 @@ def lay_over(source: Path, target: Path) -> None:
             lay_over(entry, place)
             continue
         if place.is_dir() and not place.is_symlink():
-            shutil.rmtree(place)
+            remove_tree(place)
         place.unlink(missing_ok=True)
         shutil.copy2(entry, place, follow_symlinks=False)
 
 
 def _drop_compiled(work: Path) -> None:
     """Remove what Python would run in place of a source that is older than it says."""
-    for folder, names, files in os.walk(work):
+    for folder, names, files in walk_paths(work):
         for name in (*names, *files):
             if name == CACHE or name.endswith(_COMPILED):
                 _remove(Path(folder, name))
@@ -140,6 +141,6 @@ def _same(one: Path, other: Path) -> bool:
 
 def _remove(path: Path) -> None:
     if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path)
+        remove_tree(path)
     else:
         path.unlink(missing_ok=True)

@@ -13,6 +13,7 @@ from pathlib import Path, PurePosixPath
 
 from harness_actors.batch.installed import files_state, tree_state
 from harness_actors.errors import BadInputError
+from harness_actors.tools.trees import walk_paths
 
 STEERING = frozenset({"conftest.py", "pytest.ini", ".pytest.ini", "pytest.toml", ".pytest.toml"})
 """Files that have no use but to steer tests."""
@@ -133,7 +134,7 @@ class CheckFiles:
 
 def _walk(top: Path) -> Iterator[tuple[str, Path]]:
     """Files and links below a folder; what installers of packages made is passed over."""
-    for folder, names, files in os.walk(top):
+    for folder, names, files in walk_paths(top):
         here = Path(folder)
         relative = here.relative_to(top)
         links = [name for name in names if (here / name).is_symlink()]

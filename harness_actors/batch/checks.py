@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import shutil
 import tempfile
 import time
 from collections.abc import Mapping
@@ -19,6 +18,7 @@ from harness_actors.batch.tasks import Check
 from harness_actors.errors import BadInputError, HarnessError
 from harness_actors.tools import copy_workspace
 from harness_actors.tools.shell import run_shell
+from harness_actors.tools.trees import remove_tree
 
 OUTPUT_BYTES = 4000
 COPY = "harness-check-"
@@ -87,8 +87,9 @@ class Checks:
                 if found == changed:
                     return result
             return _not_checked("the programs that it runs on are changed again and again")
-        except (OSError, HarnessError) as error:
-            return _not_checked(str(error))
+        except Exception as error:  # noqa: BLE001 - of this task, whatever it is
+            told = isinstance(error, (OSError, HarnessError))
+            return _not_checked(str(error) if told else f"{type(error).__name__}: {error}")
 
     async def _once(
         self, check: Check, workspace: Path | None, source: str | None, changed: Difference
@@ -103,7 +104,7 @@ class Checks:
                 )
                 result = await _scored(check, work, environment)
             finally:
-                await asyncio.to_thread(shutil.rmtree, copy, True)
+                await asyncio.to_thread(remove_tree, copy)
         programs = sorted(changed.packages | changed.programs)
         return replace(result, ran_on=self._programs.python, left_out=(*left_out, *programs))
 
@@ -124,7 +125,7 @@ def _files_of(check: Check, source: str | None) -> CheckFiles:
 def _prepare(files: CheckFiles, workspace: Path | None, work: Path) -> tuple[str, ...]:
     if workspace is None:
         work.mkdir()
-    elif workspace.is_dir():
+    elif os.path.lexists(workspace):
         copy_workspace(workspace, work)
     else:
         raise BadInputError(str(workspace), (GONE,))
@@ -138,7 +139,7 @@ def _not_checked(reason: str) -> CheckResult:
 def clear_copies(folder: Path) -> None:
     """Remove copies of checks that did not end, and their folder if nothing else is in it."""
     for copy in folder.glob(f"{COPY}*"):
-        shutil.rmtree(copy, ignore_errors=True)
+        remove_tree(copy)
     with suppress(OSError):
         folder.rmdir()
 

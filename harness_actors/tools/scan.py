@@ -35,7 +35,7 @@ MAX_SEEN = 250_000
 MAX_PATH_BYTES = 4_096
 """Of longer paths, no tool and no system call could make use."""
 SORTED_AT_ONCE = 5_000
-KEPT_OPEN = 32
+KEPT_OPEN = 64
 """Folders that one walk keeps open at most, however deep it is."""
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 

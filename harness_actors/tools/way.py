@@ -136,7 +136,7 @@ class _Way:
             if (rest := _below(top, text)) is not None:
                 return rest
         # It may be a link into it. Where that leads is gone along like any other path.
-        rest = _below(tops[1], os.path.realpath(text))
+        rest = _below(tops[1], self._resolved(text))
         if rest is None:
             raise _outside(self._path)
         return rest
@@ -148,7 +148,13 @@ class _Way:
         # Out of the workspace; the names to come may lead back into it.
         text = "/".join([real_path(self._root), "..", *reversed(self._ahead)])
         self._ahead.clear()
-        self._turn_to(os.path.realpath(text))
+        self._turn_to(self._resolved(text))
+
+    def _resolved(self, text: str) -> str:
+        try:
+            return os.path.realpath(text)
+        except RecursionError:
+            raise ToolError(f"{shown(self._path)}: it leads through too many symlinks") from None
 
     def _enter(self, name: str) -> None:
         try:

@@ -2,8 +2,6 @@
 
 import fcntl
 import os
-import shutil
-import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -11,6 +9,9 @@ from pathlib import Path
 
 from harness_actors.errors import BadInputError
 from harness_actors.records import WorkspaceSpec
+from harness_actors.tools.scan import FOLDER
+from harness_actors.tools.standing import open_straight
+from harness_actors.tools.trees import clear_folder, copy_tree, remove_tree
 
 
 def prepare_workspace(spec: WorkspaceSpec) -> Path:
@@ -45,7 +46,11 @@ def prepare_workspace(spec: WorkspaceSpec) -> Path:
             return path
         with _half_made(path) as partial:
             if partial is not None:
-                _copy_whole(Path(spec.source), partial, keep_outside=False)
+                source = os.open(spec.source, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+                try:
+                    _copy_whole(source, Path(spec.source), partial, keep_outside=False)
+                finally:
+                    os.close(source)
                 partial.rename(path)
     except OSError as error:
         raise BadInputError(spec.path, (f"cannot be made: {error}",)) from error
@@ -59,15 +64,17 @@ def copy_workspace(path: Path, to: Path) -> None:
     environment. Sockets, pipes and devices are left out.
 
     Raises:
-        BadInputError: `path` is no folder, or it cannot be copied.
+        BadInputError: It is gone, or a symlink was put in its place; it holds a hard link
+            to a file of another user; or it cannot be copied.
     """
-    if not path.is_dir():
-        raise BadInputError(str(path), ("is no folder that could be copied",))
+    source = open_straight(path)
     try:
         to.mkdir(parents=True)
-        _copy_whole(path, to, keep_outside=True)
+        _copy_whole(source, path, to, keep_outside=True)
     except OSError as error:
         raise BadInputError(str(path), (f"cannot be copied: {error}",)) from error
+    finally:
+        os.close(source)
 
 
 def _check_source(source: Path, path: Path) -> None:
@@ -104,11 +111,11 @@ def _half_made(path: Path) -> Iterator[Path | None]:
                 # Whoever was before us finished; a folder that we made is one too many, and
                 # must not take the place of one in which a run may work.
                 if ours:
-                    shutil.rmtree(partial)
+                    remove_tree(partial)
                 yield None
                 return
             if ours:
-                _clear(partial)
+                clear_folder(handle)
                 yield partial
                 return
         finally:
@@ -122,61 +129,68 @@ def _is_still(path: Path, handle: int) -> bool:
         return False
 
 
-def _clear(folder: Path) -> None:
-    for entry in os.scandir(folder):
-        if entry.is_dir(follow_symlinks=False):
-            shutil.rmtree(entry.path)
-        else:
-            os.unlink(entry.path)
-
-
-def _copy_whole(source: Path, to: Path, *, keep_outside: bool) -> None:
-    copying = _Copying(Path(os.path.realpath(source)), keep_outside)
-    copying.copy_folder(copying.top, to)
-    if copying.faults:
-        raise BadInputError(str(source), tuple(copying.faults))
+def _copy_whole(source: int, name: Path, to: Path, *, keep_outside: bool) -> None:
+    links = _Links(Path(os.readlink(f"/proc/self/fd/{source}")), keep_outside)
+    target = os.open(to, FOLDER)
+    try:
+        copy_tree(source, target, links.copy, refuse_foreign=keep_outside)
+    finally:
+        os.close(target)
+    if links.faults:
+        raise BadInputError(str(name), tuple(links.faults))
 
 
 @dataclass(slots=True)
-class _Copying:
-    """One copy of a tree; faults are gathered, so that the caller learns of all at once."""
+class _Links:
+    """The symlinks of one copy; faults are gathered, so that the caller learns of all at once."""
 
     top: Path
     keep_outside: bool
     faults: list[str] = field(default_factory=list)
 
-    def copy_folder(self, folder: Path, to: Path) -> None:
-        for entry in sorted(os.scandir(folder), key=lambda entry: entry.name):
-            target = to / entry.name
-            if entry.is_symlink():
-                self._copy_link(Path(entry.path), target)
-            elif entry.is_dir(follow_symlinks=False):
-                target.mkdir()
-                self.copy_folder(Path(entry.path), target)
-            elif stat.S_ISREG(entry.stat(follow_symlinks=False).st_mode):
-                shutil.copy2(entry.path, target, follow_symlinks=False)
-        shutil.copystat(folder, to)
-        # The run must be able to work in it, even if the source is read-only.
-        to.chmod(stat.S_IMODE(to.stat().st_mode) | stat.S_IRWXU)
-
-    def _copy_link(self, link: Path, target: Path) -> None:
-        text = os.readlink(link)
-        real = Path(os.path.realpath(link))
+    def copy(self, name: str, folder: int, above: tuple[str, ...], to: int) -> None:
+        text = os.readlink(name, dir_fd=folder)
+        parent = self.top.joinpath(*above)
+        if self.keep_outside and _stays(len(above), text):
+            # An agent's thousand links behind each other need not be resolved.
+            os.symlink(text, name, dir_fd=to)
+            return
+        real = _resolved(parent / name, text)
         inside = real.is_relative_to(self.top)
         if not inside and not self.keep_outside:
-            name = link.relative_to(self.top)
-            self.faults.append(f"the symlink {str(name)!r} leads out of the folder, to {text!r}")
+            shown = str(Path(*above, name))
+            self.faults.append(f"the symlink {shown!r} leads out of the folder, to {text!r}")
             return
-        if inside and not self._stays(link, text):
+        if inside and not _stays(len(above), text):
             # As it stands, the link of the copy would lead back into the source.
-            text = os.path.relpath(real, link.parent)
-        target.symlink_to(text)
+            text = os.path.relpath(real, parent)
+        os.symlink(text, name, dir_fd=to)
 
-    def _stays(self, link: Path, text: str) -> bool:
-        """Whether a link can be kept as it stands: it is relative and goes nowhere outside."""
-        depth = len(link.parent.relative_to(self.top).parts)
-        for part in text.split("/"):
-            depth += {"..": -1, ".": 0, "": 0}.get(part, 1)
-            if depth < 0:
-                return False
-        return not os.path.isabs(text)
+
+def _resolved(link: Path, text: str) -> Path:
+    """Where a symlink leads, as the system sees it; nothing need be there."""
+    try:
+        handle = os.open(link, os.O_PATH | os.O_CLOEXEC)
+    except FileNotFoundError:
+        try:
+            return Path(os.path.realpath(link))
+        except RecursionError:
+            pass
+    except OSError:
+        # In a circle, through more links than the system follows, or too deep.
+        pass
+    else:
+        try:
+            return Path(os.readlink(f"/proc/self/fd/{handle}"))
+        finally:
+            os.close(handle)
+    return Path(os.path.normpath(link.parent / text))
+
+
+def _stays(depth: int, text: str) -> bool:
+    """Whether a link so far below can be kept: it is relative and goes nowhere outside."""
+    for part in text.split("/"):
+        depth += {"..": -1, ".": 0, "": 0}.get(part, 1)
+        if depth < 0:
+            return False
+    return not os.path.isabs(text)

@@ -13,6 +13,7 @@ from harness_actors.errors import ToolError
 from harness_actors.ports import ToolContext
 from harness_actors.tools import texts
 from harness_actors.tools.files import create_directory, edit_file, read_file, write_file
+from harness_actors.tools.search import find_files, grep_files, list_directory
 from harness_actors.tools.texts import MAX_CHARS, MAX_FILE_BYTES
 from tests.tools.conftest import Call
 
@@ -222,3 +223,25 @@ async def test_a_folder_is_made_once(call: Call, workspace: Path) -> None:
         await call(create_directory, path="file")
     with pytest.raises(ToolError, match="through a file"):
         await call(create_directory, path="file/below")
+
+
+async def test_names_are_as_long_as_they_can_be(call: Call, workspace: Path) -> None:
+    name = "\u6f22" * 85
+    await call(write_file, path=f"{name}/{name}", content="old")
+    await call(edit_file, path=f"{name}/{name}", old_text="old", new_text="new")
+    assert (workspace / name / name).read_text() == "new"
+
+
+@pytest.mark.parametrize("path", ["\u6f22" * 86, "x" * 256, f"{'x' * 256}/a", "x/" * 2048 + "x"])
+async def test_names_that_are_too_long_are_refused_by_every_tool(path: str, call: Call) -> None:
+    for attempt in (
+        call(read_file, path=path),
+        call(write_file, path=path, content="x"),
+        call(edit_file, path=path, old_text="x", new_text="y"),
+        call(create_directory, path=path),
+        call(list_directory, path=path),
+        call(find_files, pattern="*", path=path),
+        call(grep_files, pattern="x", path=path),
+    ):
+        with pytest.raises(ToolError, match="File name too long"):
+            await attempt

@@ -4,6 +4,7 @@ import os
 import socket
 import stat
 import threading
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,8 @@ import pytest
 from harness_actors.errors import BadInputError
 from harness_actors.records import WorkspaceSpec
 from harness_actors.tools import copy_workspace, prepare_workspace
+from harness_actors.tools.scan import Descent, walk_files
+from harness_actors.tools.trees import remove_tree
 
 
 @pytest.fixture
@@ -184,3 +187,65 @@ def test_a_copy_for_a_check_takes_a_workspace_as_the_run_left_it(tmp_path: Path)
         copy_workspace(tmp_path / "gone", tmp_path / "again")
     with pytest.raises(BadInputError, match="File exists"):
         copy_workspace(work, copy)
+
+
+def test_a_copy_is_of_any_depth_and_is_removed_again(tmp_path: Path) -> None:
+    work = prepare(tmp_path / "w")
+    handle = os.open(work, os.O_RDONLY)
+    with closing(Descent(handle)) as descent:
+        for _ in range(1500):
+            os.mkdir("d", dir_fd=descent.folder)
+            descent.enter("d")
+        os.close(os.open("deepest", os.O_CREAT | os.O_WRONLY, dir_fd=descent.folder))
+    os.close(handle)
+
+    copy_workspace(work, tmp_path / "copy")
+
+    copy = os.open(tmp_path / "copy", os.O_RDONLY)
+    names = [path for path, _ in walk_files(copy)]
+    os.close(copy)
+    assert names == ["d/" * 1500 + "deepest"]
+    remove_tree(tmp_path / "copy")
+    remove_tree(work)
+    assert os.listdir(tmp_path) == []
+
+
+def test_what_is_removed_may_be_read_only_and_links_are_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "kept").mkdir()
+    (tmp_path / "kept" / "a.txt").touch()
+    (tmp_path / "tree" / "sub").mkdir(parents=True)
+    (tmp_path / "tree" / "sub" / "a.txt").touch()
+    (tmp_path / "tree" / "sub" / "link").symlink_to(tmp_path / "kept")
+    (tmp_path / "tree" / "sub").chmod(0o555)
+    remove_tree(tmp_path / "tree")
+    assert os.listdir(tmp_path) == ["kept"]
+    assert os.listdir(tmp_path / "kept") == ["a.txt"]
+
+
+def test_a_thousand_links_behind_each_other_are_copied_as_they_are(tmp_path: Path) -> None:
+    work = prepare(tmp_path / "w")
+    for number in range(1500):
+        (work / f"{number}").symlink_to(f"{number + 1}")
+    copy_workspace(work, tmp_path / "copy")
+    assert os.readlink(tmp_path / "copy" / "0") == "1"
+
+
+@pytest.mark.parametrize("parent", [False, True])
+def test_what_a_symlink_was_put_in_the_place_of_is_not_copied(tmp_path: Path, parent: bool) -> None:
+    work = prepare(tmp_path / "runs" / "w")
+    swapped = work.parent if parent else work
+    swapped.rename(tmp_path / "moved")
+    swapped.symlink_to(tmp_path / "moved")
+    with pytest.raises(BadInputError, match="symlink"):
+        copy_workspace(work, tmp_path / "copy")
+    assert not (tmp_path / "copy").exists()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="a file of another user is needed; see test_paths")
+def test_a_copy_holds_no_hard_link_to_a_file_of_another_user(tmp_path: Path) -> None:
+    work = prepare(tmp_path / "w")
+    (tmp_path / "theirs").write_text("x")
+    os.chown(tmp_path / "theirs", 65534, 65534)
+    os.link(tmp_path / "theirs", work / "a.txt")
+    with pytest.raises(BadInputError, match="hard link to a file of another user"):
+        copy_workspace(work, tmp_path / "copy")

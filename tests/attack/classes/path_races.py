@@ -161,6 +161,6 @@ ATTACKS = (
         "process swaps a folder and a file for links that lead out",
         run=run,
         tries=20_000,
-        quick=12,
+        quick=8,
     ),
 )
