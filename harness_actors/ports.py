@@ -3,7 +3,6 @@
 The port of the runtimes, which only the entry points use, is `actors/runtime.py`.
 """
 
-import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import Any, Literal, Protocol, TypeVar
 from harness_actors.conversation import Conversation
 from harness_actors.events import Event, RunEvent, TextSink
 from harness_actors.messages import Message, ToolCall, encode_json
-from harness_actors.records import Entry, ProcessMark, RunHeading, RunSpec, StoredRun
+from harness_actors.records import Entry, FolderId, ProcessMark, RunHeading, RunSpec, StoredRun
 from harness_actors.results import HarnessResult, Usage
 from harness_actors.signals import Outcome, Signal
 from harness_actors.state import StateKey
@@ -114,19 +113,6 @@ class ToolProcesses(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class FolderId:
-    """What tells a folder from another one that is put in its place."""
-
-    device: int
-    inode: int
-
-    @classmethod
-    def of(cls, found: os.stat_result) -> "FolderId":
-        """That of a folder that was looked at."""
-        return cls(found.st_dev, found.st_ino)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolContext:
     """What a tool is told of the call that it serves.
@@ -136,8 +122,7 @@ class ToolContext:
         call_id: The call, unique within its assistant message.
         workspace: The folder that the run works in; None where it has none.
         in_thread: Runs a blocking function in the pool for such tools.
-        workspace_id: What that folder is known by: another one at its path is not worked in.
-            None where nobody has looked.
+        workspace_id: What that folder is known by, so that no other one is worked in; or None.
         environment: Variables that processes of this call must carry.
         processes: Starts processes that do not outlive their run, nor this process; None
             where there is nothing but to start them as children.

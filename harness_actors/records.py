@@ -1,5 +1,6 @@
 """What a journal keeps: runs, their changes, their code, and the processes that serve them."""
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -24,6 +25,19 @@ class WorkspaceSpec:
 
     path: str
     source: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FolderId:
+    """What tells a folder from another one that is put in its place."""
+
+    device: int
+    inode: int
+
+    @classmethod
+    def of(cls, found: os.stat_result) -> "FolderId":
+        """That of a folder that was looked at."""
+        return cls(found.st_dev, found.st_ino)
 
 
 @pickled_by_position

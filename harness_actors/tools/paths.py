@@ -9,7 +9,8 @@ from secrets import token_hex
 from typing import BinaryIO
 
 from harness_actors.errors import ToolError
-from harness_actors.ports import FolderId, ToolContext
+from harness_actors.ports import ToolContext
+from harness_actors.records import FolderId
 from harness_actors.tools.scan import is_foreign
 from harness_actors.tools.way import Place, Root, find_inside, real_path, shown
 

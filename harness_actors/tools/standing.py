@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness_actors.errors import BadInputError
-from harness_actors.ports import FolderId
+from harness_actors.records import FolderId
 
 
 @dataclass(frozen=True, slots=True)

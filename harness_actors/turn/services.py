@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from harness_actors.ports import Clock, FolderId, TokenCounter, ToolProcesses
-from harness_actors.records import WorkspaceSpec
+from harness_actors.ports import Clock, TokenCounter, ToolProcesses
+from harness_actors.records import FolderId, WorkspaceSpec
 
 RUN_VARIABLE = "HARNESS_RUN_ID"
 """Environment variable by which the processes of a run's tools can be found."""

@@ -10,7 +10,8 @@ import orjson
 from harness_actors.conversation import UNKNOWN_OUTCOME
 from harness_actors.events import Event, answer_event, call_event
 from harness_actors.messages import Message, ToolCall
-from harness_actors.ports import FolderId, RunContext, ToolContext
+from harness_actors.ports import RunContext, ToolContext
+from harness_actors.records import FolderId
 from harness_actors.results import LimitKind
 from harness_actors.signals import TurnComplete
 from harness_actors.state import OPEN_CALLS, TURN_COUNT, OpenCall
