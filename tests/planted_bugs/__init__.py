@@ -1,6 +1,15 @@
 """Bugs that were planted on purpose: the tests must find each of them. See `docs/testing.md`."""
 
-from tests.planted_bugs import actors, batch, coordination, stores, supervision, turn
+from tests.planted_bugs import (
+    actors,
+    batch,
+    coordination,
+    models,
+    replay,
+    stores,
+    supervision,
+    turn,
+)
 from tests.planted_bugs.bug import Bug, NotPlantableError
 
 BUGS = (
@@ -10,6 +19,8 @@ BUGS = (
     *stores.BUGS,
     *batch.BUGS,
     *supervision.BUGS,
+    *models.BUGS,
+    *replay.BUGS,
 )
 
 __all__ = ["BUGS", "Bug", "NotPlantableError"]

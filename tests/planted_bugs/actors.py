@@ -298,4 +298,62 @@ BUGS = (
         promise="gaps are reported, each once",
         tests=("tests/actors/test_streams.py::test_what_does_not_fit_is_dropped_and_counted",),
     ),
+    Bug(
+        name="a message that a cut step could not send ends the step behind it",
+        path="harness_actors/actors/hosts.py",
+        before="""\
+        if run is None or not isinstance(parcel, Envelope) or run.step != parcel.step:
+""",
+        after="        if run is None or not isinstance(parcel, Envelope):\n",
+        promise="a step that is over changes nothing",
+        tests=(
+            "tests/actors/test_hosts.py::test_what_a_cut_step_could_not_say_is_no_fault_of_the_next",
+        ),
+    ),
+    Bug(
+        name="a run that was cancelled as it waited for its keys holds its conversation",
+        path="harness_actors/actors/admission.py",
+        before="""\
+                self._perform(self._coordinator.stop_idle(stored, mode))
+                self._held.pop(run_id, None)
+""",
+        after="                self._perform(self._coordinator.stop_idle(stored, mode))\n",
+        promise="a conversation is free when its run is over",
+        tests=(
+            "tests/actors/test_admission.py::test_a_run_that_is_stopped_as_it_waits_for_its_keys_leaves_its_conversation",
+        ),
+    ),
+    Bug(
+        name="text that nobody read counts when it is gone",
+        path="harness_actors/actors/text/streams.py",
+        before="                self._chars -= run.chars\n                self._unwanted",
+        after="                self._unwanted",
+        promise="what is held is bounded, and no less is held than that",
+        tests=(
+            "tests/actors/test_streams.py::test_text_that_was_dropped_takes_no_room_from_what_comes",
+        ),
+    ),
+    Bug(
+        name="text is waited for once, however often it is late",
+        path="harness_actors/actors/text/hearing.py",
+        before="            self._late_at = None\n",
+        after="",
+        promise="the text of an answer comes before the event that tells of it",
+        tests=(
+            "tests/actors/test_listening.py::test_each_answer_whose_text_is_late_is_waited_for",
+        ),
+    ),
+    Bug(
+        name="work that begins behind a Ctrl-C is not put aside",
+        path="harness_actors/actors/interrupts.py",
+        before="""\
+        if self.interrupted:
+            self._ask(work)
+""",
+        after="",
+        promise="Ctrl-C puts aside whatever is in progress",
+        tests=(
+            "tests/actors/test_interrupts.py::test_work_that_begins_behind_ctrl_c_is_put_aside_like_the_rest",
+        ),
+    ),
 )

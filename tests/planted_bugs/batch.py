@@ -164,4 +164,66 @@ BUGS = (
             "tests/batch/test_changes.py::test_changed_ones_are_done_again_by_choice_and_then_nothing_is_mixed",
         ),
     ),
+    Bug(
+        name="runs that were put aside are shown as running",
+        path="harness_actors/batch/engine.py",
+        before="""\
+    def _free(self) -> None:
+        self._tally.running = len(self._flights)
+""",
+        after="    def _free(self) -> None:\n",
+        promise="the figures of a batch are those of now",
+        tests=("tests/batch/test_commands.py::test_whatever_commands_follow_one_another",),
+    ),
+    Bug(
+        name="tasks that were not come by count as removed",
+        path="harness_actors/batch/spending.py",
+        before="            found.stranded += roster.is_whole and not is_ours\n",
+        after="            found.stranded += not is_ours\n",
+        promise="what a summary says of removed tasks is so",
+        tests=(
+            "tests/batch/test_summary.py::test_unfinished_runs_of_tasks_that_were_not_come_by_are_of_no_removed_task",
+        ),
+    ),
+    Bug(
+        name="Ctrl-C is not heeded while the runtime starts",
+        path="harness_actors/batch/batch.py",
+        before="""\
+            if not self._parks:
+                await self._engine.run()
+""",
+        after="            await self._engine.run()\n",
+        promise="from Ctrl-C on nothing new is started",
+        tests=(
+            "tests/batch/test_batch.py::test_a_batch_that_is_stopped_while_its_runtime_starts_begins_nothing",
+        ),
+    ),
+    Bug(
+        name="who begins anew what was changed does not begin anew what failed",
+        path="harness_actors/batch/history.py",
+        before="        again |= retries_changed and differ(line.setup, now)\n",
+        after="""\
+        if retries_changed:
+            again = differ(line.setup, now)
+""",
+        promise="retry_failed runs again what failed, whatever else is asked for",
+        tests=("tests/batch/test_commands.py::test_whatever_commands_follow_one_another",),
+    ),
+    Bug(
+        name="a check that cannot be prepared leaves its copy",
+        path="harness_actors/batch/checks.py",
+        before="""\
+        except BaseException:
+            shutil.rmtree(copy, ignore_errors=True)
+            raise
+        return copy
+""",
+        after="""\
+        except BaseException:
+            raise
+        return copy
+""",
+        promise="each copy is removed when its check is over",
+        tests=("tests/batch/test_checks.py::test_a_check_that_cannot_be_prepared_says_why",),
+    ),
 )

@@ -287,4 +287,68 @@ BUGS = (
             "tests/coordination/test_stop_requests.py::test_a_run_whose_tools_ended_in_time_still_ends_when_its_wall_time_is_over",
         ),
     ),
+    Bug(
+        name="a budget that was spent while a host asks for the log is not told with it",
+        path="harness_actors/coordination/dispatch.py",
+        before="            parking=run.parking or run.closing is not None,\n",
+        after="            parking=run.parking,\n",
+        promise="where a budget is spent, no run makes a further model call",
+        tests=("tests/coordination/test_at_once.py::test_whatever_befalls_a_run_at_once",),
+    ),
+    Bug(
+        name="a run without budget that is resumed goes on",
+        path="harness_actors/coordination/coordinator.py",
+        before="            if run.closing is None and run.makes_rounds:\n",
+        after="            if run.makes_rounds:\n",
+        promise="where a budget is spent, no run makes a further model call",
+        tests=("tests/coordination/test_at_once.py::test_whatever_befalls_a_run_at_once",),
+    ),
+    Bug(
+        name="a bound that is nearer than the one before is not looked at",
+        path="harness_actors/coordination/deadlines.py",
+        before='        if at < self._watched.get(run_id, float("inf")):\n',
+        after="        if run_id not in self._watched:\n",
+        promise="a limit ends a run wherever it hangs",
+        tests=("tests/coordination/test_schedules.py::test_runs_survive_any_schedule",),
+    ),
+    Bug(
+        name="a request to park that was taken back by another command outlives that",
+        path="harness_actors/coordination/coordinator.py",
+        before="""\
+        if run.state.values.get(PARKING.name):
+            self._books.change(run, entry(PARKING, False), step)
+        if closed""",
+        after="        if closed",
+        promise="a run that is taken up goes on, whoever dies",
+        tests=("tests/coordination/test_schedules.py::test_runs_survive_any_schedule",),
+    ),
+    Bug(
+        name="an executor that dies is told of with the tools of the turn before",
+        path="harness_actors/coordination/coordinator.py",
+        before="            tools = () if slot.code else run.tools\n",
+        after="            tools = run.tools\n",
+        promise="who is told of a death is told what ran",
+        tests=(
+            "tests/coordination/test_losses.py::test_a_users_executor_that_kills_its_host_three_times_ends_the_run",
+        ),
+    ),
+    Bug(
+        name="a run that died in its last turn has no turn left to go on with",
+        path="harness_actors/coordination/ceilings.py",
+        before="""\
+        if values.get(TURN.name) is not None:
+            return None
+""",
+        after="",
+        promise="a run that is taken up goes on where it was",
+        tests=("tests/coordination/test_at_once.py::test_whatever_befalls_a_run_at_once",),
+    ),
+    Bug(
+        name="a run that is taken up brings back the budget that it began under",
+        path="harness_actors/coordination/closing.py",
+        before="        if restored and self._budget.limit_usd is None:\n",
+        after="        if restored:\n",
+        promise="the newest budget holds",
+        tests=("tests/coordination/test_at_once.py::test_whatever_befalls_a_run_at_once",),
+    ),
 )

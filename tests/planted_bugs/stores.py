@@ -171,4 +171,58 @@ BUGS = (
             "tests/stores/test_standing.py::test_nothing_is_committed_any_more_and_the_error_says_what_happened",
         ),
     ),
+    Bug(
+        name="changes are read without the tracebacks of their calls",
+        path="harness_actors/stores/load.py",
+        before="""\
+                tuple(with_tracebacks(load_messages(connection, position), delta)),
+""",
+        after="                tuple(load_messages(connection, position)),\n",
+        promise="who looks at a run sees where its tools failed",
+        tests=(
+            "tests/stores/test_round_trips.py::test_a_traceback_comes_back_wherever_its_message_is_read",
+        ),
+    ),
+    Bug(
+        name="what removed runs cost is that of the last removal",
+        path="harness_actors/stores/expiry.py",
+        before="""\
+    connection.execute("UPDATE removed SET cost_usd = cost_usd + ?", (cost_usd,))
+""",
+        after='    connection.execute("UPDATE removed SET cost_usd = ?", (cost_usd,))\n',
+        promise="a budget is spent by what runs cost, those included that were removed",
+        tests=(
+            "tests/stores/test_expiry.py::test_what_is_removed_bit_by_bit_leaves_its_sum_and_no_log",
+        ),
+    ),
+    Bug(
+        name="a journal whose log was moved waits for nobody any more",
+        path="harness_actors/stores/sqlite.py",
+        before="""\
+            self._writer.execute(f"PRAGMA busy_timeout = {int(self._busy_s * 1000)}")
+""",
+        after="            pass\n",
+        promise="a commit waits for those who lock the file for a moment",
+        tests=(
+            "tests/stores/test_growth.py::test_a_journal_waits_for_others_as_before_when_its_log_was_moved",
+        ),
+    ),
+    Bug(
+        name="each process says once more that a log is at its limit",
+        path="harness_actors/stores/logs.py",
+        before='                data = data.ljust(room, b"\\n")\n',
+        after="",
+        promise="the log of a run is bounded",
+        tests=("tests/stores/test_logs.py::test_a_log_at_its_limit_says_so_once_whoever_writes",),
+    ),
+    Bug(
+        name="what a removed run printed stays",
+        path="harness_actors/stores/expiry.py",
+        before="        remove_logs(path, runs)\n",
+        after="",
+        promise="what a run printed is removed with it",
+        tests=(
+            "tests/stores/test_expiry.py::test_what_is_removed_bit_by_bit_leaves_its_sum_and_no_log",
+        ),
+    ),
 )

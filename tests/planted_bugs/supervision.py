@@ -175,4 +175,52 @@ BUGS = (
             "tests/tools/test_supervision.py::test_a_command_is_counted_often_where_the_number_of_its_processes_changes",
         ),
     ),
+    Bug(
+        name="a command whose keeper was killed ends before what it started",
+        path="harness_actors/tools/supervision/client.py",
+        before="""\
+            self._killed += await end_carriers(COMMAND_VARIABLE, {self.mark})
+""",
+        after="            pass\n",
+        promise="whatever a command starts ends with it, whoever was killed before",
+        tests=(
+            "tests/tools/test_supervision.py::test_the_end_of_a_command_whose_keeper_was_lost_is_that_of_all_it_started",
+        ),
+    ),
+    Bug(
+        name="each word to end a command gives its keeper another second",
+        path="harness_actors/tools/supervision/supervisor.py",
+        before="            if kept.command == command and kept.kill_at is None:\n",
+        after="            if kept.command == command:\n",
+        promise="a command ends in time, also where it has stopped its keeper",
+        tests=(
+            "tests/tools/test_supervision.py::test_a_command_that_is_to_end_has_the_time_of_the_first_word_alone",
+        ),
+    ),
+    Bug(
+        name="output is read on behind the end of its command",
+        path="harness_actors/tools/shell.py",
+        before="""\
+        if self._resume is not None:
+            self._resume.cancel()
+""",
+        after="",
+        promise="no file of somebody else is read",
+        tests=(
+            "tests/tools/test_run_command.py::test_output_that_is_closed_in_its_pause_reads_nothing_of_whoever_comes_next",
+        ),
+    ),
+    Bug(
+        name="a channel that was full once keeps its reader busy for ever",
+        path="harness_actors/tools/supervision/client.py",
+        before="""\
+        else:
+            self._loop.remove_writer(self._channel)
+""",
+        after="",
+        promise="a host that has nothing to do does nothing",
+        tests=(
+            "tests/tools/test_supervision.py::test_a_channel_that_was_full_is_left_in_peace_when_all_is_sent",
+        ),
+    ),
 )

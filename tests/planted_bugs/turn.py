@@ -259,4 +259,83 @@ BUGS = (
             "tests/turn/test_loop.py::test_a_last_round_that_died_is_written_with_the_answer_when_it_is_made_up_for",
         ),
     ),
+    Bug(
+        name="calls run though the workspace went away while the model was asked",
+        path="harness_actors/turn/loop.py",
+        before="""\
+        # A model may take long to answer, and what it asks for would be done nowhere.
+        self._check_workspace()
+""",
+        after="",
+        promise="a run whose workspace is gone fails, and works nowhere",
+        tests=(
+            "tests/turn/test_loop.py::test_where_its_folder_goes_away_nothing_more_is_asked_or_done",
+        ),
+    ),
+    Bug(
+        name="a tool's own limit does not hold where the run has one",
+        path="harness_actors/turn/calls.py",
+        before="    by_run = due.seconds is not None and (own is None or due.seconds <= own)\n",
+        after="    by_run = due.seconds is not None\n",
+        promise="a tool ends within its limit",
+        tests=(
+            "tests/turn/test_calls.py::test_a_tool_past_its_own_time_is_stopped_and_the_turn_goes_on",
+        ),
+    ),
+    Bug(
+        name="a call that returned as it was stopped holds its thread",
+        path="harness_actors/turn/threads.py",
+        before="""\
+            if future.cancelled():
+                self.held += 1
+                cancelled""",
+        after="""\
+            self.held += 1
+            if future.cancelled():
+                cancelled""",
+        promise="a call fails for want of threads only where none will come back",
+        tests=(
+            "tests/turn/test_threads.py::test_a_call_that_returns_as_it_is_stopped_holds_no_thread",
+        ),
+    ),
+    Bug(
+        name="a call that waits for busy threads fails where one of them is held",
+        path="harness_actors/turn/threads.py",
+        before="                    if self.held == self._size:\n",
+        after="                    if self.held:\n",
+        promise="a call fails for want of threads only where none will come back",
+        tests=(
+            "tests/turn/test_threads.py::test_behind_a_busy_thread_a_call_waits_though_another_is_held",
+        ),
+    ),
+    Bug(
+        name="waits that a model measures and tells are left out twice",
+        path="harness_actors/turn/answers.py",
+        before="    return Answer(response, max(told_s, meter.waited_s))\n",
+        after="    return Answer(response, told_s + meter.waited_s)\n",
+        promise="a run's working time is bounded, and is what was worked",
+        tests=(
+            "tests/turn/test_patience.py::test_a_wait_that_is_measured_and_told_is_left_out_once",
+        ),
+    ),
+    Bug(
+        name="progress before a pause is forgotten with it",
+        path="harness_actors/turn/books.py",
+        before="        self.progressed = self._progress.progressed\n",
+        after="        self.progressed = False\n",
+        promise="a run has five nudges in a row, and progress resets them",
+        tests=(
+            "tests/executors/test_crashes.py::test_a_run_that_is_put_aside_behind_each_round_is_the_same_run",
+        ),
+    ),
+    Bug(
+        name="runs of one agent share how they end",
+        path="harness_actors/executors/agent_turn.py",
+        before="        key = (id(agent), completion)\n",
+        after='        key = (id(agent), "")\n',
+        promise="a run ends as its config says",
+        tests=(
+            "tests/executors/test_agent_turn.py::test_runs_of_one_agent_end_each_as_its_own_config_says",
+        ),
+    ),
 )

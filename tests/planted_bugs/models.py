@@ -1,0 +1,31 @@
+"""Bugs of the models."""
+
+from tests.planted_bugs.bug import Bug
+
+BUGS = (
+    Bug(
+        name="of the waits before a stream only the last one is told",
+        path="harness_actors/models/openai.py",
+        before="""\
+                    raise failure.error from None
+                waited_s += await""",
+        after="""\
+                    raise failure.error from None
+                waited_s = await""",
+        promise="a run's working time leaves out waits on rate limits",
+        tests=("tests/models/test_openai.py::test_the_waits_of_several_retries_add_up",),
+    ),
+    Bug(
+        name="a second wait of a call makes the first begin anew",
+        path="harness_actors/models/waits.py",
+        before="""\
+        if not self._waiting:
+            self._since = _now()
+""",
+        after="        self._since = _now()\n",
+        promise="a run's working time leaves out waits on rate limits",
+        tests=(
+            "tests/turn/test_patience.py::test_waits_of_one_call_that_overlap_count_from_the_first_to_the_last",
+        ),
+    ),
+)

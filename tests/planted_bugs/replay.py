@@ -1,0 +1,16 @@
+"""Bugs of the replay."""
+
+from tests.planted_bugs.bug import Bug
+
+BUGS = (
+    Bug(
+        name="messages of other runs are brought in again at each taking up",
+        path="harness_actors/replay/cell.py",
+        before="        self._brought += len(fresh)\n",
+        after="",
+        promise="a rerun of what the journal holds has no differences",
+        tests=(
+            "tests/replay/test_replay.py::test_a_conversation_that_went_on_each_time_that_a_run_was_put_aside",
+        ),
+    ),
+)
