@@ -72,6 +72,16 @@ def _check_run(schedule: "Schedule", run: DiskRun, end: HarnessResult) -> None:
     if end.status == "limit" and not _has_limit(schedule, run, end.reason.kind):
         broken("runs end as planned", f"{run_id}: {ending}, which it does not have")
     _check_budget(schedule, run, end)
+    _check_turns(schedule, run, end)
+
+
+def _check_turns(schedule: "Schedule", run: DiskRun, end: HarnessResult) -> None:
+    """A run has all of its turns, whatever befalls it in the last one."""
+    made = sum(isinstance(e, TurnCompleted) for _, c in run.changes for e in c.delta.events)
+    most = run.spec.config.max_turns
+    if end.reason.kind == "max_turns" and AGENT_TURN not in run.spec.custom and made < most:
+        text = f"{run.spec.run_id} ends behind {made} of its {most} turns"
+        schedule.ledger.broken("runs end as planned", text)
 
 
 def _check_own_end(schedule: "Schedule", run: DiskRun, end: HarnessResult) -> None:

@@ -111,13 +111,25 @@ class Serving:
         coordinator = self._ledger.coordinator_process
         if host is None or coordinator is None or coordinator.gone or coordinator.stopped:
             return
-        if host._coordinator.runs:
-            broken("nothing is left of runs that are over", f"{list(host._coordinator.runs)}")
+        inside = host._coordinator
+        router = inside._dispatch._router
+        kept = {
+            "in service": inside.runs,
+            "with a conversation": inside._conversations,
+            "held for keys": host._admission._held,
+            "at home": router._home,
+            "waiting": router._waiting,
+            "alone": router._isolated,
+            "with a deadline": inside.next_overdue_at,
+        }
+        for what, of in kept.items():
+            if of:
+                broken("nothing is left of runs that are over", f"{what}: {of}")
         for actor in seated_actors(host):
             if actor.dead or actor.process.gone or actor.process.stopped:
                 continue
             left = actor.now.instance.host
-            if left._runs or left._tasks:
+            if left._runs or left._tasks or len(left._seen):
                 text = f"{actor.process!r} has {list(left._runs)} and steps of {list(left._tasks)}"
                 broken("nothing is left of runs that are over", text)
 
