@@ -121,7 +121,9 @@ async def test_a_tool_past_its_own_time_is_stopped_and_the_turn_goes_on() -> Non
         return "never"
 
     slow = SimpleTool("slow", hang, timeout_s=0.01)
-    assert await results_of(slow, a_tool("b")) == [
+    async with asyncio.timeout(10):
+        results = await results_of(slow, a_tool("b"))
+    assert results == [
         ("'slow' was stopped: it ran past its limit of 0.01 s.", True),
         ("done", False),
     ]
