@@ -54,7 +54,8 @@ def test_work_that_begins_behind_ctrl_c_is_put_aside_like_the_rest() -> None:
         with Interruptible(park) as working:
             if name == "first":
                 os.kill(os.getpid(), signal.SIGINT)
-            await asked["second"].wait()
+            async with asyncio.timeout(10):
+                await asked["second"].wait()
         await working.passed_on()
 
     async def program() -> None:
