@@ -62,7 +62,6 @@ class ToolProcess(Protocol):
     @property
     def stopped(self) -> str:
         """Why it was killed though nobody here asked for it; empty where it was not."""
-        ...
 
     async def wait(self) -> int:
         """Wait until it has ended; what it started may go on.
@@ -73,11 +72,9 @@ class ToolProcess(Protocol):
         Raises:
             OSError: It could not be started.
         """
-        ...
 
     async def end(self) -> int:
         """Kill what is left of it, and return when that is gone: how many there were."""
-        ...
 
 
 class ToolProcesses(Protocol):
@@ -102,15 +99,12 @@ class ToolProcesses(Protocol):
         Raises:
             OSError: It could not be started; or `wait` of what this returns raises it.
         """
-        ...
 
     def end_run(self, run_id: str) -> None:
         """Begin to end what was started for a run up to now."""
-        ...
 
     def close(self) -> None:
         """Begin to end everything; nothing more can be started."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,7 +151,6 @@ class Tool(Protocol):
             ToolError: The call failed in a way the model can act on. Any other
                 exception is answered to the model with its type and text.
         """
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,11 +216,9 @@ class Model(Protocol):
         Raises:
             ModelError: The subclass says what to do next. Retries have been made.
         """
-        ...
 
     def stream(self, request: ModelRequest) -> AsyncIterator[str | ModelResponse]:
         """The same, with the text in pieces; the whole response comes last."""
-        ...
 
 
 class TokenCounter(Protocol):
@@ -289,7 +280,6 @@ class RunContext(Protocol):
         Raises:
             WorkflowError: It did neither.
         """
-        ...
 
     def set(self, key: StateKey[T], value: T) -> None: ...
     def drop(self, key: StateKey[Any], count: int = 1) -> None: ...
@@ -304,7 +294,6 @@ class RunContext(Protocol):
         Returns:
             Something to await until it is on disk. Not awaiting it is allowed.
         """
-        ...
 
     def tools_started(self, names: Sequence[str] = ()) -> None:
         """Tell that tools begin to run which no committed entry announces; of none, an answer.
@@ -312,7 +301,6 @@ class RunContext(Protocol):
         It is not committed, and over with the next flush or answer: should the process
         die before, the run is suspected of having killed it.
         """
-        ...
 
 
 class Executor(Protocol):
@@ -337,7 +325,6 @@ class Executor(Protocol):
         Raises:
             Exception: Ends the run as `failed(agent_error)`.
         """
-        ...
 
 
 class Journal(Protocol):
@@ -349,7 +336,6 @@ class Journal(Protocol):
 
     def begin_term(self) -> int:
         """Begin the next term; commits of earlier ones are refused from here on."""
-        ...
 
     def commit(self, term: int, entries: Sequence[Entry]) -> list[int]:
         """Write entries in one transaction.
@@ -360,32 +346,26 @@ class Journal(Protocol):
         Raises:
             StaleTermError: `term` is not the newest.
         """
-        ...
 
     def load_run(self, run_id: str) -> StoredRun | None: ...
     def load_result(self, run_id: str) -> HarnessResult | None:
         """How a run ended; None while it is unfinished, or where nobody knows it."""
-        ...
 
     def load_unfinished(self, command: str) -> list[StoredRun]:
         """The runs of a command that are not over, oldest first; costs by these alone."""
-        ...
 
     def load_conversation(self, conversation_id: str) -> list[Message]: ...
     def load_code(self, code: str) -> bytes | None: ...
     def load_processes(self) -> list[ProcessMark]:
         """The processes of all earlier terms that were marked and not forgotten."""
-        ...
 
     def forget_processes(self, term: int) -> None:
         """Drop the marks of the terms before `term`: their processes are gone."""
-        ...
 
     def load_events(
         self, after: int, *, run_id: str | None = None, limit: int = 1000
     ) -> list[RunEvent]:
         """Events behind a position, oldest first; those of one change are never split."""
-        ...
 
     def headings(self) -> list[RunHeading]: ...
     def removed_cost_usd(self) -> float: ...
@@ -398,7 +378,6 @@ class Clock(Protocol):
 
     def now(self) -> float:
         """Seconds since the epoch."""
-        ...
 
     def monotonic(self) -> float: ...
     async def sleep(self, seconds: float) -> None: ...

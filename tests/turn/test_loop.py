@@ -11,8 +11,8 @@ from harness_actors.errors import BadInputError
 from harness_actors.events import RoundCompleted, TurnCompleted
 from harness_actors.executors import AgentTurn, AgentTurnServices, DeltaContext
 from harness_actors.messages import Message, ToolCall
-from harness_actors.ports import FolderId, ToolContext
-from harness_actors.records import WorkspaceSpec
+from harness_actors.ports import ToolContext
+from harness_actors.records import FolderId, WorkspaceSpec
 from harness_actors.signals import CompactionComplete, Parked, TurnComplete
 from harness_actors.state import OPEN_CALLS, TURN, TURN_COUNT, USAGE, OpenCall, StateDelta, Write
 from harness_actors.testing.clock import ManualClock
