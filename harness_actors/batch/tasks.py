@@ -242,6 +242,9 @@ def _canonical(value: Any) -> Iterator[bytes]:
 
 
 def _is_plain(value: Any) -> bool:
+    if isinstance(value, int) and not -(2**63) <= value < 2**64:
+        # Rounded where it is written, but a hash is of what was given.
+        return False
     try:
         encode_json(value)
     except (TypeError, ValueError):

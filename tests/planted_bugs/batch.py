@@ -213,15 +213,14 @@ BUGS = (
         name="a check that cannot be prepared leaves its copy",
         path="harness_actors/batch/checks.py",
         before="""\
-        except BaseException:
-            shutil.rmtree(copy, ignore_errors=True)
-            raise
-        return copy
+            finally:
+                await asyncio.to_thread(remove_tree, copy)
 """,
         after="""\
-        except BaseException:
-            raise
-        return copy
+            except asyncio.CancelledError:
+                await asyncio.to_thread(remove_tree, copy)
+                raise
+            await asyncio.to_thread(remove_tree, copy)
 """,
         promise="each copy is removed when its check is over",
         tests=("tests/batch/test_checks.py::test_a_check_that_cannot_be_prepared_says_why",),

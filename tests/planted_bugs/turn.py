@@ -11,15 +11,12 @@ BUGS = (
                 await self._awaited
             # Looked at behind that: what is told meanwhile holds for this round, too.
             if self._context.parking:
-                await self._context.flush()
-                return Parked()
 """,
         after="""\
-            if self._context.parking:
-                await self._context.flush()
-                return Parked()
+            parking = self._context.parking
             if self._awaited is not None:
                 await self._awaited
+            if parking:
 """,
         promise="from Ctrl-C on no further model call is made",
         tests=(
