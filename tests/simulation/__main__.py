@@ -4,6 +4,7 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from typing import Any
 
 HASH_SEED = "0"
 
@@ -26,10 +27,10 @@ def parsed(arguments: Sequence[str]) -> argparse.Namespace:
         "--seeds",
         type=int,
         default=1000,
-        help="how many schedules of the protocol; on disk a 25th as many, at least 200",
+        help="how many schedules of the protocol; on disk a 25th as many, moved a 50th",
     )
     parser.add_argument("--first", type=int, default=1, help="the first of their seeds")
-    parser.add_argument("--mode", choices=("protocol", "disk", "both"), default="both")
+    parser.add_argument("--mode", choices=("protocol", "disk", "moved", "both"), default="both")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes to use")
     parser.add_argument("--seed", type=int, help="run this one alone")
     parser.add_argument("--trace", action="store_true", help="print what happened in it")
@@ -49,7 +50,7 @@ def simulate(given: argparse.Namespace) -> int:
     return _many(given, without)
 
 
-def _one(seed: int, mode: str, without: frozenset[str], *, trace: bool) -> int:
+def _one(seed: int, mode: Any, without: frozenset[str], *, trace: bool) -> int:
     from tests.simulation.batch import quiet
     from tests.simulation.schedule import Schedule
 
@@ -59,7 +60,7 @@ def _one(seed: int, mode: str, without: frozenset[str], *, trace: bool) -> int:
     with quiet():
         schedule = Schedule(
             seed,
-            mode="disk" if mode == "disk" else "protocol",
+            mode="protocol" if mode == "both" else mode,
             without=without,
             trace=tell if trace else None,
         )
@@ -80,6 +81,7 @@ def _many(given: argparse.Namespace, without: frozenset[str]) -> int:
     plan: list[tuple[Mode, int]] = [
         ("protocol", given.seeds),
         ("disk", max(200, given.seeds // 25) if given.mode == "both" else given.seeds),
+        ("moved", max(100, given.seeds // 50) if given.mode == "both" else given.seeds),
     ]
     for mode, count in plan:
         if given.mode not in ("both", mode):

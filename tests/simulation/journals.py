@@ -11,7 +11,9 @@ from harness_actors.messages import Message
 from harness_actors.ports import Journal
 from harness_actors.records import Entry, ProcessMark, RunHeading, StoredRun
 from harness_actors.results import HarnessResult
+from harness_actors.stores import SqliteJournal
 from tests.simulation.disk import NAME, Disk, MemoryJournal
+from tests.simulation.moving import AT_ITS_PATH, NOT_ANSWERED, Mover
 from tests.simulation.oracle import Oracle
 
 T = TypeVar("T")
@@ -39,19 +41,29 @@ class WatchedJournal:
         oracle: Told of each commit.
         faults: What is to go wrong.
         twin: The journal is one of its own, and is compared with the disk; else it is the disk.
+        mover: Who takes its file away; None where nobody does.
     """
 
     def __init__(
-        self, journal: Journal, disk: Disk, oracle: Oracle, faults: Faults, *, twin: bool
+        self,
+        journal: Journal,
+        disk: Disk,
+        oracle: Oracle,
+        faults: Faults,
+        *,
+        twin: bool,
+        mover: Mover | None = None,
     ) -> None:
         self._journal = journal
         self._disk = disk
         self._oracle = oracle
         self._faults = faults
         self._twin = MemoryJournal(disk) if twin else None
+        self._mover = mover
 
     def begin_term(self) -> int:
         term = self._journal.begin_term()
+        self._at_its_path(AT_ITS_PATH, f"term {term}")
         if self._twin is not None:
             self._twin.begin_term()
         if term != self._disk.term:
@@ -63,7 +75,17 @@ class WatchedJournal:
             self._faults.before = False
             self._oracle.ledger.note(current_process(), "a commit fails, and nothing is written")
             raise StoreError(NAME, "the disk is full")
-        positions = self._journal.commit(term, entries)
+        if self._mover is not None:
+            self._mover.written = False
+        try:
+            positions = self._journal.commit(term, entries)
+        except StoreError:
+            if self._mover is not None and self._mover.written:
+                # It is in the file that is put back, and nobody was told so.
+                self._disk.commit(entries)
+                self._oracle.committed(term, entries)
+            raise
+        self._at_its_path(AT_ITS_PATH, "a commit")
         if self._twin is not None:
             self._same("positions", positions, self._disk.commit(entries))
         self._oracle.committed(term, entries)
@@ -73,6 +95,14 @@ class WatchedJournal:
             raise StoreError(NAME, "the disk is gone")
         return positions
 
+    def check_standing(self) -> None:
+        assert isinstance(self._journal, SqliteJournal)
+        self._journal.check_standing()
+
+    def _at_its_path(self, invariant: str, what: str) -> None:
+        if self._mover is not None and self._mover.place.is_away:
+            self._oracle.ledger.broken(invariant, what)
+
     def _same(self, what: str, found: object, expected: object) -> None:
         if found != expected:
             self._oracle.ledger.broken(
@@ -81,6 +111,7 @@ class WatchedJournal:
 
     def _read(self, what: str, read: Callable[[Journal], T], view: Callable[[T], object]) -> T:
         found = read(self._journal)
+        self._at_its_path(NOT_ANSWERED, what)
         if self._twin is not None:
             self._same(what, view(found), view(read(self._twin)))
         return found

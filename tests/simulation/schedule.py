@@ -22,7 +22,7 @@ from harness_actors.actors.simulated.ray import SimulatedRay
 from harness_actors.actors.simulated.steps import EndlessScheduleError
 from harness_actors.coordination import books as committed
 from harness_actors.coordination.protocol import Slot
-from harness_actors.errors import ConversationMovedOnError
+from harness_actors.errors import ConversationMovedOnError, StoreError
 from harness_actors.executors import (
     AgentTurn,
     AgentTurnServices,
@@ -44,13 +44,15 @@ from tests.simulation.disturbances import Disturber
 from tests.simulation.invariants import check_end
 from tests.simulation.journals import Faults, WatchedJournal
 from tests.simulation.ledger import Ledger, Violation
+from tests.simulation.moving import JournalPlace, Mover, Striking
 from tests.simulation.oracle import Oracle
 from tests.simulation.serving import WatchedExecutor
 from tests.simulation.tools import Commands
 from tests.simulation.user import User
 from tests.simulation.workload import plan_workload
 
-Mode = Literal["protocol", "disk"]
+Mode = Literal["protocol", "disk", "moved"]
+"""`disk`: the journal is a file; `moved`: one that is taken away and put back besides."""
 
 JOURNAL = "journal.db"
 LIVES_WITHIN_S = 900.0
@@ -152,7 +154,7 @@ class Schedule:
         self._clock = SimulatedClock(loop)
         self._counter = FlatCounter()
         self._faults = Faults()
-        self._folder = Path(tempfile.mkdtemp(dir=_memory())) if mode == "disk" else None
+        self._folder = Path(tempfile.mkdtemp(dir=_memory())) if mode != "protocol" else None
         self._journals: list[Journal] = []
         parts = CellParts(
             open_journal=self._open_journal,
@@ -160,6 +162,7 @@ class Schedule:
             work=Commands(self.oracle, self.machine).work,
             agent_turns=self.workload.agent_turns,
             serving=self.oracle.coordinator_began,
+            watched=mode == "moved",
         )
         blobs = load_programs(self.workload, self.oracle, self.machine, Random(f"{seed}/model"))
         programs = {name: (program_of(name), blob) for name, blob in blobs.items()}
@@ -182,6 +185,10 @@ class Schedule:
             ledger=self.ledger,
             kill_driver=self.user.kill_driver,
         )
+        self._mover: Mover | None = None
+        if self._folder is not None and mode == "moved":
+            place = JournalPlace(self._folder, JOURNAL)
+            self._mover = Mover(seed, place, self.ray, self.user, self.ledger)
 
     def run(self) -> Report:
         """Run it to its end, or to the first promise that is broken."""
@@ -191,6 +198,8 @@ class Schedule:
         reaper["end_carriers"] = self.machine.end_carriers
         try:
             self.loop.run_world(self._live())
+            if self._mover is not None:
+                self._mover.place.put_back()
             if not self.ledger.violations:
                 check_end(self)
         except EndlessScheduleError as error:
@@ -219,6 +228,8 @@ class Schedule:
                     await asyncio.wait((living,), timeout=60.0)
                     if self.loop.time() > 100.0:
                         self._disturber.calm()
+                        if self._mover is not None:
+                            self._mover.calm()
                 living.result()
         except TimeoutError:
             left = [run for run in self.workload.runs if run not in self.user.book.ended]
@@ -232,6 +243,8 @@ class Schedule:
         self.oracle.serving_rules.check_idle()
 
     def _check_taking_up(self, run_id: str) -> None:
+        if self._mover is not None and self._mover.place.is_away:
+            raise StoreError(JOURNAL, "it is not there")
         refused = None
         try:
             check_one(MemoryJournal(self.disk), run_id)
@@ -265,10 +278,20 @@ class Schedule:
         if self._folder is None:
             journal = MemoryJournal(self.disk)
         else:
-            journal = SqliteJournal(self._folder / JOURNAL)
+            mover = self._mover
+            path = self._folder / JOURNAL
+            journal = SqliteJournal(path, file=None if mover is None else mover.place.file)
+            if mover is not None:
+                vars(journal)["_committer"] = Striking(journal._committer, mover)
         self._journals.append(journal)
-        twin = self._folder is not None
-        return WatchedJournal(journal, self.disk, self.oracle, self._faults, twin=twin)
+        return WatchedJournal(
+            journal,
+            self.disk,
+            self.oracle,
+            self._faults,
+            twin=self._folder is not None,
+            mover=self._mover,
+        )
 
     def _executor_for(self, slot: Slot, processes: ToolProcesses | None) -> Executor | None:
         if slot.code:
@@ -305,7 +328,9 @@ class Schedule:
         for journal in self._journals:
             with suppress(Exception):
                 journal.close()
-        if self._folder is not None:
+        if self._mover is not None:
+            self._mover.place.remove()
+        elif self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
 
 

@@ -30,6 +30,12 @@ def test_all_promises_hold_over_200_schedules_with_the_journal_on_disk() -> None
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.timeout(200)
+def test_all_promises_hold_over_15_schedules_whose_journal_is_taken_away() -> None:
+    done = simulate("--mode", "moved", "--seeds", "15")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 def test_the_same_seed_takes_the_same_steps() -> None:
     seed = str(Random(os.getpid()).randrange(1, 5000))
     first, second = (simulate("--seed", seed, "--trace").stdout for _ in range(2))

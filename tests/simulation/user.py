@@ -67,6 +67,9 @@ class User:
     ) -> None:
         self.settled = settled
         self.check_taking_up = check_taking_up
+        self.there = asyncio.Event()
+        """The journal is at its path; the next command waits for that."""
+        self.there.set()
         self.book = Book()
         self._workload = workload
         self._ray = ray
@@ -85,6 +88,7 @@ class User:
         number = 0
         while len(self.book.ended) < len(self._workload.runs):
             number += 1
+            await self.there.wait()
             await self._command(f"command-{number}")
             # Meanwhile a cell that outlived its driver goes on, or dies, by itself.
             away_s = 30.0 if self._chance.random() < 0.2 else 1.0

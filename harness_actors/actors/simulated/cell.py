@@ -3,11 +3,12 @@
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from harness_actors.actors.coordinator_host import CoordinatorHost
 from harness_actors.actors.factory import executor_needs
 from harness_actors.actors.hosts import ExecutorHost
+from harness_actors.actors.journal_watch import is_standing, watch_journal
 from harness_actors.actors.mailbox import Parcel
 from harness_actors.actors.simulated.loop import SimulatedLoop
 from harness_actors.actors.simulated.network import SimulatedActor
@@ -51,6 +52,7 @@ class CellParts:
         work: What processes do that tools start.
         agent_turns: Number of agent turn hosts, at least 1.
         serving: Told of each coordinator that has begun its term.
+        watched: The journal is a file, and cells look whether it is at its path.
     """
 
     open_journal: Callable[[], Journal]
@@ -58,6 +60,7 @@ class CellParts:
     work: Work
     agent_turns: int = 1
     serving: Callable[[CoordinatorHost], None] = lambda _: None
+    watched: bool = False
 
 
 class SimulatedPeer:
@@ -149,9 +152,11 @@ class SimulatedCoordinator:
         self.starter = SimulatedHostStarter(ray, parts, actor)
         self.process = actor.process
         self.host: CoordinatorHost | HarnessError
+        self._watching: asyncio.Future[bool] | None = None
         try:
+            self._journal = cast(Any, parts.open_journal())
             self.host = CoordinatorHost(
-                journal=parts.open_journal(),
+                journal=self._journal,
                 store="journal",
                 command=command,
                 starter=self.starter,
@@ -167,12 +172,23 @@ class SimulatedCoordinator:
         self.starter.term = actor.process.term = self.host.term
         parts.serving(self.host)
         self._starting = asyncio.ensure_future(self.host.start())
+        if parts.watched:
+            self._watching = asyncio.ensure_future(watch_journal(self._journal, self.host))
 
     async def call(self, method: str, *arguments: Any) -> Any:
         if isinstance(self.host, HarnessError):
             raise self.host
         await asyncio.shield(self._starting)
+        if method == "serve":
+            return await self._serve(self.host)
         return await getattr(self.host, method)(*arguments)
+
+    async def _serve(self, host: CoordinatorHost) -> None:
+        """Another driver is there."""
+        await is_standing(self._journal, host)
+        if host.failure is not None:
+            raise host.failure
+        host.forget_driver()
 
     async def receive(
         self, slot: Slot, incarnation: int, batch: Sequence[Parcel]

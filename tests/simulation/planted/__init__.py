@@ -1,8 +1,16 @@
 """Faults that were made on purpose: the simulator must find each of them."""
 
-from tests.simulation.planted import actors, budget, coordination, talks, turn, workflows
+from tests.simulation.planted import actors, budget, coordination, moving, talks, turn, workflows
 from tests.simulation.planted.bug import PlantedBug
 
-BUGS = (*actors.BUGS, *budget.BUGS, *coordination.BUGS, *talks.BUGS, *turn.BUGS, *workflows.BUGS)
+BUGS = (
+    *actors.BUGS,
+    *budget.BUGS,
+    *coordination.BUGS,
+    *moving.BUGS,
+    *talks.BUGS,
+    *turn.BUGS,
+    *workflows.BUGS,
+)
 
 __all__ = ["BUGS", "PlantedBug"]
