@@ -75,6 +75,7 @@ def measure(way: str, options: argparse.Namespace, base_url: str) -> Measured:
             tokens=options.tokens,
             answers=answers,
             runtime=options.runtime,
+            idle_s=1.0 if options.smoke else 10.0,
         )
         command = [sys.executable, "-m", "benchmarks.streamed", way, reading.as_json()]
         windows = measure_windows(command, cwd=ROOT, deadline_s=DEADLINE_S)

@@ -21,8 +21,6 @@ from harness_actors.actors import RuntimeKind
 from harness_actors.testing import Reply
 
 MODEL, KEY = "loopback", "none"
-IDLE_S = 10.0
-"""Long enough that the clock ticks of forty processes do not count."""
 WORD = "token "
 
 
@@ -36,6 +34,8 @@ class Reading:
         tokens: Of an answer; the server sends each by itself.
         answers: How many answers.
         runtime: What `run_stream` runs on.
+        idle_s: How long it is looked at without work: so long that the clock ticks of forty
+            processes do not count.
     """
 
     base_url: str
@@ -43,6 +43,7 @@ class Reading:
     tokens: int
     answers: int
     runtime: RuntimeKind = "ray"
+    idle_s: float = 10.0
 
     def as_json(self) -> str:
         """To be handed to another process."""
@@ -119,7 +120,7 @@ async def read_with_harness(reading: Reading) -> None:
         with window("work"):
             firsts = [await answer() for _ in range(reading.answers)]
         with window("idle"):
-            await asyncio.sleep(IDLE_S)
+            await asyncio.sleep(reading.idle_s)
     _keep(reading, firsts)
 
 
@@ -151,7 +152,7 @@ def _run_command(reading: Reading, number: str) -> float:
             raise RuntimeError(f"harness run ended early: {os.read(terminal, 65_536).decode()}")
         time.sleep(0.1)
     with window(f"idle {number}"):
-        time.sleep(IDLE_S)
+        time.sleep(reading.idle_s)
     with window(f"work {number}"):
         began = time.perf_counter()
         _tell(reading, "release")
