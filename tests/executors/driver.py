@@ -273,10 +273,10 @@ class Driver:
             work.cancel()
             await asyncio.wait((work,))
             raise ProcessDiedError
-        outcome = work.result()
+        # Also what one has written that fails, as of a host.
         self._commit(len(self._posted))
         self._apply(self.context.take())
-        return outcome
+        return work.result()
 
     def open_context(self, name: str) -> DeltaContext:
         """What an executor gets to see: copies, as if from another process."""

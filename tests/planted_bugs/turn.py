@@ -335,4 +335,21 @@ BUGS = (
             "tests/executors/test_agent_turn.py::test_runs_of_one_agent_end_each_as_its_own_config_says",
         ),
     ),
+    Bug(
+        name="what a round cost is lost with the workspace",
+        path="harness_actors/turn/loop.py",
+        before="""\
+        except HarnessError:
+            self._books.write()
+            raise
+""",
+        after="""\
+        except HarnessError:
+            raise
+""",
+        promise="a result tells all that its run has cost",
+        tests=(
+            "tests/turn/test_loop.py::test_where_its_folder_goes_away_nothing_more_is_asked_or_done",
+        ),
+    ),
 )

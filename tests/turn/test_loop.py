@@ -365,3 +365,4 @@ async def test_where_its_folder_goes_away_nothing_more_is_asked_or_done(
         await driver.serve("agent_turn", CompactionComplete())
     assert len(model.requests) == asked
     assert done == (["read"] if gone_at == "a tool" else [])
+    assert driver.value(USAGE).model_calls == asked, "what was asked has its price"
