@@ -230,11 +230,13 @@ async def test_what_a_dead_stream_actor_did_not_get_is_counted_for_the_next_one(
     speaker.begin(1, 1)
     speaker.say("lost")
     await dead.until_got("lost")
+    speaker.say("again")
+    await dead.until_got("again")
     sender.follow("second")
     speaker.say("heard")
     await alive.until_got("heard")
 
-    assert [(one.text, one.dropped) for one in alive.spoken] == [("heard", 4)]
+    assert [(one.text, one.dropped) for one in alive.spoken] == [("heard", 9)]
 
 
 async def test_a_run_that_nobody_reads_is_told_of_and_its_end_is_sent() -> None:
