@@ -93,6 +93,21 @@ async def test_a_ray_that_was_there_before_is_waited_for_at_its_address(
     ]
 
 
+@pytest.mark.parametrize("is_named", [True, False])
+async def test_only_a_ray_that_the_user_has_named_may_come_back_as_anybodys(is_named: bool) -> None:
+    asked: list[bool] = []
+    lost = a_lost_ray(own=None)
+    lost.is_named = is_named
+
+    def connect(_address: str | None, *, is_named: bool = True) -> Connection:
+        asked.append(is_named)
+        return a_lost_ray()
+
+    await Losses(lambda _: None, connect).replace(lost)
+
+    assert asked == [is_named]
+
+
 async def test_a_ray_that_does_not_come_back_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(losses, "RETURNS_WITHIN_S", 0.0)
     connect, _ = connecting(NO_RAY)

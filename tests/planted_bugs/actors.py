@@ -366,4 +366,14 @@ BUGS = (
             "tests/actors/test_streams.py::test_what_a_dead_stream_actor_did_not_get_is_counted_for_the_next_one",
         ),
     ),
+    Bug(
+        name="a Ray that was only found counts as named when it is back",
+        path="harness_actors/actors/joining/losses.py",
+        before="        again = partial(self._connect, lost.address, is_named=lost.is_named)\n",
+        after="        again = partial(self._connect, lost.address)\n",
+        promise="another user's Ray is joined only where the user says so",
+        tests=(
+            "tests/joining/test_losses.py::test_only_a_ray_that_the_user_has_named_may_come_back_as_anybodys",
+        ),
+    ),
 )

@@ -225,4 +225,22 @@ BUGS = (
             "tests/stores/test_expiry.py::test_what_is_removed_bit_by_bit_leaves_its_sum_and_no_log",
         ),
     ),
+    Bug(
+        name="of runs that are removed together only the last has cost something",
+        path="harness_actors/stores/expiry.py",
+        before="        cost_usd += 0.0 if end is None else end.usage.cost_usd\n",
+        after="        cost_usd = 0.0 if end is None else end.usage.cost_usd\n",
+        promise="what removed runs cost stays known, as one sum: a budget counts it",
+        tests=(
+            "tests/stores/test_expiry.py::test_what_is_removed_at_once_leaves_the_sum_of_it_all",
+        ),
+    ),
+    Bug(
+        name="what a program asks with is dropped though a run names it",
+        path="harness_actors/stores/expiry.py",
+        before="        unnamed = [row for row in stored if program_of(row[0]) not in named]\n",
+        after="        unnamed = [row for row in stored if row[0] not in named]\n",
+        promise="a conversation is exported with its system prompt and its tools",
+        tests=("tests/stores/test_expiry.py::test_compacting_drops_code_that_no_run_names",),
+    ),
 )

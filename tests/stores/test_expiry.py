@@ -15,6 +15,7 @@ import pytest
 from harness_actors.errors import BadInputError, StoreError, StoreInUseError
 from harness_actors.records import CodeStored, Entry, RunAdded, SnapshotTaken
 from harness_actors.stores import JournalReader, SqliteJournal
+from harness_actors.stores.conversations import code_of, request_name
 from harness_actors.stores.expiry import DAYS_KEPT, Cleared, compact, expire
 from harness_actors.stores.home import SECONDS_PER_DAY, days_kept, free_journal
 from harness_actors.stores.lock import hold, is_held, release
@@ -117,6 +118,16 @@ def test_what_is_removed_bit_by_bit_leaves_its_sum_and_no_log(path: Path) -> Non
         assert [log.exists() for log in logs] == [place >= count for place in range(len(ages))]
 
 
+def test_what_is_removed_at_once_leaves_the_sum_of_it_all(path: Path) -> None:
+    stored(path, *(a_run(f"old-{number}", ended_at=100.0) for number in range(3)))
+
+    assert expire(path, ended_before=500.0).runs == 3
+
+    journal = SqliteJournal(path)
+    assert journal.removed_cost_usd() == pytest.approx(3 * an_end().usage.cost_usd)
+    journal.close()
+
+
 def test_unfinished_and_parked_runs_stay_however_old_they_are(path: Path) -> None:
     parked = [*a_run("parked", ended_at=None), added("parked", command="", again=True)]
     stored(path, a_run("unfinished", ended_at=None), parked)
@@ -183,13 +194,16 @@ def test_few_freed_pages_are_left_for_what_comes_and_given_back_by_compact(path:
 def test_compacting_drops_code_that_no_run_names(path: Path) -> None:
     journal = SqliteJournal(path)
     term = journal.begin_term()
-    journal.commit(term, [*a_run("run", code="used"), CodeStored(code="unused", blob=b"x")])
+    heads = [CodeStored(code=request_name(code), blob=b"head") for code in ("used", "unused")]
+    unused = CodeStored(code="unused", blob=b"x")
+    journal.commit(term, [*a_run("run", code="used"), unused, *heads])
     journal.close()
 
     assert compact(path).code == 1
 
     reader = JournalReader(path)
-    assert (reader.load_code("used"), reader.load_code("unused")) == (b"used", None)
+    assert code_of(reader, "used") == {"used": b"used", request_name("used"): b"head"}
+    assert code_of(reader, "unused") == {}
 
 
 def test_a_run_loses_its_snapshot_when_it_ends(journal: SqliteJournal) -> None:
