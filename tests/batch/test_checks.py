@@ -2,6 +2,7 @@ import asyncio
 import json
 import os
 import re
+import threading
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pytest
 from harness_actors.batch import check_programs, installed
 from harness_actors.batch.check_copy import lay_over
 from harness_actors.batch.checks import COPY, Checks
-from harness_actors.batch.installed import Difference, compare, look
+from harness_actors.batch.installed import Difference, Installed, compare, look
 from harness_actors.batch.outcomes import CheckResult, TaskOutcome, decode_outcome, encode_outcome
 from harness_actors.batch.tasks import Check, Task
 from harness_actors.results import Reason
@@ -192,6 +193,15 @@ async def test_what_is_to_be_kept_is_the_run_s_own(folder: Path) -> None:
     assert (kept.output, kept.left_out) == ("its own", ())
 
 
+async def test_a_recipe_is_the_tasks_own_though_no_section_of_it_steers_tests(folder: Path) -> None:
+    source = wrote(folder / "source", tox__ini="[testenv]\ncommands = given\n")
+    wrote(folder / "workspace", tox__ini="[testenv]\ncommands = true\n")
+
+    result = await checked(folder, "cat tox.ini # for tox", source=source)
+
+    assert result.output.endswith("commands = given")
+
+
 async def test_a_link_does_not_lead_what_is_put_back_elsewhere(folder: Path) -> None:
     source = folder / "source"
     wrote(source / "deep" / "down", conftest__py="given")
@@ -252,6 +262,32 @@ async def test_packages_and_programs_that_are_changed_are_left_out_and_the_check
     assert set(result.left_out) == {
         f"{packages}/added.py", f"{packages}/changes.py", f"{programs}/changes"
     }  # fmt: skip
+
+
+async def test_what_is_changed_during_a_look_is_seen_by_the_next(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    coming = [Installed(), Installed(), Installed(programs={"changed": (1, 1, 1)})]
+    looking, goes_on = threading.Event(), threading.Event()
+
+    def look(_folders: object, _packages: object) -> Installed:
+        found = coming.pop(0)
+        if len(coming) == 1:
+            looking.set()
+            goes_on.wait(10)
+        return found
+
+    monkeypatch.setattr(check_programs, "look", look)
+    programs = check_programs.CheckPrograms()
+    await programs.begin()
+    before = asyncio.ensure_future(programs.changes())
+    await asyncio.to_thread(looking.wait, 10)
+    behind = asyncio.ensure_future(programs.changes())
+    await asyncio.sleep(0)
+    goes_on.set()
+
+    assert await before == Difference()
+    assert await behind == Difference(programs=frozenset({"changed"}))
 
 
 def test_compiled_files_that_are_changed_are_not_believed(tmp_path: Path) -> None:

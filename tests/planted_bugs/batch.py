@@ -225,4 +225,31 @@ BUGS = (
         promise="each copy is removed when its check is over",
         tests=("tests/batch/test_checks.py::test_a_check_that_cannot_be_prepared_says_why",),
     ),
+    Bug(
+        name="a look at programs that began before a check ended is good enough",
+        path="harness_actors/batch/check_programs.py",
+        before="""\
+            # Who asks from here on needs a look that begins later.
+            self._next = None
+            self._now = compare(self._begun, await self._look())
+""",
+        after="""\
+            self._now = compare(self._begun, await self._look())
+            self._next = None
+""",
+        promise="a check counts only if nothing that it ran on was changed before it ended",
+        tests=(
+            "tests/batch/test_checks.py::test_what_is_changed_during_a_look_is_seen_by_the_next",
+        ),
+    ),
+    Bug(
+        name="a recipe in a file of sections may be the run's own",
+        path="harness_actors/batch/check_files.py",
+        before="        if place.name in SECTIONED - self._recipes:\n",
+        after="        if place.name in SECTIONED:\n",
+        promise="which tests run, and how, is the task's to say and not the run's",
+        tests=(
+            "tests/batch/test_checks.py::test_a_recipe_is_the_tasks_own_though_no_section_of_it_steers_tests",
+        ),
+    ),
 )
