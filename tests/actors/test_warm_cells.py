@@ -246,6 +246,39 @@ async def test_idle_cells_leave_when_newer_ones_are_warm_but_none_that_is_of_use
     assert (await ended(pausing)).status == 0
 
 
+TOGETHER = """
+import asyncio, sys
+from harness_actors import AgentHarness, ChatAgent
+from harness_actors.testing import Reply, ScriptedModel
+
+def says(messages):
+    return Reply.call("work_complete", {"summary": "done"})
+
+async def main(stores):
+    agent = ChatAgent(model=ScriptedModel(says))
+    harnesses = [AgentHarness(agent, store=store) for store in stores]
+    runs = await asyncio.gather(*(harness.run("something") for harness in harnesses))
+    print({run.status for run in runs})
+    await asyncio.gather(*(harness.close() for harness in harnesses))
+
+asyncio.run(main(sys.argv[1:]))
+"""
+
+
+async def test_cells_leave_at_the_same_moment_though_they_ask_each_other(
+    ray: RayByHand, tmp_path: Path
+) -> None:
+    # They look around when they have been idle for a second, and leave right after it.
+    drivers = Drivers(ray, tmp_path, idle_s=1.1)
+    stores = [tmp_path / f"{number}.db" for number in range(4)]
+    script = (sys.executable, "-c", TOGETHER, *map(str, stores))
+
+    done = await drivers.run(command=script)
+
+    assert (done.status, done.out) == (0, "{'done'}\n"), done.error
+    await asyncio.gather(*map(gone, stores))
+
+
 async def until_gone(*marks: ProcessMark) -> None:
     async with asyncio.timeout(60):
         while any(map(is_alive, marks)):  # noqa: ASYNC110

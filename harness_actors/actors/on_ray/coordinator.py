@@ -40,8 +40,6 @@ logger = logging.getLogger(__name__)
 
 SETTLED_S = 1.0
 """A cell is idle for others when it has had nothing to do for so long, and looked at so often."""
-ANSWERS_S = 10.0
-"""How long one that leaves waits for the answer of another cell."""
 LEAVE_S = 30.0
 """How long a coordinator stays that can do nothing any more, when its driver knows of it."""
 
@@ -86,9 +84,6 @@ class RayCoordinator:
         self._warm_cells = warm_cells
         self._leaving = False
         self._leaves_now = asyncio.Event()
-        self._exits = False
-        self._asking = asyncio.Lock()
-        """Held while an answer of another cell is awaited."""
         self._host: CoordinatorHost | HarnessError
         self._self: Any = ray.get_runtime_context().current_actor
         self._channels = Channels(self.receive)
@@ -233,9 +228,7 @@ class RayCoordinator:
             short = is_idle and await asyncio.to_thread(is_memory_short)
             if self._idleness.idle_s is not None and (is_idle != asked or short):
                 # At its start, or its next command's, it is not idle, and takes a place.
-                async with self._asking:
-                    if self._stays(host):
-                        await make_room(self._node, short=short)
+                await make_room(self._node, short=short)
                 asked = is_idle
             await asyncio.sleep(SETTLED_S)
 
@@ -260,7 +253,7 @@ class RayCoordinator:
         self._self.leave.remote(0.0)
 
     async def leave(self, after_s: float) -> None:
-        """End this actor in a while, for good: Ray does not restart one that exits.
+        """End this actor in a while, for good: Ray does not restart one that is killed so.
 
         Args:
             after_s: How long it stays, in seconds; 0 cuts every longer stay short.
@@ -270,15 +263,9 @@ class RayCoordinator:
         with suppress(TimeoutError):
             async with asyncio.timeout(after_s):
                 await self._leaves_now.wait()
-        if self._exits:
-            return
-        self._exits = True
-        # An actor ends when the calls that it has made have: two that leave at the same moment
-        # must not wait for each other's answers.
-        with suppress(TimeoutError):
-            async with asyncio.timeout(ANSWERS_S):
-                await self._asking.acquire()
-        ray.actor.exit_actor()  # type: ignore[no-untyped-call]
+        # Not by `exit_actor`, which waits for the answers to all calls that this actor has made:
+        # two cells that leave at the same moment would wait for each other forever.
+        await asyncio.to_thread(ray.kill, self._self)
 
     async def receive(self, slot: Slot, incarnation: int, packed: bytes) -> bytes:
         """Take what the host in a slot posted; what is told with the answer, packed."""
