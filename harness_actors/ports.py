@@ -347,6 +347,9 @@ class Journal(Protocol):
             StaleTermError: `term` is not the newest.
         """
 
+    def known(self, run_ids: Sequence[str]) -> set[str]:
+        """Those of these runs that the journal has, over or not."""
+
     def load_run(self, run_id: str) -> StoredRun | None: ...
     def load_result(self, run_id: str) -> HarnessResult | None:
         """How a run ended; None while it is unfinished, or where nobody knows it."""

@@ -12,6 +12,10 @@ from harness_actors.messages import Message
 from harness_actors.ports import Journal
 from harness_actors.records import RunSpec, StoredRun
 
+READ_TOGETHER = 50
+"""Runs of one call that are looked up together: a reading waits for the commit before it, and
+between two of them others have their turn."""
+
 
 class Admission:
     """Finds out where runs stand, in service or in the journal, and does what is asked.
@@ -68,16 +72,22 @@ class Admission:
         async with self._adding:
             new = [spec for spec in specs if spec.run_id not in self._coordinator.runs]
             await self._settle()
-            for spec in new:
-                if await self._read(self._journal.load_run, spec.run_id) is not None:
-                    continue
-                self._check_free(spec)
-                log: list[Message] = []
-                if spec.conversation_id != spec.run_id:
-                    # Whoever left it just now is on disk with its last words.
-                    await self._settle()
-                    log = await self._read(self._journal.load_conversation, spec.conversation_id)
-                self._perform(self._coordinator.submit(spec, log))
+            for at in range(0, len(new), READ_TOGETHER):
+                await self._submit(new[at : at + READ_TOGETHER])
+
+    async def _submit(self, specs: Sequence[RunSpec]) -> None:
+        run_ids = [spec.run_id for spec in specs]
+        known: set[str] = await self._read(self._journal.known, run_ids)
+        for spec in specs:
+            if spec.run_id in known:
+                continue
+            self._check_free(spec)
+            log: list[Message] = []
+            if spec.conversation_id != spec.run_id:
+                # Whoever left it just now is on disk with its last words.
+                await self._settle()
+                log = await self._read(self._journal.load_conversation, spec.conversation_id)
+            self._perform(self._coordinator.submit(spec, log))
 
     @property
     def held(self) -> int:

@@ -4,6 +4,7 @@ Every function expects a transaction around it, so that its statements see one s
 """
 
 import sqlite3
+from collections.abc import Sequence
 from typing import Any
 
 import orjson
@@ -26,6 +27,14 @@ from harness_actors.stores.codec import (
 )
 from harness_actors.stores.columns import check_body, mapping, number, text, whole
 from harness_actors.stores.schema import PLACES
+
+
+def load_known(connection: sqlite3.Connection, run_ids: Sequence[str]) -> set[str]:
+    found = connection.execute(
+        "SELECT run_id FROM runs WHERE run_id IN (SELECT value FROM json_each(?))",
+        (orjson.dumps(list(run_ids)).decode(),),
+    )
+    return {text(run_id) for (run_id,) in found}
 
 
 def load_run(connection: sqlite3.Connection, run_id: str) -> StoredRun | None:

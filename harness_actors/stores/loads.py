@@ -2,7 +2,7 @@
 
 import sqlite3
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from harness_actors.events import RunEvent
@@ -24,6 +24,10 @@ class Loads(ABC):
     @abstractmethod
     def _read(self, read: Callable[[sqlite3.Connection], T]) -> T:
         """Do one reading, in a transaction of its own."""
+
+    def known(self, run_ids: Sequence[str]) -> set[str]:
+        """Those of these runs that the journal has, over or not."""
+        return self._read(lambda connection: load.load_known(connection, run_ids))
 
     def load_run(self, run_id: str) -> StoredRun | None:
         return self._read(lambda connection: load.load_run(connection, run_id))

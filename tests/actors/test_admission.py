@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from harness_actors.actors.admission import Admission
+from harness_actors.actors.admission import READ_TOGETHER, Admission
 from harness_actors.actors.runtime import StopMode
 from harness_actors.conversation import repaired
 from harness_actors.coordination.active import Step
@@ -32,6 +32,7 @@ class Entrance:
         self.heard = asyncio.Event()
         self.heard.set()
         self.has_keys = True
+        self.reads = 0
         self._journal = journal
         self._kept = 0
         self.admission = Admission(
@@ -59,6 +60,7 @@ class Entrance:
 
     async def _read(self, call: Callable[..., object], *arguments: object) -> object:
         found = call(*arguments)
+        self.reads += 1
         self.read.set()
         await self.heard.wait()
         return found
@@ -204,3 +206,21 @@ async def test_a_run_that_is_stopped_as_it_waits_for_its_keys_leaves_its_convers
     assert entrance.admission.held == 0
     await entrance.admission.submit([a_spec("third", conversation_id=TALK)])
     assert set(world.coordinator.runs) == {"third"}
+
+
+async def test_runs_that_come_together_are_looked_up_together_and_known_ones_left_alone(
+    journal: SqliteJournal,
+) -> None:
+    journal.begin_term()
+    world = World(Team().handlers)
+    over = [a_spec(f"over-{number}") for number in (1, 2)]
+    world.disk.extend(RunAdded(spec=spec, command="command", at=0.0) for spec in over)
+    entrance = Entrance(world, journal)
+    await entrance._settle()
+    new = [a_spec(f"new-{number}") for number in range(2 * READ_TOGETHER)]
+
+    await entrance.admission.submit([over[0], *new, over[1]])
+
+    assert set(world.coordinator.runs) == {spec.run_id for spec in new}
+    # A reading waits for the commit that is under way: 5,000 of them are most of a start.
+    assert entrance.reads == 3

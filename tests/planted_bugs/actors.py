@@ -88,6 +88,16 @@ BUGS = (
         ),
     ),
     Bug(
+        name="a run of a list is begun though the journal has it",
+        path="harness_actors/actors/admission.py",
+        before="            if spec.run_id in known:\n                continue\n",
+        after="",
+        promise="a run is begun once, however often it is submitted",
+        tests=(
+            "tests/actors/test_admission.py::test_runs_that_come_together_are_looked_up_together_and_known_ones_left_alone",
+        ),
+    ),
+    Bug(
         name="a follower asks where it is behind the beginning",
         path="harness_actors/actors/following.py",
         before="""\

@@ -138,6 +138,9 @@ class MemoryJournal:
         if term != self._disk.term:
             raise StaleTermError(NAME, f"term {term} is over: {self._disk.term} owns it now")
 
+    def known(self, run_ids: Sequence[str]) -> set[str]:
+        return self._disk.runs.keys() & set(run_ids)
+
     def load_run(self, run_id: str) -> StoredRun | None:
         run = self._disk.runs.get(run_id)
         if run is None:

@@ -116,6 +116,9 @@ class WatchedJournal:
             self._same(what, view(found), view(read(self._twin)))
         return found
 
+    def known(self, run_ids: Sequence[str]) -> set[str]:
+        return self._read("known runs", lambda j: j.known(run_ids), lambda known: known)
+
     def load_run(self, run_id: str) -> StoredRun | None:
         return self._read(run_id, lambda j: j.load_run(run_id), view_of_run)
 

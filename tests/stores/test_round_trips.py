@@ -163,6 +163,13 @@ def test_headings_list_all_runs_oldest_first(journal: SqliteJournal) -> None:
     assert [h.end for h in headings] == [an_end("b"), None]
 
 
+def test_of_many_runs_the_known_ones_are_told(journal: SqliteJournal) -> None:
+    journal.commit(journal.begin_term(), [added("run-1"), added('run"2')])
+
+    assert journal.known(["run-3", 'run"2', "run-1", "RUN-1"]) == {"run-1", 'run"2'}
+    assert journal.known([]) == set()
+
+
 def test_a_run_taken_up_again_belongs_to_the_later_command(journal: SqliteJournal) -> None:
     commit_in_turn(journal, added(command="first", at=1.0), a_round(1))
     commit_in_turn(journal, added(command="second", again=True, at=2.0))
