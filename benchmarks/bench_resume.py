@@ -113,6 +113,8 @@ async def resume(folder: Path) -> Resumed:
             concurrency=NEW,
             config=HarnessConfig(),
             address="local",
+            # What is written here to be found was made with no model at all.
+            on_change="accept",
         )
         async with aclosing(batch) as outcomes:
             ended = [outcome async for outcome in outcomes]
