@@ -16,6 +16,7 @@ from harness_actors.errors import AgentCodeError, BadInputError
 if TYPE_CHECKING:
     from harness_actors.actors import Runtime
     from harness_actors.agents import Program
+    from harness_actors.ports import Model
     from harness_actors.records import RunSpec, WorkspaceSpec
     from harness_actors.replay import Recording
 
@@ -126,15 +127,17 @@ def _on_another_model(blob: bytes, flags: ForkFlags) -> "Program":
     from harness_actors.actors.code import unpack
     from harness_actors.agents import ChatAgent, Program
     from harness_actors.batch.agent_file import make_model
+    from harness_actors.models import OpenAIModel
 
     workflow = unpack(blob)
     agent = workflow.agent
-    overrides = AgentFlags(settings=flags.settings).overrides
-    model = make_model(
-        flags.model or agent.model.name,
-        base_url=flags.base_url,
-        settings=overrides.model_settings,
-    )
+    settings = AgentFlags(settings=flags.settings).overrides.model_settings
+    name = flags.model or agent.model.name
+    model: Model
+    if isinstance(agent.model, OpenAIModel) and name == agent.model.name:
+        model = agent.model.changed(base_url=flags.base_url, settings=settings)
+    else:
+        model = make_model(name, base_url=flags.base_url, settings=settings)
     other = ChatAgent(
         model=model, instructions=agent.instructions, tools=agent.tools, name=agent.name
     )

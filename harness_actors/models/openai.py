@@ -4,6 +4,7 @@ import asyncio
 import os
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import aclosing
+from copy import copy
 from dataclasses import replace
 from importlib import import_module
 from typing import Any
@@ -119,13 +120,40 @@ class OpenAIModel:
         self._max_retries = max_retries
         self._backoff = backoff or Backoff()
         self._encoder = RequestEncoder(name, self.settings)
-        required = key_name is not None or self.base_url.rstrip("/") == DEFAULT_BASE_URL
-        self._key = ProviderKey(key_name or DEFAULT_KEY_NAME, given=api_key, required=required)
+        self._key_name = key_name
+        self._key = self._named_key(api_key)
         self._most_bytes = max_answer_bytes
         self._connection = Connection(
             timeout_s=timeout_s, max_connections=max_connections, most_bytes=max_answer_bytes
         )
         self._answered = False
+
+    def changed(
+        self, *, base_url: str | None = None, settings: Mapping[str, Any] | None = None
+    ) -> "OpenAIModel":
+        """The same model elsewhere or with further settings; price, retries and bounds stay.
+
+        Args:
+            base_url: The endpoint; None for the one in use.
+            settings: Fields of each request, over those that it has.
+
+        Raises:
+            ConfigError: The endpoint is none.
+        """
+        other = copy(self)
+        if base_url is not None:
+            other.base_url = _checked_url(base_url.strip())
+        other.settings = {**self.settings, **(settings or {})}
+        other._encoder = RequestEncoder(other.name, other.settings)
+        # A key that was given in code stays with the endpoint that it was given for.
+        other._key = other._named_key(None) if base_url is not None else self._key
+        other._connection = copy(self._connection)
+        return other
+
+    def _named_key(self, given: str | None) -> ProviderKey:
+        own = self.base_url.rstrip("/") != DEFAULT_BASE_URL
+        required = self._key_name is not None or not own
+        return ProviderKey(self._key_name or DEFAULT_KEY_NAME, given=given, required=required)
 
     def __repr__(self) -> str:
         return f"OpenAIModel({self.name!r}, base_url={self.base_url!r})"

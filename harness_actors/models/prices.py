@@ -1,6 +1,7 @@
 """What models cost."""
 
 import logging
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -21,11 +22,23 @@ class Price:
         cached_input: The part of them that the provider read from its cache; None where
             it makes no difference.
         output: Tokens of the answer, reasoning included.
+
+    Raises:
+        ConfigError: One is below 0, or no number.
     """
 
     input: float
     cached_input: float | None
     output: float
+
+    def __post_init__(self) -> None:
+        for name in ("input", "cached_input", "output"):
+            price = getattr(self, name)
+            if price is None and name == "cached_input":
+                continue
+            if not isinstance(price, int | float) or not 0 <= price < math.inf:
+                problem = f"must be US dollars per million tokens, at least 0, not {price!r}"
+                raise ConfigError(f"price.{name}", problem)
 
     def cost_usd(self, *, input_tokens: int, cached_tokens: int, output_tokens: int) -> float:
         """The cost of one call, `cached_tokens` being a part of `input_tokens`.

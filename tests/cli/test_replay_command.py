@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -13,6 +14,7 @@ from typer.testing import CliRunner, Result
 from harness_actors.agents import ChatAgent, Program
 from harness_actors.cli.app import app
 from harness_actors.config import HarnessConfig
+from harness_actors.models import OpenAIModel, Price
 from harness_actors.records import WorkspaceSpec
 from harness_actors.stores import JournalReader
 from harness_actors.testing import LoopbackServer, Reply, ScriptedModel
@@ -134,8 +136,15 @@ def test_a_fork_goes_on_with_the_agent_of_the_run(
 @pytest.fixture
 def live() -> Iterator[str]:
     """The address of a live model, which has ideas of its own."""
+    with serving(lambda body: done(f"after {len(body['messages'])} messages")) as base_url:
+        yield base_url
+
+
+@contextmanager
+def serving(answer: Callable[[dict[str, Any]], Reply]) -> Iterator[str]:
+    """The address of a model that answers by a function of the request."""
     loop = asyncio.new_event_loop()
-    server = LoopbackServer(lambda body: done(f"after {len(body['messages'])} messages"))
+    server = LoopbackServer(answer)
     loop.run_until_complete(server.__aenter__())
     thread = Thread(target=loop.run_forever)
     thread.start()
@@ -157,6 +166,34 @@ def test_a_fork_goes_on_with_another_model(
     assert json.loads(forked.stdout)["output_text"] == "after 8 messages"
     assert [m.encoded for m in log[:7]] == [m.encoded for m in log_of(store)[:7]]
     assert len(log) == 9
+
+
+def test_a_fork_of_the_same_model_elsewhere_keeps_its_price_and_settings(
+    harness: Harness, tmp_path: Path
+) -> None:
+    asked: list[dict[str, Any]] = []
+
+    def answer(body: dict[str, Any]) -> Reply:
+        asked.append(body)
+        return done("done")
+
+    store = tmp_path / "runs.db"
+    with serving(answer) as base_url:
+        price, settings = Price(2.0, None, 9.0), {"seed": 1, "top_p": 0.5}
+        model = OpenAIModel("mine", base_url=base_url, price=price, settings=settings)
+        agent = Program.of(ChatAgent(model=model))
+        asyncio.run(Session(store, agent, {}, "write one", "first1", "first1").to_its_end())
+        words = ("replay", "first1", "--store", str(store), "--from", "1", "--runtime", "local")
+        with serving(answer) as elsewhere:
+            forked = harness(*words, "--model-base-url", elsewhere, "-M", "seed=2", "--json")
+
+    usage = json.loads(forked.stdout)["usage"]
+    assert usage["cost_usd"] == price.cost_usd(
+        input_tokens=usage["input_tokens"],
+        cached_tokens=0,
+        output_tokens=usage["output_tokens"],
+    )
+    assert [(body["seed"], body["top_p"]) for body in asked] == [(1, 0.5), (2, 0.5)]
 
 
 def test_turn_one_begins_at_the_task(

@@ -578,3 +578,36 @@ def test_an_address_with_a_login_is_refused_without_showing_it() -> None:
 def test_an_empty_name_is_refused() -> None:
     with pytest.raises(ConfigError, match=r"model\.name"):
         OpenAIModel("")
+
+
+async def test_a_model_that_is_changed_keeps_all_else() -> None:
+    async with LoopbackServer() as first, LoopbackServer() as second:
+        price = Price(1.0, None, 7.0)
+        model = a_model(first, name="mine", price=price, settings={"seed": 1, "top_p": 0.5})
+        await model.complete(a_request())
+        elsewhere = model.changed(base_url=second.base_url, settings={"seed": 2})
+        response = await elsewhere.complete(a_request())
+        await model.complete(a_request())
+        await model.close()
+        await elsewhere.close()
+
+    assert [orjson.loads(seen.body)["seed"] for seen in first.seen] == [1, 1]
+    body = orjson.loads(second.seen[0].body)
+    assert (body["seed"], body["top_p"], body["model"]) == (2, 0.5, "mine")
+    usage = response.usage
+    assert usage.cost_usd == price.cost_usd(
+        input_tokens=usage.input_tokens, cached_tokens=0, output_tokens=usage.output_tokens
+    )
+    assert usage.cost_usd > 0
+
+
+async def test_a_key_that_was_given_in_code_stays_with_its_endpoint() -> None:
+    async with LoopbackServer() as first, LoopbackServer() as second:
+        model = a_model(first, api_key=KEY)
+        assert model.changed(settings={"seed": 2}).secrets == model.secrets
+        elsewhere = model.changed(base_url=second.base_url)
+        await elsewhere.complete(a_request())
+        await elsewhere.close()
+
+    assert elsewhere.secrets == {}
+    assert KEY not in repr(second.seen)

@@ -115,3 +115,14 @@ def test_cached_tokens_cost_as_others_where_no_price_is_given() -> None:
     assert price.cost_usd(input_tokens=10, cached_tokens=10, output_tokens=0) == pytest.approx(
         20e-6
     )
+
+
+@pytest.mark.parametrize("wrong", [-0.01, float("nan"), float("inf"), "1"])
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_a_price_that_is_none_is_refused(wrong: float, place: int) -> None:
+    given = [1.0, 1.0, 1.0]
+    given[place] = wrong
+    with pytest.raises(
+        ConfigError, match=r"price\.(input|cached_input|output): must be US dollars"
+    ):
+        Price(*given)
