@@ -408,6 +408,20 @@ def test_a_users_executor_that_kills_its_host_three_times_ends_the_run() -> None
     assert [event.tools for event in lost] == [()] * 3, "those of the turn before do not run"
 
 
+def test_a_users_repair_that_dies_is_not_told_of_with_the_calls_that_it_is_to_close() -> None:
+    world = World(Team(plan=["effect"]).handlers)
+    world.submit(a_spec(custom=(REPAIR,)))
+    move_until(world, TURN)
+    work_until_open(world, TURN)
+    world.lose(TURN)
+    move_until(world, Slot(REPAIR, "code"))
+    assert world.coordinator.runs["run"].tools == ("tool",)
+    world.lose(Slot(REPAIR, "code"))
+    world.settle(hosts=False)
+    lost = [e for c in world.changes() for e in c.delta.events if isinstance(e, ExecutorLost)]
+    assert [event.tools for event in lost] == [("tool",), ()]
+
+
 def test_a_users_executor_in_place_of_ours_gets_the_runs_of_its_code() -> None:
     world = World({**Team(plan=["effect"]).handlers})
     world.submit(a_spec(custom=(COMPACTION,)))

@@ -77,7 +77,7 @@ def test_a_parked_run_that_is_taken_up_is_not_parked_again(died: bool) -> None:
     assert world.events().count("run_parked") == 1
 
 
-def test_a_command_that_takes_up_a_run_asked_to_park_goes_on_with_it() -> None:
+def test_a_run_asked_to_park_that_is_taken_up_goes_on_whoever_dies() -> None:
     world = a_run_at(TURN, "effect")
     parking(world)
     world.settle(hosts=False)
@@ -86,6 +86,9 @@ def test_a_command_that_takes_up_a_run_asked_to_park_goes_on_with_it() -> None:
     world.hosts.clear()
     world.coordinator = world._begin(2)
     world.perform(world.coordinator.adopt(stored, asked=True))
+    world.settle(hosts=False)
+    assert world.stored().state.values[PARKING.name] is False
+    world.crash()
     world.settle()
     assert world.ends()[0].status == "done"
     assert "run_parked" not in world.events()

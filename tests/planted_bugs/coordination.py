@@ -320,7 +320,9 @@ BUGS = (
         if closed""",
         after="        if closed",
         promise="a run that is taken up goes on, whoever dies",
-        tests=("tests/coordination/test_schedules.py::test_runs_survive_any_schedule",),
+        tests=(
+            "tests/coordination/test_stop_requests.py::test_a_run_asked_to_park_that_is_taken_up_goes_on_whoever_dies",
+        ),
     ),
     Bug(
         name="an executor that dies is told of with the tools of the turn before",
@@ -329,7 +331,7 @@ BUGS = (
         after="            tools = run.tools\n",
         promise="who is told of a death is told what ran",
         tests=(
-            "tests/coordination/test_losses.py::test_a_users_executor_that_kills_its_host_three_times_ends_the_run",
+            "tests/coordination/test_losses.py::test_a_users_repair_that_dies_is_not_told_of_with_the_calls_that_it_is_to_close",
         ),
     ),
     Bug(

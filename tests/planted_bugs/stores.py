@@ -52,7 +52,7 @@ BUGS = (
         after="",
         promise="a command that is refused names the process that works on the store",
         tests=(
-            "tests/stores/test_expiry.py::test_who_is_refused_is_told_who_holds_it_now_and_not_who_did",
+            "tests/stores/test_expiry.py::test_a_lock_names_whoever_took_it_last_and_nobody_else",
         ),
     ),
     Bug(
@@ -155,7 +155,9 @@ BUGS = (
 """,
         after="    file.write(str(os.getpid()).encode())\n",
         promise="who is refused is told which process works there",
-        tests=("tests/stores/test_expiry.py::test_a_store_that_a_command_works_on_is_refused",),
+        tests=(
+            "tests/stores/test_expiry.py::test_a_lock_names_whoever_took_it_last_and_nobody_else",
+        ),
     ),
     Bug(
         name="a commit to a file that is nowhere is a commit",

@@ -18,7 +18,7 @@ from harness_actors.stores import JournalReader, SqliteJournal
 from harness_actors.stores.conversations import code_of, request_name
 from harness_actors.stores.expiry import DAYS_KEPT, Cleared, compact, expire
 from harness_actors.stores.home import SECONDS_PER_DAY, days_kept, free_journal
-from harness_actors.stores.lock import hold, is_held, release
+from harness_actors.stores.lock import hold, is_held, lock_of, release
 from harness_actors.stores.logs import RunLog, log_of
 from tests.stores.contents import contents_of
 from tests.stores.entries import a_round, added, an_end, changed
@@ -240,6 +240,14 @@ def test_who_is_refused_is_told_who_holds_it_now_and_not_who_did(path: Path) -> 
         pytest.raises(StoreInUseError, match=f"the process {pid} works on it"),
     ):
         hold(path)
+
+
+def test_a_lock_names_whoever_took_it_last_and_nobody_else(path: Path) -> None:
+    # Where the kernel does not tell, this is all that another command has.
+    for _ in range(5):
+        hold(path)
+        assert lock_of(path).read_text() == str(os.getpid())
+        release(path)
 
 
 def test_the_lock_is_kept_where_the_caller_held_it(path: Path) -> None:
