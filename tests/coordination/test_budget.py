@@ -110,6 +110,18 @@ def test_a_budget_that_is_raised_is_held_as_the_first_one_was() -> None:
     assert 7 <= cost_of(world) <= 8
 
 
+def test_a_budget_that_is_raised_under_way_outlives_the_coordinator() -> None:
+    world = a_world(2, budget_usd=3)
+    spend(world, 1)
+    world.perform(world.coordinator.allow(7, spent_usd=0))
+    world.settle(hosts=False)
+    assert {world.stored(run_id).state.values[BUDGET.name] for run_id in ("run0", "run1")} == {7}
+    world.crash()
+    world.settle()
+    assert reasons(world) == {("limit", "budget")}
+    assert 7 <= cost_of(world) <= 8
+
+
 def test_under_a_budget_that_is_spent_no_model_is_asked() -> None:
     world = a_world(2, budget_usd=10, spent_usd=10)
     world.settle()

@@ -5,6 +5,7 @@ import time
 import pytest
 
 from harness_actors.conversation import UNKNOWN_OUTCOME, repaired
+from harness_actors.coordination.endings import executor_lost
 from harness_actors.coordination.protocol import QUARANTINE, Deliver, Slot
 from harness_actors.coordination.routing import LOSSES_BEFORE_QUARANTINE
 from harness_actors.events import ExecutorLost
@@ -445,3 +446,30 @@ def test_a_signal_that_was_being_committed_when_its_host_died_does_not_reach_the
     assert not world.posts(Deliver, TURN), "the run is at repair by now"
     world.settle()
     assert world.ends()[0].status == "done"
+
+
+SILENT = "the process was silent for 10 s"
+TOOL, OWN = Slot(AGENT_TURN), Slot("mine", "code")
+
+
+@pytest.mark.parametrize(
+    ("slot", "tools", "cause", "said"),
+    [
+        (TOOL, ["a"], "", "while the tool 'a' of this run was running; the tool probably crashes"),
+        (TOOL, ["a", "b"], "", "while one of the tools 'a', 'b' of this run was running; the tool"),
+        (TOOL, ["a"], SILENT, f"; the last time {SILENT}; a tool probably blocks the event loop: "),
+        (TOOL, ["a"], SILENT, "declare it with `def`, not `async def`"),
+        (TOOL, [], "", "took in an answer of this run's model; the answer probably crashes"),
+        (TOOL, [], SILENT, f"took in an answer of this run's model; the last time {SILENT}"),
+        (OWN, [], "", "while it worked on this run; the executor probably crashes its process"),
+        (OWN, [], SILENT, f"; the last time {SILENT}; the executor probably blocks the event loop"),
+        (OWN, [], SILENT, "have it do so in `asyncio.to_thread`"),
+    ],
+)
+def test_who_reads_of_a_lost_run_is_told_what_to_mend(
+    slot: Slot, tools: list[str], cause: str, said: str
+) -> None:
+    message = executor_lost(slot, 3, tools, cause).reason.message
+    assert said in message
+    assert ("event loop" in message) == bool(cause and (tools or slot.code))
+    assert ("crashes its process" in message) == (not cause)

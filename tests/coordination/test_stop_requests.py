@@ -257,6 +257,7 @@ LIMITED = HarnessConfig(limits=Limits(time_s=60))
 def pass_time(world: World, seconds: float) -> None:
     world.clock.advance(seconds)
     world.perform(world.coordinator.overdue())
+    world.settle(hosts=False)
 
 
 @pytest.mark.parametrize("slot", EVERYWHERE, ids=str)
