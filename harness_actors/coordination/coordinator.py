@@ -336,7 +336,7 @@ class Coordinator:
 
     def _lost(self, run: ActiveRun, slot: Slot, cause: str, step: Step) -> None:
         self._dispatch.leave(run, step)
-        theirs = bool(slot.code) or (slot.executor == AGENT_TURN and run.busy_since is not None)
+        theirs = bool(slot.code) or run.busy_since is not None
         if theirs:
             run.losses += 1
             tools = () if slot.code else run.tools

@@ -1,7 +1,5 @@
 """What is taken of a model: an answer that a run, its journal and its neighbours can bear."""
 
-import math
-
 from harness_actors.config import Limits
 from harness_actors.ports import ModelResponse
 from harness_actors.results import Usage
@@ -80,4 +78,4 @@ def _impossible_number(usage: Usage, waited_s: float) -> str:
 
 
 def _shown(value: float) -> str:
-    return repr(value) if math.isfinite(value) and abs(value) < MOST_USD else f"{float(value):g}"
+    return repr(value) if abs(value) < MOST_USD else f"{float(value):g}"

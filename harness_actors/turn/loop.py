@@ -74,7 +74,6 @@ class TurnLoop:
             else:
                 ended = self._bound_reached() or await self._round()
         if isinstance(ended, Parked):
-            await self._context.flush()
             return ended
         if ended.ending != "limit":
             # Else the last calls could leave another folder to whoever scores it.
@@ -130,7 +129,7 @@ class TurnLoop:
         if calls:
             ended = await self._calls.run(calls, finish_reason=response.finish_reason)
         else:
-            ended = TurnComplete(ending="text", text=message.text)
+            ended = TurnComplete(ending="text")
         self._context.emit(self._completed(response, len(calls)))
         ended = ended or self._rounds_done()
         if ended is None:

@@ -457,6 +457,8 @@ TOOL, OWN = Slot(AGENT_TURN), Slot("mine", "code")
     [
         (TOOL, ["a"], "", "while the tool 'a' of this run was running; the tool probably crashes"),
         (TOOL, ["a", "b"], "", "while one of the tools 'a', 'b' of this run was running; the tool"),
+        (TOOL, list("abcdef"), "", "while one of the tools 'a', 'b', 'c', 'd', 'e', … of this run"),
+        (TOOL, list("abcde"), "", "while one of the tools 'a', 'b', 'c', 'd', 'e' of this run was"),
         (TOOL, ["a"], SILENT, f"; the last time {SILENT}; a tool probably blocks the event loop: "),
         (TOOL, ["a"], SILENT, "declare it with `def`, not `async def`"),
         (TOOL, [], "", "took in an answer of this run's model; the answer probably crashes"),

@@ -4,6 +4,7 @@ import pytest
 
 from harness_actors.config import HarnessConfig, Limits
 from harness_actors.conversation import UNKNOWN_OUTCOME, repaired
+from harness_actors.coordination.active import Step
 from harness_actors.coordination.books import PARKING
 from harness_actors.coordination.deadlines import GRACE_S
 from harness_actors.coordination.protocol import Answered, Cut, GoOn, Slot
@@ -154,6 +155,14 @@ def test_resuming_a_run_that_does_not_park_changes_nothing() -> None:
     assert not step.entries
     assert not step.posts
     assert not world.posts(GoOn)
+    assert world.coordinator.resume("another") == Step()
+
+
+@pytest.mark.parametrize("slot", EVERYWHERE, ids=str)
+def test_only_who_makes_rounds_is_told_to_stop_at_one(slot: Slot) -> None:
+    world = a_run_at(slot)
+    step = world.coordinator.stop("run", "park")
+    assert [post.slot for post in step.posts] == [slot] * (slot == TURN)
 
 
 def test_a_users_executor_that_parks_by_itself_parks() -> None:

@@ -112,6 +112,7 @@ async def test_a_wait_is_left_out_of_the_round_that_it_is_in_and_of_no_other() -
     [
         ({"model_calls": 2}, "model_calls", 2),
         ({"tokens": 150}, "tokens", 2),
+        ({"tokens": 200}, "tokens", 2),
         ({"cost_usd": 0.5}, "cost", 1),
         ({"time_s": 25}, "time", 3),
         ({"working_s": 15}, "working_time", 2),

@@ -1,4 +1,6 @@
 import asyncio
+import os
+import signal
 from typing import Any
 
 import pytest
@@ -128,6 +130,43 @@ async def test_a_tool_past_its_own_time_is_stopped_and_the_turn_goes_on() -> Non
         ("done", False),
     ]
     assert stopped.is_set()
+
+
+async def test_the_model_is_told_what_a_stopped_tool_left_behind() -> None:
+    async def leaves(_arguments: str, _context: ToolContext) -> str:
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError as cancelled:
+            cancelled.add_note("A process goes on.")
+            raise
+        return "never"
+
+    assert await results_of(SimpleTool("slow", leaves, timeout_s=0.01)) == [
+        ("'slow' was stopped: it ran past its limit of 0.01 s. A process goes on.", True)
+    ]
+
+
+def test_ctrl_c_while_a_tool_is_being_stopped_is_the_users() -> None:
+    async def interrupted(_arguments: str, _context: ToolContext) -> str:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            os.kill(os.getpid(), signal.SIGINT)
+        return "never"
+
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    loop = asyncio.new_event_loop()
+    turn = loop.create_task(results_of(SimpleTool("slow", interrupted, timeout_s=0.01)))
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            loop.run_until_complete(turn)
+        # Not an answer to the model: the round goes on to nobody.
+        turn.cancel()
+        with pytest.raises((KeyboardInterrupt, asyncio.CancelledError)):
+            loop.run_until_complete(turn)
+    finally:
+        loop.close()
+        signal.signal(signal.SIGINT, before)
 
 
 async def test_arguments_cut_by_the_length_limit_are_not_used() -> None:

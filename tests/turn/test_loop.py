@@ -327,21 +327,69 @@ async def test_a_completion_left_open_is_refused_when_a_call_before_it_failed() 
 # ---- the folder that it works in --------------------------------------------------------------
 
 
+class Folder:
+    """A folder that may go away."""
+
+    id = FolderId.of(Path("/").stat())
+    gone = False
+
+    def check(self) -> None:
+        if self.gone:
+            raise BadInputError("the workspace", ("it is gone",))
+
+
+def working_in(folder: Folder, driver: Driver) -> AgentTurnServices:
+    return AgentTurnServices(
+        counter_for=lambda _model: WordCounter(),
+        clock=driver.clock,
+        in_thread=asyncio.to_thread,
+        prepare_workspace=lambda spec: Path(spec.path),
+        watch_workspace=lambda _path: folder,
+    )
+
+
+async def test_tools_are_told_which_folder_it_is() -> None:
+    seen: list[ToolContext] = []
+
+    async def look(_arguments: str, context: ToolContext) -> str:
+        seen.append(context)
+        return "done"
+
+    model = RecordingModel([calls(("a", "look")), finishes()])
+    agent = SimpleAgent(model, [SimpleTool("look", look)])
+    driver = Driver(agent, workspace=WorkspaceSpec(path="/somewhere"))
+    driver.executors["agent_turn"] = AgentTurn(working_in(Folder(), driver))
+    await driver.run()
+    assert [context.workspace_id for context in seen] == [Folder.id]
+
+
+async def test_a_run_at_its_limit_ends_by_that_though_its_folder_is_gone() -> None:
+    folder = Folder()
+
+    async def removes(_arguments: str, _context: ToolContext) -> str:
+        folder.gone = True
+        return "done"
+
+    model = RecordingModel([calls(("a", "removes"))])
+    driver = Driver(
+        SimpleAgent(model, [SimpleTool("removes", removes)]),
+        workspace=WorkspaceSpec(path="/somewhere"),
+        limits={"model_calls": 1},
+    )
+    driver.executors["agent_turn"] = AgentTurn(working_in(folder, driver))
+    outcome = await driver.serve("agent_turn", CompactionComplete())
+    assert isinstance(outcome, TurnComplete)
+    assert (outcome.ending, outcome.limit) == ("limit", "model_calls")
+
+
 @pytest.mark.parametrize(("gone_at", "asked"), [("the start", 0), ("the model", 1), ("a tool", 1)])
 async def test_where_its_folder_goes_away_nothing_more_is_asked_or_done(
     gone_at: str, asked: int
 ) -> None:
-    gone: list[str] = []
-
-    class Stands:
-        id = FolderId.of(Path("/").stat())
-
-        def check(self) -> None:
-            if gone:
-                raise BadInputError("the workspace", ("it is gone",))
+    folder = Folder()
 
     async def goes_at(place: str) -> None:
-        gone.extend([place] if place == gone_at else [])
+        folder.gone |= place == gone_at
 
     async def read(_arguments: str, _context: ToolContext) -> str:
         done.append("read")
@@ -352,14 +400,7 @@ async def test_where_its_folder_goes_away_nothing_more_is_asked_or_done(
     model = RecordingModel([calls(("a", "read"))] * 3, before=lambda: goes_at("the model"))
     tool = SimpleTool("read", read, idempotent=True)
     driver = Driver(SimpleAgent(model, [tool]), workspace=WorkspaceSpec(path="/somewhere"))
-    services = AgentTurnServices(
-        counter_for=lambda _model: WordCounter(),
-        clock=driver.clock,
-        in_thread=asyncio.to_thread,
-        prepare_workspace=lambda spec: Path(spec.path),
-        watch_workspace=lambda _path: Stands(),
-    )
-    driver.executors["agent_turn"] = AgentTurn(services)
+    driver.executors["agent_turn"] = AgentTurn(working_in(folder, driver))
     await goes_at("the start")
     with pytest.raises(BadInputError):
         await driver.serve("agent_turn", CompactionComplete())

@@ -100,6 +100,7 @@ async def test_what_is_no_whole_stream_is_asked_for_whole_and_told_anew(
         [ModelSetupError("streaming", "wrong key", 401)],
         [ModelBusyError("streaming", "all retries were made")],
         ["one ", ModelError("streaming", "refused")],
+        ["one ", ModelSetupError("streaming", "stream is not supported", 400)],
     ],
 )
 async def test_what_asking_again_does_not_help_is_raised(pieces: list[str | Exception]) -> None:
@@ -108,6 +109,27 @@ async def test_what_asking_again_does_not_help_is_raised(pieces: list[str | Exce
     with pytest.raises(ModelError):
         await spoken(model)
     assert model.completed == 0
+
+
+async def test_a_model_that_knows_no_streams_is_asked_for_whole_answers() -> None:
+    class Whole:
+        name = "whole"
+
+        async def complete(self, request: ModelRequest) -> ModelResponse:
+            return ModelResponse(text="whole")
+
+    heard = Heard()
+    response = await Voice(heard, 2, 3).speak(Whole(), REQUEST)  # type: ignore[arg-type]
+
+    assert response.text == "whole"
+    assert heard.said == ["<2.3>", "whole", "<end>"]
+
+
+@pytest.mark.parametrize("answer", [ModelResponse(text=None), "a bare text", None])
+def test_of_what_is_no_text_nothing_is_told(answer: object) -> None:
+    heard = Heard()
+    Voice(heard, 2, 3).tell(answer)
+    assert heard.said == []
 
 
 class NeverStreams(RecordingModel):
