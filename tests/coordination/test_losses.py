@@ -5,19 +5,21 @@ import time
 import pytest
 
 from harness_actors.conversation import UNKNOWN_OUTCOME, repaired
-from harness_actors.coordination.endings import executor_lost
+from harness_actors.coordination.endings import executor_lost, last_words
 from harness_actors.coordination.protocol import QUARANTINE, Deliver, Slot
 from harness_actors.coordination.routing import LOSSES_BEFORE_QUARANTINE
-from harness_actors.events import ExecutorLost
+from harness_actors.events import ExecutorLost, RunCompleted
 from harness_actors.messages import Message, ToolCall
 from harness_actors.records import SnapshotTaken
-from harness_actors.signals import RepairTrigger, Signal, TurnComplete
+from harness_actors.results import Reason
+from harness_actors.signals import RepairTrigger, RunEnd, Signal, TurnComplete
 from harness_actors.state import (
     AGENT_TURN,
     COMPACTION,
     OPEN_CALLS,
     REPAIR,
     STOP_DECISION,
+    SharedState,
     StateDelta,
     Write,
 )
@@ -446,6 +448,16 @@ def test_a_signal_that_was_being_committed_when_its_host_died_does_not_reach_the
     assert not world.posts(Deliver, TURN), "the run is at repair by now"
     world.settle()
     assert world.ends()[0].status == "done"
+
+
+def test_the_end_of_a_run_is_told_with_the_traceback_of_what_failed() -> None:
+    reason = Reason(
+        kind="agent_error", message="it fell", details={"error": {"traceback": "in line 3"}}
+    )
+    (told,) = last_words(SharedState(), RunEnd(status="failed", reason=reason)).events
+    assert told == RunCompleted(
+        status="failed", reason="agent_error", message="it fell", traceback="in line 3"
+    )
 
 
 SILENT = "the process was silent for 10 s"

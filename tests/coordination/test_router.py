@@ -49,6 +49,10 @@ def test_quarantine_is_handed_over_in_the_order_of_asking() -> None:
     assert router.released("a") == "b"
     assert router.released("b") is None
     assert router.isolate("d")
+    assert not router.isolate("e")
+    assert not router.isolate("e"), "nor does it for who waits longest"
+    assert router.released("d") == "e"
+    assert router.released("e") is None
 
 
 def test_forgetting_a_run_twice_does_no_harm() -> None:

@@ -20,6 +20,7 @@ from harness_actors.state import REQUEST_TOKENS, USAGE
 from harness_actors.testing import ManualClock
 from harness_actors.testing.scripted import Reply, Script
 from harness_actors.turn.bounds import Bounds, Due
+from harness_actors.turn.calls import NO_CALLS_LEFT
 from harness_actors.turn.patience import Allowance
 from tests.executors.driver import (
     Driver,
@@ -137,6 +138,31 @@ async def test_no_model_call_begins_behind_a_bound(
     driver.check_log()
 
 
+async def test_a_run_without_any_bound_ends_when_it_is_done() -> None:
+    write = a_tool(timeout_s=60)
+    script = [calls(("a", "write"), ("b", "write")), calls(("c", "write")), finishes()]
+    driver = a_driver(script, write, limits=Limits())
+    end = await driver.run()
+    assert isinstance(end, RunEnd)
+    assert (end.status, end.reason.kind) == ("done", "completed")
+    assert len(write.calls) == 3
+
+
+@pytest.mark.parametrize("run_s", [1e6, None])
+async def test_a_tools_own_time_is_its_bound_where_it_is_the_shorter(run_s: float | None) -> None:
+    async def hang(_arguments: str, _context: ToolContext) -> str:
+        await asyncio.Event().wait()
+        return "never"
+
+    slow = SimpleTool("slow", hang, timeout_s=0.01)
+    driver = a_driver([calls(("a", "slow")), finishes()], slow, limits=Limits(time_s=run_s))
+    async with asyncio.timeout(10):
+        end = await driver.run()
+    assert isinstance(end, RunEnd)
+    assert end.reason.kind == "completed"
+    assert driver.results()[0].text == "'slow' was stopped: it ran past its limit of 0.01 s."
+
+
 async def test_calls_beyond_the_bound_are_not_made_and_end_the_run() -> None:
     write = a_tool()
     script = [calls(("a", "write", "1"), ("b", "write", "2"), ("c", "write", "3"))]
@@ -146,6 +172,7 @@ async def test_calls_beyond_the_bound_are_not_made_and_end_the_run() -> None:
     assert (end.status, end.reason.kind) == ("limit", "tool_calls")
     assert write.calls == ["1", "2"]
     assert [result.is_error for result in driver.results()] == [False, False, True]
+    assert driver.results()[2].text == NO_CALLS_LEFT
     assert driver.value(USAGE).tool_calls == 2
     driver.check_log()
 

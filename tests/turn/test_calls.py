@@ -11,7 +11,15 @@ from harness_actors.signals import CompactionComplete
 from harness_actors.state import USAGE
 from harness_actors.testing.scripted import Reply
 from harness_actors.turn.texts import ERROR_CHARS, RESULT_CHARS
-from tests.executors.driver import Driver, RecordingModel, SimpleAgent, SimpleTool, a_tool, calls
+from tests.executors.driver import (
+    Driver,
+    RecordingModel,
+    SimpleAgent,
+    SimpleTool,
+    a_tool,
+    calls,
+    finishes,
+)
 
 
 class Panic(BaseException):
@@ -167,6 +175,14 @@ def test_ctrl_c_while_a_tool_is_being_stopped_is_the_users() -> None:
     finally:
         loop.close()
         signal.signal(signal.SIGINT, before)
+
+
+async def test_calls_that_nobody_makes_are_not_put_down_as_being_made() -> None:
+    model = RecordingModel([calls(("a", "unknown"), ("b", "unknown")), finishes()])
+    driver = Driver(SimpleAgent(model, [a_tool()]))
+    await driver.serve("agent_turn", CompactionComplete())
+    assert driver.tool_notices == 0
+    assert len(driver.deltas) == 3, "begin, round and end: no record goes before them"
 
 
 async def test_arguments_cut_by_the_length_limit_are_not_used() -> None:

@@ -1,6 +1,7 @@
 import os
 import signal
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from types import FrameType
 
@@ -55,3 +56,9 @@ def test_what_cannot_be_told_apart_is_taken_for_the_users() -> None:
     assert is_ctrl_c(raised_by(signalled))
     assert is_ctrl_c(raised_by(further))
     assert not is_ctrl_c(SystemExit(3))
+
+
+def test_what_a_thread_raises_is_its_own() -> None:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    with ThreadPoolExecutor(1) as thread:
+        assert not thread.submit(is_ctrl_c, raised_by(further)).result()

@@ -382,6 +382,23 @@ async def test_a_run_at_its_limit_ends_by_that_though_its_folder_is_gone() -> No
     assert (outcome.ending, outcome.limit) == ("limit", "model_calls")
 
 
+async def test_a_run_is_not_done_in_a_folder_that_its_last_call_took_away() -> None:
+    folder = Folder()
+
+    async def removes(_arguments: str, _context: ToolContext) -> str:
+        folder.gone = True
+        return "done"
+
+    ends = ("z", "work_complete", '{"summary": "ok"}')
+    agent = SimpleAgent(
+        RecordingModel([calls(("a", "removes"), ends)]), [SimpleTool("removes", removes)]
+    )
+    driver = Driver(agent, workspace=WorkspaceSpec(path="/somewhere"))
+    driver.executors["agent_turn"] = AgentTurn(working_in(folder, driver))
+    with pytest.raises(BadInputError):
+        await driver.serve("agent_turn", CompactionComplete())
+
+
 @pytest.mark.parametrize(("gone_at", "asked"), [("the start", 0), ("the model", 1), ("a tool", 1)])
 async def test_where_its_folder_goes_away_nothing_more_is_asked_or_done(
     gone_at: str, asked: int

@@ -12,7 +12,7 @@ from harness_actors.errors import ModelError
 from harness_actors.models.waits import NotAskedAgainError, metered, waiting
 from harness_actors.ports import ModelRequest, ModelResponse, ToolContext
 from harness_actors.results import Usage
-from harness_actors.signals import CompactionComplete, RunEnd, TurnComplete
+from harness_actors.signals import CompactionComplete, Parked, RunEnd, TurnComplete
 from harness_actors.state import USAGE
 from harness_actors.testing.scripted import Reply
 from harness_actors.turn import patience
@@ -424,6 +424,19 @@ async def test_calls_of_the_completion_are_no_tool_calls() -> None:
     assert isinstance(end, RunEnd)
     assert end.reason.kind == "completed"
     assert driver.value(USAGE).tool_calls == 0
+
+
+async def test_a_run_that_is_to_park_does_not_wait_for_its_provider() -> None:
+    async def overloaded() -> None:
+        assert driver.context is not None
+        driver.context.parking = True
+        with waiting():
+            await asyncio.sleep(3600)
+
+    driver = Driver(SimpleAgent(RecordingModel([finishes()], before=overloaded)))
+    assert await driver.run() == Parked()
+    assert [message.role for message in driver.state.log] == ["user"]
+    assert driver.value(USAGE).model_calls == 0
 
 
 async def test_a_wait_that_is_given_up_ends_and_none_begins_behind_it() -> None:

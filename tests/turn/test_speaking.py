@@ -111,6 +111,21 @@ async def test_what_asking_again_does_not_help_is_raised(pieces: list[str | Exce
     assert model.completed == 0
 
 
+async def test_a_stream_is_closed_when_its_answer_is_there() -> None:
+    closed = []
+
+    class Closing(Streaming):
+        async def stream(self, request: ModelRequest) -> AsyncIterator[str | ModelResponse]:
+            try:
+                yield ModelResponse(text="")
+                yield "more"
+            finally:
+                closed.append(True)
+
+    await spoken(Closing([]))
+    assert closed == [True]
+
+
 async def test_a_model_that_knows_no_streams_is_asked_for_whole_answers() -> None:
     class Whole:
         name = "whole"
