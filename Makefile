@@ -1,6 +1,6 @@
 # Everything from a bare machine with Python 3.11 and pip:
 #   make setup   make test   make lint   make demo [MODEL=gpt-4.1-mini]   make bench   make chaos
-#   make simulate [SEEDS=10000]   make planted   make attack   make bench-peers
+#   make simulate [SEEDS=10000]   make planted   make sweep ROOM=turn   make attack   make bench-peers
 
 PYTHON ?= python3
 VENV := .venv
@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 # Inside the environment, so that removing one removes the other.
 STAMP := $(VENV)/.setup-stamp
 
-.PHONY: setup test lint format demo bench bench-peers chaos simulate planted attack clean
+.PHONY: setup test lint format demo bench bench-peers chaos simulate planted sweep attack clean
 
 setup: $(STAMP)
 
@@ -57,6 +57,11 @@ chaos: setup
 # promise, and prints the command that shows how.
 simulate: setup
 	$(BIN)/python -m tests.simulation --seeds $(or $(SEEDS),10000) $(ARGS)
+
+# All small edits of a room, in forks: shows those that no test of it notices. ROOM=turn and so on;
+# ARGS='--seconds 60' (ARGS=--help lists them).
+sweep: setup
+	nice -n 10 $(BIN)/python -m tests.sweep $(ROOM) $(ARGS)
 
 # Plants small bugs into copies of the project: its tests must find each of them. See docs/testing.md;
 # ARGS='--only batch' and so on (ARGS=--help lists them).

@@ -42,7 +42,7 @@ class Group:
 
 COMPUTING = (
     *("simulation", "stores", "models", "replay", "batch", "coordination", "core", "executors"),
-    *("turn", "planted_bugs"),
+    *("turn", "planted_bugs", "sweep"),
 )
 GROUPS = (
     Group("computing", COMPUTING, niceness=5),

@@ -49,8 +49,8 @@ def test_quarantine_is_handed_over_in_the_order_of_asking() -> None:
     assert router.released("a") == "b"
     assert router.released("b") is None
     assert router.isolate("d")
-    assert not router.isolate("e")
-    assert not router.isolate("e"), "nor does it for who waits longest"
+    for _ in range(3):
+        assert not router.isolate("e"), "nor for who waits longest"
     assert router.released("d") == "e"
     assert router.released("e") is None
 
