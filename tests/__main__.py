@@ -47,7 +47,7 @@ COMPUTING = (
 GROUPS = (
     Group("computing", COMPUTING, niceness=5),
     Group("actors", ("actors",)),
-    Group("commands", ("cli", "joining", "test_interrupted_scripts.py")),
+    Group("commands", ("cli", "joining", "attack", "test_interrupted_scripts.py")),
     Group("the others", ()),
 )
 
