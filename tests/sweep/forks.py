@@ -2,14 +2,17 @@
 
 import gc
 import os
+import pickle
 import select
 import signal
 import sys
+import tempfile
 import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import CodeType, FrameType, FunctionType
 
@@ -49,6 +52,12 @@ class Outcome:
         return f"{self.verdict:9} {self.path}:{self.edit.line} {self.edit.what}{end}"
 
 
+_Touched = defaultdict[tuple[str, str], set[str]]
+"""By file and function: the tests that called it."""
+_Baseline = tuple[dict[str, float], _Touched, int]
+"""Seconds of each test that passes, what they come by, and how many fail."""
+
+
 class Forks:
     """A pytest plugin that tries edits in the place of the loop that runs the tests.
 
@@ -71,12 +80,12 @@ class Forks:
         self._tell = tell
         self._seconds = seconds
         self._took_s: dict[str, float] = {}
-        self._touched: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
-        """By file and function: the tests that called it."""
+        self._touched: _Touched = defaultdict(set)
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
-        items = {item.nodeid: item for item in self._run_once(session)}
-        took_s, failed = sum(self._took_s.values()), session.testsfailed
+        self._took_s, self._touched, failed = _in_a_fork(partial(self._run_once, session))
+        items = {item.nodeid: item for item in session.items if item.nodeid in self._took_s}
+        took_s = sum(self._took_s.values())
         print(f"{len(items)} tests in {took_s:.0f} s; {failed} that fail are left out", flush=True)
         end = time.monotonic() + self._seconds
         for path, edit in self._work:
@@ -90,17 +99,18 @@ class Forks:
             self._tell(self._tried(session, path, edit, [items[name] for name in chosen]))
         return True
 
-    def _run_once(self, session: pytest.Session) -> list[pytest.Item]:
-        """Run all without an edit, and note what each comes by; those that pass."""
+    def _run_once(self, session: pytest.Session) -> "_Baseline":
+        """Run all without an edit, and note what each comes by."""
         ours = str(self._root / "harness_actors")
+        touched: _Touched = defaultdict(set)
+        took_s: dict[str, float] = {}
         now = ""
 
         def note(frame: FrameType, event: str, _value: object) -> None:
             code = frame.f_code
             if event == "call" and code.co_filename.startswith(ours):
-                self._touched[code.co_filename, code.co_qualname].add(now)
+                touched[code.co_filename, code.co_qualname].add(now)
 
-        passed = []
         for item in session.items:
             now = item.nodeid
             began, failed = time.monotonic(), session.testsfailed
@@ -110,9 +120,8 @@ class Forks:
             sys.setprofile(None)
             threading.setprofile(None)
             if session.testsfailed == failed:
-                self._took_s[item.nodeid] = time.monotonic() - began
-                passed.append(item)
-        return passed
+                took_s[item.nodeid] = time.monotonic() - began
+        return took_s, touched, session.testsfailed
 
     def _tried(
         self, session: pytest.Session, path: Path, edit: Edit, items: Sequence[pytest.Item]
@@ -135,6 +144,24 @@ class Forks:
         if said in (HANGS, SURVIVED):
             return Outcome(path, edit, said, tests=len(items))
         return Outcome(path, edit, FOUND, said or "its process died", len(items))
+
+
+def _in_a_fork(run: Callable[[], _Baseline]) -> _Baseline:
+    """What a function returns, run in a child: threads that tests start are in no later fork."""
+    with tempfile.TemporaryFile() as answer:
+        child = os.fork()
+        if child == 0:
+            try:
+                silence = os.open(os.devnull, os.O_WRONLY)
+                os.dup2(silence, 1)
+                pickle.dump(run(), answer)
+                answer.flush()
+            finally:
+                os._exit(0)
+        os.waitpid(child, 0)
+        answer.seek(0)
+        found: _Baseline = pickle.load(answer)
+        return found
 
 
 def _run(item: pytest.Item) -> None:
