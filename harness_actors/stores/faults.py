@@ -1,5 +1,6 @@
 """What went wrong with the file, in words that say what to do."""
 
+import os
 import sqlite3
 import zlib
 from collections.abc import Iterator
@@ -7,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from harness_actors.errors import HarnessError, StoreError
+from harness_actors.stores.users import name_of
 
 # Primary result codes of SQLite; extended ones carry more in their higher bits.
 _WHAT_TO_DO = {
@@ -24,6 +26,7 @@ VALUE_ERRORS = (LookupError, OverflowError, TypeError, ValueError)
 """What a value that does not fit raises on its way into or out of a column."""
 _DECODING_ERRORS = (*VALUE_ERRORS, AttributeError, MemoryError, RecursionError, zlib.error)
 _LOCKED = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+_REFUSED = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_READONLY)
 
 
 def is_locked(error: sqlite3.Error) -> bool:
@@ -37,9 +40,13 @@ def is_full(error: sqlite3.Error) -> bool:
 
 
 def store_error(path: Path, error: sqlite3.Error | OSError, *, busy_s: float) -> StoreError:
-    """The error of SQLite or of the file system, as one of ours."""
+    """The error of SQLite or of the file system, as one of ours.
+
+    What is refused names whom: in a Ray of another user it is not who gave the command.
+    """
+    user = name_of(os.geteuid())
     if isinstance(error, OSError):
-        return StoreError(str(path), f"it cannot be opened ({error.strerror or error})")
+        return StoreError(str(path), f"{user} cannot open it ({error.strerror or error})")
     if is_locked(error):
         problem = (
             f"another process has kept it locked for {busy_s:g} s; "
@@ -54,6 +61,8 @@ def store_error(path: Path, error: sqlite3.Error | OSError, *, busy_s: float) ->
     advice = _WHAT_TO_DO.get(_primary_code(error))
     if advice is None:
         return StoreError(str(path), f"{error} ({name})")
+    if _primary_code(error) in _REFUSED:
+        return StoreError(str(path), f"{advice} ({name} for {user}: {error})")
     return StoreError(str(path), f"{advice} ({name}: {error})")
 
 

@@ -303,7 +303,7 @@ def test_a_path_that_cannot_be_a_file_is_refused(tmp_path: Path) -> None:
         SqliteJournal(tmp_path)
     blocker = tmp_path / "blocker"
     blocker.write_text("a file, not a folder")
-    with pytest.raises(StoreError, match="cannot be opened"):
+    with pytest.raises(StoreError, match="cannot open it"):
         SqliteJournal(blocker / "runs.db")
 
 

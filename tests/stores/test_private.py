@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import re
 import stat
 import subprocess
 import sys
@@ -183,3 +184,32 @@ def test_another_user_cannot_lock_what_we_lock(tmp_path: Path) -> None:
     assert b"Permission denied" in tried.stderr
     with lock.open() as file:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+OPENS = """
+import os, sys
+from pathlib import Path
+from harness_actors.errors import StoreError
+from harness_actors.stores import SqliteJournal
+user, path = sys.argv[1:]
+os.setuid(int(user))
+try:
+    SqliteJournal(Path(path))
+except StoreError as error:
+    print(error)
+"""
+
+
+@pytest.mark.skipif(not can_be_another(), reason="only root can be another user")
+def test_who_is_refused_a_journal_is_named(tmp_path: Path) -> None:
+    """In a Ray of another user it is not who gave the command."""
+    path = tmp_path / "runs.db"
+    SqliteJournal(path).close()
+    for folder in (tmp_path, tmp_path.parent, tmp_path.parent.parent):
+        folder.chmod(0o755)
+
+    tried = subprocess.run(
+        [sys.executable, "-c", OPENS, str(STRANGER), str(path)], capture_output=True, text=True
+    )
+
+    assert re.search(r"runs\.db': .*\bnobody\b", tried.stdout), tried.stdout + tried.stderr
