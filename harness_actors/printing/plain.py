@@ -52,6 +52,14 @@ def json_line(value: Any, *, ensure_ascii: bool = True) -> str:
     return escaped(json.dumps(value, ensure_ascii=ensure_ascii))
 
 
+def say_json(value: Any, out: IO[str] | None = None) -> None:
+    """Print a value as a line of JSON, piece by piece: it may hold whole conversations."""
+    out = out or sys.stdout
+    for piece in json.JSONEncoder().iterencode(value):
+        out.write(escaped(piece))
+    print(file=out, flush=True)
+
+
 def escaped(encoded: str) -> str:
     """The same of a text that is JSON already."""
     # Outside of strings JSON has none of them.

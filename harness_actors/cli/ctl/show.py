@@ -10,7 +10,7 @@ import typer
 from harness_actors.cli import options
 from harness_actors.cli.ctl import selection, whole
 from harness_actors.cli.failures import ALL_DONE, failures_told
-from harness_actors.printing.plain import json_line, say
+from harness_actors.printing.plain import say, say_json
 
 if TYPE_CHECKING:
     from harness_actors.cli.ctl.facts import RunFacts
@@ -66,7 +66,7 @@ def show(
             "tool_errors": whole.tool_errors(journal, stored.spec.run_id),
         }
         if as_json:
-            say(json_line(told))
+            say_json(told)
         else:
             _print(told, facts)
             if full:
