@@ -276,8 +276,14 @@ async def test_a_key_that_is_missing_is_told_with_the_variable_to_set(tmp_path: 
         ("harness: {compaction: {soft: 0.5}}", "compaction: this part of the harness is not built"),
         ("persona: {contract: {goal: x}}", "persona.contract: this part of the harness is not"),
         ("harness: {max_turn: 3}", "max_turn: no such setting; there are max_turns"),
-        ("harness: {limits: {tokens: 0}}", "limits.tokens: must be a whole number"),
-        ("enviroment: {}", "enviroment: there is no such field"),
+        (
+            "harness: {limits: {tokens: 0}}",
+            "agent.yaml: harness.limits.tokens: must be a whole number",
+        ),
+        (
+            "enviroment: {}",
+            "enviroment: there is no such field; there are model, persona, environment, harness",
+        ),
         ("environment: {tools: ['no_such_module:f']}", "no_such_module"),
         ("environment: {tools: ['broken:f']}", "broken"),
         ("environment: {workspace: {from: nowhere}}", "there is no folder"),
@@ -319,9 +325,9 @@ async def test_an_agent_that_cannot_be_pickled_is_told_by_its_part(tmp_path: Pat
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["run", ""], "the task is empty"),
-        (["run", "x", "--max-turns", "0"], "max_turns: must be a whole number"),
-        (["run", "x", "--time-limit", "nan"], "limits.time_s: must be a number above 0"),
+        (["run", ""], "error: TASK: the task is empty"),
+        (["run", "x", "--max-turns", "0"], "error: --max-turns: must be a whole number"),
+        (["run", "x", "--time-limit", "nan"], "error: --time-limit: must be a number above 0"),
         (["run", "x", "-M", "temperature"], "-M: must be KEY=VALUE"),
         (["run", "x", "--agent", "/no/where.yaml"], "/no/where.yaml: No such file"),
         (["run", "x", "--model", ""], "no model is named"),

@@ -1,15 +1,19 @@
 """`agent.yaml`: the model and the three layers of an agent in one document."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
-
 from harness_actors.agents import ChatAgent
+from harness_actors.batch.agent_document import (
+    ModelFields,
+    PersonaFields,
+    WorkspaceFields,
+    read_document,
+)
 from harness_actors.config import HarnessConfig
 from harness_actors.coordination.graph import Workflow
 from harness_actors.errors import BadInputError, ConfigError, ModelSetupError
@@ -59,51 +63,6 @@ class AgentOverrides:
     harness: Mapping[str, Any] = field(default_factory=dict)
 
 
-class _Fields(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True)
-
-
-class _Price(_Fields):
-    input: float = Field(ge=0, allow_inf_nan=False)
-    cached_input: float | None = Field(default=None, ge=0, allow_inf_nan=False)
-    output: float = Field(ge=0, allow_inf_nan=False)
-
-
-class _Model(_Fields):
-    id: str | None = None
-    base_url: str | None = None
-    settings: dict[str, Any] = Field(default_factory=dict)
-    price: _Price | None = None
-
-
-class _Persona(_Fields):
-    instructions: str = ""
-    contract: Any = None
-    autonomy: Any = None
-
-
-class _Workspace(_Fields):
-    from_: str = Field(alias="from", min_length=1)
-
-
-class _Environment(_Fields):
-    tools: list[str] = Field(default_factory=list)
-    workspace: _Workspace | None = None
-
-
-class _AgentFields(_Fields):
-    model: _Model = Field(default_factory=_Model)
-    persona: _Persona = Field(default_factory=_Persona)
-    environment: _Environment = Field(default_factory=_Environment)
-    harness: dict[str, Any] = Field(default_factory=dict)
-
-    @field_validator("model", mode="before")
-    @classmethod
-    def _named(cls, given: object) -> object:
-        """``model: local`` is short for ``model: {id: local}``."""
-        return {"id": given} if isinstance(given, str) else given
-
-
 def load_agent_file(path: Path, overrides: AgentOverrides | None = None) -> LoadedAgent:
     """The agent that a file describes.
 
@@ -116,15 +75,18 @@ def load_agent_file(path: Path, overrides: AgentOverrides | None = None) -> Load
         ConfigError: A setting is out of range, or of a part that is not built yet.
     """
     over = overrides or AgentOverrides()
-    given, beside = _parse(path), path.resolve().parent
+    given, beside = read_document(path), path.resolve().parent
     _refuse_unbuilt(given.persona)
-    model = make_model(
-        over.model or given.model.id,
-        base_url=over.base_url or given.model.base_url,
-        settings={**given.model.settings, **over.model_settings},
-        price=_price(given.model, over.model),
-        source=str(path),
-    )
+    with _settings_of(f"{path}: harness"):
+        merged_config(given.harness)
+    with _settings_of(f"{path}: model") if over.base_url is None else nullcontext():
+        model = make_model(
+            over.model or given.model.id,
+            base_url=over.base_url or given.model.base_url,
+            settings={**given.model.settings, **over.model_settings},
+            price=_price(given.model, over.model),
+            source=str(path),
+        )
     agent = ChatAgent(
         model=model,
         instructions=given.persona.instructions,
@@ -136,6 +98,15 @@ def load_agent_file(path: Path, overrides: AgentOverrides | None = None) -> Load
         config=merged_config(given.harness, over.harness),
         workspace=_template(given.environment.workspace, beside, path),
     )
+
+
+@contextmanager
+def _settings_of(section: str) -> Iterator[None]:
+    """Name the section of the file whose setting is at fault."""
+    try:
+        yield
+    except ConfigError as error:
+        raise ConfigError(f"{section}.{error.field}", error.problem) from error
 
 
 def merged_config(*layers: Mapping[str, Any]) -> HarnessConfig:
@@ -185,7 +156,7 @@ def make_model(
     return OpenAIModel(name, base_url=base_url, settings=settings, price=price)
 
 
-def _price(given: _Model, asked: str | None) -> "Price | None":
+def _price(given: ModelFields, asked: str | None) -> "Price | None":
     """The price of the file; that of its own model, and of no other one that a flag names."""
     if given.price is None or asked not in (None, given.id):
         return None
@@ -208,30 +179,7 @@ def _local_model(name: str, settings: Mapping[str, Any] | None, source: str) -> 
     return LocalModel(settings=settings)
 
 
-def _parse(path: Path) -> _AgentFields:
-    try:
-        document = yaml.safe_load(path.read_text(encoding="utf-8"))
-        return _AgentFields.model_validate({} if document is None else document)
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise BadInputError(str(path), (_first_line(error),)) from error
-    except ValidationError as error:
-        faults = tuple(_sentence(fault) for fault in error.errors())
-        raise BadInputError(str(path), faults) from error
-
-
-def _first_line(error: Exception) -> str:
-    if isinstance(error, OSError):
-        return error.strerror or str(error)
-    return " ".join(str(error).split())
-
-
-def _sentence(fault: Any) -> str:
-    where = ".".join(str(part) for part in fault["loc"]) or "the document"
-    problem = "there is no such field" if fault["type"] == "extra_forbidden" else fault["msg"]
-    return f"{where}: {problem}"
-
-
-def _refuse_unbuilt(persona: _Persona) -> None:
+def _refuse_unbuilt(persona: PersonaFields) -> None:
     for name in ("contract", "autonomy"):
         if getattr(persona, name) is not None:
             raise ConfigError(f"persona.{name}", NOT_BUILT)
@@ -246,7 +194,7 @@ def _find(name: str, beside: Path, path: Path) -> Tool:
         raise BadInputError(str(path), (f"environment.tools: {error.problem}",)) from error
 
 
-def _template(workspace: _Workspace | None, beside: Path, path: Path) -> str | None:
+def _template(workspace: WorkspaceFields | None, beside: Path, path: Path) -> str | None:
     if workspace is None:
         return None
     folder = (beside / workspace.from_).resolve()

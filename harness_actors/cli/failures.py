@@ -34,6 +34,21 @@ _INPUT_ERRORS = (
     WorkflowError,
 )
 """What the user must change before the same command can work; nothing was run."""
+_FLAGS = {
+    "base_url": "--model-base-url",
+    "budget_usd": "--budget",
+    "concurrency": "--concurrency",
+    "epochs": "--epochs",
+    "fail_on_error": "--fail-on-error",
+    "limits.cost_usd": "--cost-limit",
+    "limits.time_s": "--time-limit",
+    "limits.tokens": "--token-limit",
+    "limits.working_s": "--working-limit",
+    "max_turns": "--max-turns",
+    "message": "TASK",
+    "retry_on_error": "--retry-on-error",
+}
+"""What gives a setting on a command line; what a file gives is named by file and section."""
 
 
 @contextmanager
@@ -48,7 +63,7 @@ def failures_told(*, as_json: bool) -> Iterator[None]:
         with terminal_taken():
             yield
     except HarnessError as error:
-        tell(error, as_json=as_json)
+        tell(_as_given(error), as_json=as_json)
         raise typer.Exit(exit_status(error)) from None
     except BrokenPipeError:
         # Whoever read our output has gone, as `head -1` does: there is nobody to tell.
@@ -58,6 +73,17 @@ def failures_told(*, as_json: bool) -> Iterator[None]:
         raise typer.Exit(NOT_ALL_DONE) from None
     except (KeyboardInterrupt, asyncio.CancelledError):
         raise typer.Exit(INTERRUPTED) from None
+
+
+def _as_given(error: HarnessError) -> HarnessError:
+    """The error by the name that a command line has for what is at fault."""
+    match error:
+        case ConfigError() if error.field in _FLAGS:
+            return ConfigError(_FLAGS[error.field], error.problem)
+        case BadInputError() if error.source in _FLAGS:
+            return BadInputError(_FLAGS[error.source], error.faults)
+        case _:
+            return error
 
 
 def exit_status(error: HarnessError) -> int:

@@ -7,6 +7,7 @@ import pytest
 
 from harness_actors.agents import ChatAgent
 from harness_actors.batch.agent_file import AgentOverrides, LoadedAgent, load_agent_file
+from harness_actors.config import HarnessConfig
 from harness_actors.errors import BadInputError, ConfigError, HarnessError
 from harness_actors.harness import AgentHarness
 from harness_actors.models import LocalModel, OpenAIModel
@@ -105,16 +106,37 @@ def test_the_embedded_model_has_a_name_of_its_own(folder: Path, name: str) -> No
         (
             "model: {id: m, temprature: 1}",
             BadInputError,
-            "model.temprature: there is no such field",
+            "model.temprature: there is no such field; there are id, base_url, settings, price",
         ),
+        (
+            "model: {id: m}\nenvironment: {workspace: {form: x}}",
+            BadInputError,
+            "environment.workspace.form: there is no such field; there are from",
+        ),
+        ("model: m\npersona: be kind", BadInputError, "persona: must have fields such as instr"),
+        ("model: m\nharness: [max_turns]", BadInputError, "harness: must have fields, not be list"),
+        ("model: m\npersona: {}\nmodel: n", BadInputError, "'model' is given twice"),
+        ("model: {id: m, id: n}", BadInputError, "'id' is given twice"),
         ("modle: {}", BadInputError, "modle: there is no such field"),
-        ("- a list", BadInputError, "the document: "),
+        ("- a list", BadInputError, "the document: must have fields such as model, not be list"),
         ("model: {id: [", BadInputError, "fixer.yaml"),
         ("persona: {instructions: x}", BadInputError, "no model is named"),
         ("model: {id: local/other}", BadInputError, "no embedded model 'local/other'"),
-        ("model: {id: m}\nharness: {max_tuns: 1}", ConfigError, "max_tuns: no such setting"),
-        ("model: {id: m}\nharness: {max_turns: 0}", ConfigError, "max_turns: must be"),
-        ("model: {id: m}\nharness: {stall: {threshold: 3}}", ConfigError, "stall: this part"),
+        (
+            "model: {id: m}\nharness: {max_tuns: 1}",
+            ConfigError,
+            "yaml: harness.max_tuns: no such setting",
+        ),
+        (
+            "model: {id: m}\nharness: {max_turns: 0}",
+            ConfigError,
+            "yaml: harness.max_turns: must be",
+        ),
+        (
+            "model: {id: m}\nharness: {stall: {threshold: 3}}",
+            ConfigError,
+            "harness.stall: this part",
+        ),
         ("model: {id: m}\npersona: {contract: {goal: x}}", ConfigError, "persona.contract: this"),
         ("model: {id: m}\npersona: {autonomy: high}", ConfigError, "persona.autonomy: this part"),
         ("model: {id: m}\nenvironment: {tools: [fly]}", BadInputError, "no tool 'fly'"),
@@ -123,7 +145,7 @@ def test_the_embedded_model_has_a_name_of_its_own(folder: Path, name: str) -> No
             BadInputError,
             "there is no folder",
         ),
-        ("model: {id: m, base_url: ftp://x}", ConfigError, "base_url"),
+        ("model: {id: m, base_url: ftp://x}", ConfigError, "fixer.yaml: model.base_url: "),
     ],
 )
 def test_a_fault_names_the_file_or_the_setting(
@@ -132,6 +154,21 @@ def test_a_fault_names_the_file_or_the_setting(
     with pytest.raises(kind) as caught:
         load(folder, text)
     assert fault in str(caught.value)
+
+
+@pytest.mark.parametrize("section", ["persona", "environment", "harness"])
+def test_a_section_that_is_left_empty_is_as_if_it_was_not_there(folder: Path, section: str) -> None:
+    loaded, agent = load(folder, f"model: m\n{section}:\n")
+
+    assert (agent.instructions, agent.tools, loaded.config) == ("", (), HarnessConfig())
+
+
+def test_what_is_merged_into_a_section_may_be_given_again(folder: Path) -> None:
+    text = "model: {settings: {<<: &usual {seed: 1, top_p: 0.5}, seed: 2}, id: m}"
+    _, agent = load(folder, text)
+
+    assert isinstance(agent.model, OpenAIModel)
+    assert agent.model.settings == {"seed": 2, "top_p": 0.5}
 
 
 def test_a_file_that_is_not_there_is_bad_input(tmp_path: Path) -> None:

@@ -1,0 +1,142 @@
+"""The document of an agent file: its sections and fields, and what is said of a faulty one."""
+
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+
+from harness_actors.errors import BadInputError
+
+
+class _Fields(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _present(cls, given: object) -> object:
+        """A field without a value is one that was not given."""
+        if not isinstance(given, dict):
+            return given
+        return {name: value for name, value in given.items() if value is not None}
+
+
+class PriceFields(_Fields):
+    """What a million tokens cost, in USD."""
+
+    input: float = Field(ge=0, allow_inf_nan=False)
+    cached_input: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+    output: float = Field(ge=0, allow_inf_nan=False)
+
+
+class ModelFields(_Fields):
+    """Which model, where, and with which fields of each request."""
+
+    id: str | None = None
+    base_url: str | None = None
+    settings: dict[str, Any] = Field(default_factory=dict)
+    price: PriceFields | None = None
+
+
+class PersonaFields(_Fields):
+    """Who the agent is."""
+
+    instructions: str = ""
+    contract: Any = None
+    autonomy: Any = None
+
+
+class WorkspaceFields(_Fields):
+    """The folder that each run begins with a copy of."""
+
+    from_: str = Field(alias="from", min_length=1)
+
+
+class EnvironmentFields(_Fields):
+    """What the agent works with."""
+
+    tools: list[str] = Field(default_factory=list)
+    workspace: WorkspaceFields | None = None
+
+
+class AgentFields(_Fields):
+    """The whole document."""
+
+    model: ModelFields = Field(default_factory=ModelFields)
+    persona: PersonaFields = Field(default_factory=PersonaFields)
+    environment: EnvironmentFields = Field(default_factory=EnvironmentFields)
+    harness: dict[str, Any] = Field(default_factory=dict)
+
+    @field_validator("model", mode="before")
+    @classmethod
+    def _named(cls, given: object) -> object:
+        """``model: local`` is short for ``model: {id: local}``."""
+        return {"id": given} if isinstance(given, str) else given
+
+
+class _OnceLoader(yaml.SafeLoader):
+    """Refuses a field that is given twice, of which YAML would take the last."""
+
+    def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
+        names: set[Any] = set()
+        for key, _ in node.value:
+            # What is merged in by `<<` may be given again.
+            if key.tag != "tag:yaml.org,2002:merge" and isinstance(key, yaml.ScalarNode):
+                if key.value in names:
+                    raise yaml.MarkedYAMLError(
+                        problem=f"{key.value!r} is given twice", problem_mark=key.start_mark
+                    )
+                names.add(key.value)
+        return super().construct_mapping(node, deep=deep)
+
+
+def read_document(path: Path) -> AgentFields:
+    """The fields of an agent file.
+
+    Raises:
+        BadInputError: It cannot be read, or a field is at fault.
+    """
+    try:
+        # A safe loader, which makes no objects but plain values.
+        document = yaml.load(path.read_text(encoding="utf-8"), _OnceLoader)
+        return AgentFields.model_validate({} if document is None else document)
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise BadInputError(str(path), (_first_line(error),)) from error
+    except ValidationError as error:
+        faults = tuple(_sentence(fault) for fault in error.errors())
+        raise BadInputError(str(path), faults) from error
+
+
+def _first_line(error: Exception) -> str:
+    if isinstance(error, OSError):
+        return error.strerror or str(error)
+    return " ".join(str(error).split())
+
+
+def _sentence(fault: Any) -> str:
+    where = ".".join(str(part) for part in fault["loc"]) or "the document"
+    match fault["type"]:
+        case "extra_forbidden":
+            known = ", ".join(_fields_of(fault["loc"][:-1]))
+            return f"{where}: there is no such field; there are {known}"
+        case "model_type" | "dict_type":
+            fields = _fields_of(fault["loc"])
+            such = f" such as {fields[0]}" if fields else ""
+            return f"{where}: must have fields{such}, not be {type(fault['input']).__name__}"
+        case _:
+            return f"{where}: {fault['msg']}"
+
+
+_SECTIONS: dict[tuple[Any, ...], type[_Fields]] = {
+    (): AgentFields,
+    ("model",): ModelFields,
+    ("model", "price"): PriceFields,
+    ("persona",): PersonaFields,
+    ("environment",): EnvironmentFields,
+    ("environment", "workspace"): WorkspaceFields,
+}
+
+
+def _fields_of(section: tuple[Any, ...]) -> list[str]:
+    fields = _SECTIONS[section].model_fields if section in _SECTIONS else {}
+    return [field.alias or name for name, field in fields.items()]
