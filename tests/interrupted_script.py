@@ -48,35 +48,37 @@ def agent_of(folder: Path) -> ChatAgent:
     return ChatAgent(model=ScriptedModel(script), tools=[hold])
 
 
-def harness_of(folder: Path, runtime: Any) -> AgentHarness:
-    return AgentHarness(
-        agent_of(folder),
-        runtime=runtime,
-        address="local" if runtime == "ray" else None,
-        store=folder / "run" / "runs.db",
-    )
+def place(runtime: str) -> dict[str, Any]:
+    """Where runs run; ``joined`` is the Ray of the environment."""
+    return {
+        "runtime": "local" if runtime == "local" else "ray",
+        "address": "local" if runtime == "ray" else None,
+    }
 
 
-async def stream(folder: Path, runtime: Any) -> None:
+def harness_of(folder: Path, runtime: str) -> AgentHarness:
+    return AgentHarness(agent_of(folder), **place(runtime), store=folder / "run" / "runs.db")
+
+
+async def stream(folder: Path, runtime: str) -> None:
     async with aclosing(harness_of(folder, runtime).run_stream("go")) as items:
         async for item in items:
             print(item)
 
 
-async def batch(folder: Path, runtime: Any) -> None:
+async def batch(folder: Path, runtime: str) -> None:
     outcomes = run_batch(
         [f"task {number}" for number in range(RUNS + 2)],
         agent_of(folder),
         run_dir=folder / "run",
-        runtime=runtime,
         concurrency=RUNS,
-        address="local" if runtime == "ray" else None,
+        **place(runtime),
     )
     async for outcome in outcomes:
         print(outcome.status)
 
 
-async def gathered(folder: Path, runtime: Any) -> None:
+async def gathered(folder: Path, runtime: str) -> None:
     await asyncio.gather(*(harness_of(folder, runtime).run("go") for _ in range(RUNS)))
 
 

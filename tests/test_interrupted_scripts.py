@@ -4,7 +4,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
 
@@ -22,12 +22,19 @@ INTERRUPTED = (-signal.SIGINT, 1)
 class Script:
     """`tests.interrupted_script` at work, in a process group of its own as under a shell."""
 
-    def __init__(self, folder: Path, way: str, runtime: str, *more: str) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        way: str,
+        runtime: str,
+        *more: str,
+        variables: Mapping[str, str] = os.environ,
+    ) -> None:
         self.folder = folder
         self.in_flight = RUNS if way in ("gathered", "run_batch") else 1
         self.process = subprocess.Popen(
             [sys.executable, "-m", "tests.interrupted_script", way, runtime, str(folder), *more],
-            env={**os.environ, "HARNESS_HOME": str(folder / "home")},
+            env={**variables, "HARNESS_HOME": str(folder / "home")},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,

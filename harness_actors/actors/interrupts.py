@@ -70,11 +70,13 @@ class _Guard:
         self._loop = asyncio.get_running_loop()
         self.heeded: asyncio.Future[None] = self._loop.create_future()
         self._handler = handler
+        self._is_passed_on = False
         self._parking: set[asyncio.Future[None]] = set()
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
         """Take the signal; between any two steps of whatever is at work."""
         if self.interrupted or not self.works:
+            self._is_passed_on = True
             self._handler(number, frame)
             return
         self.interrupted = True
@@ -114,7 +116,9 @@ class _Guard:
     def _heed(self) -> None:
         if self.interrupted and not self.heeded.done():
             self.heeded.set_result(None)
-            self._handler(signal.SIGINT, None)
+            # Once: told again, `asyncio.run` leaves in the middle, and the rounds uncut.
+            if not self._is_passed_on:
+                self._handler(signal.SIGINT, None)
 
     def _step_aside(self) -> None:
         stands_there = signal.getsignal(signal.SIGINT) is self

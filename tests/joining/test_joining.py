@@ -16,9 +16,11 @@ import pytest
 from harness_actors.actors.joining.address import Found, find_ray, note_path
 from harness_actors.actors.joining.grpc_call import call
 from harness_actors.actors.joining.token import make_own_token
+from harness_actors.cli.ctl.facts import is_served
 from harness_actors.cli.findings import look_at_live_ray
 from harness_actors.errors import CellError
 from tests.joining.rays import END_WITHIN_S, TOKEN, RayByHand, environment, start_script, told
+from tests.test_interrupted_scripts import INTERRUPTED, Script, endings
 
 # The processes of a Ray have up to a minute each on a machine that has much else to do.
 pytestmark = [pytest.mark.ray, pytest.mark.usefixtures("bare"), pytest.mark.timeout(400)]
@@ -207,3 +209,27 @@ def test_a_script_of_the_users_has_the_harness_everywhere_in_its_ray(
     assert answer["still_mine"] == "mine"
     assert answer["before_shutdown"] == "done: before"
     assert answer["after_shutdown"] == "done: after"
+
+
+@pytest.mark.parametrize("way", ["run", "gathered", "run_batch"])
+def test_a_second_ctrl_c_in_a_script_cuts_rounds_in_a_cell_that_stays(
+    ray_by_hand: RayByHand, way: str, tmp_path: Path
+) -> None:
+    (tmp_path / "run").mkdir()
+    joining = environment(
+        tmp_path, RAY_ADDRESS=ray_by_hand.address, RAY_AUTH_TOKEN_PATH=str(ray_by_hand.token_path)
+    )
+    script = Script(tmp_path, way, "joined", variables=joining)
+    script.until_held()
+    script.interrupt()
+    script.until_said("press Ctrl-C again to leave at once")
+    script.interrupt()
+    status, error = script.finish()
+
+    # By then the cell was told, so no tool learns of what comes now.
+    script.release()
+    assert (status in INTERRUPTED, "KeyboardInterrupt" in error.splitlines()) == (True, True), error
+    while is_served(tmp_path / "run" / "runs.db"):
+        time.sleep(0.1)
+    assert endings(tmp_path) == [(True, [])] * script.in_flight
+    assert script.held() == script.in_flight
