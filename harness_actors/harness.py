@@ -33,6 +33,7 @@ from harness_actors.messages import Message
 from harness_actors.ports import Agent
 from harness_actors.records import WorkspaceSpec
 from harness_actors.results import HarnessResult
+from harness_actors.stores.standing import FileId
 
 
 class AgentHarness:
@@ -91,6 +92,7 @@ class AgentHarness:
         self._store = None if store is None else Path(store).resolve()
         self._workspace = None if workspace is None else Path(workspace).resolve()
         self._conversation_id: str | None = None
+        self._file: FileId | None = None
         self._active: str | None = None
         self._run_id: str | None = None
         self._serving: Runtime | None = None
@@ -135,7 +137,8 @@ class AgentHarness:
             ConversationBusyError: A run of this harness is not over.
             RunParkedError: `park` was called before it ended.
             CellError: The actors did not come up.
-            StoreError: The journal cannot be written; `resume` goes on when it can.
+            StoreError: The journal cannot be written; `resume` goes on when it can. Or it was
+                moved or removed since the last run, and the conversation with it.
         """
         return await _last(self.run_stream(message, text=False))
 
@@ -339,7 +342,23 @@ class AgentHarness:
             take = partial(free_journal, is_served, shares_cell=shares)
             found = await asyncio.to_thread(in_place, home(), take)
             self._store = found.resolve()
-        return await open_cell(self._store, self._kind, self._address, self._on_loss)
+        await self._check_continued(self._store)
+        runtime = await open_cell(self._store, self._kind, self._address, self._on_loss)
+        self._file = FileId.of(self._store)
+        return runtime
+
+    async def _check_continued(self, store: Path) -> None:
+        """Refuse to go on where the conversation so far was taken away with its journal."""
+        if self._file is None or self._conversation_id is None:
+            return
+        from harness_actors.stores.conversations import check_continued
+
+        known, conversation = self._file, self._conversation_id
+        try:
+            await asyncio.to_thread(check_continued, store, known, conversation)
+        except StoreError:
+            await self.close()
+            raise
 
     def _workspace_spec(self) -> WorkspaceSpec | None:
         return None if self._workspace is None else WorkspaceSpec(path=str(self._workspace))

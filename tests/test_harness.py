@@ -1,10 +1,11 @@
 import asyncio
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import threading
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from pathlib import Path
@@ -26,6 +27,7 @@ from harness_actors.errors import (
     RunNotFoundError,
     RunParkedError,
     StaleTermError,
+    StoreError,
     StoreInUseError,
 )
 from harness_actors.events import RunCompleted, RunEvent, RunStarted, ToolCalled, ToolReturned
@@ -584,6 +586,61 @@ async def test_a_cell_that_lost_its_journal_is_told_and_the_next_run_gets_anothe
         with pytest.raises(StaleTermError):
             await harness.run("second")
         assert (await harness.run("third")).status == "done"
+
+
+def lost(folder: Path) -> None:
+    shutil.rmtree(folder)
+
+
+def moved(folder: Path) -> None:
+    folder.rename(folder.with_name("aside"))
+
+
+@pytest.mark.parametrize("take_away", [lost, moved])
+async def test_a_conversation_whose_journal_was_taken_away_is_not_forgotten_without_a_word(
+    tmp_path: Path, take_away: Callable[[Path], None]
+) -> None:
+    folder = tmp_path / "kept"
+    folder.mkdir()
+    async with AgentHarness(telling(), runtime="local", store=folder / "own.db") as harness:
+        await harness.run("first")
+        take_away(folder)
+
+        for _ in range(2):
+            with pytest.raises(StoreError, match="moved away"):
+                await harness.run("second")
+        folder.mkdir(exist_ok=True)
+        with pytest.raises(StoreError, match="begin_conversation"):
+            await harness.run("third")
+        assert not (folder / "own.db").exists(), "none is made in its place"
+        await AgentHarness(telling(), runtime="local", store=folder / "own.db").run("of another")
+        with pytest.raises(StoreError, match="another file was put in its place"):
+            await harness.run("fourth")
+
+        harness.begin_conversation()
+        assert (await harness.run("anew")).status == "done"
+
+
+@pytest.mark.parametrize("copied", [False, True])
+async def test_a_conversation_goes_on_where_its_journal_is_back(
+    tmp_path: Path, copied: bool
+) -> None:
+    folder, aside = tmp_path / "kept", tmp_path / "aside"
+    folder.mkdir()
+    async with AgentHarness(telling(), runtime="local", store=folder / "own.db") as harness:
+        first = await harness.run("first")
+        folder.rename(aside)
+        with pytest.raises(StoreError):
+            await harness.run("second")
+        if copied:
+            shutil.copytree(aside, folder)
+        else:
+            aside.rename(folder)
+
+        await harness.run("third")
+        asked = [m["content"] for m in await harness.conversation(first.run_id)]
+
+    assert [text for text in asked if text in ("first", "second", "third")] == ["first", "third"]
 
 
 # ---- where journals are --------------------------------------------------------------

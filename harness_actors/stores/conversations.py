@@ -12,7 +12,12 @@ from harness_actors.messages import Message, encode_json
 from harness_actors.records import StoredRun
 from harness_actors.stores.loads import Loads
 from harness_actors.stores.reader import JournalReader
+from harness_actors.stores.standing import FileId, out_of_place
 
+BEGIN_ANEW = (
+    "the conversation goes on where it is back; begin_conversation() begins another one in "
+    "what is there now"
+)
 _REQUEST = ".request"
 
 
@@ -131,3 +136,23 @@ def _head_of(journal: Loads, code: str) -> RequestHead | None:
         tools=tuple(plain["tools"]),
         completion=plain["completion"],
     )
+
+
+def check_continued(store: Path, known: FileId, conversation_id: str) -> None:
+    """Refuse to go on with a conversation in a journal that does not have it.
+
+    Args:
+        store: The journal's file.
+        known: Which file it was when the conversation was last written to. A copy that was put
+            in its place has the conversation, too.
+        conversation_id: The conversation.
+
+    Raises:
+        StoreError: The journal was removed, moved, or replaced by another one.
+    """
+    found = FileId.of(store)
+    if found == known:
+        return
+    headings = JournalReader(store).headings() if found is not None else []
+    if all(heading.conversation_id != conversation_id for heading in headings):
+        raise out_of_place(store, known, what_now=BEGIN_ANEW)

@@ -92,13 +92,16 @@ class StandingFiles:
         return found.st_size
 
 
-def out_of_place(path: Path, known: FileId, file: Path | None = None) -> StoreError:
+def out_of_place(
+    path: Path, known: FileId, file: Path | None = None, *, what_now: str = WHAT_NOW
+) -> StoreError:
     """A file of a journal is not the one that it was.
 
     Args:
         path: The journal.
         known: Which file it was.
         file: The one that is meant; None for the journal itself.
+        what_now: What became of it, and what to do.
     """
     file = file or path
     name = f"{file.name!r} beside it" if file.name.endswith(_COMPANIONS) else "it"
@@ -111,7 +114,7 @@ def out_of_place(path: Path, known: FileId, file: Path | None = None) -> StoreEr
         what = f"{name} was removed or moved away"
     gone_to = _open_at(known)
     moved = "" if gone_to is None else f" (it is {str(gone_to)!r} now)"
-    return StoreError(str(path), f"{what}{moved} while it was in use; {WHAT_NOW}")
+    return StoreError(str(path), f"{what}{moved} while it was in use; {what_now}")
 
 
 def _open_at(known: FileId) -> Path | None:
