@@ -53,8 +53,16 @@ class StateKey(Generic[T]):
         return executor == self.owner or executor in self.also_set_by
 
     def encode(self, value: T) -> Any:
-        """The plain JSON value of `value`."""
-        return _adapter(self.type).dump_python(value, mode="json")
+        """The plain JSON value of `value`.
+
+        Raises:
+            ValueError: It is of another type, and can be none of it: a list may stand for a tuple.
+        """
+        adapter = _adapter(self.type)
+        try:
+            return adapter.dump_python(value, mode="json", warnings="error")
+        except ValueError:
+            return adapter.dump_python(adapter.validate_python(value), mode="json")
 
     def decode(self, plain: Any) -> T:
         """The value of a plain JSON value, checked against the type."""

@@ -119,7 +119,13 @@ class DeltaContext:
             raise WorkflowError(
                 self._writer, f"{key.name!r} changes by {key.change!r}, not by {change!r}"
             )
-        self._keep(Write(key.name, change, key.encode(value)))
+        try:
+            plain = key.encode(value)
+        except ValueError as error:
+            wanted = getattr(key.type, "__name__", key.type)
+            problem = f"gives {key.name!r} {value!r}, which is no {wanted}"
+            raise WorkflowError(self._writer, problem) from error
+        self._keep(Write(key.name, change, plain))
 
     def _check_owned(self, key: StateKey[Any]) -> None:
         if not key.may_be_set_by(self._writer):

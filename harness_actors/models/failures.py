@@ -16,6 +16,7 @@ from harness_actors.errors import (
     ModelSetupError,
 )
 from harness_actors.models.backoff import asked_delay_s
+from harness_actors.models.keys import NO_KEY
 
 PROBLEM_CHARS = 500
 READ_CHARS = 8 * PROBLEM_CHARS
@@ -175,6 +176,11 @@ def _classified(
 
 def _advice(endpoint: Endpoint, status: int, problem: str) -> str:
     match status:
+        case 401 if endpoint.key == NO_KEY:
+            return (
+                f"{endpoint.shown_url} wants a key ({problem}); set {endpoint.key_name} in the "
+                "environment"
+            )
         case 401 | 403:
             return (
                 f"{endpoint.shown_url} does not accept the key {endpoint.key_name} ({problem}); "

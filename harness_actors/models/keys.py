@@ -7,6 +7,9 @@ from typing import Any
 
 from harness_actors.errors import ModelSetupError
 
+NO_KEY = "none"
+"""What is sent where there is no key: servers of one's own often want none, clients send one."""
+
 
 class ProviderKey:
     """One provider's key.
@@ -58,8 +61,7 @@ class ProviderKey:
         if found:
             return found
         if not self._required:
-            # Servers of one's own often want no key, but the client wants to send one.
-            return "none"
+            return NO_KEY
         if "#" in self.name:
             problem = f"the key {self.name} was given in code and has not reached this process"
         else:

@@ -1,6 +1,7 @@
 """`OpenAIModel`: any provider or server that speaks Chat Completions."""
 
 import asyncio
+import logging
 import os
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import aclosing
@@ -42,11 +43,15 @@ from harness_actors.models.wire import (
 )
 from harness_actors.ports import ModelRequest, ModelResponse
 
+logger = logging.getLogger(__name__)
+
 DEFAULT_BASE_URL = "https://api.openai.com/v1"
 DEFAULT_KEY_NAME = "OPENAI_API_KEY"
 UNREACHABLE_RETRIES = 3
 """Retries of an endpoint that never answered: a dead one is told within seconds."""
 
+TOLD_FROM_S = 5.0
+"""A wait that seems like a hang to whoever looks on."""
 SAID_CHARS = 80
 """What is shown of bytes that are no answer."""
 
@@ -317,6 +322,8 @@ class OpenAIModel:
             problem = f"{error.problem} (attempt {retries + 1}, the last)"
             raise ModelBusyError(error.model, problem, error.status, error.retry_after_s) from None
         delay_s = self._backoff.delay_s(retries, error.retry_after_s)
+        if delay_s >= TOLD_FROM_S:
+            logger.warning("%s; it is asked again in %.0f s", error, delay_s)
         with waiting():
             await asyncio.sleep(delay_s)
         return delay_s

@@ -111,6 +111,20 @@ def test_an_entry_that_was_set_can_be_read() -> None:
     assert context.get(TURN) == TurnProgress(rounds=4)
 
 
+def test_a_value_of_another_type_is_refused_where_it_is_written_and_named() -> None:
+    count: StateKey[Any] = StateKey("user.count", int, "critic")
+    places: StateKey[Any] = StateKey("user.places", tuple[int, ...], "critic")
+    context = a_context("critic", reads=())
+
+    with pytest.raises(WorkflowError, match=r"critic.*'user.count' 'many', which is no int"):
+        context.set(count, "many")
+    with pytest.raises(WorkflowError, match=r"'user.notes' 7, which is no str"):
+        context.append(NOTES, 7)
+    # As an annotation would have it in many a program.
+    context.set(places, [1, 2])
+    assert context.get(places) == (1, 2)
+
+
 def test_only_its_owner_sets_an_entry() -> None:
     with pytest.raises(WorkflowError, match="belongs to 'stop_decision' alone"):
         a_context().set(NUDGES, 1)

@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import re
 import socket
 import time
 from collections.abc import Callable
@@ -293,6 +294,27 @@ async def test_a_wrong_key_is_named_and_never_shown() -> None:
     assert "OPENAI_API_KEY" in str(caught.value)
     assert KEY not in repr(caught.value)
     assert "sk-" not in str(caught.value)
+
+
+async def test_where_no_key_was_sent_none_is_called_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    async with LoopbackServer(key="sk-another-0123456789") as server:
+        with pytest.raises(ModelSetupError, match=r"wants a key .*; set OPENAI_API_KEY in"):
+            await OpenAIModel("gpt-4.1", base_url=server.base_url).complete(a_request())
+
+
+async def test_a_wait_that_may_be_taken_for_a_hang_is_told(
+    ask: Ask, caplog: pytest.LogCaptureFixture
+) -> None:
+    busy = Refuse(429, "rate_limit_exceeded", "slow down", {"retry-after": "30"})
+    async with LoopbackServer(faults=faults.always(busy)) as server:
+        asking = asyncio.create_task(ask(a_model(server), a_request()))
+        while not caplog.messages:  # noqa: ASYNC110 - a log has nobody to tell
+            await asyncio.sleep(0.01)
+        asking.cancel()
+
+    (said,) = caplog.messages
+    assert re.search(r"slow down.*; it is asked again in 30 s", said)
 
 
 async def test_a_dead_endpoint_is_told_within_seconds(ask: Ask) -> None:
