@@ -10,18 +10,21 @@ from harness_actors.actors.local import LocalRuntime
 from harness_actors.agents import Program
 from harness_actors.config import HarnessConfig
 from harness_actors.events import Event, RunEvent
+from harness_actors.ports import Clock
 from harness_actors.records import RunSpec
 from harness_actors.results import HarnessResult
 
 
 @asynccontextmanager
-async def opened(kind: str, store: Path, *, command: str | None = None) -> AsyncIterator[Runtime]:
-    """A runtime on a journal, closed behind."""
+async def opened(
+    kind: str, store: Path, *, command: str | None = None, clock: Clock | None = None
+) -> AsyncIterator[Runtime]:
+    """A runtime on a journal, closed behind; only the local one takes a clock."""
     command = command or uuid4().hex
     runtime: Runtime
     if kind == "local":
         # Through pickle, as between processes, so that aliasing hides nothing.
-        runtime = await LocalRuntime.open(store, command, copies=True)
+        runtime = await LocalRuntime.open(store, command, copies=True, clock=clock)
     else:
         runtime = await open_runtime("ray", store=store, address="local", command=command)
     try:

@@ -13,4 +13,14 @@ BUGS = (
             "tests/replay/test_replay.py::test_a_conversation_that_went_on_each_time_that_a_run_was_put_aside",
         ),
     ),
+    Bug(
+        name="an entry of the state gets a better name",
+        path="harness_actors/state.py",
+        before='"harness.nudges"',
+        after='"harness.prompts"',
+        promise="runs that were stored before come out the same",
+        tests=(
+            "tests/replay/test_corpus.py::test_a_recorded_run_comes_out_the_same[first-nudged]",
+        ),
+    ),
 )

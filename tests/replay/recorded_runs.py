@@ -14,7 +14,7 @@ from harness_actors.coordination.graph import Workflow
 from harness_actors.errors import ToolError
 from harness_actors.events import ContinuationPrompt, Event, RunCompleted
 from harness_actors.messages import Message
-from harness_actors.ports import ModelRequest, ModelResponse, Tool, ToolContext
+from harness_actors.ports import Clock, ModelRequest, ModelResponse, Tool, ToolContext
 from harness_actors.records import Entry, RunAdded, RunChanged
 from harness_actors.replay import Recording, Replay, load_recording, replay
 from harness_actors.results import HarnessResult, Reason, Status, Usage
@@ -248,8 +248,10 @@ class Session:
 
 
 @asynccontextmanager
-async def opened_locally(store: Path, command: str) -> AsyncIterator[LocalRuntime]:
-    async with opened("local", store, command=command) as runtime:
+async def opened_locally(
+    store: Path, command: str, clock: Clock | None = None
+) -> AsyncIterator[LocalRuntime]:
+    async with opened("local", store, command=command, clock=clock) as runtime:
         assert isinstance(runtime, LocalRuntime)
         yield runtime
 

@@ -1,0 +1,77 @@
+"""Records all runs in a new journal: ``python -m tests.data.corpus.record NAME``.
+
+Twice in a row it records the same. It is run by hand alone, and leaves what was recorded before
+as it is, so that this shows what later code makes of it.
+"""
+
+import asyncio
+import os
+import sqlite3
+import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from harness_actors.replay import load_recording, replay
+from harness_actors.stores import JournalReader
+from harness_actors.stores.expiry import compact
+from tests.data.corpus import journals, plain, write
+from tests.data.corpus.interrupted import INTERRUPTED, Take
+from tests.data.corpus.scripts import ENDINGS, LIMITS, own_programs, real_runs
+
+
+async def record(store: Path) -> None:
+    """Make all runs in one journal, one after the other."""
+    for name, (agent, settings) in {**ENDINGS, **LIMITS, **own_programs()}.items():
+        await Take(store, name, agent, settings).to_its_end()
+    for make in INTERRUPTED:
+        await make(store)
+    settings = {"max_turns": 200, "continuation": {"max_prompts": 100}}
+    for name, task, agent in real_runs():
+        await Take(store, name, agent, settings, task).to_its_end()
+
+
+def slim(store: Path) -> None:
+    """Leave out what no replay reads: pickled code, and which processes there were."""
+    connection = sqlite3.connect(store)
+    with connection:
+        connection.execute("UPDATE code SET blob = x'' WHERE length(code) = 64")
+        connection.execute("DELETE FROM processes")
+    connection.close()
+    compact(store)
+
+
+async def described(store: Path) -> dict[str, Any]:
+    """What is in the journal, by run.
+
+    Raises:
+        AssertionError: A replay differs already now.
+    """
+    journal, found = JournalReader(store), {}
+    for heading in journal.headings():
+        recording = load_recording(journal, heading.run_id)
+        replayed = await replay(recording)
+        assert replayed.same, (heading.run_id, replayed.differences)
+        found[heading.run_id] = {**plain(recording), "facts": replayed.facts}
+    journal.close()
+    return found
+
+
+def main(journal: str) -> None:
+    if os.environ.get("PYTHONHASHSEED") != "0":
+        # The hash of an agent's code depends on the order of sets.
+        os.environ["PYTHONHASHSEED"] = "0"
+        os.execv(sys.executable, [sys.executable, "-m", "tests.data.corpus.record", journal])
+    if journal in journals():
+        raise SystemExit(f"{journal!r} is recorded, and stays as it is; name another one")
+    with TemporaryDirectory() as folder:
+        store = Path(folder) / "runs.db"
+        asyncio.run(record(store))
+        slim(store)
+        found = asyncio.run(described(store))
+        write(journal, store, found)
+    print(f"{len(found)} runs")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,94 @@
+"""Runs that were recorded once come out the same ever after: see `tests/data/corpus`."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
+
+import pytest
+
+from harness_actors.events import DERIVED_EVENTS, EVENT_TYPES
+from harness_actors.messages import Message
+from harness_actors.replay import Recording, load_recording, replay
+from harness_actors.results import REASONS
+from harness_actors.stores import JournalReader
+from tests.data.corpus import expected, journals, plain, unpack
+
+FEWEST = 30
+NEVER_YET = {
+    ("stalled", "repetition"),
+    ("stalled", "blocked"),
+    ("failed", "node_lost"),
+    ("failed", "store_error"),
+    ("awaiting_input", "question"),
+    ("awaiting_input", "approval"),
+    ("cancelled", "parent"),
+}
+"""Endings that no run has by itself, or that no code brings about yet."""
+
+
+ALL = [(journal, run) for journal in journals() for run in sorted(expected(journal))]
+FIRST = "first"
+
+Open = Callable[[str], JournalReader]
+
+
+@pytest.fixture(scope="module")
+def opened(tmp_path_factory: pytest.TempPathFactory) -> Open:
+    """The journals by name, each unpacked once."""
+    folder = tmp_path_factory.mktemp("corpus")
+    return cache(lambda journal: JournalReader(unpack(journal, folder)))
+
+
+@pytest.mark.parametrize(("journal", "run"), ALL)
+async def test_a_recorded_run_comes_out_the_same(opened: Open, journal: str, run: str) -> None:
+    """Each message, event and entry of its state, where it went on, and how it ended."""
+    recording = load_recording(opened(journal), run)
+    then = dict(expected(journal)[run])
+    facts = then.pop("facts")
+    # Before the replay: what is read otherwise would be otherwise on both of its sides.
+    assert plain(recording) == then
+
+    replayed = await replay(recording)
+
+    assert not replayed.differences
+    assert replayed.same
+    assert replayed.same_messages == sum(len(change["messages"]) for change in then["changes"])
+    # All that could be made again then can be made again now.
+    assert list(replayed.facts) == facts
+
+
+@pytest.mark.parametrize("journal", journals())
+def test_a_journal_has_the_runs_that_are_expected(opened: Open, journal: str) -> None:
+    assert {heading.run_id for heading in opened(journal).headings()} == set(expected(journal))
+
+
+def test_the_runs_have_every_ending_and_everything_that_befalls_a_run() -> None:
+    runs = [run for journal in journals() for run in expected(journal).values()]
+    assert len(runs) >= FEWEST
+    endings = {run["end"] and (run["end"]["status"], run["end"]["reason"]["kind"]) for run in runs}
+    known = {(status, kind) for status, kinds in REASONS.items() for kind in kinds}
+    assert endings == {None} | known - NEVER_YET
+
+    changes = [change for run in runs for change in run["changes"]]
+    events = {event["type"] for change in changes for event in change["events"]}
+    assert events == EVENT_TYPES - {event.type for event in DERIVED_EVENTS}
+    assert any(is_error for change in changes for *_, is_error in change["messages"])
+
+
+@pytest.mark.parametrize("run", ["cell-died", "talk-3"])
+async def test_a_message_too_many_in_any_hop_is_told(opened: Open, run: str) -> None:
+    recording = load_recording(opened(FIRST), run)
+    hops = [place for place, change in enumerate(recording.changes) if change.hop is not None]
+
+    for place in hops:
+        replayed = await replay(_with_another_message(recording, place))
+
+        assert not replayed.same, recording.changes[place]
+
+
+def _with_another_message(recording: Recording, place: int) -> Recording:
+    changes = list(recording.changes)
+    delta = changes[place].delta
+    delta = replace(delta, messages=(*delta.messages, Message.user("more")))
+    changes[place] = replace(changes[place], delta=delta)
+    return replace(recording, changes=tuple(changes))
