@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness_actors.errors import ModelAnswerError, ModelBusyError, ModelError
+from harness_actors.messages import ToolCall
 from harness_actors.models import Backoff, OpenAIModel
 from harness_actors.models.backoff import asked_delay_s
 from harness_actors.models.bounded import OutOfBoundsError
@@ -290,6 +291,35 @@ async def test_the_key_is_in_no_answer_that_echoes_it(ask: Ask, events: bool) ->
 
     assert response.text == "so: [key] can you?"
     assert KEY not in repr(response)
+
+
+async def test_the_key_is_in_none_that_has_no_text() -> None:
+    call = {"id": "c", "function": {"name": "f", "arguments": f'{{"a":"{KEY}"}}'}}
+    plain = {"message": {"content": None, "tool_calls": [call]}, "finish_reason": KEY}
+
+    async def serve(exchange: Exchange) -> None:
+        await exchange.answer(orjson.dumps({"choices": [plain]}))
+
+    async with endpoint(serve) as base_url:
+        model = a_model(base_url)
+        response = await model.complete(a_request())
+        await model.close()
+
+    assert response.text is None
+    assert response.tool_calls == (ToolCall("c", "f", '{"a":"[key]"}'),)
+    assert response.finish_reason == "[key]"
+
+
+async def test_an_answer_may_end_in_what_could_begin_the_key() -> None:
+    async def serve(exchange: Exchange) -> None:
+        await exchange.answer(chunk(content="as you can") + b"data: [DONE]\n\n", EVENTS)
+
+    async with endpoint(serve) as base_url:
+        model = a_model(base_url)
+        response = await streamed(model, a_request())
+        await model.close()
+
+    assert response.text == "as you can"
 
 
 @given(st.lists(st.sampled_from(["a", "ab", KEY, KEY[:5], KEY[5:], "canary-", " "])))

@@ -25,6 +25,7 @@ from harness_actors.models import Backoff, OpenAIModel, Price
 from harness_actors.ports import ModelRequest, ModelResponse, ToolSet
 from harness_actors.testing import LoopbackServer, Reply, faults
 from harness_actors.testing.faults import Cut, Fault, NeverAnswer, Raw, Refuse
+from tests.models.endpoints import Exchange, endpoint
 from tests.models.requests import a_request, a_tool
 
 AT_ONCE = Backoff(first_s=0.001, longest_s=0.002)
@@ -198,6 +199,24 @@ async def test_retries_are_made_once_in_all_and_then_the_cause_is_told(fault: Fa
     assert server.requests == 3
 
 
+async def test_the_last_refusal_tells_its_status_and_the_wait_that_was_asked_for(ask: Ask) -> None:
+    short = Backoff(first_s=0.001, longest_asked_s=0.001)
+    async with LoopbackServer(faults=faults.always(faults.rate_limited(7))) as server:
+        with pytest.raises(ModelBusyError) as caught:
+            await ask(a_model(server, max_retries=1, backoff=short), a_request())
+
+    assert (caught.value.status, caught.value.retry_after_s) == (429, 7.0)
+
+
+async def test_what_came_in_place_of_an_answer_is_shown_in_short() -> None:
+    page = Raw(b"<html>502 Bad Gateway" + b" x" * 10_000, "text/html")
+    async with LoopbackServer(faults=faults.always(page)) as server:
+        with pytest.raises(ModelBusyError, match="502 Bad Gateway") as caught:
+            await a_model(server, max_retries=0).complete(a_request())
+
+    assert len(str(caught.value)) < 300
+
+
 async def test_the_wait_that_a_provider_asks_for_is_kept_and_counted(ask: Ask) -> None:
     async with LoopbackServer(faults=faults.first(1, faults.rate_limited(0.3))) as server:
         began = time.monotonic()
@@ -332,6 +351,31 @@ async def test_a_dead_endpoint_is_told_within_seconds(ask: Ask) -> None:
     assert time.monotonic() - began < 8
 
 
+async def test_a_dead_endpoint_is_asked_no_more_often_than_allowed(ask: Ask) -> None:
+    async with LoopbackServer() as server:
+        base_url = server.base_url
+    with pytest.raises(ModelSetupError, match="after 2 attempts"):
+        await ask(OpenAIModel("m", base_url=base_url, max_retries=1, backoff=AT_ONCE), a_request())
+
+
+async def test_an_endpoint_that_has_only_refused_is_there_all_the_same() -> None:
+    async with LoopbackServer(faults=faults.always(faults.OVERLOADED)) as server:
+        model = a_model(server, max_retries=4)
+        with pytest.raises(ModelBusyError, match="attempt 5, the last"):
+            await model.complete(a_request())
+    with pytest.raises(ModelBusyError, match="attempt 5, the last"):
+        await model.complete(a_request())
+
+
+async def test_an_answer_to_another_process_is_none_to_this_one() -> None:
+    async with LoopbackServer() as server:
+        model = a_model(server)
+        await model.complete(a_request())
+        await model.close()
+    with pytest.raises(ModelSetupError, match="cannot connect"):
+        await cloudpickle.loads(cloudpickle.dumps(model)).complete(a_request())
+
+
 async def test_an_endpoint_that_has_answered_is_given_time_to_come_back() -> None:
     async with LoopbackServer() as server:
         model = a_model(server, max_retries=6)
@@ -392,6 +436,16 @@ async def test_a_stream_comes_in_pieces_and_ends_with_the_response() -> None:
     body = orjson.loads(server.seen[0].body)
     assert body["stream"] is True
     assert body["stream_options"] == {"include_usage": True}
+
+
+async def test_stream_options_of_ones_own_take_the_place_of_ours() -> None:
+    own = {"stream_options": {"include_usage": False}}
+    async with LoopbackServer() as server:
+        await streamed(a_model(server, settings=own), a_request())
+
+    body = server.seen[0].body
+    assert orjson.loads(body)["stream_options"] == own["stream_options"]
+    assert body.count(b"stream_options") == 1
 
 
 async def test_a_stream_cut_after_its_first_words_ends_without_a_second_text() -> None:
@@ -525,6 +579,36 @@ async def test_another_variable_can_hold_the_key(monkeypatch: pytest.MonkeyPatch
         model = a_model(server, key_name="ROUTER_KEY")
         assert model.key_names == ("ROUTER_KEY",)
         assert (await model.complete(a_request())).text == "ok"
+        monkeypatch.delenv("ROUTER_KEY")
+        model = a_model(server, key_name="ROUTER_KEY")
+        assert model.key_names == ("ROUTER_KEY",), "it was asked for"
+        with pytest.raises(ModelSetupError, match="set ROUTER_KEY"):
+            await model.complete(a_request())
+
+
+@pytest.mark.parametrize("around", ["{}/", " {}", "{}\n"])
+async def test_a_slash_and_spaces_around_an_address_do_no_harm(
+    around: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with LoopbackServer() as server:
+        address = around.format(server.base_url)
+        monkeypatch.setenv("OPENAI_BASE_URL", address)
+        for model in (
+            OpenAIModel("m", base_url=address),
+            OpenAIModel("m"),
+            OpenAIModel("m", base_url="http://elsewhere.invalid").changed(base_url=address),
+        ):
+            assert (await model.complete(a_request())).text == "ok"
+            await model.close()
+    assert OpenAIModel("m", base_url="https://api.openai.com/v1/").key_names == ("OPENAI_API_KEY",)
+
+
+def test_settings_are_those_of_when_the_model_was_made() -> None:
+    settings = {"seed": 1}
+    model = OpenAIModel("m", settings=settings)
+    settings["seed"] = 2
+
+    assert model.settings == {"seed": 1}
 
 
 def test_the_endpoint_is_settled_when_the_model_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -561,6 +645,22 @@ async def test_a_model_that_ends_in_a_cycle_leaves_no_connection_open() -> None:
         await asyncio.wait(closing)
 
 
+async def test_a_closed_model_has_no_connection_any_more() -> None:
+    left = asyncio.Event()
+
+    async def serve(exchange: Exchange) -> None:
+        await exchange.answer()
+        await exchange.until_left()
+        left.set()
+
+    async with endpoint(serve) as base_url:
+        model = OpenAIModel("m", base_url=base_url)
+        await model.complete(a_request())
+        await model.close()
+        async with asyncio.timeout(10):
+            await left.wait()
+
+
 async def test_a_closed_model_opens_again() -> None:
     async with LoopbackServer() as server:
         model = a_model(server)
@@ -578,6 +678,8 @@ async def test_a_closed_model_opens_again() -> None:
         ({"max_retries": -1}, "model.max_retries"),
         ({"timeout_s": 0}, "model.timeout_s"),
         ({"max_connections": 0}, "model.max_connections"),
+        ({"max_answer_bytes": 0}, "model.max_answer_bytes"),
+        ({"base_url": "http://host:0/v1"}, "base_url"),
         ({"settings": {"messages": []}}, "model.settings.messages"),
         ({"settings": {"stream": True}}, "model.settings.stream"),
         ({"settings": {"stop": {1, 2}}}, "model.settings"),
@@ -588,6 +690,10 @@ def test_a_setting_that_cannot_be_used_is_named(settings: dict[str, Any], field:
         OpenAIModel("m", **settings)
 
     assert caught.value.field == field
+
+
+def test_the_smallest_settings_are_taken() -> None:
+    OpenAIModel("m", max_retries=0, timeout_s=0.001, max_connections=1, max_answer_bytes=1)
 
 
 def test_an_address_with_a_login_is_refused_without_showing_it() -> None:
@@ -621,6 +727,20 @@ async def test_a_model_that_is_changed_keeps_all_else() -> None:
         input_tokens=usage.input_tokens, cached_tokens=0, output_tokens=usage.output_tokens
     )
     assert usage.cost_usd > 0
+
+
+async def test_a_model_that_is_changed_leaves_the_calls_of_the_other_alone() -> None:
+    async with LoopbackServer() as first, LoopbackServer() as second:
+        first.hold()
+        model = a_model(first, max_retries=0)
+        call = asyncio.create_task(model.complete(a_request()))
+        await first.until_open(1)
+        elsewhere = model.changed(base_url=second.base_url)
+        await elsewhere.complete(a_request())
+        await elsewhere.close()
+        first.release()
+        assert (await call).text == "ok"
+        await model.close()
 
 
 async def test_a_key_that_was_given_in_code_stays_with_its_endpoint() -> None:

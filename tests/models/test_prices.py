@@ -50,6 +50,16 @@ def test_an_unknown_model_is_noted_once(caplog: pytest.LogCaptureFixture) -> Non
     ] == ["no price is known for model 'some-unheard-of-model': its calls count as free of charge"]
 
 
+def test_a_model_without_a_price_is_noted_when_it_is_made(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO, logger="harness_actors.models.prices"):
+        OpenAIModel("priced-by-its-user", base_url=HERE, price=FREE)
+        OpenAIModel("gpt-4.1", base_url=HERE)
+        assert not caplog.records
+        OpenAIModel("unheard-of-until-now", base_url=HERE)
+
+    assert "'unheard-of-until-now'" in caplog.text
+
+
 def test_prices_of_ones_own_come_first() -> None:
     mine = Price(1.0, None, 2.0)
 

@@ -205,6 +205,7 @@ async def test_a_connection_that_the_server_had_closed_is_replaced() -> None:
     assert heard == [0, 1, 2]
 
 
+@pytest.mark.parametrize("other_transport", [False, True])
 @pytest.mark.parametrize(
     ("head", "pieces"),
     [
@@ -212,7 +213,12 @@ async def test_a_connection_that_the_server_had_closed_is_replaced() -> None:
         (b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n", b"data: {"),
     ],
 )
-async def test_an_answer_that_stops_half_way_is_late(head: bytes, pieces: bytes) -> None:
+async def test_an_answer_that_stops_half_way_is_late(
+    head: bytes, pieces: bytes, other_transport: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if other_transport:
+        monkeypatch.setattr(openai, "DefaultAioHttpClient", openai.DefaultAsyncHttpxClient)
+
     async def half(exchange: Exchange) -> None:
         await exchange.write(head, pieces)
         await exchange.until_left()
