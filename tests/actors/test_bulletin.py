@@ -59,6 +59,17 @@ async def test_changes_gather_and_an_ending_is_told_at_once() -> None:
     assert not await is_waiting(news)
 
 
+async def test_changes_behind_an_ending_gather_as_before() -> None:
+    bulletin = Bulletin(0)
+    publish(bulletin, a_change(end=True))
+    await follow(bulletin, 0)
+    news = follow(bulletin, 1)
+    publish(bulletin, a_change())
+    _, waiting = await asyncio.wait((news,), timeout=rooms.GATHER_S / 2)
+    assert waiting, "longer than for another ending"
+    await news
+
+
 async def test_endings_in_a_row_are_told_together() -> None:
     bulletin = Bulletin(0)
     publish(bulletin, a_change(end=True))

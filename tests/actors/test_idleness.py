@@ -49,6 +49,7 @@ def test_one_that_nobody_has_called_yet_waits_for_the_command_that_started_it() 
     with idleness.interrupted():
         pass
     assert idleness.left_s == 0.5
+    assert cell.new_idleness(10 * ABANDONED_S).left_s == 10 * ABANDONED_S
 
 
 def test_a_run_that_came_and_went_between_two_looks_is_seen_by_what_it_left() -> None:
@@ -57,6 +58,8 @@ def test_a_run_that_came_and_went_between_two_looks_is_seen_by_what_it_left() ->
     cell.now += 9
     cell.committed += 3
     assert idleness.left_s == 10
+    cell.now += 4
+    assert idleness.left_s == 6, "it was seen once"
 
 
 def test_a_call_keeps_it_from_being_over_until_it_is_answered() -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
 from dataclasses import replace
 from typing import Any, cast
 
@@ -258,6 +259,30 @@ async def test_an_answer_that_begins_again_is_another_attempt_of_its_round() -> 
         (2, "two"),
         AgentResponse,
     ]
+
+
+@pytest.mark.parametrize("leaves_at", [RunEvent, TextDelta])
+async def test_a_reader_that_leaves_early_leaves_nothing_behind(leaves_at: type) -> None:
+    told = Told(spoken("one"))
+    ended = asyncio.Event()
+
+    async def items() -> AsyncGenerator[Item]:
+        try:
+            for event in (STARTED, TURN):
+                yield RunEvent(position=1, run_id="run", at=0.0, event=event)
+            told.begin.set()
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+
+    async with asyncio.timeout(20):
+        async with aclosing(with_texts(cast(Runtime, told), "run", items())) as heard_items:
+            async for item in heard_items:
+                if isinstance(item, leaves_at):
+                    break
+        assert ended.is_set(), "who follows the run parks it now"
+    await asyncio.sleep(0)
+    assert asyncio.all_tasks() == {asyncio.current_task()}
 
 
 async def test_whoever_reads_subscribes_and_finds_the_next_stream_actor() -> None:

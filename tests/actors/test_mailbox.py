@@ -182,6 +182,13 @@ async def test_what_the_peer_fails_on_is_told_and_keeps_nothing_else_from_it() -
     assert told == [2]
 
 
+async def test_what_was_posted_before_the_peer_is_known_is_not_through() -> None:
+    outbox = Outbox()
+    assert outbox.is_idle
+    outbox.post(an_envelope(1))
+    assert not outbox.is_idle
+
+
 async def test_what_was_posted_before_the_peer_is_known_waits_for_it() -> None:
     outbox, receiver = Outbox(), Receiver()
     outbox.post(an_envelope(1))
@@ -258,10 +265,12 @@ async def test_closing_drops_what_waits_and_the_call_in_flight() -> None:
     outbox.post(an_envelope(2))
     outbox.close()
     outbox.post(an_envelope(3))
-    receiver.gate.set()
+    await until_idle()
+    assert receiver.in_flight == 0
+    outbox.post(an_envelope(4))
     await until_idle()
     assert receiver.batches == [[1]]
-    assert receiver.in_flight == 0
+    assert not outbox.is_idle
 
 
 async def test_closing_ends_a_retry() -> None:
@@ -273,6 +282,7 @@ async def test_closing_ends_a_retry() -> None:
     outbox.close()
     await until_idle()
     assert len(receiver.batches) == 2
+    assert asyncio.all_tasks() == {asyncio.current_task()}
 
 
 async def test_an_outbox_can_be_closed_before_it_is_connected() -> None:

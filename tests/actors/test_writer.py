@@ -159,6 +159,8 @@ async def test_a_commit_that_fails_is_told_once_and_nothing_follows(
     assert desk.done == []
     assert len(desk.failures) == 1
     assert str(fault).split(": ")[-1] in str(desk.failures[0])
+    await asyncio.sleep(0)
+    assert asyncio.all_tasks() == {asyncio.current_task()}, "nobody waits for it any more"
 
 
 async def test_what_was_committed_before_the_failure_has_followed(desk: Desk) -> None:
