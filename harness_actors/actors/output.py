@@ -51,7 +51,7 @@ class RunOutput:
                 lines, rest = [*lines, rest], ""
             if rest:
                 # Of what overwrites itself, such as a bar, the newest is enough.
-                self._begun[key] = rest if rest.endswith("\r") else rest.rpartition("\r")[2]
+                self._begun[key] = rest[rest.rstrip("\r").rfind("\r") + 1 :]
             self._add(stream, origin, lines)
         finally:
             self._lock.release()

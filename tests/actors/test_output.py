@@ -4,15 +4,18 @@ import asyncio
 import contextlib
 import io
 import logging
+import re
 import subprocess
 import sys
 import threading
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from harness_actors import AgentHarness, ChatAgent, tool
+from harness_actors.actors import output
 from harness_actors.actors.output import Keeping, RunOutput, terminal_taken
 from harness_actors.actors.tapping import tap_for_a_while
 from harness_actors.agents import Program
@@ -22,6 +25,7 @@ from harness_actors.messages import Message
 from harness_actors.stores.expiry import expire
 from harness_actors.stores.logs import RunLog, log_of
 from harness_actors.testing import Reply, ScriptedModel
+from harness_actors.turn.origins import ORIGIN
 from harness_actors.turn.threads import ToolThreads
 from tests.actors.followers import opened, results, submit
 
@@ -69,16 +73,16 @@ def test_where_nothing_can_be_written_nothing_happens(tmp_path: Path) -> None:
 
 
 def test_lines_are_put_together_by_stream_and_thread(store: Path) -> None:
-    output = RunOutput(RunLog(store, "run"), "agent_turn")
-    output.write("stdout", "a")
-    output.write("stderr", "warned\n")
-    thread = threading.Thread(target=output.write, args=("stdout", "x\ny"))
+    kept = RunOutput(RunLog(store, "run"), "agent_turn")
+    kept.write("stdout", "a")
+    kept.write("stderr", "warned\n")
+    thread = threading.Thread(target=kept.write, args=("stdout", "x\ny"))
     thread.start()
     thread.join()
-    output.write("stdout", "b\n\nc")
-    output.write("stdout", "\r 10 %\r 90 %")
-    output.write("stdout", "\r100 %\r\n")
-    output.close()
+    kept.write("stdout", "b\n\nc")
+    kept.write("stdout", "\r 10 %\r 90 %")
+    kept.write("stdout", "\r100 %\r\n")
+    kept.close()
 
     assert told(log_of(store, "run")) == [
         "[agent_turn stderr] warned",
@@ -88,6 +92,103 @@ def test_lines_are_put_together_by_stream_and_thread(store: Path) -> None:
         "[agent_turn] 100 %",
         "[agent_turn] y",
     ]
+
+
+def test_a_line_without_an_end_is_kept_in_several_where_it_is_long(store: Path) -> None:
+    kept = RunOutput(RunLog(store, "run"), "agent_turn")
+    kept.write("stdout", "x" * output.LINE_CHARS)
+    assert not log_of(store, "run").exists(), "it may end yet"
+    kept.write("stdout", "x")
+    kept.write("stdout", "end\n")
+
+    line = "x" * (output.LINE_CHARS + 1)
+    assert told(log_of(store, "run")) == [f"[agent_turn] {line}", "[agent_turn] end"]
+
+
+@pytest.mark.parametrize("shown", ["\r{}", "{}\r"])
+def test_a_bar_that_is_drawn_again_and_again_is_one_line(store: Path, shown: str) -> None:
+    kept = RunOutput(RunLog(store, "run"), "agent_turn")
+    for number in range(1000):
+        kept.write("stdout", shown.format(f"{number:>100}"))
+    kept.write("stdout", "\n")
+
+    assert told(log_of(store, "run")) == [f"[agent_turn] {999:>100}"]
+
+
+def test_each_line_has_its_time_to_the_millisecond(store: Path) -> None:
+    RunOutput(RunLog(store, "run"), "agent_turn").write("stdout", "one\ntwo\n")
+
+    for line in log_of(store, "run").read_text().splitlines():
+        assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3} \[agent_turn\] \w+", line)
+
+
+def test_a_lock_that_nobody_releases_holds_nobody_up_for_long(
+    store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(output, "LOCKED_S", 0.05)
+    kept = RunOutput(RunLog(store, "run"), "agent_turn")
+    kept.write("stdout", "begun")
+    # As in a process that was forked while another thread was printing.
+    taken = threading.Thread(target=kept._lock.acquire)
+    taken.start()
+    taken.join()
+
+    kept.write("stdout", "lost\n")
+    kept.close()
+    assert not log_of(store, "run").exists()
+
+
+def test_what_is_printed_behind_the_end_of_a_step_is_kept_too(store: Path) -> None:
+    kept = RunOutput(RunLog(store, "run"), "agent_turn")
+    kept.write("stdout", "begun")
+    kept.close()
+    late = threading.Thread(target=kept.write, args=("stdout", "late\n"))
+    late.start()
+    late.join()
+
+    assert told(log_of(store, "run")) == ["[agent_turn] begun", "[agent_turn] late"]
+
+
+async def test_what_has_no_end_of_line_is_kept_with_the_end_of_its_step(store: Path) -> None:
+    async def step() -> None:
+        with Keeping(store, "run", "agent_turn"):
+            sys.stdout.writelines(["one\n", "two"])
+            with pytest.raises(TypeError):
+                sys.stdout.write(3)  # type: ignore[arg-type]
+
+    with contextlib.redirect_stdout(io.StringIO()) as terminal:
+        end = tap_for_a_while()
+        # Who serves the run is not the tool of whoever began this task.
+        ORIGIN.set("another tool")
+        await asyncio.create_task(step())
+        end()
+
+    assert told(log_of(store, "run")) == ["[agent_turn] one", "[agent_turn] two"]
+    assert terminal.getvalue() == "one\ntwo"
+
+
+async def test_where_a_command_has_the_terminal_threads_of_a_run_print_for_it(store: Path) -> None:
+    async def step() -> None:
+        with Keeping(store, "run", "agent_turn"):
+            thread = threading.Thread(target=print, args=("from a thread",))
+            thread.start()
+            thread.join()
+            with ThreadPoolExecutor(1) as pool:
+                pool.submit(print, "from a pool")
+
+    as_it_was = threading.Thread.start
+    with contextlib.redirect_stdout(io.StringIO()) as terminal:
+        end = tap_for_a_while()
+        assert threading.Thread.start is as_it_was, "a process of the user's keeps its own"
+        end()
+        with terminal_taken():
+            end = tap_for_a_while()
+            await asyncio.create_task(step())
+            end()
+
+    assert told(log_of(store, "run")) == ["[agent_turn] from a thread", "[agent_turn] from a pool"]
+    assert terminal.getvalue() == ""
+    assert threading.Thread.start is as_it_was
 
 
 async def test_a_tap_keeps_what_is_a_runs_and_passes_it_on(store: Path) -> None:
@@ -262,6 +363,7 @@ OWN_PROCESS = """
 import asyncio, logging, sys, threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from harness_actors.actors import output
 from harness_actors.actors.output import Keeping
 from harness_actors.actors.tapping import tap_own_process
 
