@@ -1,16 +1,18 @@
 """One executor host, driven by hand: what it takes, what it says, what it forgets."""
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
 
+from harness_actors.actors import hosts
 from harness_actors.actors.code import pack
 from harness_actors.actors.hosts import ExecutorHost
-from harness_actors.actors.mailbox import Code, Parcel
-from harness_actors.config import HarnessConfig
+from harness_actors.actors.mailbox import Code, DropCode, Parcel
+from harness_actors.config import HarnessConfig, Limits
 from harness_actors.coordination.graph import DEFAULT_EDGES, Workflow
 from harness_actors.coordination.protocol import (
     Answered,
@@ -20,9 +22,11 @@ from harness_actors.coordination.protocol import (
     Deliver,
     Envelope,
     Forget,
+    GoOn,
     Park,
     Slot,
     SnapshotWanted,
+    Speak,
     ToolsStarted,
 )
 from harness_actors.errors import WorkflowError
@@ -39,8 +43,9 @@ from harness_actors.signals import (
     Signal,
     TurnComplete,
 )
-from harness_actors.state import AGENT_TURN, REPAIR, StateKey
+from harness_actors.state import AGENT_TURN, REPAIR, USAGE, StateKey
 from harness_actors.testing import ScriptedModel, an_agent
+from harness_actors.tools.spawn import DirectProcesses
 
 MINE: StateKey[Any] = StateKey("mine", Any, REPAIR)
 
@@ -187,6 +192,7 @@ async def test_a_signal_is_served_and_answered_in_its_step(a_host: Makes) -> Non
     assert (envelope.run_id, envelope.term, envelope.step, envelope.seq) == ("run", 1, 7, 1)
     assert isinstance(envelope.body, Answered)
     assert envelope.body.outcome == RepairComplete()
+    assert not envelope.body.delta.writes, "ours count their own time"
 
 
 async def test_receiving_only_enqueues(a_host: Makes) -> None:
@@ -443,6 +449,61 @@ async def test_a_request_to_park_that_comes_with_the_signal_is_not_lost(a_host: 
     assert seen == [True, False], "and it is for its own step only"
 
 
+async def test_a_run_that_is_not_to_park_after_all_goes_on(a_host: Makes) -> None:
+    gate = asyncio.Event()
+    seen: list[bool] = []
+
+    async def act(signal: Signal, context: RunContext) -> RepairComplete:
+        seen.append(context.parking)
+        await gate.wait()
+        seen.append(context.parking)
+        return RepairComplete()
+
+    desk = a_host(act)
+    await desk.say(deliver(parking=True))
+    await settled()
+    await desk.say(GoOn(), seq=2)
+    gate.set()
+    await desk.answer()
+    assert seen == [True, False]
+
+
+@pytest.mark.parametrize("word", [Park(), GoOn(), Cut(), Forget(), Speak("stream"), Committed(1)])
+async def test_a_word_for_a_run_that_is_not_here_keeps_nothing_from_the_others(
+    a_host: Makes, word: Any
+) -> None:
+    desk = a_host(answers)
+    await desk.host.receive(
+        [Envelope("another", 1, 1, 1, word), Envelope("run", 1, 1, 1, deliver())]
+    )
+    await desk.answer()
+
+
+async def test_what_a_stubborn_step_adds_is_not_in_the_log_of_the_next(a_host: Makes) -> None:
+    begun, gate = asyncio.Event(), asyncio.Event()
+    seen: list[list[str]] = []
+
+    async def act(signal: Signal, context: RunContext) -> RepairComplete:
+        if not begun.is_set():
+            begun.set()
+            try:
+                await asyncio.Event().wait()
+            finally:
+                await gate.wait()
+                context.add_message(Message.user("too late"))
+        seen.append([message.text for message in context.log])
+        return RepairComplete()
+
+    desk = a_host(act)
+    await desk.say(deliver(Message.user("task")), step=1)
+    await begun.wait()
+    await desk.say(deliver(log_from=1, again=True), step=2)
+    await settled()
+    gate.set()
+    await desk.coordinator.next(Answered)
+    assert seen == [["task"]]
+
+
 def hanging(ended: list[str], begun: asyncio.Event, gate: asyncio.Event) -> Acts:
     """Hangs in its first step, and takes until the gate opens to end when it is cut."""
 
@@ -511,6 +572,21 @@ async def test_a_cut_step_says_nothing(a_host: Makes) -> None:
     await settled()
     assert ended == ["first ended"]
     assert desk.coordinator.heard == []
+
+
+async def test_a_cut_step_that_does_not_end_is_left_alone(
+    a_host: Makes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hosts, "CUT_GRACE_S", 0.05)
+    ended: list[str] = []
+    begun, gate = asyncio.Event(), asyncio.Event()
+    desk = a_host(hanging(ended, begun, gate))
+    await desk.say(deliver())
+    await begun.wait()
+    await desk.say(deliver(), step=2)
+    await desk.answer()
+    assert ended == ["next began"]
+    gate.set()
 
 
 async def test_what_a_stubborn_step_still_says_belongs_to_its_own_step(a_host: Makes) -> None:
@@ -609,6 +685,96 @@ async def test_closing_cancels_what_is_in_progress(a_host: Makes) -> None:
     assert ended == ["first ended"]
 
 
+class Processes(DirectProcesses):
+    """What starts the processes of tools, and says what it was told."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.told: list[str] = []
+
+    def end_run(self, run_id: str) -> None:
+        self.told.append(run_id)
+
+    def close(self) -> None:
+        self.told.append("closed")
+
+
+async def test_the_processes_of_a_run_end_with_it_and_all_with_the_host() -> None:
+    processes = Processes()
+    host = ExecutorHost(
+        Slot(REPAIR), Acting(answers), Coordinator(), term=1, tool_processes=processes
+    )
+    await host.receive([Envelope("run", 1, 1, 1, deliver()), Envelope("run", 1, 2, 1, Forget())])
+    assert processes.told == ["run"]
+    host.close()
+    assert processes.told == ["run", "closed"]
+
+
+async def test_nothing_is_said_for_a_host_that_is_closed(a_host: Makes) -> None:
+    desk = a_host(answers)
+    desk.coordinator.gate.clear()
+    await desk.say(deliver())
+    await settled()
+    desk.host.close()
+    desk.coordinator.gate.set()
+    await settled()
+    assert desk.coordinator.heard == []
+
+
+async def test_a_host_names_its_own_process_and_then_its_companions() -> None:
+    other = ProcessMark(role="supervisor", node="here", pid=1, started=2)
+    host = ExecutorHost(
+        Slot(REPAIR), Acting(answers), Coordinator(), term=1, companions=lambda: [other]
+    )
+    own, *others = await host.hello()
+    assert (own.pid, own.role) == (os.getpid(), REPAIR)
+    assert others == [other]
+    host.close()
+
+
+async def test_that_tools_begin_is_told_before_they_do() -> None:
+    told: list[Parcel] = []
+
+    def tell(batch: Sequence[Parcel]) -> bool:
+        told.extend(batch)
+        return True
+
+    async def act(signal: Signal, context: RunContext) -> RepairComplete:
+        context.tools_started()
+        assert [type(parcel.body) for parcel in told if isinstance(parcel, Envelope)] == [
+            ToolsStarted
+        ]
+        return RepairComplete()
+
+    coordinator = Coordinator()
+    host = ExecutorHost(Slot(REPAIR), Acting(act), coordinator, term=1, tell=tell)
+    await host.receive([Envelope("run", 1, 1, 1, deliver())])
+    answered = await coordinator.next(Answered)
+    assert isinstance(answered.body, Answered)
+    assert answered.body.outcome == RepairComplete()
+    assert not coordinator.of(ToolsStarted)
+    host.close()
+
+
+@pytest.mark.parametrize("told", [("run", 2, 1), ("run", 1, 2), ("another", 1, 1)])
+async def test_a_commit_is_that_of_its_own_run_term_and_step(
+    a_host: Makes, told: tuple[str, int, int]
+) -> None:
+    async def act(signal: Signal, context: RunContext) -> RepairComplete:
+        context.set(MINE, 1)
+        await context.flush()
+        return RepairComplete()
+
+    desk = a_host(act)
+    desk.coordinator.tells = [Envelope(*told, 0, Committed(1))]
+    await desk.say(deliver())
+    change = await desk.coordinator.next(Changed)
+    await settled()
+    assert not desk.coordinator.of(Answered)
+    await desk.say(Committed(change.seq), seq=2)
+    await desk.answer()
+
+
 # ---- failures ------------------------------------------------------------
 
 
@@ -654,6 +820,72 @@ def custom_host(a_host: Makes, act: Acts) -> Desk:
     desk = a_host(act, slot=Slot(REPAIR, "code"))
     desk.host._programs.learn(Code("code", pack(Workflow(an_agent()))[1], {}))
     return desk
+
+
+async def test_a_program_that_was_dropped_is_not_there_until_it_comes_again(a_host: Makes) -> None:
+    desk = a_host(answers, slot=Slot(AGENT_TURN))
+    code = Code("code", pack(Workflow(an_agent()))[1], {})
+    parcels: list[Parcel] = [code, DropCode("code"), code]
+    outcomes: list[Any] = []
+    for step, parcel in enumerate(parcels, 1):
+        await desk.host.receive([parcel])
+        await desk.say(deliver(), step=step)
+        outcomes.append((await desk.answer(step)).outcome)
+    assert [type(outcome) for outcome in outcomes] == [RepairComplete, RunEnd, RepairComplete]
+    assert "the journal does not have it" in outcomes[1].reason.message
+
+
+async def test_a_users_executor_is_charged_with_its_time(a_host: Makes) -> None:
+    async def act(signal: Signal, context: RunContext) -> RepairComplete:
+        await asyncio.sleep(0.05)
+        return RepairComplete()
+
+    async def fails(signal: Signal, context: RunContext) -> None:
+        await asyncio.sleep(0.05)
+        raise LookupError("there is no such customer")
+
+    for each in (act, fails):
+        desk = custom_host(a_host, each)
+        await desk.say(deliver())
+        (used,) = [w.value for w in (await desk.answer()).delta.writes if w.key == USAGE.name]
+        assert 0.05 <= used["working_s"] < 5
+
+
+@pytest.mark.parametrize("limit_s", [None, 60.0])
+async def test_the_time_of_a_users_executor_is_bounded_from_when_it_begins(
+    a_host: Makes, limit_s: float | None
+) -> None:
+    limits = Limits(working_s=limit_s)
+    limited = replace(a_spec(), config=replace(HarnessConfig(), limits=limits))
+    desks = [custom_host(a_host, answers), a_host(answers)]
+    for desk in desks:
+        await desk.say(replace(deliver(), spec=limited))
+        await desk.answer()
+    told = [len(desk.coordinator.of(ToolsStarted)) for desk in desks]
+    assert told == [0 if limit_s is None else 1, 0]
+
+
+async def test_a_users_executor_keeps_the_whole_log_that_it_may_add_to(a_host: Makes) -> None:
+    async def act(signal: Signal, context: RunContext) -> RepairComplete:
+        context.add_message(Message.user("mine"))
+        return RepairComplete()
+
+    desk = custom_host(a_host, act)
+    desk.executor.reads_log = False
+    await desk.say(deliver(Message.user("task")), step=1)
+    await desk.answer(1)
+    await desk.say(deliver(log_from=2, again=True), step=2)
+    await desk.answer(2)
+    assert not desk.coordinator.of(SnapshotWanted)
+
+
+async def test_a_users_executor_whose_code_is_not_there_says_so(a_host: Makes) -> None:
+    coordinator = Coordinator()
+    slot = Slot("mine", "code")
+    host = ExecutorHost(slot, None, coordinator, term=1)
+    desk = Desk(host, coordinator, Acting(answers))
+    assert "the journal does not have it" in (await failure_of(desk)).message
+    host.close()
 
 
 async def test_values_that_no_journal_holds_end_the_run_and_not_the_cell(a_host: Makes) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from harness_actors.actors import seats
 from harness_actors.actors.mailbox import (
     LONGEST_RETRY_S,
     Code,
@@ -41,6 +42,7 @@ class Peer:
         self.asked_often = asyncio.Event()
         self.hiccups = 0
         self.slow = False
+        self.dies: Exception | None = None
         self.unreachable = False
         self.companions: tuple[ProcessMark, ...] = ()
         self._process = subprocess.Popen(
@@ -52,6 +54,8 @@ class Peer:
         self.asked += 1
         if self.asked == 5:
             self.asked_often.set()
+        if self.dies is not None:
+            raise self.dies
         if self.slow or self.stopped:
             await asyncio.Event().wait()
         return (mark_of(self._process.pid), *self.companions)
@@ -99,6 +103,7 @@ class Cell:
         self.asked: list[tuple[Slot, int]] = []
         self.start_errors: list[Exception] = []
         self.starts_slowly = False
+        self.dies: Exception | None = None
         self.hiccups = 0
         self.companions: tuple[ProcessMark, ...] = ()
         self.marks: list[ProcessMark] = []
@@ -124,7 +129,7 @@ class Cell:
             raise self.start_errors.pop(0)
         peer = Peer(len(self.peers))
         peer.slow, peer.hiccups = self.starts_slowly, self.hiccups
-        peer.companions = self.companions
+        peer.companions, peer.dies = self.companions, self.dies
         self.peers.append(peer)
         self.changed.set()
         return peer
@@ -206,6 +211,7 @@ async def test_a_host_that_dies_is_told_and_replaced(cell: Cell) -> None:
     assert cell.peers[1].got == [an_envelope(2)]
     assert cell.asked == [(SLOT, 1), (SLOT, 2)]
     assert cell.failures == []
+    assert cell.causes == [""], "it was not killed"
 
 
 async def test_nothing_more_is_said_to_a_host_that_is_gone(cell: Cell) -> None:
@@ -275,6 +281,46 @@ async def test_starts_that_keep_failing_are_told_once(cell: Cell) -> None:
     assert len(cell.asked) == FAILED_STARTS
     assert "no room" in str(cell.failures[0])
     assert len(cell.failures) == 1
+
+
+async def test_a_host_that_does_not_come_up_in_time_is_killed_and_told(
+    cell: Cell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(seats, "START_DEADLINE_S", 0.1)
+    cell.starts_slowly = True
+    cell.seats.fill(SLOT)
+    await cell.until(1, cell.failures)
+    assert "did not come up within" in str(cell.failures[0])
+    assert [peer.is_killed for peer in cell.peers] == [True] * FAILED_STARTS
+
+
+@pytest.mark.parametrize("kind", [UnreachableError, ActorLostError])
+async def test_a_host_that_dies_as_it_starts_is_told_as_such(
+    cell: Cell, kind: type[Exception]
+) -> None:
+    cell.dies = kind(str(SLOT), "out of memory")
+    cell.seats.fill(SLOT)
+    await cell.until(1, cell.failures)
+    assert isinstance(cell.failures[0], CellError)
+    assert "its process died while it started" in str(cell.failures[0])
+    assert "out of memory" in str(cell.failures[0])
+    assert len(cell.asked) == FAILED_STARTS
+
+
+async def test_a_process_that_does_not_end_is_told_and_nothing_takes_its_place(cell: Cell) -> None:
+    class Stays(MachineProcesses):
+        async def gone(self, mark: ProcessMark, *, timeout_s: float) -> bool:
+            return False
+
+    cell.seats._processes = Stays()
+    cell.seats.fill(SLOT)
+    await cell.until(1, cell.marks)
+    await cell.peers[0].is_watched.wait()
+    cell.peers[0].kill()
+    await cell.until(1, cell.failures)
+    assert f"process {cell.marks[0].pid} does not end; kill it by hand" in str(cell.failures[0])
+    assert cell.lost == []
+    assert cell.asked == [(SLOT, 1)]
 
 
 async def test_a_start_that_fails_in_an_unknown_way_is_told_too(cell: Cell) -> None:
@@ -350,12 +396,51 @@ async def test_hosts_of_users_executors_are_ended_when_many_are_idle(cell: Cell)
         await cell.until(number + 1, cell.marks)
         cell.seats.tidy(slot, {"code0", slots[-1].code}.__contains__)
     await cell.peers[1].dead.wait()
+    await asyncio.sleep(0.1)
     assert [peer.is_killed for peer in cell.peers].count(True) == 1, "code0 is in use"
     assert cell.lost == []
+    assert len(cell.asked) == len(slots), "nobody takes its place until it is needed"
     cell.seats.post(slots[1], an_envelope(1))
     await cell.until(len(slots) + 1, cell.marks)
     await cell.peers[-1].arrived.wait()
     assert cell.seats.incarnation(slots[1]) > len(slots), "not to be taken for the one before"
+
+
+async def test_what_is_in_use_stays_however_much_that_is(cell: Cell) -> None:
+    for number in range(KEPT_PROGRAMS + 1):
+        cell.seats.teach(SLOT, f"code{number}", b"blob", {})
+        cell.seats.tidy(SLOT, lambda _: True)
+    assert all(cell.seats.knows(SLOT, f"code{number}", {}) for number in range(KEPT_PROGRAMS + 1))
+    cell.starts_slowly = True
+    slots = [Slot("mine", f"code{number}") for number in range(KEPT_CUSTOM_HOSTS + 1)]
+    for number, slot in enumerate(slots, 2):
+        cell.seats.teach(slot, slot.code, b"blob", {})
+        cell.seats.tidy(slot, lambda _: True)
+        assert cell.seats.incarnation(slot) == number
+    # One that has not started yet can be ended, too.
+    cell.seats.tidy(slots[-1], lambda code: code != "code3")
+    assert cell.seats.incarnation(slots[3]) == 0
+
+
+@pytest.mark.parametrize("ends", ["retired", "closed"])
+async def test_nothing_more_is_said_to_a_host_that_was_ended(cell: Cell, ends: str) -> None:
+    slots = [Slot("mine", f"code{number}") for number in range(KEPT_CUSTOM_HOSTS + 1)]
+    cell.seats.post(slots[0], an_envelope(1))
+    await cell.until(1, cell.peers)
+    cell.peers[0].unreachable = True
+    await cell.peers[0].arrived.wait()
+    if ends == "closed":
+        cell.seats.close()
+        cell.seats.tidy(slots[0], lambda _: False)
+    else:
+        cell.starts_slowly = True
+        for slot in slots:
+            cell.seats.teach(slot, slot.code, b"blob", {})
+        cell.seats.tidy(slots[-1], lambda code: code != "code0")
+    assert cell.peers[0].is_killed
+    cell.peers[0].arrived.clear()
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(cell.peers[0].arrived.wait(), LONGEST_RETRY_S + 0.5)
 
 
 async def test_a_host_forgets_programs_that_no_run_needs(cell: Cell) -> None:
