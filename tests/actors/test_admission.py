@@ -13,7 +13,7 @@ from harness_actors.conversation import repaired
 from harness_actors.coordination.active import Step
 from harness_actors.coordination.protocol import Slot
 from harness_actors.errors import ConversationBusyError
-from harness_actors.records import RunAdded
+from harness_actors.records import RunAdded, RunSpec
 from harness_actors.state import AGENT_TURN, OPEN_CALLS
 from harness_actors.stores import SqliteJournal
 from tests.coordination.agents import Team
@@ -43,13 +43,24 @@ class Entrance:
             read=self._read,
             settle=self._settle,
             perform=self._perform,
-            prepare=_nothing,
+            prepare=self._prepare,
             has_keys=lambda names: self.has_keys or not names,
-            end_processes=_nothing,
+            end_processes=self._end_processes,
         )
+        self.prepared: list[tuple[str, bool]] = []
+        """Runs, and whether they were served already."""
+        self.ended: list[tuple[str, bool]] = []
+        """Runs, and whether they were over already."""
 
     def _perform(self, step: Step) -> None:
         self.world.perform(step)
+
+    async def _prepare(self, specs: Sequence[RunSpec]) -> None:
+        served = self.world.coordinator.runs
+        self.prepared += [(spec.run_id, spec.run_id in served) for spec in specs]
+
+    async def _end_processes(self, run_ids: Sequence[str]) -> None:
+        self.ended += [(run_id, self.world.stored(run_id).end is not None) for run_id in run_ids]
 
     async def _settle(self) -> None:
         while self.world.unwritten:
@@ -64,10 +75,6 @@ class Entrance:
         self.read.set()
         await self.heard.wait()
         return found
-
-
-async def _nothing(_: Sequence[object]) -> None:
-    return
 
 
 @pytest.fixture
@@ -122,6 +129,24 @@ def check_log(world: World) -> None:
     results = [message for message in log if message.role == "tool"]
     assert len(results) == 1
     assert not results[0].is_error
+
+
+async def test_what_runs_need_is_prepared_before_they_are_served(entrance: Entrance) -> None:
+    await entrance.admission.submit([a_spec("third")])
+    await entrance.admission.stop(["second"], "park_now")
+    await entrance.admission.take_up(["first"], asked=True)
+    assert entrance.prepared == [("third", False), ("first", False)]
+
+
+async def test_what_a_run_has_left_on_the_machine_is_ended_before_it_is_over(
+    entrance: Entrance,
+) -> None:
+    await entrance.admission.stop(["first"], "cancel")
+    entrance.world.settle(hosts=False)
+    assert entrance.ended == [("first", False)]
+    end = entrance.world.stored("first").end
+    assert end is not None
+    assert end.status == "cancelled"
 
 
 async def test_a_run_that_is_cancelled_does_not_answer_what_another_has_answered_meanwhile(

@@ -301,6 +301,67 @@ async def test_resuming_a_run_that_is_served_changes_nothing(cell: Cell) -> None
     assert "run_resumed" not in [e.event.type for e in await cell.host.events("run")]
 
 
+async def test_a_run_that_is_to_park_goes_on_where_it_is_asked_for_again(cell: Cell) -> None:
+    program = a_waiting_program("asked")
+    await cell.submit(program, a_spec(program))
+    await gates.started["asked"].wait()
+    await cell.host.stop(["run"], "park")
+    await cell.host.resume(["run"], {})
+    gates.opened["asked"].set()
+    assert (await cell.until("run"))["run"].status == "done"
+    assert "run_parked" not in [e.event.type for e in await cell.host.events("run")]
+
+
+async def test_a_run_that_has_ended_is_neither_resumed_nor_stopped(cell: Cell) -> None:
+    program = a_program()
+    await cell.submit(program, a_spec(program))
+    await cell.until("run")
+    before = await cell.host.events("run")
+    await cell.host.resume(["run"], {})
+    for mode in ("park", "park_now", "cancel"):
+        await cell.host.stop(["run"], mode)
+    assert not cell.host._coordinator.runs
+    assert await cell.host.events("run") == before
+
+
+async def test_a_run_that_nobody_serves_is_not_put_aside_again(cell: Cell) -> None:
+    program = a_waiting_program("twice")
+    await cell.submit(program, a_spec(program))
+    await gates.started["twice"].wait()
+    await cell.host.stop(["run"], "park_now")
+    await cell.until("run", parked=True)
+    before = await cell.host.events("run")
+    await cell.host.stop(["run", "ghost"], "park")
+    assert await cell.host.events("run") == before
+
+
+async def test_a_run_that_was_taken_up_a_moment_ago_is_cancelled_like_any(cell: Cell) -> None:
+    program = a_waiting_program("taken")
+    ids = ["one", "two"]
+    await cell.submit(program, *(a_spec(program, run_id) for run_id in ids))
+    await gates.started["taken"].wait()
+    await cell.host.stop(ids, "park_now")
+    await cell.until(*ids, parked=True)
+    # Asked for while nobody serves them, and done when somebody does.
+    stopping = asyncio.ensure_future(cell.host.stop(ids, "cancel"))
+    await asyncio.gather(cell.host.resume(ids, {}), stopping)
+    results = await cell.until(*ids)
+    assert {result.status for result in results.values()} == {"cancelled"}
+
+
+async def test_of_several_runs_the_unknown_keep_nobody_from_being_cancelled(cell: Cell) -> None:
+    program = a_waiting_program("several")
+    ids = ["one", "two"]
+    await cell.submit(program, *(a_spec(program, run_id) for run_id in ids))
+    await gates.started["several"].wait()
+    await cell.host.stop(ids, "park_now")
+    await cell.until(*ids, parked=True)
+    with pytest.raises(RunNotFoundError, match="ghost"):
+        await cell.host.stop(["ghost", "one", "spook", "two"], "cancel")
+    results = await cell.until(*ids)
+    assert {result.status for result in results.values()} == {"cancelled"}
+
+
 async def test_a_run_that_nobody_knows_cannot_be_resumed(cell: Cell) -> None:
     with pytest.raises(RunNotFoundError, match="ghost"):
         await cell.host.resume(["ghost"], {})
@@ -360,10 +421,30 @@ async def test_runs_whose_keys_are_missing_wait_for_the_driver(cell_at: Opens) -
     gates.opened["keys"].set()
     async with cell_at() as cell:
         assert not cell.host._coordinator.runs
+        await cell.host.attach({"ANOTHER_KEY": "of a driver that has none for it"})
+        assert not cell.host._coordinator.runs
+        assert cell.host.held == 1
         await cell.host.attach({"TEST_KEY_OF_NOBODY": "second"})
+        assert cell.host.held == 0
         results = await cell.until("run")
         assert results["run"].output_text == "with second"
         await cell.host.attach({})
+
+
+async def test_a_run_that_is_asked_for_does_not_wait_for_keys_that_nobody_has(
+    cell_at: Opens,
+) -> None:
+    gates.make("asked for")
+    program = Program.of(an_agent(KeyedModel(gated=True), [Waits("asked for")]))
+    async with cell_at() as cell:
+        await cell.submit(program, a_spec(program), TEST_KEY_OF_NOBODY="first")
+        await gates.started["asked for"].wait()
+    gates.opened["asked for"].set()
+    async with cell_at() as cell:
+        await cell.host.resume(["run"], {})
+        result = (await cell.until("run"))["run"]
+        assert (result.status, result.reason.kind) == ("failed", "agent_error")
+        assert "TEST_KEY_OF_NOBODY" in result.reason.message
 
 
 async def test_a_corrected_key_reaches_hosts_that_have_the_code_already(cell: Cell) -> None:
