@@ -9,6 +9,9 @@ from harness_actors.actors.text import speaking, streams
 from harness_actors.actors.text.speaking import TextSender
 from harness_actors.actors.text.streams import Reading, RunOver, Spoken, TextStreams
 from harness_actors.errors import ActorLostError
+from harness_actors.events import ToolCalled
+
+CALLED = ToolCalled(call_id="1", tool_name="look", arguments="{}")
 
 
 def piece(text: str, *, run_id: str = "run", dropped: int = 0, ended: bool = False) -> Spoken:
@@ -138,6 +141,76 @@ async def test_more_readers_than_can_wait_are_answered_at_once(
     assert [said(await reading) for reading in waiting] == ["hello", "hello"]
 
 
+async def test_pieces_are_bounded_in_number_and_what_was_dropped_before_them_is_counted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(streams, "KEPT_PIECES", 3)
+    stream = TextStreams()
+    begin = (await stream.read("run", (0, 0, 0))).cursor
+    await stream.receive([piece("a"), piece("b", dropped=5), piece("c")])
+    assert (await stream.read("run", begin)).missed == 0
+    await stream.receive([piece("d"), piece("e")])
+    reading = await stream.read("run", begin)
+    assert (said(reading), reading.missed) == ("cde", 7)
+
+
+async def test_a_reader_that_has_heard_all_waits_again_and_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(streams, "WAITING_READERS", 1)
+    stream = TextStreams()
+    await stream.receive([piece("0")])
+    cursor = (await stream.read("run", None)).cursor
+    for number in range(1, 4):
+        reading = asyncio.ensure_future(stream.read("run", cursor))
+        await asyncio.sleep(0.01)
+        assert not reading.done()
+        await stream.receive([piece(str(number))])
+        assert said(await reading) == str(number)
+        cursor = reading.result().cursor
+
+
+async def test_what_somebody_waits_for_is_kept_and_dropped_once_nobody_does() -> None:
+    now = Time()
+    stream = TextStreams(unread_s=0.02, monotonic=now)
+    reading = asyncio.ensure_future(stream.read("run", None))
+    await asyncio.sleep(0)
+    now.now = 1.0
+    await asyncio.sleep(0.1)
+    assert await stream.receive([piece("hello")]) == ()
+    assert said(await reading) == "hello"
+    now.now += 0.019
+    await asyncio.sleep(0.1)
+    assert stream.held == {"run": 5}, "it was read just now"
+    now.now += 0.01
+    await until(lambda: not stream.held)
+
+
+async def test_a_run_that_is_over_may_speak_again_when_it_is_taken_up() -> None:
+    now = Time()
+    stream = TextStreams(unread_s=0.02, monotonic=now)
+    await stream.receive([piece("hello")])
+    now.now = 1.0
+    await until(lambda: not stream.held)
+    assert await stream.receive([piece("unread")]) == ("run",)
+    assert await stream.receive([RunOver("run"), piece("again")]) == ()
+    assert stream.held == {"run": 5}
+
+
+async def test_of_so_many_runs_that_nobody_reads_the_newest_are_remembered(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(streams, "REMEMBERED_RUNS", 2)
+    now = Time()
+    stream = TextStreams(unread_s=0.02, monotonic=now)
+    for number in range(3):
+        await stream.receive([piece("x", run_id=f"run{number}")])
+        now.now += 1.0
+        await until(lambda: not stream.held)
+    told = await stream.receive([piece("x", run_id=f"run{number}") for number in range(3)])
+    assert told == ("run1", "run2")
+
+
 # ---- the host's end ------------------------------------------------------------------
 
 
@@ -254,3 +327,79 @@ async def test_a_run_that_nobody_reads_is_told_of_and_its_end_is_sent() -> None:
 
     assert told == ["run"]
     assert target.batches[-1][-1] == RunOver("run")
+
+
+def a_speaker() -> speaking.Speaker:
+    return TextSender(Target().reach, lambda _: None).speaker("run", (1, 7))
+
+
+async def test_what_is_said_belongs_to_the_answer_in_which_it_is() -> None:
+    speaker = a_speaker()
+    speaker.begin(1, 1)
+    speaker.say("one")
+    speaker.begin(1, 2)
+    speaker.end()
+    speaker.begin(1, 3)
+    speaker.say("")
+    speaker.say("three")
+    speaker.end()
+    assert [(one.place, one.text, one.ended) for one in speaker.take()] == [
+        ((1, 1), "one", False),
+        ((1, 3), "three", True),
+    ]
+    assert speaker.take() == []
+
+
+async def test_an_event_stands_behind_the_text_before_it() -> None:
+    speaker = a_speaker()
+    speaker.begin(1, 1)
+    speaker.say("I look")
+    speaker.announce(1, 1, CALLED)
+    # Whoever began to read behind the next answer has not heard it begin.
+    speaker.announce(1, 2, CALLED)
+    first, second, third = speaker.take()
+    assert (first.text, first.event) == ("I look", None)
+    assert (second.place, second.event, second.answer) == ((1, 1), CALLED, first.answer)
+    assert (third.place, third.event) == ((1, 2), CALLED)
+    assert third.answer > first.answer
+
+
+async def test_who_is_closed_says_what_waits_and_nothing_more() -> None:
+    speaker = a_speaker()
+    speaker.begin(1, 1)
+    speaker.say("heard")
+    speaker.close()
+    speaker.say(" not heard")
+    speaker.end()
+    speaker.announce(1, 1, CALLED)
+    assert [(one.text, one.ended, one.event) for one in speaker.take()] == [("heard", False, None)]
+
+
+async def test_as_much_waits_as_there_is_room_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(speaking, "WAITING_CHARS", 10)
+    speaker = a_speaker()
+    speaker.begin(1, 1)
+    for _ in range(2):
+        for text in ("12345", "67890", "x"):
+            speaker.say(text)
+        assert "".join(one.text for one in speaker.take()) == "1234567890"
+
+
+@pytest.mark.parametrize("hurries", ["the first words", "the end", "an event"])
+async def test_what_hurries_leaves_at_once(hurries: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(speaking, "GATHER_S", 60.0)
+    target = Target()
+    sender = TextSender(target.reach, lambda _: None)
+    speaker = sender.speaker("run", (1, 1))
+    speaker.begin(1, 1)
+    speaker.say("one")
+    await target.until_got("one")
+    if hurries == "the first words":
+        speaker.begin(1, 2)
+    speaker.say(" two")
+    if hurries == "the end":
+        speaker.end()
+    elif hurries == "an event":
+        speaker.announce(1, 1, CALLED)
+    await target.until_got("one two")
+    sender.close()
