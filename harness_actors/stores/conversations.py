@@ -40,7 +40,7 @@ class RequestHead:
         return encode_json(
             {
                 "instructions": self.instructions,
-                "tools": list(self.tools),
+                "tools": self.tools,
                 "completion": self.completion,
             }
         )

@@ -63,7 +63,7 @@ class SqliteJournal(Loads):
             self._writer = open_journal(self._path, busy_s=busy_s)
             try:
                 self._reader = open_for_reading(self._path, busy_s=busy_s)
-                self._files = StandingFiles(self._path, file or found)
+                self._files = StandingFiles(self._path, found)
             except BaseException:
                 self._writer.close()
                 raise
