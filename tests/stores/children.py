@@ -110,6 +110,20 @@ def die_while_giving_back(path: Path) -> None:
     expiry.compact(path)
 
 
+def clear_where_a_disk_is_full(path: Path) -> None:
+    """Expire and compact a journal that does not fit where temporary files are."""
+    from harness_actors.errors import StoreError
+    from harness_actors.stores.expiry import compact, expire
+
+    cleared = expire(path, ended_before=500.0)
+    error = ""
+    try:
+        compact(path)
+    except StoreError as full:
+        error = str(full)
+    print(json.dumps({"runs": cleared.runs, "freed": cleared.freed_bytes, "error": error}))
+
+
 def hold_the_store(path: Path) -> None:
     """Work on the store until the input ends."""
     from harness_actors.stores.lock import hold

@@ -1,7 +1,9 @@
 """What a journal forgets, by the rule of `harness_actors.stores.expiry`."""
 
 import os
+import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
@@ -22,6 +24,7 @@ from harness_actors.stores.lock import hold, is_held, lock_of, release
 from harness_actors.stores.logs import RunLog, log_of
 from tests.stores.contents import contents_of
 from tests.stores.entries import a_round, added, an_end, changed
+from tests.stores.open_files import open_files
 
 ROOT = Path(__file__).parents[2]
 NOW = 1_000_000.0
@@ -48,11 +51,11 @@ def a_run(
     return entries
 
 
-def stored(path: Path, *runs: Sequence[Entry]) -> None:
+def stored(path: Path, *runs: Sequence[Entry], newest: str = "newest") -> None:
     """A closed journal of these runs, and of a last one that has just ended."""
     journal = SqliteJournal(path)
     term = journal.begin_term()
-    journal.commit(term, [entry for run in (*runs, a_run("newest", ended_at=NOW)) for entry in run])
+    journal.commit(term, [entry for run in (*runs, a_run(newest, ended_at=NOW)) for entry in run])
     journal.close()
 
 
@@ -126,6 +129,100 @@ def test_what_is_removed_at_once_leaves_the_sum_of_it_all(path: Path) -> None:
     journal = SqliteJournal(path)
     assert journal.removed_cost_usd() == pytest.approx(3 * an_end().usage.cost_usd)
     journal.close()
+
+
+def test_a_conversation_of_several_runs_goes_whole_with_the_cost_and_the_log_of_each(
+    path: Path,
+) -> None:
+    talks = [("a", "talk"), ("b", "talk"), ("c", "other talk"), ("d", "talk")]
+    stored(path, *(a_run(run, conversation_id=talk, code=run) for run, talk in talks))
+    for run, _ in talks:
+        RunLog(path, run).append("printed\n")
+
+    cleared = expire(path, ended_before=101.0)
+
+    assert (cleared.runs, cleared.code) == (4, 4)
+    assert runs_of(path) == ["newest"]
+    assert list((path.parent / "logs").iterdir()) == []
+    journal = SqliteJournal(path)
+    assert journal.removed_cost_usd() == pytest.approx(4 * an_end().usage.cost_usd)
+    journal.close()
+    assert expire(path, ended_before=101.0) == Cleared()
+
+
+def test_what_changed_just_at_the_time_stays(path: Path) -> None:
+    stored(path, a_run("old", ended_at=100.0), a_run("at the time", ended_at=500.0))
+
+    assert expire(path, ended_before=500.0).runs == 1
+
+    assert runs_of(path) == ["at the time", "newest"]
+
+
+def test_a_run_that_was_taken_up_after_it_was_changed_is_as_old_as_that(path: Path) -> None:
+    again = added("again", command="later", again=True, at=700.0)
+    ended = replace(changed(4, "again", end=an_end("again")), at=100.0)
+    stored(path, [*a_run("again", ended_at=None), ended, again])
+
+    assert expire(path, ended_before=500.0).runs == 0
+    assert expire(path, ended_before=701.0).runs == 1
+
+
+def test_the_snapshot_of_a_run_that_goes_on_stays(path: Path) -> None:
+    snapshot = SnapshotTaken(run_id="long", version=2, values={"harness.turn_count": 7})
+    stored(path, a_run("old"), [*a_run("long", ended_at=None), snapshot])
+
+    assert expire(path, ended_before=1e12).runs == 1
+
+    run = JournalReader(path).load_run("long")
+    assert run is not None
+    assert run.state.values == {"harness.turn_count": 7}
+
+
+def room_of(monkeypatch: pytest.MonkeyPatch, free_bytes: float) -> None:
+    """A file system with so much room."""
+    usage = shutil.disk_usage("/")._replace(free=int(free_bytes))
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage)
+
+
+def test_a_file_stays_as_large_as_it_is_where_there_is_no_room_for_another(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stored(path, a_run("large", rounds=1000), a_run("kept", rounds=500, ended_at=900.0))
+    before = path.stat().st_size
+    room_of(monkeypatch, 0)
+    assert expire(path, ended_before=500.0) == Cleared(runs=1, code=0, freed_bytes=0)
+    kept = contents_of(JournalReader(path))
+    connection = sqlite3.connect(path)
+    pages, free, size = (
+        connection.execute(f"PRAGMA {name}").fetchone()[0]
+        for name in ("page_count", "freelist_count", "page_size")
+    )
+    connection.close()
+    # Once for what is left of it, and once for the log of that.
+    room_of(monkeypatch, 2 * (pages - free) * size)
+    with pytest.raises(StoreError, match="no room to compact it; make room for twice its size"):
+        compact(path)
+    assert expire(path, ended_before=500.0) == Cleared()
+    assert path.stat().st_size == before
+    assert not is_held(path)
+
+    room_of(monkeypatch, 2 * (pages - free) * size + 1)
+    assert expire(path, ended_before=500.0).freed_bytes == before - path.stat().st_size > 0
+    assert contents_of(JournalReader(path)) == kept
+
+
+@pytest.mark.parametrize("clear", [compact, lambda path: expire(path, ended_before=1e12)])
+def test_a_journal_that_cannot_be_cleared_is_free_for_others(path: Path, clear: object) -> None:
+    assert callable(clear)
+    path.write_text("no journal")
+    for held_before in (False, True):
+        if held_before:
+            hold(path)
+        with pytest.raises(StoreError, match="not a journal"):
+            clear(path)
+        assert is_held(path) == held_before
+        assert open_files(path.parent) == [lock_of(path)] * held_before
+    release(path)
 
 
 def test_unfinished_and_parked_runs_stay_however_old_they_are(path: Path) -> None:
@@ -312,13 +409,15 @@ def test_a_journal_of_the_home_keeps_runs_for_so_many_days(home_with_old_runs: P
 
 def test_a_journal_of_the_home_is_looked_through_once_a_day(home_with_old_runs: Path) -> None:
     path = taken_and_given_back()
-    journal = SqliteJournal(path)
-    journal.commit(journal.begin_term(), [*a_run("old2"), *a_run("newest2", ended_at=NOW)])
-    journal.close()
+    stored(path, a_run("old2"), newest="newest2")
     assert "old2" in runs_of(taken_and_given_back())
     yesterday = time.time() - SECONDS_PER_DAY - 1
     os.utime(home_with_old_runs / "runs.db.expired", (yesterday, yesterday))
     assert "old2" not in runs_of(taken_and_given_back())
+    # From then on for a day again.
+    stored(path, a_run("old3"), newest="newest3")
+    assert "old3" in runs_of(taken_and_given_back())
+    assert path.with_name("runs.db.expired").stat().st_mode & 0o777 == 0o600
 
 
 def test_all_runs_are_kept_where_that_is_asked_for(
@@ -326,6 +425,14 @@ def test_all_runs_are_kept_where_that_is_asked_for(
 ) -> None:
     monkeypatch.setenv("HARNESS_KEEP_DAYS", "0")
     assert runs_of(taken_and_given_back()) == ["old", "kept", "newest"]
+
+
+def test_a_part_of_a_day_is_a_number_of_days(monkeypatch: pytest.MonkeyPatch) -> None:
+    for named, days in ((None, 30.0), ("", 30.0), ("0.5", 0.5), ("0", 0.0), ("1e3", 1000.0)):
+        monkeypatch.delenv("HARNESS_KEEP_DAYS", raising=False)
+        if named is not None:
+            monkeypatch.setenv("HARNESS_KEEP_DAYS", named)
+        assert days_kept() == days
 
 
 @pytest.mark.parametrize("days", ["soon", "-1", "inf", "nan"])

@@ -20,6 +20,7 @@ from harness_actors.stores.expiry import compact
 from harness_actors.stores.schema import APPLICATION_ID, VERSION
 from harness_actors.stores.vocabulary import MESSAGE_VOCABULARY, VOCABULARY
 from tests.stores.entries import COMMAND, a_round, added, an_end, changed
+from tests.stores.open_files import open_files
 
 
 def a_journal(path: Path) -> None:
@@ -160,6 +161,80 @@ def test_what_stands_beside_a_foreign_file_stays_too(
     assert {file.name: file.read_bytes() for file in path.parent.iterdir()} == before
 
 
+SUPER_JOURNAL = bytes.fromhex("d9d505f920a163d7")
+"""Ends a rollback journal that names another file, which SQLite would remove."""
+LARGEST = 1 << 20
+
+
+@pytest.mark.parametrize(
+    ("undo", "ours"),
+    [
+        (b"\0", True),
+        (bytes(600), True),
+        (bytes(LARGEST), True),
+        (bytes(LARGEST + 1), False),
+        (SUPER_JOURNAL, False),
+        (bytes(600) + SUPER_JOURNAL, False),
+        (bytes(LARGEST - 8) + SUPER_JOURNAL, False),
+        (SUPER_JOURNAL + b"\0", True),
+    ],
+    ids=lambda undo: f"{len(undo)} bytes" if isinstance(undo, bytes) else str(undo),
+)
+def test_a_rollback_journal_that_is_none_of_ours_is_refused_and_changes_nothing(
+    path: Path, undo: bytes, ours: bool
+) -> None:
+    a_journal(path)
+    beside = path.with_name("runs.db-journal")
+    beside.write_bytes(undo)
+    before = {file.name: file.read_bytes() for file in path.parent.iterdir()}
+    if ours:
+        journal = SqliteJournal(path)
+        assert journal.position() == 500
+        journal.close()
+        return
+    for opened in (SqliteJournal, compact):
+        with pytest.raises(StoreError, match=r"'runs\.db-journal' beside it is none that this"):
+            opened(path)
+    after = {file.name: file.read_bytes() for file in path.parent.iterdir()}
+    assert after | {"runs.db.lock": b""} == before | {"runs.db.lock": b""}
+
+
+def test_who_only_reads_a_half_made_file_is_told_what_sets_it_right(path: Path) -> None:
+    a_journal(path)
+    path.with_name("runs.db-journal").write_bytes(bytes(600))
+    before = {file.name: file.read_bytes() for file in path.parent.iterdir()}
+
+    with pytest.raises(StoreError, match=r"half made, with 'runs\.db-journal' .* store compact"):
+        JournalReader(path)
+
+    assert {file.name: file.read_bytes() for file in path.parent.iterdir()} == before
+
+
+@pytest.mark.parametrize("opened", [SqliteJournal, JournalReader, compact])
+@pytest.mark.parametrize("make", [text, newer_version, torn_pages, a_table_short])
+def test_of_a_file_that_is_refused_nothing_stays_open(
+    path: Path, make: Callable[[Path], None], opened: Callable[[Path], object]
+) -> None:
+    make(path)
+    # The error, which knows where it came from, is still there.
+    with pytest.raises(StoreError) as refused:
+        opened(path)
+
+    assert open_files(path.parent) == []
+    del refused
+
+
+def test_a_closed_journal_has_nothing_open(path: Path) -> None:
+    a_journal(path)
+    journal, reader = SqliteJournal(path), JournalReader(path)
+    assert journal.position() == reader.position()
+
+    journal.close()
+    reader.close()
+
+    assert open_files(path.parent) == []
+
+
 def test_a_damaged_file_with_a_log_beside_it_stays_as_it_was(path: Path) -> None:
     a_journal(path)
     journal = SqliteJournal(path)
@@ -174,7 +249,7 @@ def test_a_damaged_file_with_a_log_beside_it_stays_as_it_was(path: Path) -> None
     path.write_bytes(torn_pages_only)
     path.with_name("runs.db-wal").write_bytes(log)
 
-    with pytest.raises(StoreError, match="damaged"):
+    with pytest.raises(StoreError, match="it is damaged"):
         SqliteJournal(path)
 
     assert path.read_bytes() == torn_pages_only

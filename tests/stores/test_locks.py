@@ -179,7 +179,6 @@ def test_where_the_kernel_does_not_tell_who_holds_a_lock_it_is_whoever_noted_it(
     path: Path, noted: str
 ) -> None:
     hides = 'mount -t tmpfs tmpfs /proc && exec "$@"'
-    tries = "from tests.stores.children import hold_the_store as h, Path; h(Path(%r))" % str(path)
     hold(path)
     assert holder_of_lock(lock_of(path)) == os.getpid()
     lock_of(path).write_text(noted)
@@ -187,7 +186,7 @@ def test_where_the_kernel_does_not_tell_who_holds_a_lock_it_is_whoever_noted_it(
     refused = subprocess.run(
         [
             *("unshare", "--map-root-user", "--mount", "sh", "-c", hides, "sh"),
-            *(sys.executable, "-c", tries),
+            *(sys.executable, "-m", "tests.stores.children", "hold_the_store", str(path)),
         ],
         cwd=ROOT,
         capture_output=True,

@@ -5,18 +5,19 @@ import signal
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from harness_actors.errors import StoreError
-from harness_actors.records import CodeStored, Hop, StoredChange
+from harness_actors.records import CodeStored, Hop, RunAdded, StoredChange, WorkspaceSpec
 from harness_actors.results import Usage
 from harness_actors.signals import RepairComplete
 from harness_actors.state import Write
 from harness_actors.stores import JournalReader, SqliteJournal
 from tests.stores.contents import contents_of
-from tests.stores.entries import a_round, a_spec, added, an_end, changed
+from tests.stores.entries import COMMAND, a_round, a_spec, added, an_end, changed
 
 ROOT = Path(__file__).parents[2]
 
@@ -189,10 +190,13 @@ def test_a_list_of_runs_says_where_each_stands(journal: SqliteJournal) -> None:
         Write("harness.usage", "increment", {"model_calls": 7}),
     ]
     end = an_end("over")
+    work = WorkspaceSpec(path="/work")
+    specs = [a_spec(run) for run in ("over", "working", "parked", "new")]
+    specs[:2] = [replace(spec, workspace=work) for spec in specs[:2]]
     journal.commit(
         journal.begin_term(),
         [
-            *(added(run) for run in ("over", "working", "parked", "new")),
+            *(RunAdded(spec=spec, command=COMMAND, at=100.0) for spec in specs),
             changed(1, "over", end=end),
             changed(1, "working", writes=progress),
             changed(2, "working"),
@@ -216,7 +220,8 @@ def test_a_list_of_runs_says_where_each_stands(journal: SqliteJournal) -> None:
         (0, 0),
     ]
     assert [h.changed_at for h in found.values()] == [101.0, 102.0, 300.0, 100.0]
-    assert found["parked"].command == ""
+    assert [h.command for h in found.values()] == [COMMAND, COMMAND, "", COMMAND]
+    assert [h.workspace for h in found.values()] == [None, "/work", None, None]
     assert end.usage != Usage()
     assert a_spec().run_id not in found
 

@@ -16,6 +16,7 @@ from harness_actors.records import (
     CodeStored,
     Entry,
     Hop,
+    MadeWith,
     ProcessMark,
     RunAdded,
     SnapshotTaken,
@@ -75,6 +76,7 @@ def test_a_spec_comes_back_as_it_was(journal: SqliteJournal, config: HarnessConf
         keys=("OPENAI_API_KEY",),
         workspace=WorkspaceSpec(path="/tmp/w", source="template"),
         metadata={"id": "t1", "tags": ["a", None, 1.5], "ключ": {"deep": True}},
+        made_with=MadeWith(agent="ann", model="scripted", setup="5e7"),
     )
     commit_in_turn(journal, RunAdded(spec=spec, command=COMMAND, at=17.25))
 
@@ -227,6 +229,25 @@ def test_a_second_run_continues_the_conversation_and_nothing_else(journal: Sqlit
     assert journal.load_conversation("talk") == first + second
 
 
+def test_what_a_run_said_itself_is_read_apart_from_its_conversation(
+    journal: SqliteJournal,
+) -> None:
+    said = [Message.user(f"word {number}") for number in range(4)]
+    commit_in_turn(
+        journal,
+        added("a", conversation_id="talk"),
+        added("b", conversation_id="talk"),
+        changed(1, "a", messages=said[:1]),
+        changed(1, "b", messages=said[1:2]),
+        changed(2, "a", messages=said[2:]),
+        added("c", conversation_id="talk"),
+    )
+
+    assert journal.load_own_messages("a") == [said[0], *said[2:]]
+    assert journal.load_own_messages("b") == said[1:2]
+    assert journal.load_own_messages("c") == journal.load_own_messages("nobody") == []
+
+
 def test_runs_that_take_turns_in_a_conversation_are_loaded_in_the_order_in_which_they_spoke(
     journal: SqliteJournal,
 ) -> None:
@@ -375,5 +396,7 @@ def test_a_traceback_comes_back_wherever_its_message_is_read(journal: SqliteJour
     commit_in_turn(journal, added(), changed(1, messages=told))
     (change,) = journal.load_changes("run-1")
     assert [message.traceback for message in change.delta.messages] == ["", "line 3"]
+    # Not its model's: what a program looks like inside is nothing for it.
+    assert [m.traceback for m in journal.load_conversation("talk-of-run-1")] == ["", ""]
     returned = [e.event for e in journal.load_events(0) if isinstance(e.event, ToolReturned)]
     assert [event.traceback for event in returned] == ["line 3"]

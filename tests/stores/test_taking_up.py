@@ -10,7 +10,7 @@ from harness_actors.config import HarnessConfig
 from harness_actors.errors import BadInputError, ConversationMovedOnError
 from harness_actors.messages import Message
 from harness_actors.records import CodeStored, Entry, Hop, RunAdded, WorkspaceSpec
-from harness_actors.signals import TurnComplete
+from harness_actors.signals import RepairComplete, Signal, TurnComplete
 from harness_actors.state import STOP_DECISION, TURN_COUNT, Write
 from harness_actors.stores import SqliteJournal
 from harness_actors.stores.taking_up import check_taking_up
@@ -77,13 +77,15 @@ def test_a_run_that_was_put_aside_before_its_task_was_said_goes_on_behind_the_ot
         ("explicit", TurnComplete(ending="completed", text="so it is"), (), True),
         ("explicit", TurnComplete(ending="text", text="so it is"), (), False),
         ("answer", TurnComplete(ending="rounds"), (), False),
+        ("answer", RepairComplete(), (), False),
+        ("explicit", TurnComplete(ending="limit", limit="tokens"), (), True),
         ("explicit", TurnComplete(ending="completed", text="so it is"), (STOP_DECISION,), False),
     ],
 )
 def test_a_run_that_has_only_to_be_judged_goes_on_to_its_end(
     journal: SqliteJournal,
     completion: str,
-    turn: TurnComplete,
+    turn: Signal,
     custom: tuple[str, ...],
     goes_on: bool,
 ) -> None:
@@ -101,13 +103,15 @@ def test_a_run_that_has_only_to_be_judged_goes_on_to_its_end(
             check_taking_up(store, ["cut"])
 
 
-@pytest.mark.parametrize("is_file", [False, True])
+@pytest.mark.parametrize("there", ["nothing", "file", "link", "broken link"])
 def test_a_run_without_the_folder_that_it_worked_in_is_refused(
-    journal: SqliteJournal, tmp_path: Path, is_file: bool
+    journal: SqliteJournal, tmp_path: Path, there: str
 ) -> None:
     path = tmp_path / "work"
-    if is_file:
+    if there == "file":
         path.write_text("")
+    elif there != "nothing":
+        path.symlink_to(tmp_path if there == "link" else tmp_path / "nowhere")
     spec = replace(a_spec("cut"), workspace=WorkspaceSpec(path=str(path)))
     submitted = RunAdded(spec=spec, command="run", at=100.0)
     store = keep(journal, [submitted])
@@ -121,6 +125,18 @@ def test_a_run_without_the_folder_that_it_worked_in_is_refused(
         f"run 'cut': there is no folder {str(path)!r}, in which it works; make it again, with what "
         "was in it, or start a new run"
     )
+
+
+def test_a_run_goes_on_in_the_folder_that_it_worked_in(
+    journal: SqliteJournal, tmp_path: Path
+) -> None:
+    # On the way to it there may be links.
+    (tmp_path / "link").symlink_to(tmp_path)
+    (tmp_path / "work").mkdir()
+    spec = replace(a_spec("cut"), workspace=WorkspaceSpec(path=str(tmp_path / "link" / "work")))
+    submitted = RunAdded(spec=spec, command="run", at=100.0)
+
+    check_taking_up(keep(journal, [submitted, changed(1, "cut", writes=[BEGUN])]), ["cut"])
 
 
 def test_what_is_over_or_unknown_is_no_matter_of_this(journal: SqliteJournal) -> None:
