@@ -3,6 +3,7 @@
 import os
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from itertools import count
 from pathlib import Path
 
@@ -109,13 +110,13 @@ def journal_of(run_id: str) -> Path:
         except StoreInUseError as error:
             busy = error
             continue
-        journal = SqliteJournal(path)
+        found = False
         try:
-            found = journal.load_run(run_id) is not None
+            with closing(SqliteJournal(path)) as journal:
+                found = journal.load_run(run_id) is not None
         finally:
-            journal.close()
+            if not found and not held_before:
+                release(path)
         if found:
             return path
-        if not held_before:
-            release(path)
     raise busy or RunNotFoundError(run_id, str(home()))

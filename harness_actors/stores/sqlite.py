@@ -179,6 +179,8 @@ class SqliteJournal(Loads):
         with self._errors():
             try:
                 yield
+            except sqlite3.ProgrammingError:
+                raise  # it was closed, which is why what was beside it is gone
             except sqlite3.Error:
                 # Where the file is gone, that is why; SQLite takes it for a fault of the disk.
                 self._files.check()

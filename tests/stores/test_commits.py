@@ -2,17 +2,22 @@
 
 import sqlite3
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from harness_actors.errors import StaleTermError, StoreError
+from harness_actors.messages import Message
 from harness_actors.ports import Journal
 from harness_actors.records import CodeStored, Entry, ProcessMark, SnapshotTaken
 from harness_actors.state import Write
-from harness_actors.stores import SqliteJournal
+from harness_actors.stores import JournalReader, SqliteJournal
+from harness_actors.stores.schema import PLACES
 from tests.stores.entries import a_round, added, an_end, changed
+
+CLOSED = "Cannot operate on a closed database"
 
 
 def test_it_answers_the_port(journal: SqliteJournal) -> None:
@@ -46,6 +51,19 @@ def test_a_commit_of_an_older_term_is_refused_and_writes_nothing(path: Path) -> 
     assert newer.commit(new_term, [a_round(1)]) == [2]
     older.close()
     newer.close()
+
+
+def test_a_term_that_nobody_has_begun_is_refused_like_one_that_is_over(
+    journal: SqliteJournal,
+) -> None:
+    # A journal that was brought back from a copy knows nothing of what came after that.
+    term = journal.begin_term()
+    with pytest.raises(StaleTermError):
+        journal.commit(term + 1, [added()])
+    with pytest.raises(StaleTermError):
+        journal.forget_processes(term + 1)
+
+    assert journal.commit(term, [added()]) == [1]
 
 
 def test_a_newer_owner_may_have_written_before_the_older_one_looks(path: Path) -> None:
@@ -218,13 +236,93 @@ def test_one_thread_reads_while_another_commits(journal: SqliteJournal) -> None:
     assert len(journal.load_events(0)) == 300
 
 
-def test_a_closed_journal_says_so(journal: SqliteJournal) -> None:
+def test_threads_wait_for_each_other_and_mix_nothing(journal: SqliteJournal) -> None:
+    term = journal.begin_term()
+    runs = [f"run-{number}" for number in range(4)]
+    journal.commit(term, [added(run) for run in runs])
+
+    def commit_and_read(run: str) -> list[int]:
+        positions: list[int] = []
+        for version in range(1, 31):
+            positions += journal.commit(term, [a_round(version, run)])
+            stored = journal.load_run(run)
+            assert stored is not None
+            assert stored.state.version == version
+        return positions
+
+    with ThreadPoolExecutor(4) as threads:
+        positions = [position for found in threads.map(commit_and_read, runs) for position in found]
+
+    assert sorted(positions) == list(range(5, 125))
+
+
+def test_closing_waits_for_who_commits_or_reads_just_now(path: Path) -> None:
+    for _ in range(10):
+        journal = SqliteJournal(path)
+        term = journal.begin_term()
+        run = f"run-{term}"
+        journal.commit(term, [added(run)])
+
+        versions: list[int] = []
+
+        def commit_and_read(
+            journal: SqliteJournal, term: int, run: str, versions: list[int]
+        ) -> None:
+            while True:
+                journal.commit(term, [a_round(len(versions) + 1, run)])
+                versions.append(len(versions) + 1)
+                journal.load_conversation(f"talk-of-{run}")
+
+        with ThreadPoolExecutor(1) as thread:
+            using = thread.submit(commit_and_read, journal, term, run, versions)
+            while len(versions) < 3:
+                pass
+            journal.close()
+            with pytest.raises(StoreError, match=CLOSED):
+                using.result(timeout=10)
+
+        stored = JournalReader(path).load_run(run)
+        assert stored is not None
+        assert stored.state.version == len(versions)
+
+
+def test_closing_does_not_wait_for_other_processes_that_read(path: Path) -> None:
+    journal = SqliteJournal(path, busy_s=60.0)
+    journal.commit(journal.begin_term(), [added()])
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("BEGIN")
+    other.execute("SELECT count(*) FROM runs").fetchone()
+
+    begun = time.monotonic()
+    journal.close()
+
+    assert time.monotonic() - begun < 30.0
+    other.close()
+    assert JournalReader(path).position() == 1
+
+
+def test_a_change_of_too_many_messages_is_refused_with_its_group(journal: SqliteJournal) -> None:
+    term = journal.begin_term()
+    journal.commit(term, [added()])
+    said = [Message.user("word")] * (PLACES + 1)
+
+    with pytest.raises(StoreError, match=r"one change may hold 1048576 messages, not 1048577"):
+        journal.commit(term, [a_round(1), changed(2, messages=said)])
+
+    assert journal.position() == 1
+    assert journal.commit(term, [a_round(1)]) == [2]
+
+
+@pytest.mark.parametrize("used", [False, True])
+def test_a_closed_journal_says_so(journal: SqliteJournal, used: bool) -> None:
+    if used:
+        journal.commit(journal.begin_term(), [added()])
     journal.close()
     journal.close()
 
-    with pytest.raises(StoreError, match="closed"):
+    with pytest.raises(StoreError, match=CLOSED):
         journal.begin_term()
-    with pytest.raises(StoreError, match="closed"):
+    with pytest.raises(StoreError, match=CLOSED):
         journal.position()
 
 
