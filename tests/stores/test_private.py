@@ -18,7 +18,7 @@ from harness_actors.stores import SqliteJournal
 from harness_actors.stores.home import free_journal
 from harness_actors.stores.lock import hold, release
 from harness_actors.stores.logs import RunLog
-from harness_actors.stores.private import make_own_folder, tighten
+from harness_actors.stores.private import make_own_file, make_own_folder, tighten
 from tests.joining.other_users import STRANGER, can_be_another
 
 LOCKS = """
@@ -125,6 +125,24 @@ def test_a_home_of_before_is_closed_and_no_folder_that_is_for_more(tmp_path: Pat
         make_own_folder(folder)
 
     assert modes(tmp_path) == {"home": "0o700", "shared": "0o777"}
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [(0o777, 0o600), (0o640, 0o600), (0o604, 0o600), (0o600, 0o600), (0o400, 0o400)],
+)
+def test_others_lose_what_they_could_and_their_user_gains_nothing(
+    tmp_path: Path, before: int, after: int
+) -> None:
+    file, beside = tmp_path / "file", tmp_path / "beside"
+    for one in (file, beside):
+        one.write_text("kept")
+        one.chmod(before)
+
+    make_own_file(file, beside, tmp_path / "none")
+
+    assert modes(tmp_path) == {"beside": oct(after), "file": oct(after)}
+    assert file.read_text() == "kept"
 
 
 def test_files_of_others_stay_as_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 import os
 import struct
+import zlib
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,7 +11,15 @@ import pytest
 from harness_actors.errors import StoreError
 from harness_actors.stores import JournalReader, SqliteJournal
 from harness_actors.stores.codec import pack, pack_message, unpack, unpack_message
-from harness_actors.stores.room import DEEPEST, LONGEST_BYTES, room_for
+from harness_actors.stores.room import (
+    DEEPEST,
+    FREE_BYTES,
+    LONGEST_BYTES,
+    PER_BYTE,
+    longest,
+    room_for,
+    take,
+)
 from harness_actors.stores.write_ahead import has_commits
 from tests.stores.entries import a_round, a_spec, added
 
@@ -58,6 +67,76 @@ def test_a_message_is_bounded_both_ways() -> None:
         unpack_message(packed)
         with pytest.raises(ValueError, match="more than a journal of its size holds"):
             unpack_message(packed)
+
+
+SAID = b'{"role":"user","content":"%s"}'
+
+
+@pytest.mark.parametrize(
+    "encoded",
+    [
+        b"",
+        b"\x01",
+        b"\x01" * 100,
+        b"\x01" + os.urandom(9000),
+        b"\x00",
+        b"{}",
+        SAID % b"Go on.",
+        *(SAID % (b"word " * 2000)[: length - 28] for length in (8191, 8192, 8193)),
+        SAID % os.urandom(20_000).hex().encode(),
+    ],
+    ids=lambda encoded: f"{len(encoded)} bytes",
+)
+def test_any_bytes_of_a_message_come_back_and_take_no_more_room(encoded: bytes) -> None:
+    packed = pack_message(encoded)
+
+    assert unpack_message(packed) == encoded
+    assert len(packed) <= len(encoded) or encoded[:1] == b"\x01"
+    assert len(packed) < 0.6 * len(encoded) or len(encoded) < 50 or encoded[:1] == b"\x01"
+
+
+def test_what_is_cut_anywhere_is_damaged_and_not_shorter() -> None:
+    value = pack({"said": ["ünïcode", 2**53, None] * 30})
+    message = pack_message(SAID % (b"word " * 100))
+    assert isinstance(value, bytes)
+    for length in range(len(value)):
+        with pytest.raises((ValueError, zlib.error)):
+            unpack(value[:length])
+    for length in range(1, len(message)):
+        with pytest.raises((ValueError, zlib.error)):
+            unpack_message(message[:length])
+
+
+def test_a_message_that_is_no_bytes_is_damaged() -> None:
+    for packed in ("{}", None, 7):
+        with pytest.raises(TypeError, match=r"a message is .*, and not bytes"):
+            unpack_message(packed)  # type: ignore[arg-type]
+
+
+def test_each_reading_has_the_room_that_its_journal_gives_and_no_more() -> None:
+    for _ in range(2):
+        with room_for(0):
+            assert longest() == LONGEST_BYTES
+            take(FREE_BYTES - 10)
+            assert longest() == 10
+            with room_for(100):
+                take(FREE_BYTES + 100 * PER_BYTE - 1)
+                assert longest() == 1
+                take(1)
+                with pytest.raises(ValueError, match="more than a journal of its size holds"):
+                    take(1)
+                assert longest() == 0
+            # The one around it is as it was.
+            take(10)
+            assert longest() == 0
+            with pytest.raises(ValueError, match="more than a journal of its size holds"):
+                take(1)
+        # What belongs to no reading is bounded each by itself.
+        for _ in range(2):
+            assert longest() == LONGEST_BYTES
+            take(FREE_BYTES)
+            with pytest.raises(ValueError, match="more than a journal of its size holds"):
+                take(FREE_BYTES + 1)
 
 
 def test_an_entry_that_is_too_large_is_refused_and_the_journal_goes_on(path: Path) -> None:

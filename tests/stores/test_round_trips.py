@@ -391,12 +391,22 @@ def test_a_later_snapshot_takes_the_place_of_the_earlier(journal: SqliteJournal)
 
 def test_a_traceback_comes_back_wherever_its_message_is_read(journal: SqliteJournal) -> None:
     call = ToolCall("call-1", "look", "{}")
-    failed = Message.tool_result(call.id, "ValueError", is_error=True, traceback="line 3")
-    told = [Message.assistant(None, [call]), failed]
-    commit_in_turn(journal, added(), changed(1, messages=told))
-    (change,) = journal.load_changes("run-1")
-    assert [message.traceback for message in change.delta.messages] == ["", "line 3"]
-    # Not its model's: what a program looks like inside is nothing for it.
-    assert [m.traceback for m in journal.load_conversation("talk-of-run-1")] == ["", ""]
+    told = [
+        Message.assistant(None, [call]),
+        Message.tool_result(call.id, "ValueError", is_error=True, traceback="line 3"),
+        Message.tool_result(call.id, "found"),
+        Message.tool_result(call.id, "not found", is_error=True),
+        Message.tool_result(call.id, "KeyError", is_error=True, traceback="line 4"),
+    ]
+    traced = ["", "line 3", "", "", "line 4"]
+    commit_in_turn(journal, added(), changed(1, messages=told), changed(2, messages=told[::-1]))
+
+    first, second = journal.load_changes("run-1")
+
+    assert [message.traceback for message in first.delta.messages] == traced
+    assert [message.traceback for message in second.delta.messages] == traced[::-1]
+    # Its model is not told what a program looks like inside.
+    log = journal.load_conversation("talk-of-run-1")
+    assert [message.traceback for message in log] == [""] * 10
     returned = [e.event for e in journal.load_events(0) if isinstance(e.event, ToolReturned)]
-    assert [event.traceback for event in returned] == ["line 3"]
+    assert [event.traceback for event in returned] == traced[1:] + traced[:0:-1]

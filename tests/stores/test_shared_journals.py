@@ -55,8 +55,11 @@ def test_commands_at_once_get_a_journal_each_and_no_more_than_that(home: Path) -
         release(first)
 
 
-def test_a_run_in_a_journal_that_somebody_works_on_is_not_taken_for_unknown(home: Path) -> None:
-    busy, free = home / "runs.db", home / "runs-2.db"
+@pytest.mark.parametrize("names", [("runs.db", "runs-2.db"), ("runs-2.db", "runs.db")])
+def test_a_run_in_a_journal_that_somebody_works_on_is_not_taken_for_unknown(
+    home: Path, names: tuple[str, str]
+) -> None:
+    busy, free = (home / name for name in names)
     stored(busy, a_run("busy"))
     stored(free, a_run("free"))
 
@@ -81,6 +84,15 @@ def test_a_journal_that_cannot_be_read_is_told_and_free_for_others(home: Path) -
             journal_of("run")
         assert is_held(broken) == held_before
     release(broken)
+
+
+def test_a_home_of_before_is_closed_by_whoever_looks_for_a_run(home: Path) -> None:
+    stored(home / "runs.db", a_run("run"))
+    home.chmod(0o777)
+
+    release(journal_of("run"))
+
+    assert home.stat().st_mode & 0o777 == 0o700
 
 
 def test_where_there_is_no_home_yet_no_run_is_known_and_none_is_made(
