@@ -217,6 +217,25 @@ def test_a_file_that_another_process_keeps_to_itself_is_not_opened(path: Path) -
     SqliteJournal(path).close()
 
 
+def test_a_file_that_somebody_reads_while_its_mode_changes_is_waited_for(path: Path) -> None:
+    SqliteJournal(path).close()
+    other = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    # As it is while another process makes it, too; SQLite does not wait for this by itself.
+    assert other.execute("PRAGMA journal_mode = DELETE").fetchone() == ("delete",)
+    other.execute("BEGIN")
+    other.execute("SELECT count(*) FROM runs").fetchone()
+    with pytest.raises(StoreError, match=r"kept it locked for 0\.2 s"):
+        SqliteJournal(path, busy_s=0.2)
+    letting_go = threading.Timer(0.5, other.close)
+
+    letting_go.start()
+
+    journal = SqliteJournal(path)
+    letting_go.join()
+    assert journal.begin_term() == 1
+    journal.close()
+
+
 def test_one_thread_reads_while_another_commits(journal: SqliteJournal) -> None:
     term = journal.begin_term()
     journal.commit(term, [added()])

@@ -144,6 +144,41 @@ def test_while_others_have_it_open_a_commit_disturbs_no_reading(
     assert reading.times == 2
 
 
+def test_nothing_is_moved_beneath_whoever_reads_what_others_have_open(
+    shared: tuple[Path, SqliteJournal, int],
+) -> None:
+    path, journal, term = shared
+    journal._writer.execute("PRAGMA busy_timeout = 0")
+
+    def read(connection: sqlite3.Connection) -> tuple[int, ...]:
+        (position,) = connection.execute("SELECT max(position) FROM records").fetchone()
+        for version in range(2, 12):
+            journal.commit(term, [a_round(version)])
+            journal._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        # Of pages that were not looked at before.
+        (messages,) = connection.execute("SELECT count(*) FROM messages").fetchone()
+        return position, messages
+
+    assert look(path, read, busy_s=0.0) == (2, 3)
+    assert journal.position() == 12
+
+
+def test_while_others_move_its_log_it_is_read_again_as_long_as_there_is_time(
+    shared: tuple[Path, SqliteJournal, int],
+) -> None:
+    path, _, _ = shared
+    reading = Reading(lambda: touched(path))
+    assert look(path, reading, busy_s=10.0) == 2
+    assert reading.times == 2
+
+    # What is read is in one piece all the same, so that no journal is too busy to be read.
+    reading = Reading(*[lambda: touched(path)] * 10_000)
+    begun = time.monotonic()
+    assert look(path, reading, busy_s=0.3) == 2
+    assert time.monotonic() - begun >= 0.3
+    assert reading.times > 1
+
+
 def test_while_others_have_it_open_an_error_must_be_seen_several_times(
     shared: tuple[Path, SqliteJournal, int],
 ) -> None:
@@ -208,6 +243,13 @@ def test_a_place_without_a_file_is_told(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         look(tmp_path / "none", Reading(), busy_s=10.0)
     assert [file.name for file in tmp_path.iterdir()] == ["pipe"]
+
+
+def test_a_reading_that_goes_in_circles_is_broken_off(closed: Path) -> None:
+    circle = "WITH RECURSIVE it(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM it) SELECT n FROM it"
+
+    with pytest.raises(sqlite3.OperationalError, match="interrupted"):
+        look(closed, lambda connection: sum(n for (n,) in connection.execute(circle)), busy_s=1.0)
 
 
 def test_a_file_is_as_large_as_it_is_on_the_disk_with_its_log(closed: Path) -> None:
