@@ -14,11 +14,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness_actors.errors import StoreError
-from harness_actors.records import Entry
+from harness_actors.records import Entry, Hop, ProcessMark, SnapshotTaken
+from harness_actors.signals import RepairComplete
 from harness_actors.stores import JournalReader, SqliteJournal
 from harness_actors.stores.expiry import compact
 from harness_actors.stores.schema import APPLICATION_ID, VERSION
 from harness_actors.stores.vocabulary import MESSAGE_VOCABULARY, VOCABULARY
+from tests.stores.contents import contents_of
 from tests.stores.entries import COMMAND, a_round, added, an_end, changed
 from tests.stores.open_files import open_files
 
@@ -256,24 +258,62 @@ def test_a_damaged_file_with_a_log_beside_it_stays_as_it_was(path: Path) -> None
     assert path.with_name("runs.db-wal").read_bytes() == log
 
 
-def test_damage_that_shows_only_on_reading_is_reported_too(path: Path) -> None:
+NO_MESSAGE = "CAST('{\"content\": 7}' AS BLOB)"
+
+
+@pytest.mark.parametrize("opened", [SqliteJournal, JournalReader])
+@pytest.mark.parametrize(
+    "nonsense",
+    [
+        "runs SET run_id = x'00' WHERE id = 1",
+        *(f"runs SET {column} = x'00'" for column in ("conversation_id", "command")),
+        *(f"runs SET {column} = x'00112233'" for column in ("metadata", "spec")),
+        "runs SET metadata = '[]'",
+        "runs SET added_at = 'soon'",
+        "records SET at = 'soon' WHERE version IS NOT NULL",
+        "records SET version = 'last' WHERE version IS NOT NULL",
+        "records SET losses = 'none' WHERE version IS NOT NULL",
+        "records SET hop = x'00' WHERE hop IS NOT NULL",
+        "records SET delta = x'00' WHERE delta IS NOT NULL",
+        "messages SET role = x'00'",
+        "messages SET tokens = 'many'",
+        "messages SET encoded = 'a text'",
+        f"messages SET encoded = {NO_MESSAGE}",
+        "results SET result = x'00'",
+        "snapshots SET version = 'last'",
+        "snapshots SET state = '[]'",
+        *(f"processes SET {column} = x'00'" for column in ("role", "node", "pid", "started")),
+    ],
+)
+def test_damage_that_shows_only_on_reading_is_reported_too(
+    path: Path, nonsense: str, opened: type[SqliteJournal] | type[JournalReader]
+) -> None:
     journal = SqliteJournal(path)
-    journal.commit(journal.begin_term(), [added()])
+    hop = Hop(to="repair", signal=RepairComplete())
+    entries: list[Entry] = [
+        ProcessMark(role="coordinator", node="n", pid=1, started=1),
+        added(),
+        changed(1, end=an_end()),
+        added("run-2"),
+        a_round(1, "run-2"),
+        SnapshotTaken(run_id="run-2", version=1, values={}),
+        changed(2, "run-2", hop=hop),
+    ]
+    journal.commit(journal.begin_term(), entries)
     journal.close()
     # A well-formed database with nonsense in a column: no check of pages finds it.
     other = sqlite3.connect(path)
-    other.execute("UPDATE runs SET metadata = x'00112233'")
+    other.execute(f"UPDATE {nonsense}")
+    assert other.total_changes > 0
     other.commit()
     other.close()
-    journal = SqliteJournal(path)
+    broken = opened(path)
 
-    with pytest.raises(StoreError, match="damaged"):
-        journal.headings()
-    with pytest.raises(StoreError, match="damaged"):
-        journal.load_run("run-1")
+    with pytest.raises(StoreError, match="it is damaged; restore it from a copy"):
+        contents_of(broken)
 
-    assert journal.position() == 1
-    journal.close()
+    assert broken.position() == 5
+    broken.close()
 
 
 @pytest.fixture(scope="module")

@@ -1,5 +1,6 @@
 """What a journal unpacks to is bounded, and nothing real is near the bounds."""
 
+import json
 import os
 import struct
 import zlib
@@ -33,8 +34,20 @@ def nested(levels: int) -> list[object]:
 
 @pytest.mark.parametrize(
     "value",
-    ["[{,]" * 5_000_000, [["a,[", 'b"\\{'] * 1000] * 10, nested(200), [0.5] * 1_000_000],
-    ids=["a table of 20 MB in a string", "strings of brackets", "200 levels", "a million numbers"],
+    [
+        "[{,]" * 5_000_000,
+        "1,2,3\n" * 700_000,
+        [["a,[", 'b"\\{'] * 1000] * 10,
+        nested(200),
+        [0.5] * 1_000_000,
+    ],
+    ids=[
+        "a table of 20 MB in a string",
+        "a million commas in a string",
+        "strings of brackets",
+        "200 levels",
+        "a million numbers",
+    ],
 )
 def test_what_is_large_and_real_comes_back(value: object) -> None:
     packed = pack(value)
@@ -44,18 +57,36 @@ def test_what_is_large_and_real_comes_back(value: object) -> None:
 
 @pytest.mark.parametrize(
     "value",
-    [[[]] * 2_000_000, "x" * (LONGEST_BYTES + 1), [2**64, "x" * LONGEST_BYTES]],
-    ids=["two million lists", "a long text", "a long text beside a large number"],
+    [
+        [[]] * 2_000_000,
+        [0] * 2_000_000,
+        "x" * (LONGEST_BYTES + 1),
+        [2**64, "x" * LONGEST_BYTES],
+    ],
+    ids=[
+        "two million lists",
+        "two million numbers",
+        "a long text",
+        "a long text beside a large number",
+    ],
 )
 def test_what_could_not_be_read_again_is_not_written(value: object) -> None:
     with pytest.raises(ValueError, match="most"):
         pack(value)
 
 
-def test_levels_that_break_whoever_takes_them_apart_are_not_read() -> None:
-    assert unpack("[" * DEEPEST + "]" * DEEPEST) == nested(DEEPEST)
+@pytest.mark.parametrize(("opens", "closes"), [("[", "]"), ('{"a":', "}")])
+@pytest.mark.parametrize("beside", ["", ",[]", ',"[",{"b":[{}]}'])
+def test_levels_that_break_whoever_takes_them_apart_are_not_read(
+    opens: str, closes: str, beside: str
+) -> None:
+    def levels(count: int) -> str:
+        """One value of so many levels, the outermost a list, with others beside it."""
+        return f"[{opens * (count - 1)}0{closes * (count - 1)}{beside}]"
+
+    assert unpack(levels(DEEPEST)) == json.loads(levels(DEEPEST))
     with pytest.raises(ValueError, match="a value has more than 254 levels"):
-        unpack("[" * (DEEPEST + 1) + "]" * (DEEPEST + 1))
+        unpack(levels(DEEPEST + 1))
 
 
 def test_a_message_is_bounded_both_ways() -> None:

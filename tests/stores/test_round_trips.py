@@ -170,6 +170,9 @@ def test_of_many_runs_the_known_ones_are_told(journal: SqliteJournal) -> None:
 
     assert journal.known(["run-3", 'run"2', "run-1", "RUN-1"]) == {"run-1", 'run"2'}
     assert journal.known([]) == set()
+    # As many as a batch may have.
+    many = [f"run-{number}" for number in range(300_000)]
+    assert journal.known(many) == {"run-1"}
 
 
 def test_a_run_taken_up_again_belongs_to_the_later_command(journal: SqliteJournal) -> None:

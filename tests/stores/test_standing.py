@@ -8,7 +8,7 @@ import pytest
 
 from harness_actors.errors import StoreError
 from harness_actors.stores import JournalReader, SqliteJournal
-from harness_actors.stores.standing import FileId
+from harness_actors.stores.standing import FileId, StandingFiles
 from tests.stores.entries import a_round, added
 
 AWAY = "elsewhere"
@@ -177,6 +177,18 @@ def test_one_that_must_be_there_is_not_made_and_not_taken_for_another(
     assert FileId.of(path) == found
     assert folder.exists() == (found is not None or take_away is removed)
     held.close()
+
+
+def test_files_that_stand_for_others_from_the_beginning_are_refused(folder: Path) -> None:
+    a_journal(folder / "runs.db", "run-1")
+    a_journal(folder / "other.db", "run-2")
+    known = FileId.of(folder / "runs.db")
+
+    assert StandingFiles(folder / "runs.db", known).check() == 0
+    with pytest.raises(StoreError, match="another file was put in its place"):
+        StandingFiles(folder / "other.db", known)
+    with pytest.raises(StoreError, match="it was removed or moved away"):
+        StandingFiles(folder / "none.db", known)
 
 
 def test_a_link_that_is_pointed_elsewhere_is_another_journal(folder: Path) -> None:
