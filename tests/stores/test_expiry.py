@@ -361,7 +361,10 @@ def test_the_lock_is_kept_where_the_caller_held_it(path: Path) -> None:
 
 @pytest.mark.parametrize("death", ["die_while_removing", "die_while_giving_back"])
 def test_a_process_killed_while_it_clears_leaves_a_good_journal(path: Path, death: str) -> None:
-    stored(path, *(a_run(f"old-{n}", rounds=3) for n in range(120)))
+    names = [f"old-{n}" for n in range(120)]
+    stored(path, *(a_run(name, rounds=3) for name in names))
+    for name in names:
+        RunLog(path, name).append("printed\n")
     before = contents_of(JournalReader(path))
     command = [sys.executable, "-m", "tests.stores.children", death, str(path)]
 
@@ -375,8 +378,15 @@ def test_a_process_killed_while_it_clears_leaves_a_good_journal(path: Path, deat
     left = {run["run_id"] for run in after["runs"]}
     assert after["runs"] == [run for run in before["runs"] if run["run_id"] in left]
     assert after["events"] == [event for event in before["events"] if event[1] in left]
+    assert [name for name in names if log_of(path, name).exists()] == sorted(
+        left - {"newest"}, key=names.index
+    )
     assert expire(path, ended_before=1e12).runs == 120 - gone
     assert runs_of(path) == ["newest"]
+    assert list((path.parent / "logs").iterdir()) == []
+    journal = SqliteJournal(path)
+    assert journal.removed_cost_usd() == pytest.approx(120 * an_end().usage.cost_usd)
+    journal.close()
 
 
 def test_nothing_is_made_where_there_is_no_journal(tmp_path: Path) -> None:

@@ -110,6 +110,27 @@ def foreign_with_our_tables(path: Path) -> None:
     patch(path, 68, b"Else")
 
 
+def changed_by(statement: str, path: Path) -> None:
+    a_journal(path)
+    other = sqlite3.connect(path)
+    other.execute(statement)
+    other.close()
+
+
+def named(make: Callable[[Path], None]) -> str:
+    return str(make.args[0]) if isinstance(make, partial) else make.__name__
+
+
+LONG = "n" * 61
+a_trigger = partial(
+    changed_by, "CREATE TRIGGER it AFTER INSERT ON records BEGIN DELETE FROM runs; END"
+)
+a_view = partial(changed_by, f"CREATE VIEW {LONG} AS SELECT 1")
+a_further_table = partial(changed_by, "CREATE TABLE further (x)")
+a_further_column = partial(changed_by, "ALTER TABLE runs ADD COLUMN further")
+another_index = partial(changed_by, "CREATE INDEX further ON runs (command)")
+an_index_short = partial(changed_by, "DROP INDEX records_of_run")
+
 REFUSED = [
     (text, "not a journal of this program; move it away or name another"),
     (short_text, "not a journal of this program"),
@@ -124,11 +145,17 @@ REFUSED = [
     (flipped_bytes, "damaged; restore it from a copy, or move it away"),
     (foreign_with_our_tables, "not a journal of this program"),
     (a_table_short, "damaged; .*it has no snapshots"),
+    (an_index_short, "damaged; .*it has no records_of_run"),
+    (a_trigger, "its schema was changed: the trigger 'it' is none of ours. Nothing of it was run"),
+    (a_view, f"its schema was changed: the view '{LONG[1:]}' is none of ours"),
+    (a_further_table, "its schema was changed: the table 'further' is none of ours"),
+    (a_further_column, "its schema was changed: the table 'runs' is none of ours"),
+    (another_index, "its schema was changed: the index 'further' is none of ours"),
 ]
 
 
 @pytest.mark.parametrize("opened", [SqliteJournal, JournalReader, compact])
-@pytest.mark.parametrize(("make", "problem"), REFUSED, ids=[make.__name__ for make, _ in REFUSED])
+@pytest.mark.parametrize(("make", "problem"), REFUSED, ids=[named(make) for make, _ in REFUSED])
 def test_a_file_that_is_refused_stays_as_it_was(
     path: Path,
     make: Callable[[Path], None],

@@ -2,6 +2,7 @@
 
 import json
 import os
+import sqlite3
 import struct
 import zlib
 from dataclasses import replace
@@ -168,6 +169,29 @@ def test_each_reading_has_the_room_that_its_journal_gives_and_no_more() -> None:
             take(FREE_BYTES)
             with pytest.raises(ValueError, match="more than a journal of its size holds"):
                 take(FREE_BYTES + 1)
+
+
+@pytest.mark.parametrize("opened", [SqliteJournal, JournalReader])
+def test_a_small_journal_that_unpacks_to_very_much_is_damaged(
+    path: Path, opened: type[SqliteJournal] | type[JournalReader]
+) -> None:
+    journal = SqliteJournal(path)
+    said = [a_round(version) for version in (1, 2)]
+    journal.commit(journal.begin_term(), [added(), *said])
+    journal.close()
+    deflated = zlib.compressobj(9, zlib.DEFLATED, -15)
+    bomb = b"\x01" + deflated.compress(SAID % (b" " * (50 << 20))) + deflated.flush()
+    assert len(bomb) < 60_000
+    other = sqlite3.connect(path)
+    other.execute("UPDATE messages SET encoded = ? WHERE tokens > 0", (bomb,))
+    other.commit()
+    other.close()
+    broken = opened(path)
+
+    with pytest.raises(StoreError, match=r"damaged; .* than a journal of its size holds"):
+        broken.load_conversation("talk-of-run-1")
+
+    broken.close()
 
 
 def test_an_entry_that_is_too_large_is_refused_and_the_journal_goes_on(path: Path) -> None:

@@ -14,10 +14,11 @@ import pytest
 from harness_actors.errors import StoreError
 from harness_actors.records import RunAdded
 from harness_actors.stores import JournalReader, SqliteJournal
+from harness_actors.stores.expiry import expire
 from harness_actors.stores.migrations import STEPS, migrate
 from harness_actors.stores.schema import OLDEST, VERSION
 from tests.stores.contents import contents_of
-from tests.stores.entries import a_round, added
+from tests.stores.entries import a_round, added, an_end, changed
 from tests.stores.shapes import shape_of
 from tests.stores.stored_runs import make_journal
 
@@ -146,6 +147,27 @@ def test_a_stored_journal_goes_on(version: int, kind: str, tmp_path: Path) -> No
     journal.close()
 
 
+@pytest.mark.parametrize("version", VERSIONS)
+def test_what_is_removed_from_a_stored_journal_leaves_what_it_cost(
+    version: int, tmp_path: Path
+) -> None:
+    path = unpacked(version, "", tmp_path)
+    journal = SqliteJournal(path)
+    assert journal.removed_cost_usd() == 0.0
+    ends = [changed(1, run_id, end=an_end(run_id)) for run_id in ("a new one", "the newest")]
+    journal.commit(journal.begin_term(), [*(added(end.run_id) for end in ends), *ends])
+    journal.close()
+
+    removed = expire(path, ended_before=1e12).runs
+
+    assert removed > 1
+    journal = SqliteJournal(path)
+    assert len(journal.headings()) == len(expected(version)["headings"]) + 2 - removed
+    assert journal.removed_cost_usd() >= an_end().usage.cost_usd
+    assert journal.load_run("the newest") is not None
+    journal.close()
+
+
 @pytest.mark.parametrize(("version", "kind"), CASES)
 def test_who_only_reads_leaves_a_stored_journal_as_it_is(
     version: int, kind: str, tmp_path: Path
@@ -196,6 +218,7 @@ def test_a_step_that_fails_leaves_the_version_before_it_whole(tmp_path: Path) ->
 
 KILLED_IN_A_STEP = """
 import os, signal, sqlite3, sys
+from harness_actors.stores.expiry import expire
 from harness_actors.stores.migrations import migrate
 
 def dies(connection):
