@@ -171,6 +171,23 @@ def test_each_reading_has_the_room_that_its_journal_gives_and_no_more() -> None:
                 take(FREE_BYTES + 1)
 
 
+@pytest.mark.parametrize(
+    ("plain", "problem"),
+    [
+        (b"[%b[]]" % (b"[]," * 2_000_000), "more than a journal of its size holds"),
+        (b"[" * 255 + b"]" * 255, "a value has more than 254 levels"),
+        (b'{"a":' * 255 + b"0" + b"}" * 255, "a value has more than 254 levels"),
+    ],
+    ids=["two million lists", "levels of lists", "levels of mappings"],
+)
+def test_what_would_not_be_written_is_not_read_either(plain: bytes, problem: str) -> None:
+    deflated = zlib.compressobj(9, zlib.DEFLATED, -15)
+    packed = deflated.compress(plain) + deflated.flush()
+    for stored in (packed, plain.decode()):
+        with room_for(len(packed)), pytest.raises(ValueError, match=problem):
+            unpack(stored)
+
+
 @pytest.mark.parametrize("opened", [SqliteJournal, JournalReader])
 def test_a_small_journal_that_unpacks_to_very_much_is_damaged(
     path: Path, opened: type[SqliteJournal] | type[JournalReader]
