@@ -81,7 +81,7 @@ def _die() -> int:
 
 
 def die_while_removing(path: Path) -> None:
-    """Expire all of a journal; be killed behind the second step's last statement."""
+    """Expire all of a journal; be killed where the second step is about to be committed."""
     from harness_actors.stores import expiry
 
     remove, steps = expiry._remove, iter([False, True])
@@ -89,7 +89,7 @@ def die_while_removing(path: Path) -> None:
     def remove_and_die(connection: sqlite3.Connection, conversations: Sequence[str]) -> list[str]:
         removed = remove(connection, conversations)
         if next(steps):
-            _die()
+            connection.set_trace_callback(lambda _: bool(_die()))
         return removed
 
     expiry._remove = remove_and_die

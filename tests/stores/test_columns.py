@@ -6,7 +6,10 @@ from typing import Any
 
 import pytest
 
+from harness_actors.results import encode_result
+from harness_actors.stores.codec import pack, unpack_result
 from harness_actors.stores.columns import check_body, mapping, number, text, whole
+from tests.stores.entries import an_end
 
 VALUES: list[Any] = [None, True, 0, 2**62, -1, 0.0, 1.5, inf, -inf, nan, "", "1", b"x", [], {}]
 TAKEN: dict[Callable[[Any], object], list[Any]] = {
@@ -81,3 +84,31 @@ def test_a_message_of_the_wire_is_taken(body: Any) -> None:
 def test_what_is_no_message_of_the_wire_is_refused(body: Any) -> None:
     with pytest.raises((TypeError, KeyError, AttributeError, ValueError)):
         check_body(body)
+
+
+USAGE = encode_result(an_end())["usage"]
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        ("run_id",),
+        ("output_text",),
+        ("reason", "message"),
+        ("reason", "details"),
+        ("turn_count",),
+        ("wall_s",),
+        *(("usage", amount) for amount in USAGE),
+    ],
+    ids=".".join,
+)
+def test_a_result_is_taken_with_values_of_its_kinds_alone(place: tuple[str, ...]) -> None:
+    plain = encode_result(an_end())
+    assert unpack_result(pack(plain)) == an_end()
+    *around, name = place
+    part = plain[around[0]] if around else plain
+    assert name in part
+    for nonsense in ([], None, True):
+        part[name] = nonsense
+        with pytest.raises((TypeError, ValueError)):
+            unpack_result(pack(plain))

@@ -16,6 +16,7 @@ from harness_actors.state import Write
 from harness_actors.stores import JournalReader, SqliteJournal
 from harness_actors.stores.schema import PLACES
 from tests.stores.entries import a_round, added, an_end, changed
+from tests.stores.open_files import open_files
 
 CLOSED = "Cannot operate on a closed database"
 
@@ -224,7 +225,7 @@ def test_a_file_that_somebody_reads_while_its_mode_changes_is_waited_for(path: P
     assert other.execute("PRAGMA journal_mode = DELETE").fetchone() == ("delete",)
     other.execute("BEGIN")
     other.execute("SELECT count(*) FROM runs").fetchone()
-    with pytest.raises(StoreError, match=r"kept it locked for 0\.2 s"):
+    with pytest.raises(StoreError, match=r"kept it locked for 0\.2 s") as refused:
         SqliteJournal(path, busy_s=0.2)
     letting_go = threading.Timer(0.5, other.close)
 
@@ -234,6 +235,9 @@ def test_a_file_that_somebody_reads_while_its_mode_changes_is_waited_for(path: P
     letting_go.join()
     assert journal.begin_term() == 1
     journal.close()
+    # Nothing of those that were refused is left, though the error is still there.
+    assert open_files(path.parent) == []
+    del refused
 
 
 def test_one_thread_reads_while_another_commits(journal: SqliteJournal) -> None:

@@ -172,7 +172,7 @@ def test_of_many_runs_the_known_ones_are_told(journal: SqliteJournal) -> None:
     assert journal.known([]) == set()
     # As many as a batch may have.
     many = [f"run-{number}" for number in range(300_000)]
-    assert journal.known(many) == {"run-1"}
+    assert journal.known([*many, 'run"2']) == {"run-1", 'run"2'}
 
 
 def test_a_run_taken_up_again_belongs_to_the_later_command(journal: SqliteJournal) -> None:
@@ -403,13 +403,16 @@ def test_a_traceback_comes_back_wherever_its_message_is_read(journal: SqliteJour
     ]
     traced = ["", "line 3", "", "", "line 4"]
     commit_in_turn(journal, added(), changed(1, messages=told), changed(2, messages=told[::-1]))
+    # With nothing to be kept beside it.
+    commit_in_turn(journal, changed(3, messages=[told[3]]))
 
-    first, second = journal.load_changes("run-1")
+    first, second, third = journal.load_changes("run-1")
 
     assert [message.traceback for message in first.delta.messages] == traced
     assert [message.traceback for message in second.delta.messages] == traced[::-1]
+    assert third.delta.messages == (told[3],)
     # Its model is not told what a program looks like inside.
     log = journal.load_conversation("talk-of-run-1")
-    assert [message.traceback for message in log] == [""] * 10
+    assert [message.traceback for message in log] == [""] * 11
     returned = [e.event for e in journal.load_events(0) if isinstance(e.event, ToolReturned)]
-    assert [event.traceback for event in returned] == traced[1:] + traced[:0:-1]
+    assert [event.traceback for event in returned] == [*traced[1:], *traced[:0:-1], ""]
