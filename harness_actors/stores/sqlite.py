@@ -55,6 +55,7 @@ class SqliteJournal(Loads):
         self._busy_s = busy_s
         self._write_lock = threading.Lock()
         self._read_lock = threading.Lock()
+        self._closed = False
         with self._errors():
             # Looked at before SQLite opens it, too, so that it is not changed in between.
             found = FileId.of(self._path)
@@ -116,8 +117,14 @@ class SqliteJournal(Loads):
         return self._read(load_removed_cost)
 
     def close(self) -> None:
-        """Move the write-ahead log into the file, unless another process reads it."""
+        """Move the write-ahead log into the file, unless another process reads it.
+
+        A journal may be closed again, which does nothing.
+        """
         with self._write_lock, self._read_lock:
+            if self._closed:
+                return
+            self._closed = True
             self._reader.close()
             # What cannot be moved now stays in the log, from where whoever opens the file
             # next reads it; the last one to close it moves it. So there is no need to wait.

@@ -108,7 +108,8 @@ def test_a_result_is_taken_with_values_of_its_kinds_alone(place: tuple[str, ...]
     *around, name = place
     part = plain[around[0]] if around else plain
     assert name in part
-    for nonsense in ([], None, True):
-        part[name] = nonsense
+    nonsense: list[Any] = [[], None, True]
+    for value in nonsense:
+        part[name] = value
         with pytest.raises((TypeError, ValueError)):
             unpack_result(pack(plain))

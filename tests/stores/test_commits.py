@@ -173,6 +173,8 @@ def test_a_full_disk_takes_the_group_back_and_says_what_to_do(journal: SqliteJou
 
 def test_a_locked_file_is_waited_for_and_then_reported(path: Path) -> None:
     journal = SqliteJournal(path, busy_s=0.2)
+    for connection in (journal._writer, journal._reader):
+        assert connection.execute("PRAGMA busy_timeout").fetchone() == (200,)
     term = journal.begin_term()
     other = sqlite3.connect(path, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
@@ -336,12 +338,13 @@ def test_a_change_of_too_many_messages_is_refused_with_its_group(journal: Sqlite
     assert journal.commit(term, [a_round(1)]) == [2]
 
 
+@pytest.mark.parametrize("times", [1, 2])
 @pytest.mark.parametrize("used", [False, True])
-def test_a_closed_journal_says_so(journal: SqliteJournal, used: bool) -> None:
+def test_a_closed_journal_says_so(journal: SqliteJournal, used: bool, times: int) -> None:
     if used:
         journal.commit(journal.begin_term(), [added()])
-    journal.close()
-    journal.close()
+    for _ in range(times):
+        journal.close()
 
     with pytest.raises(StoreError, match=CLOSED):
         journal.begin_term()
@@ -352,9 +355,10 @@ def test_a_closed_journal_says_so(journal: SqliteJournal, used: bool) -> None:
 def test_closing_leaves_one_file(path: Path) -> None:
     journal = SqliteJournal(path)
     journal.commit(journal.begin_term(), [added(), a_round(1)])
-    journal.close()
+    for _ in range(2):
+        journal.close()
 
-    assert [file.name for file in path.parent.iterdir()] == [path.name]
+        assert [file.name for file in path.parent.iterdir()] == [path.name]
 
 
 def test_every_commit_is_forced_to_the_disk(journal: SqliteJournal) -> None:

@@ -131,7 +131,7 @@ a_further_column = partial(changed_by, "ALTER TABLE runs ADD COLUMN further")
 another_index = partial(changed_by, "CREATE INDEX further ON runs (command)")
 an_index_short = partial(changed_by, "DROP INDEX records_of_run")
 
-REFUSED = [
+REFUSED: list[tuple[Callable[[Path], None], str]] = [
     (text, "not a journal of this program; move it away or name another"),
     (short_text, "not a journal of this program"),
     (foreign_database, "not a journal of this program"),
@@ -341,6 +341,21 @@ def test_damage_that_shows_only_on_reading_is_reported_too(
 
     assert broken.position() == 5
     broken.close()
+
+
+def test_a_message_that_is_none_is_told_where_it_is_read_and_not_where_it_is_used(
+    path: Path,
+) -> None:
+    journal = SqliteJournal(path)
+    journal.commit(journal.begin_term(), [added(), a_round(1)])
+    journal.close()
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute(f"UPDATE messages SET encoded = {NO_MESSAGE}")
+    other.close()
+
+    for read in (JournalReader(path).load_conversation, JournalReader(path).load_own_messages):
+        with pytest.raises(StoreError, match="it is damaged; restore it from a copy"):
+            read("talk-of-run-1" if "conversation" in read.__name__ else "run-1")
 
 
 @pytest.fixture(scope="module")
