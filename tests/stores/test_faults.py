@@ -59,8 +59,8 @@ def test_a_lock_says_how_long_it_was_waited_for(code: int) -> None:
 
 def test_other_faults_are_told_as_what_they_are() -> None:
     for error, told in (
-        (OSError(errno.ENOSPC, "No space left on device"), "it cannot be opened (No space left"),
-        (OSError("no number"), "it cannot be opened (no number)"),
+        (OSError(errno.ENOSPC, "No space left on device"), "cannot open it (No space left"),
+        (OSError("no number"), "cannot open it (no number)"),
         (of_sqlite(sqlite3.SQLITE_INTERRUPT), "its pages are read in circles"),
         (of_sqlite(sqlite3.SQLITE_ERROR, "Could not decode to UTF-8 column"), "(Could not decode"),
         (without_a_code(), "Cannot operate on a closed database. (ProgrammingError)"),
