@@ -96,7 +96,12 @@ class FakeDirectory(RunDirectory):
 
 
 class FakeRuntime:
-    """Answers the `Runtime` port from a journal that tests share between commands."""
+    """Answers the `Runtime` port from a journal that tests share between commands.
+
+    Attributes:
+        secrets: The keys that it was handed.
+        calls: The tasks of each call that submitted runs.
+    """
 
     def __init__(self, journal: Journal, script: Script = always_done) -> None:
         self.journal = journal
@@ -107,6 +112,8 @@ class FakeRuntime:
         self.opened = False
         self.closed = False
         self.allowed_usd: float | None = None
+        self.secrets: dict[str, str] = {}
+        self.calls: list[list[str]] = []
         self.failure: StoreError | None = None
         self._news = asyncio.Event()
         self._started = asyncio.Event()
@@ -114,13 +121,17 @@ class FakeRuntime:
     async def submit(
         self, specs: Sequence[RunSpec], *, code: Mapping[str, bytes], secrets: Mapping[str, str]
     ) -> None:
+        self.secrets.update(secrets)
+        self.calls.append(tasks_of(specs))
         for spec in specs:
             assert spec.code in code
+            assert set(spec.keys) <= secrets.keys()
             self.journal.specs[spec.run_id] = spec
             self._make_workspace(spec)
             self._start(spec)
 
     async def resume(self, run_ids: Sequence[str], *, secrets: Mapping[str, str]) -> None:
+        self.secrets.update(secrets)
         for run_id in run_ids:
             if run_id not in self.journal.specs:
                 raise RunNotFoundError(run_id, "the fake journal")

@@ -14,6 +14,8 @@ from harness_actors.batch.results_file import read_outcomes
 from harness_actors.errors import BadInputError, ConfigError, StoreError, StoreInUseError
 from harness_actors.records import RunSpec
 from harness_actors.results import HarnessResult, Usage
+from harness_actors.testing import ScriptedModel, an_agent
+from harness_actors.testing.agents import completes_at_once
 from tests.batch.fake_runtime import (
     FakeRuntime,
     Journal,
@@ -36,6 +38,13 @@ def failing(*names: str, kind: str = "model_error") -> Script:
         return ended(spec, "failed", kind) if fails else ended(spec)
 
     return script
+
+
+class Keyed(ScriptedModel):
+    """A model whose key was given in code."""
+
+    key_names = ("KEY",)
+    secrets: Mapping[str, str] = {"KEY": "key of the batch"}
 
 
 def in_file(folder: Path) -> dict[str, str]:
@@ -441,6 +450,35 @@ class SlowToTake(FakeRuntime):
     async def _until_let(self) -> None:
         self.asked.set()
         await self.takes.wait()
+
+
+async def test_runs_that_come_while_a_call_is_made_go_together_with_what_each_of_them_needs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "key of the other")
+    (tmp_path / "own.yaml").write_text("model: m")
+    own = {"agent": str(tmp_path / "own.yaml")}
+    given = [{**task, **own} if at % 2 else task for at, task in enumerate(tasks(5))]
+    agent = an_agent(Keyed(completes_at_once))
+    runtime = SlowToTake(Journal())
+    batch = a_batch(given, tmp_path / "run", runtime, agent=agent)
+    command = asyncio.create_task(outcomes_of(batch))
+    await runtime.asked.wait()
+    while batch.tally.running < 5:  # noqa: ASYNC110
+        await asyncio.sleep(0)
+    runtime.takes.set()
+    await runtime.until_in_flight(5)
+    batch.park()
+    await command
+
+    assert runtime.calls == [["t1"], ["t2", "t3", "t4", "t5"]]
+    keys = {"OPENAI_API_KEY": "key of the other", "KEY": "key of the batch"}
+    assert runtime.secrets == keys
+
+    # Those that go on have theirs of this command: no journal has them.
+    again = FakeRuntime(runtime.journal)
+    await outcomes_of(a_batch(given, tmp_path / "run", again, agent=agent))
+    assert (again.calls, len(again.resumed), again.secrets) == ([], 5, keys)
 
 
 @pytest.mark.parametrize("how", ["park", "park_now"])
