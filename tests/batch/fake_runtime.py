@@ -236,6 +236,7 @@ def a_batch(
     *,
     agent: ChatAgent | None = None,
     config: HarnessConfig | None = None,
+    agents: Agents | None = None,
     **settings: object,
 ) -> Batch:
     """A command on a run directory, served by a fake runtime."""
@@ -246,7 +247,7 @@ def a_batch(
 
     return Batch(
         tasks,
-        Agents.of(agent or an_agent(), config or HarnessConfig()),
+        agents or Agents.of(agent or an_agent(), config or HarnessConfig()),
         directory=FakeDirectory(folder, runtime.journal),
         settings=BatchSettings(**settings),  # type: ignore[arg-type]
         open_runtime=open_it,

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from harness_actors.actors.runtime import StopMode
 from harness_actors.batch.results_file import read_outcomes
 from harness_actors.errors import BadInputError, ConfigError, StoreError, StoreInUseError
 from harness_actors.records import RunSpec
@@ -369,12 +370,14 @@ async def test_a_failure_that_spends_the_budget_is_retried_by_the_next_command(
     assert (outcomes["t1"].status, outcomes["t1"].attempt) == ("done", 2)
 
 
+@pytest.mark.parametrize("bad", [False, True])
 @pytest.mark.parametrize(("bound", "ends"), [(2, 2), (0.5, 5)])
-async def test_too_many_failures_start_nothing_new(tmp_path: Path, bound: float, ends: int) -> None:
-    everything = failing(*(f"t{number}" for number in range(1, 11)))
-    batch = a_batch(
-        tasks(10), tmp_path, FakeRuntime(Journal(), everything), concurrency=1, fail_on_error=bound
-    )
+async def test_too_many_failures_start_nothing_new(
+    tmp_path: Path, bound: float, ends: int, bad: bool
+) -> None:
+    everything = FakeRuntime(Journal(), failing(*(f"t{number}" for number in range(1, 11))))
+    given = [{"id": f"t{number}"} for number in range(1, 11)] if bad else tasks(10)
+    batch = a_batch(given, tmp_path, everything, concurrency=1, fail_on_error=bound)
 
     assert len(await outcomes_of(batch)) == ends
     assert batch.ending == "failures"
@@ -531,6 +534,82 @@ async def test_a_batch_that_is_stopped_while_its_runtime_starts_begins_nothing(
     assert batch.ending == "interrupted"
 
 
+async def test_a_runtime_that_does_not_come_up_keeps_nobody_who_leaves_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("harness_actors.batch.batch.LEAVE_S", 600.0)
+    opening = asyncio.Event()
+    batch = a_batch(tasks(2), tmp_path, FakeRuntime(Journal()))
+
+    async def open_it(_: Path) -> FakeRuntime:
+        opening.set()
+        await asyncio.Future()
+        raise AssertionError
+
+    batch._open_runtime = open_it
+    command = asyncio.create_task(outcomes_of(batch))
+    await opening.wait()
+    batch.park_now()
+
+    async with asyncio.timeout(30):
+        assert await command == {}
+    assert batch.ending == "interrupted"
+
+
+@pytest.mark.parametrize("how", ["park", "park_now"])
+async def test_a_batch_that_is_stopped_begins_none_of_the_tasks_that_wait(
+    tmp_path: Path, how: str
+) -> None:
+    runtime = FakeRuntime(Journal(), never_ends)
+    batch = a_batch(tasks(3), tmp_path, runtime, concurrency=1)
+    command = asyncio.create_task(outcomes_of(batch))
+    await runtime.until_in_flight(1)
+
+    getattr(batch, how)()
+
+    assert await command == {}
+    assert tasks_of(runtime.journal.specs.values()) == ["t1"]
+    assert batch.ending == "interrupted"
+    command_told = batch.summary["command"]
+    assert (command_told["parked"], command_told["not_ended"]) == (1, 3)
+
+
+class SlowToPark(FakeRuntime):
+    """Parks a run only when it is let, as one in the middle of a tool."""
+
+    def __init__(self, journal: Journal) -> None:
+        super().__init__(journal, never_ends)
+        self.asked = asyncio.Event()
+        self.parks = asyncio.Event()
+
+    async def stop(self, run_ids: Sequence[str], mode: StopMode) -> None:
+        self.asked.set()
+        await self.parks.wait()
+        await super().stop(run_ids, mode)
+
+
+@pytest.mark.parametrize("in_time", [True, False])
+async def test_runs_have_some_time_to_park_before_a_command_leaves_without_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, in_time: bool
+) -> None:
+    monkeypatch.setattr("harness_actors.batch.batch.LEAVE_S", 600.0 if in_time else 0.01)
+    runtime = SlowToPark(Journal())
+    batch = a_batch(tasks(1), tmp_path, runtime)
+    command = asyncio.create_task(outcomes_of(batch))
+    await runtime.until_in_flight(1)
+
+    batch.park_now()
+    await runtime.asked.wait()
+    if in_time:
+        await asyncio.sleep(0.05)
+        runtime.parks.set()
+
+    async with asyncio.timeout(30):
+        assert await command == {}
+    assert (batch.ending, batch.tally.parked) == ("interrupted", int(in_time))
+    assert runtime.closed
+
+
 async def test_a_second_command_on_the_directory_is_refused(tmp_path: Path) -> None:
     runtime = FakeRuntime(Journal(), never_ends)
     first = a_batch(tasks(1), tmp_path, runtime)
@@ -544,7 +623,30 @@ async def test_a_second_command_on_the_directory_is_refused(tmp_path: Path) -> N
     await command
 
 
-async def test_leaving_at_once_cuts_a_check_and_the_next_command_does_it(tmp_path: Path) -> None:
+async def test_parking_lets_a_check_come_to_its_end(tmp_path: Path) -> None:
+    begun, goes_on = tmp_path / "begun", tmp_path / "goes_on"
+    os.mkfifo(begun)
+    os.mkfifo(goes_on)
+    check = {"command": f"echo > {begun}; cat {goes_on}"}
+    task = {"id": "t1", "task": "x", "check": check}
+    batch = a_batch([task, *tasks(3)[1:]], tmp_path / "run", FakeRuntime(Journal()), concurrency=1)
+    work = asyncio.create_task(outcomes_of(batch))
+    await asyncio.to_thread(begun.read_text)
+
+    batch.park()
+    await asyncio.to_thread(goes_on.write_text, "right")
+
+    outcomes = await work
+    assert outcomes.keys() == {"t1"}
+    assert outcomes["t1"].check is not None
+    assert outcomes["t1"].check.output == "right"
+    assert batch.ending == "interrupted"
+
+
+async def test_leaving_at_once_cuts_a_check_and_the_next_command_does_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("harness_actors.batch.batch.LEAVE_S", 600.0)
     journal = Journal()
     begun = tmp_path / "begun"
     os.mkfifo(begun)
@@ -557,7 +659,8 @@ async def test_leaving_at_once_cuts_a_check_and_the_next_command_does_it(tmp_pat
 
     batch.park()
     batch.park_now()
-    assert await work == {}
+    async with asyncio.timeout(30):
+        assert await work == {}
     assert batch.tally.checking == 0
     assert batch.ending == "interrupted"
 

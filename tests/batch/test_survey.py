@@ -6,10 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from harness_actors.batch.agent_file import LoadedAgent
+from harness_actors.batch.agents import Agents
 from harness_actors.batch.batch import Batch
 from harness_actors.batch.task_file import TaskFile
+from harness_actors.errors import ModelSetupError, StoreInUseError
 from harness_actors.records import RunSpec
 from harness_actors.results import HarnessResult
+from harness_actors.testing import an_agent
 from tests.batch.fake_runtime import (
     FakeRuntime,
     Journal,
@@ -151,3 +155,114 @@ async def test_a_batch_of_nothing_needs_no_runtime(tmp_path: Path, journal: Jour
 
     assert await outcomes_of(batch) == {}
     assert (runtime.opened, batch.ok) == (False, True)
+
+
+class Mute:
+    """Agents whose model cannot be asked now.
+
+    Attributes:
+        refused: Names of those that were to be asked.
+    """
+
+    def __init__(self) -> None:
+        self.refused: list[str] = []
+
+    def agents(self) -> Agents:
+        loaded = LoadedAgent(agent=an_agent())
+        return Agents(lambda _: loaded, check=self._refuse)
+
+    def _refuse(self, loaded: LoadedAgent) -> None:
+        name = loaded.innermost.model.name
+        self.refused.append(name)
+        raise ModelSetupError(name, "no key")
+
+
+async def can_begin(
+    given: Iterable[Mapping[str, object]], folder: Path, journal: Journal, **settings: object
+) -> bool:
+    """Whether a command may begin though no model can be asked."""
+    runtime = FakeRuntime(journal)
+    batch = a_batch(list(given), folder, runtime, agents=Mute().agents(), **settings)
+    try:
+        await batch.check()
+    except ModelSetupError:
+        return False
+    finally:
+        assert not runtime.opened
+    return True
+
+
+async def test_nothing_is_made_for_tasks_whose_model_cannot_be_asked(
+    tmp_path: Path, journal: Journal
+) -> None:
+    assert not await can_begin(tasks(1), tmp_path / "run", journal)
+    assert not (tmp_path / "run").exists()
+
+
+async def test_who_has_nothing_left_to_do_needs_no_model(tmp_path: Path, journal: Journal) -> None:
+    def one_fails(spec: RunSpec) -> HarnessResult:
+        fails = spec.metadata["task_id"] == "t1"
+        return ended(spec, "failed", "model_error") if fails else ended(spec)
+
+    await outcomes_of(a_batch(tasks(2), tmp_path, FakeRuntime(journal, one_fails)))
+
+    assert await can_begin(tasks(2), tmp_path, journal)
+    assert not await can_begin(tasks(3), tmp_path, journal)
+    assert not await can_begin(tasks(2), tmp_path, journal, retry_failed=True)
+    assert await can_begin(tasks(2)[1:], tmp_path, journal, retry_failed=True)
+
+
+async def test_a_run_that_is_unfinished_needs_its_model(tmp_path: Path, journal: Journal) -> None:
+    runtime = FakeRuntime(journal, never_ends)
+    await interrupted(a_batch(tasks(1), tmp_path, runtime), runtime, 1)
+
+    assert not await can_begin(tasks(1), tmp_path, journal)
+
+
+@pytest.mark.parametrize("gone", [["results.jsonl"], ["results.jsonl", "setups.json"]])
+@pytest.mark.parametrize(("kind", "again"), [("model_error", True), ("store_error", False)])
+async def test_a_line_that_is_to_be_written_needs_no_model_and_a_retry_does(
+    tmp_path: Path, journal: Journal, gone: list[str], kind: str, again: bool
+) -> None:
+    def fails(spec: RunSpec) -> HarnessResult:
+        return ended(spec, "failed", kind)
+
+    await outcomes_of(a_batch(tasks(1), tmp_path, FakeRuntime(journal, fails), retry_on_error=1))
+    (tmp_path / "runs.db").touch()
+    for name in gone:
+        (tmp_path / name).unlink()
+
+    assert await can_begin(tasks(1), tmp_path, journal)
+    assert await can_begin(tasks(1), tmp_path, journal, retry_on_error=1)
+    assert await can_begin(tasks(1), tmp_path, journal, retry_on_error=2) is not again
+
+
+async def test_it_is_the_agent_of_the_task_that_is_to_be_asked(
+    tmp_path: Path, journal: Journal
+) -> None:
+    (tmp_path / "own.yaml").write_text("model: own-model")
+    mute = Mute()
+    given = [{"id": "t1", "task": "x", "agent": str(tmp_path / "own.yaml")}]
+
+    with pytest.raises(ModelSetupError, match="own-model"):
+        await a_batch(given, tmp_path, FakeRuntime(journal), agents=mute.agents()).check()
+
+    assert mute.refused == ["own-model"]
+
+
+async def test_a_look_at_a_directory_is_refused_while_somebody_works_on_it_and_gives_it_back(
+    tmp_path: Path, journal: Journal
+) -> None:
+    await done_before(tasks(1), tmp_path, journal)
+    runtime = FakeRuntime(journal, never_ends)
+    batch = a_batch(tasks(2), tmp_path, runtime)
+    command = asyncio.create_task(outcomes_of(batch))
+    await runtime.until_in_flight(1)
+
+    with pytest.raises(StoreInUseError):
+        await can_begin(tasks(1), tmp_path, journal)
+
+    batch.park()
+    await command
+    assert await can_begin(tasks(1), tmp_path, journal)
+    assert await can_begin(tasks(1), tmp_path, journal)

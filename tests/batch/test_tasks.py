@@ -1,4 +1,6 @@
+import json
 import tracemalloc
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -39,6 +41,33 @@ def test_paths_of_a_task_are_relative_to_its_file(tmp_path: Path) -> None:
     assert task.workspace == str(tmp_path / "start")
     assert task.check == Check(command="true", files=str(tmp_path / "hidden"))
     assert task.agent == str(tmp_path / "a.yaml")
+
+
+def test_every_field_of_a_line_is_in_its_task(tmp_path: Path) -> None:
+    (tmp_path / "w").mkdir()
+    (tmp_path / "a.yaml").touch()
+    line = {
+        "id": "t1",
+        "task": "do it",
+        "workspace": str(tmp_path / "w"),
+        "check": {
+            "command": "make",
+            "files": str(tmp_path / "w"),
+            "timeout_s": 7.5,
+            "keep": ["Makefile", "*.cfg"],
+        },
+        "agent": str(tmp_path / "a.yaml"),
+        "limits": {"max_turns": 3},
+        "metadata": {"level": 2},
+    }
+
+    task = asdict(parsed(tmp_path, **line))
+
+    assert json.loads(json.dumps(task)) == {
+        **line,
+        "contract": None,
+        "task_hash": content_hash(line),
+    }
 
 
 def test_a_check_that_keeps_nothing_has_the_hash_that_it_had_without_the_field(
