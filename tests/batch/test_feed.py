@@ -1,4 +1,5 @@
 from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 
 import pytest
 
@@ -46,6 +47,32 @@ async def test_a_name_that_was_made_is_none_that_a_later_task_has() -> None:
 
     assert len({task.id for task in tasks}) == 5
     assert [task.id for task in tasks if isinstance(task, Task)] == ["a", "a#2", "a#3"]
+
+
+async def test_a_bad_task_with_a_name_that_is_taken_keeps_its_own_faults() -> None:
+    _, bad, again = await taken([{"id": "a", "task": "x"}, {"id": "a"}, {"id": "a"}])
+
+    assert isinstance(bad, BadTask)
+    assert isinstance(again, BadTask)
+    assert bad.faults == again.faults == ("task: this field is required",)
+    assert len({"a", bad.id, again.id}) == 3
+
+
+async def test_a_repeat_passes_over_a_name_that_another_task_has() -> None:
+    (first,) = await taken(["same"])
+
+    tasks = await taken(["same", {"id": f"{first.id}#2", "task": "x"}, "same", "same"])
+
+    assert [task.id for task in tasks] == [first.id, *(f"{first.id}#{at}" for at in (2, 3, 4))]
+
+
+async def test_a_task_whose_folder_is_not_there_is_a_bad_task_of_its_name(tmp_path: Path) -> None:
+    given = Task(id="c", task="x", workspace=str(tmp_path / "gone"))
+
+    (task,) = await taken([given])
+
+    fault = f"workspace: there is no folder {given.workspace!r}"
+    assert task == BadTask(id="c", task_hash=given.task_hash, faults=(fault,))
 
 
 async def test_something_that_is_no_task_is_a_bad_task() -> None:

@@ -1,4 +1,5 @@
 import json
+import os
 import tracemalloc
 from pathlib import Path
 
@@ -79,6 +80,27 @@ def test_a_line_that_became_too_long_is_an_outcome(tmp_path: Path) -> None:
     assert isinstance(third, Task)
 
 
+def test_lines_that_are_too_long_are_told_apart_by_all_that_is_in_them(tmp_path: Path) -> None:
+    path = write(tmp_path, {"task": "x"}, {"task": "y"})
+    tasks = TaskFile(path)
+    write(tmp_path, "x" * MAX_LINE_BYTES + "one", "x" * MAX_LINE_BYTES + "two")
+
+    assert len({task.id for task in tasks}) == 2
+
+
+@pytest.mark.parametrize(("more", "fits"), [(0, True), (1, False)])
+def test_a_line_may_have_as_many_bytes_as_is_said_and_no_more(
+    tmp_path: Path, more: int, fits: bool
+) -> None:
+    around = len('{"task": ""}') + 1
+    path = write(tmp_path, {"task": "x" * (MAX_LINE_BYTES - around + more)})
+
+    if fits:
+        assert TaskFile(path).count == 1
+    else:
+        assert "it has 2,000,001 bytes" in faults_of(path)[0]
+
+
 def test_an_id_given_twice_is_bad_input(tmp_path: Path) -> None:
     path = write(tmp_path, {"id": "a", "task": "x"}, {"id": "a", "task": "y"})
 
@@ -128,6 +150,17 @@ def test_empty_lines_and_a_byte_order_mark_are_no_faults(tmp_path: Path) -> None
     path.write_bytes(b'\xef\xbb\xbf{"task": "x"}\r\n\n   \n{"task": "y"}')
 
     assert [task.task for task in TaskFile(path) if isinstance(task, Task)] == ["x", "y"]
+    path.write_bytes(b'{"task": "x"}\n\xef\xbb\xbf{"task": "y"}\n')
+    assert faults_of(path)[0].startswith("line 2: not JSON")
+
+
+def test_a_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> None:
+    path = tmp_path / "tasks.jsonl"
+    os.mkfifo(path)
+
+    assert faults_of(path) == (
+        "is a pipe, and the tasks are read twice; save them to a file first",
+    )
 
 
 def test_a_line_that_is_not_utf_8_is_a_fault(tmp_path: Path) -> None:
@@ -142,6 +175,8 @@ def test_faults_stop_at_a_number_that_people_read(tmp_path: Path) -> None:
 
     assert len(faults) == 21
     assert faults[-1] == "and more behind these"
+    assert len(faults_of(write(tmp_path, *(["{"] * 21)))) == 21
+    assert faults_of(write(tmp_path, *(["{"] * 20)))[-1].startswith("line 20: not JSON")
 
 
 @pytest.mark.parametrize(("content", "fault"), [(None, "No such file"), (b"\n", "no task in it")])
@@ -170,6 +205,22 @@ def test_an_agent_file_is_checked_once_for_all_its_tasks(tmp_path: Path) -> None
     assert len(loaded) == 1
     assert caught.value.faults[0] == "line 1: agent: persona.contract: not built yet"
     assert len(caught.value.faults) == 3
+    assert TaskFile(path).count == 3
+
+
+@pytest.mark.parametrize(("agents", "needs"), [(["a.yaml"], False), (["a.yaml", None], True)])
+def test_a_file_says_whether_a_task_of_it_needs_the_agent_of_the_command(
+    tmp_path: Path, agents: list[str | None], needs: bool
+) -> None:
+    (tmp_path / "a.yaml").touch()
+    path = write(
+        tmp_path,
+        *({"id": f"t{at}", "task": "x", "agent": agent} for at, agent in enumerate(agents)),
+    )
+    loaded: list[Path] = []
+
+    assert TaskFile(path, load_agent=loaded.append).needs_agent is needs
+    assert loaded == [tmp_path / "a.yaml"]
 
 
 def test_a_limit_takes_the_first_tasks_and_checks_all(tmp_path: Path) -> None:
@@ -178,6 +229,7 @@ def test_a_limit_takes_the_first_tasks_and_checks_all(tmp_path: Path) -> None:
 
     assert tasks.count == 2
     assert [task.id for task in tasks] == ["t0", "t1"]
+    assert TaskFile(good, limit=9).count == 5
 
     with pytest.raises(BadInputError):
         TaskFile(write(tmp_path, {"task": "x"}, "{"), limit=1)

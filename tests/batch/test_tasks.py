@@ -123,7 +123,7 @@ def test_what_is_no_object_is_a_bad_task(tmp_path: Path, content: object) -> Non
     task = parse_task(content, base=tmp_path)
 
     assert isinstance(task, BadTask)
-    assert "must be an object with fields" in task.faults[0]
+    assert task.faults == (f"the task: must be an object with fields, not {content!r}",)
 
 
 def test_metadata_that_is_no_json_is_a_fault(tmp_path: Path) -> None:
@@ -137,6 +137,9 @@ def test_what_is_nested_without_end_is_a_fault_and_keeps_its_id(tmp_path: Path) 
     task = parse_task({"id": "deep", "task": "do it", "metadata": {"x": nested}}, base=tmp_path)
     assert isinstance(task, BadTask)
     assert (task.id, task.faults) == ("deep", ("it is nested more than 100 levels deep",))
+    nameless = parse_task(nested, base=tmp_path)
+    assert isinstance(nameless, BadTask)
+    assert nameless.id == nameless.task_hash
 
 
 def test_a_bad_task_keeps_the_id_that_it_gives_itself(tmp_path: Path) -> None:
@@ -144,6 +147,14 @@ def test_a_bad_task_keeps_the_id_that_it_gives_itself(tmp_path: Path) -> None:
 
     assert isinstance(task, BadTask)
     assert task.id == "t9"
+
+
+@pytest.mark.parametrize("name", [7, "", None, ["t9"]])
+def test_a_bad_task_whose_id_is_no_name_is_named_by_its_hash(tmp_path: Path, name: object) -> None:
+    task = parse_task({"id": name, "tsk": "x"}, base=tmp_path)
+
+    assert isinstance(task, BadTask)
+    assert task.id == task.task_hash
 
 
 def test_limits_of_a_task_replace_those_of_the_batch_one_by_one() -> None:
@@ -163,6 +174,8 @@ def test_the_hash_of_a_content_is_that_of_earlier_versions() -> None:
     # Results on disk name their tasks by it.
     plain = {"task": "é", "metadata": {"b": [1, {"z": None, "a": 2.5}], "a": "\ud800"}}
     assert content_hash({**plain, "big": 2**70, "x": {3: 1, "1": b"y"}}) == "f4d29812abba8f8d"
+    mixed = [b"y", 2**70, 7, {3: [4, None]}, (True, 2.5)]
+    assert content_hash({"task": "x", "metadata": {"list": mixed}}) == "d747f2481a2adc44"
 
 
 def test_many_small_values_are_hashed_in_little_memory() -> None:
