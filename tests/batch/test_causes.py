@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from harness_actors.batch.causes import CAUSE_CHARS, Causes, cause_of, normalised
@@ -76,10 +78,13 @@ def test_a_check_says_how_it_ended_and_the_last_that_it_printed() -> None:
     assert cause_of(checked(1, "..F\n\nFAILED (failures=1)\n")) == "exit 1: FAILED (failures=1)"
     assert cause_of(checked(7, "")) == "exit 7"
     assert cause_of(checked(None, "[killed after 3 s]")) == "not finished: [killed after 3 s]"
+    both = replace(checked(1, "FAILED"), status="limit", reason=Reason(kind="budget", message="$"))
+    assert cause_of(both) == "$", "its run did not end well, whatever its check says"
 
 
 def test_a_long_cause_is_cut() -> None:
-    assert len(cause_of(an_outcome("x" * 10_000))) == CAUSE_CHARS
+    assert cause_of(an_outcome("x" * 10_000)) == (CAUSE_CHARS - 1) * "x" + "…"
+    assert cause_of(an_outcome("x" * CAUSE_CHARS)) == CAUSE_CHARS * "x"
 
 
 def test_what_is_ok_has_no_cause() -> None:

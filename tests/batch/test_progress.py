@@ -1,5 +1,7 @@
 import io
 import json
+import re
+import sys
 from dataclasses import replace
 from typing import Any
 
@@ -20,6 +22,7 @@ from harness_actors.batch.table import final_rows
 from harness_actors.batch.tally import Tally
 from harness_actors.batch.totals import Totals
 from harness_actors.events import RoundCompleted
+from harness_actors.printing.console import PlainConsole
 from harness_actors.results import Reason
 
 FAILED = TaskOutcome(
@@ -62,7 +65,8 @@ def a_summary(tally: Tally) -> dict[str, Any]:
 def test_the_state_of_a_batch_fits_in_a_line() -> None:
     line = figures(a_tally(), 3.25)
 
-    assert line.startswith("2/10 done (1 ok, 1 failed), 2 running, 3.2 rounds/s, 2.0k tokens, ")
+    told = "2/10 done (1 ok, 1 failed), 2 running, 3.2 rounds/s, 2.0k tokens, $0.25, "
+    assert line.startswith(told)
     assert line.endswith(" left")
 
 
@@ -92,6 +96,14 @@ def test_endings_beside_failures_and_checks_at_work_are_told_where_there_are_som
         "5/10 done (1 ok, 1 failed, 1 failed their check, 1 at a limit, 1 stalled), "
         "2 running, 1 checking, "
     )
+
+
+def test_while_only_checks_are_at_work_there_is_time_to_the_end() -> None:
+    tally = a_tally()
+    tally.running = 0
+    tally.begin_check()
+
+    assert figures(tally, 0.0).endswith(" left")
 
 
 def test_where_nothing_is_at_work_there_is_no_time_to_the_end() -> None:
@@ -161,15 +173,189 @@ def test_causes_are_counted_in_the_table_and_the_rarer_ones_left_to_the_summary(
     assert ("ok", "0 of 15 tasks") in rows
 
 
+def a_terminal(out: io.StringIO) -> Console:
+    return Console(file=out, force_terminal=True, width=120, color_system="standard", _environ={})
+
+
+SHOWS_CURSOR, GREEN, RED = "\x1b[?25h", "\x1b[32m", "\x1b[31m"
+
+
 def test_a_terminal_gets_failures_and_the_table() -> None:
     out, tally = io.StringIO(), a_tally()
-    display = LiveDisplay(tally, Console(file=out, force_terminal=True, width=120))
+    display = LiveDisplay(tally, a_terminal(out))
+    display.note("[bold] as it is, 7 times")
     display.outcome(FAILED)
-    display.tick()
+    display.outcome(replace(FAILED, id="fine", status="done"))
     display.close(a_summary(tally), "DIR/results.jsonl")
 
-    assert "t1: failed(model_error) no answer" in out.getvalue()
-    assert "DIR/results.jsonl" in out.getvalue()
+    told = out.getvalue()
+    assert "[bold] as it is, 7 times" in told
+    assert "t1: failed(model_error) no answer" in told
+    assert "fine" not in told
+    above, table = told.rsplit(SHOWS_CURSOR, 1)
+    assert above.count("2/10 done") > 2, "drawn anew beneath what is told"
+    rows = [line.split() for line in table.splitlines()]
+    assert [*rows[-1]] == ["results", "DIR/results.jsonl"]
+    assert "─" not in table
+
+
+def test_a_terminal_shows_how_far_it_is_whenever_it_is_looked_at(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    out, tally, now = io.StringIO(), a_tally(), [0.0]
+    monkeypatch.setattr("harness_actors.batch.progress.time.monotonic", lambda: now[0])
+    display = LiveDisplay(tally, a_terminal(out))
+    drawn = []
+    for done in (5, 10):
+        tally.ended, tally.rounds, now[0] = done - tally.skipped, done, now[0] + 2.5
+        out.seek(0)
+        out.truncate()
+        display.tick()
+        drawn.append(out.getvalue())
+    display.close({}, None)
+
+    half, whole = drawn
+    assert "5/10 done" in half
+    assert "2.0 rounds/s" in half
+    # What is done is of one colour.
+    bars = [re.search(r"\x1b\[\d+m(━+)\x1b", text) for text in drawn]
+    assert [bar and len(bar[1]) for bar in bars] == [20, 40]
+    assert "10/10 done" in whole
+    assert out.getvalue().rstrip().endswith(SHOWS_CURSOR)
+
+
+@pytest.mark.parametrize(
+    ("ending", "ok", "colour"),
+    [("complete", 1, GREEN), ("complete", 0, RED), ("interrupted", 1, RED)],
+)
+def test_an_ending_is_green_where_all_is_well_and_red_else(
+    ending: str, ok: int, colour: str
+) -> None:
+    out, tally = io.StringIO(), a_tally()
+    summary = {**a_summary(tally), "ending": ending, "verdicts": {"ok": ok}, "tasks": 1}
+    LiveDisplay(tally, a_terminal(out)).close(summary, "here")
+
+    first, *others = out.getvalue().rsplit(SHOWS_CURSOR, 1)[1].strip("\n").splitlines()
+    assert "ending" in first
+    assert colour in first
+    assert not [line for line in others if GREEN in line or RED in line]
+
+
+def test_what_others_print_goes_above_the_bar_but_stays_on_stdout_for_a_script() -> None:
+    before = sys.stdout
+    beside = LiveDisplay(a_tally(), PlainConsole(stderr=True, force_terminal=True))
+    try:
+        assert sys.stdout is before
+    finally:
+        beside.close({}, None)
+    display = LiveDisplay(a_tally(), PlainConsole(force_terminal=True))
+    try:
+        assert sys.stdout is not before
+    finally:
+        display.close({}, None)
+    assert sys.stdout is before
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(
+    ("as_json", "out", "err", "shown", "beside"),
+    [
+        (False, Terminal, Terminal, LiveDisplay, None),
+        (False, Terminal, io.StringIO, LiveDisplay, None),
+        (False, io.StringIO, Terminal, PlainDisplay, None),
+        (True, Terminal, Terminal, JsonDisplay, "a log"),
+        (True, io.StringIO, Terminal, JsonDisplay, "a bar"),
+        (True, io.StringIO, io.StringIO, JsonDisplay, "a log"),
+    ],
+)
+def test_a_batch_is_shown_as_those_can_who_look_at_it(
+    monkeypatch: pytest.MonkeyPatch,
+    as_json: bool,
+    out: type[io.StringIO],
+    err: type[io.StringIO],
+    shown: type[object],
+    beside: str | None,
+) -> None:
+    stdout, stderr = out(), err()
+    monkeypatch.setattr("sys.stdout", stdout)
+    monkeypatch.setattr("sys.stderr", stderr)
+    monkeypatch.setenv("TERM", "xterm")
+    display = make_display(a_tally(), as_json=as_json)
+    display.note("note")
+    display.outcome(FAILED)
+    display.close({}, None)
+
+    assert isinstance(display, shown)
+    if beside is not None:
+        assert [json.loads(line)["id"] for line in stdout.getvalue().splitlines()] == ["t1"]
+        assert "note" in stderr.getvalue()
+        # A bar has the failures above it, and gives the cursor back.
+        is_bar = beside == "a bar"
+        assert ("t1: failed(model_error) no answer" in stderr.getvalue()) is is_bar
+        assert (SHOWS_CURSOR in stderr.getvalue()) is is_bar
+
+
+def test_a_log_gets_a_line_every_ten_seconds_with_the_pace_of_these(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = [0.0]
+    monkeypatch.setattr("harness_actors.batch.progress.time.monotonic", lambda: now[0])
+    out, tally = io.StringIO(), Tally(None)
+    display = PlainDisplay(tally, out)
+    told = []
+    for second in (*range(1, 31), 90, 91, 100):
+        now[0] = float(second)
+        tally.rounds += 2 if second <= 20 else 6
+        display.tick()
+        if line := out.getvalue():
+            told.append((second, line.split(", ")[3]))
+            out.seek(0)
+            out.truncate()
+
+    paces = {10: "2.0", 20: "2.0", 30: "6.0", 90: "0.1", 100: "1.2"}
+    assert told == [(second, f"{pace} rounds/s") for second, pace in paces.items()]
+
+
+def test_the_last_line_of_a_log_has_the_pace_of_the_whole_command(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = [100.0]
+    monkeypatch.setattr("harness_actors.batch.tally.time.monotonic", lambda: now[0])
+    tally, out = a_tally(), io.StringIO()
+    tally.rounds, now[0] = 30, 120.0
+    PlainDisplay(tally, out).close(a_summary(tally), None)
+
+    assert ", 1.5 rounds/s, " in out.getvalue().splitlines()[0]
+    assert tally.command()["wall_s"] == 20.0
+    # One has ended in these, and eight are left.
+    assert (tally.eta_s, figures(tally, 0.0).split(", ")[-1]) == (160.0, "2 min 40 s left")
+
+
+def test_the_figures_of_a_command_are_those_of_its_summary() -> None:
+    tally = Tally(10)
+    tally.know_skipped({"limit": 2}, out_of_budget=2)
+    tally.add(FAILED)
+    tally.add(replace(FAILED, status="limit", reason=Reason(kind="budget")))
+    tally.retried, tally.parked = 4, 3
+    tally.rounds = 7
+    told = tally.command()
+
+    assert (tally.failed, tally.out_of_budget, tally.ended) == (1, 3, 2)
+    assert {name: told[name] for name in told if not name.endswith(("_at", "_s"))} == {
+        "tasks": 10,
+        "done_before": 2,
+        "ended": 2,
+        "not_ended": 6,
+        "parked": 3,
+        "retries": 4,
+        "rounds": 7,
+    }
+    assert told["started_at"] <= told["ended_at"]
+    assert (Tally(None).left, Tally(None).eta_s) == (None, None)
 
 
 def test_nothing_is_said_of_a_command_that_did_not_begin() -> None:
