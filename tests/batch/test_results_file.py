@@ -4,6 +4,7 @@ import json
 import os
 import resource
 import signal
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -12,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness_actors.batch.durable_files import write_atomically
-from harness_actors.batch.outcomes import TaskOutcome, decode_outcome, encode_outcome
-from harness_actors.batch.results_file import ResultsFile, read_outcomes
+from harness_actors.batch.outcomes import CheckResult, TaskOutcome, decode_outcome, encode_outcome
+from harness_actors.batch.results_file import ResultsFile, ok_runs, read_outcomes
 from harness_actors.batch.torn_line import heal
 from harness_actors.errors import BadInputError, StoreError
 from harness_actors.messages import encode_json
@@ -37,6 +38,9 @@ def outcome(name: str, *, text: str = "", status: Status = "done", attempt: int 
         reason=Reason(kind=kind),
         output_text=text,
     )
+
+
+OURS_TORN = b'{"id":"torn","task_hash":"ha'
 
 
 def written(*outcomes: TaskOutcome) -> bytes:
@@ -224,6 +228,88 @@ def test_a_file_of_somebody_else_is_refused_and_left_alone(tmp_path: Path) -> No
         ResultsFile(path)
 
     assert path.read_text() == '{"mine": 1}\n{"mine": 2}\n'
+
+
+@pytest.mark.parametrize("bad", [b"mine\n", b'{"mine": 1}\n', OURS_TORN + b"\n"])
+def test_the_line_that_is_none_of_ours_is_told_by_its_number(bad: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "results.jsonl"
+    one, two = written(outcome("a")), written(outcome("b"))
+    for content, number in ((bad + one, 1), (one + bad + two, 2), (one + b"\n" + bad + two, 3)):
+        path.write_bytes(content)
+
+        with pytest.raises(BadInputError, match=rf"line {number}: not a result of a batch"):
+            ResultsFile(path)
+
+
+def test_empty_lines_are_passed_over_and_a_whole_last_line_is_ended(tmp_path: Path) -> None:
+    path = tmp_path / "results.jsonl"
+    path.write_bytes(b"\n" + written(outcome("a")) + b"\n  \n" + written(outcome("b"))[:-1])
+
+    assert ResultsFile(path).lines.keys() == {"a", "b"}
+    assert path.read_bytes().endswith(written(outcome("b")))
+
+
+def test_a_results_file_that_cannot_be_read_is_told(tmp_path: Path) -> None:
+    (tmp_path / "results.jsonl").mkdir()
+
+    for read in (ResultsFile, ok_runs):
+        with pytest.raises(StoreError, match=r"results\.jsonl.*Is a directory; make room or fix"):
+            read(tmp_path / "results.jsonl")
+
+
+def test_the_runs_that_ended_well_are_those_that_passed_their_checks(tmp_path: Path) -> None:
+    path = tmp_path / "results.jsonl"
+    check = CheckResult(passed=False, exit_code=1, seconds=0.0, output="")
+    path.write_bytes(
+        written(
+            outcome("a"),
+            outcome("b", status="failed"),
+            replace(outcome("c"), check=check),
+            replace(outcome("d"), check=replace(check, passed=True)),
+            replace(outcome("e"), run_id=None),
+        )
+        + OURS_TORN
+    )
+
+    assert ok_runs(path) == {"run of a", "run of d"}
+    assert ok_runs(tmp_path / "none.jsonl") == set()
+
+
+async def test_a_file_of_one_line_for_each_task_is_not_written_anew(tmp_path: Path) -> None:
+    results = ResultsFile(tmp_path / "results.jsonl")
+    for one in (outcome("a", status="failed"), outcome("a", attempt=2)):
+        await results.append(one)
+    results.compact()
+    before = results.path.stat()
+
+    results.compact()
+    ResultsFile(results.path)
+
+    assert results.path.stat() == before
+
+
+async def test_only_their_owner_changes_the_files_whatever_the_umask_says(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        await ResultsFile(tmp_path / "results.jsonl").append(outcome("a"))
+        write_atomically(tmp_path / "summary.json", [b"{}"])
+    finally:
+        os.umask(before)
+
+    assert {
+        os.stat(tmp_path / name).st_mode & 0o777 for name in ("results.jsonl", "summary.json")
+    } == {0o644}
+
+
+async def test_no_file_is_left_open(tmp_path: Path) -> None:
+    results = ResultsFile(tmp_path / "results.jsonl")
+    await results.append(outcome("a"))
+    before = os.listdir("/proc/self/fd")
+    for attempt in (2, 3):
+        await results.append(outcome("a", attempt=attempt))
+        results.compact()
+
+    assert len(os.listdir("/proc/self/fd")) == len(before)
 
 
 OURS = encode_json(encode_outcome(outcome("a")))

@@ -53,6 +53,61 @@ def test_one_process_does_not_work_twice_on_one_directory(tmp_path: Path) -> Non
         pass
 
 
+def test_a_directory_is_given_back_to_other_processes(tmp_path: Path) -> None:
+    with RunDirectory(tmp_path):
+        pass
+    with pytest.raises(BadInputError), RunDirectory(broken(tmp_path)):
+        pass
+    (tmp_path / "results.jsonl").unlink()
+
+    command = [sys.executable, "-c", HOLD, str(tmp_path)]
+    held = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False)
+    assert held.stdout == b"held\n", held.stderr
+
+
+def broken(folder: Path) -> Path:
+    (folder / "results.jsonl").write_text('{"mine": 1}\n')
+    return folder
+
+
+@pytest.mark.parametrize("begins", [b"", b"SQLite format 3\0and so on"])
+def test_a_journal_that_is_made_but_empty_is_ours_as_a_whole_one_is(
+    tmp_path: Path, begins: bytes
+) -> None:
+    (tmp_path / "runs.db").write_bytes(begins)
+
+    with RunDirectory(tmp_path) as directory:
+        assert directory.has_runs == bool(begins)
+        assert directory.is_begun
+
+
+@pytest.mark.parametrize("name", ["summary.json", "setups.json", "results.jsonl"])
+def test_a_file_that_cannot_be_read_is_told_and_the_directory_given_back(
+    tmp_path: Path, name: str
+) -> None:
+    (tmp_path / name).mkdir()
+    for _ in range(2):
+        with pytest.raises(StoreError, match=rf"{name}.*Is a directory; make room or fix"):
+            RunDirectory(tmp_path).__enter__()
+
+
+async def test_what_ended_the_work_is_told_and_not_what_it_did_to_the_results(
+    tmp_path: Path,
+) -> None:
+    async def work(error: Exception | None) -> None:
+        with RunDirectory(tmp_path) as directory:
+            await directory.results.append(outcome("a"))
+            await directory.results.append(outcome("a", attempt=2))
+            directory.results_path.unlink()
+            if error is not None:
+                raise error
+
+    with pytest.raises(ZeroDivisionError):
+        await work(ZeroDivisionError())
+    with pytest.raises(StoreError, match="removed or replaced while"):
+        await work(None)
+
+
 def test_a_file_is_no_run_directory(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
 
@@ -74,6 +129,9 @@ def test_copies_of_checks_that_were_killed_are_removed(tmp_path: Path) -> None:
 
     with RunDirectory(tmp_path) as directory:
         assert not directory.checks_path.exists()
+        make(directory.checks_path)
+        mkdtemp(prefix=COPY, dir=directory.checks_path)
+    assert not directory.checks_path.exists()
 
 
 def make(folder: Path) -> Path:
@@ -139,7 +197,7 @@ def test_the_summary_replaces_an_earlier_one(tmp_path: Path) -> None:
         directory.write_summary({"tasks": 1})
         directory.write_summary({"tasks": 2})
 
-    assert json.loads((tmp_path / "summary.json").read_text()) == {"tasks": 2}
+    assert (tmp_path / "summary.json").read_text() == '{\n  "tasks": 2\n}\n'
     assert not list(tmp_path.glob("*.new"))
 
 
