@@ -230,6 +230,18 @@ CASES = {
         },
         out=("one", "one.cpython-311.so", "one.so", "two.abi3.so", "two.py"),
     ),
+    "names that are nearly those of hidden ones": Case(
+        left={"v1.py": "x", "four": "x", "five.py": "x"},
+        hidden={
+            **{"v1.2/part.py": "h", "four.py": "h", "five.py": "h", "five/part.py": "h"},
+            **{f"n{at}.txt": "h" for at in range(9)},
+        },
+        seen={
+            **{"v1.py": "x", "four": "x"},
+            **{"v1.2/part.py": "h", "four.py": "h", "five.py": "h", "five/part.py": "h"},
+            **{f"n{at}.txt": "h" for at in range(9)},
+        },
+    ),
     "a module beside a package of its name, which is found first": Case(
         left={"two.py": "x", "two/__init__.py": "x"},
         hidden={"two/part.py": "hidden"},
@@ -279,15 +291,45 @@ def test_what_is_given_must_be_as_it_was_when_the_copy_is_made(which: str, tmp_p
         lay(files, write(tmp_path / "two", {}))
 
 
-def test_a_link_to_a_folder_is_laid_over_as_a_link(tmp_path: Path) -> None:
-    hidden = write(tmp_path / "hidden", {"a": "-> /nowhere", "b/c": "x"})
-    work = write(tmp_path / "work", {"a/x": "own", "b": "-> ../elsewhere"})
+def test_links_are_laid_over_as_links_and_never_led_by(tmp_path: Path) -> None:
     mine = write(tmp_path / "elsewhere", {"c": "mine"})
+    hidden = write(tmp_path / "hidden", {"a": f"-> {mine}", "b/c": "x", "d": "x", "e": "x"})
+    left = {"a/x": "own", "b": "-> ../elsewhere", "d": "-> ../elsewhere/c", "e": "-> ../elsewhere"}
+    work = write(tmp_path / "work", left)
 
     lay_over(hidden, work)
 
-    assert read(work) == {"a": "-> /nowhere", "b/c": "x"}
+    assert read(work) == {"a": f"-> {mine}", "b/c": "x", "d": "x", "e": "x"}
     assert read(mine) == {"c": "mine"}
+
+
+def test_links_do_not_lead_elsewhere_what_is_put_back_or_removed(tmp_path: Path) -> None:
+    mine = {"down/conftest.py": "mine", "one.so": "mine", "a.pyc": "mine"}
+    elsewhere = write(tmp_path / "elsewhere", mine)
+    given = write(tmp_path / "source", {"deep/down/conftest.py": "given"})
+    hidden = write(tmp_path / "hidden", {"pkg/one.py": "hidden"})
+    links = ("deep", "pkg", "conftest.py", "__pycache__", "also.pyc")
+    files = CheckFiles("true", hidden, given, ())
+    work = write(tmp_path / "work", dict.fromkeys(links, "-> ../elsewhere"))
+
+    out = lay(files, work)
+
+    assert out == ("conftest.py", "deep/down/conftest.py")
+    assert read(work) == {"deep/down/conftest.py": "given", "pkg/one.py": "hidden"}
+    assert read(elsewhere) == mine
+
+
+def test_a_file_of_the_same_size_and_time_is_not_taken_for_the_one_that_was_given(
+    tmp_path: Path,
+) -> None:
+    given = write(tmp_path / "source", {"conftest.py": "given"})
+    work = write(tmp_path / "work", {"conftest.py": "owned"})
+    for folder in (given, work):
+        os.utime(folder / "conftest.py", (1, 1))
+    files = CheckFiles("true", None, given, ())
+
+    assert lay(files, work) == ("conftest.py",)
+    assert read(work) == {"conftest.py": "given"}
 
 
 def test_a_copy_keeps_the_rights_of_what_is_given(tmp_path: Path) -> None:

@@ -35,22 +35,23 @@ FAILED = TaskOutcome(
 )
 
 
+ROUND = RoundCompleted(
+    turn=1,
+    round=1,
+    input_tokens=1500,
+    output_tokens=500,
+    cached_tokens=0,
+    cost_usd=0.25,
+    tool_calls=1,
+)
+
+
 def a_tally() -> Tally:
     tally = Tally(10)
     tally.running = 2
     tally.add_skipped("ok")
     tally.add(FAILED)
-    tally.add_round(
-        RoundCompleted(
-            turn=1,
-            round=1,
-            input_tokens=1500,
-            output_tokens=500,
-            cached_tokens=0,
-            cost_usd=0.25,
-            tool_calls=1,
-        )
-    )
+    tally.add_round(ROUND)
     return tally
 
 
@@ -341,7 +342,8 @@ def test_the_figures_of_a_command_are_those_of_its_summary() -> None:
     tally.add(FAILED)
     tally.add(replace(FAILED, status="limit", reason=Reason(kind="budget")))
     tally.retried, tally.parked = 4, 3
-    tally.rounds = 7
+    for _ in range(2):
+        tally.add_round(ROUND)
     told = tally.command()
 
     assert (tally.failed, tally.out_of_budget, tally.ended) == (1, 3, 2)
@@ -352,10 +354,13 @@ def test_the_figures_of_a_command_are_those_of_its_summary() -> None:
         "not_ended": 6,
         "parked": 3,
         "retries": 4,
-        "rounds": 7,
+        "rounds": 2,
     }
     assert told["started_at"] <= told["ended_at"]
-    assert (Tally(None).left, Tally(None).eta_s) == (None, None)
+    assert (tally.tokens, tally.cost_usd) == (4000, 0.5)
+    endless = Tally(None)
+    endless.add(FAILED)
+    assert (endless.left, endless.eta_s, endless.command()["not_ended"]) == (None, None, None)
 
 
 def test_nothing_is_said_of_a_command_that_did_not_begin() -> None:

@@ -110,6 +110,10 @@ def test_the_table_tells_all_that_is_in_a_summary() -> None:
             ["not ended", "made with", "unfinished", "to be told", "earlier"],
         ),
         (
+            {"unlisted": {"runs": 2, "usage": NO_USAGE, "to_be_written": 0}},
+            ["not ended", "made with", "removed", "unfinished"],
+        ),
+        (
             {"unfinished": {"runs": 0, "usage": NO_USAGE, "of_removed_tasks": 0}},
             ["not ended", "made with", "removed", "to be told", "earlier"],
         ),
