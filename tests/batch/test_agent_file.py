@@ -6,7 +6,12 @@ from pathlib import Path
 import pytest
 
 from harness_actors.agents import ChatAgent
-from harness_actors.batch.agent_file import AgentOverrides, LoadedAgent, load_agent_file
+from harness_actors.batch.agent_file import (
+    AgentOverrides,
+    LoadedAgent,
+    load_agent_file,
+    merged_config,
+)
 from harness_actors.config import HarnessConfig
 from harness_actors.errors import BadInputError, ConfigError, HarnessError
 from harness_actors.harness import AgentHarness
@@ -80,6 +85,7 @@ def test_the_agent_file_of_the_readme_is_one(tmp_path: Path) -> None:
 def test_a_command_line_takes_precedence_setting_by_setting(folder: Path) -> None:
     overrides = AgentOverrides(
         model="gpt-4.1-mini",
+        base_url="http://127.0.0.1:2/v1",
         model_settings={"seed": 1},
         harness={"max_turns": 3, "limits": {"tokens": 7}},
     )
@@ -88,6 +94,7 @@ def test_a_command_line_takes_precedence_setting_by_setting(folder: Path) -> Non
 
     assert isinstance(agent.model, OpenAIModel)
     assert agent.model.name == "gpt-4.1-mini"
+    assert agent.model.base_url == "http://127.0.0.1:2/v1"
     assert agent.model.settings == {"temperature": 0.2, "seed": 1}
     assert loaded.config.max_turns == 3
     assert (loaded.config.limits.tokens, loaded.config.limits.time_s) == (7, 600)
@@ -120,7 +127,9 @@ def test_the_embedded_model_has_a_name_of_its_own(folder: Path, name: str) -> No
         ("modle: {}", BadInputError, "modle: there is no such field"),
         ("- a list", BadInputError, "the document: must have fields such as model, not be list"),
         ("model: {id: [", BadInputError, "fixer.yaml"),
-        ("persona: {instructions: x}", BadInputError, "no model is named"),
+        ("persona: {instructions: x}", BadInputError, "fixer.yaml: no model is named"),
+        ("", BadInputError, "no model is named"),
+        ("model: {id: 7}", BadInputError, "model.id: Input should be a valid string"),
         ("model: {id: local/other}", BadInputError, "no embedded model 'local/other'"),
         (
             "model: {id: m}\nharness: {max_tuns: 1}",
@@ -169,6 +178,11 @@ def test_what_is_merged_into_a_section_may_be_given_again(folder: Path) -> None:
 
     assert isinstance(agent.model, OpenAIModel)
     assert agent.model.settings == {"seed": 2, "top_p": 0.5}
+
+
+def test_what_is_no_group_of_settings_is_refused_whatever_it_is_laid_over() -> None:
+    with pytest.raises(ConfigError, match="limits"):
+        merged_config({"limits": {"tokens": 7}}, {"limits": 5})
 
 
 def test_a_file_that_is_not_there_is_bad_input(tmp_path: Path) -> None:

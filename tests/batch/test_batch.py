@@ -1,5 +1,6 @@
 import asyncio
 import json
+import math
 import os
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,6 +13,7 @@ import pytest
 
 from harness_actors.actors.runtime import StopMode
 from harness_actors.batch.results_file import read_outcomes
+from harness_actors.batch.settings import BatchSettings
 from harness_actors.errors import BadInputError, ConfigError, StoreError, StoreInUseError
 from harness_actors.records import RunSpec
 from harness_actors.results import HarnessResult, Usage
@@ -685,7 +687,14 @@ async def test_the_summary_adds_everything_up(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "settings", [{"concurrency": 0}, {"epochs": 0}, {"retry_on_error": -1}, {"budget_usd": 0}]
+    "settings",
+    [
+        *({name: bad} for name in ("concurrency", "epochs") for bad in (0, True, 1.5, "2", None)),
+        *({"retry_on_error": bad} for bad in (-1, False, 0.5)),
+        *({name: bad} for name in ("budget_usd", "fail_on_error") for bad in (0, -1, math.nan)),
+        {"on_change": "perhaps"},
+    ],
+    ids=str,
 )
 def test_settings_out_of_range_are_refused_by_name(
     tmp_path: Path, settings: dict[str, Any]
@@ -693,3 +702,10 @@ def test_settings_out_of_range_are_refused_by_name(
     (name,) = settings
     with pytest.raises(ConfigError, match=name):
         a_batch([], tmp_path, FakeRuntime(Journal(), always_done), **settings)
+
+
+def test_settings_may_be_as_small_as_is_said() -> None:
+    least = {"concurrency": 1, "epochs": 1, "retry_on_error": 0, "budget_usd": 0.01}
+    settings = BatchSettings(fail_on_error=0.01, **least)  # type: ignore[arg-type]
+
+    assert settings.as_mapping().items() >= least.items()

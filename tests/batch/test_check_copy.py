@@ -233,12 +233,19 @@ CASES = {
     "names that are nearly those of hidden ones": Case(
         left={"v1.py": "x", "four": "x", "five.py": "x"},
         hidden={
-            **{"v1.2/part.py": "h", "four.py": "h", "five.py": "h", "five/part.py": "h"},
+            "v1.2/part.py": "h",
+            "four.py": "h",
+            "five.py": "h",
+            "five/part.py": "h",
             **{f"n{at}.txt": "h" for at in range(9)},
         },
         seen={
-            **{"v1.py": "x", "four": "x"},
-            **{"v1.2/part.py": "h", "four.py": "h", "five.py": "h", "five/part.py": "h"},
+            "v1.py": "x",
+            "four": "x",
+            "v1.2/part.py": "h",
+            "four.py": "h",
+            "five.py": "h",
+            "five/part.py": "h",
             **{f"n{at}.txt": "h" for at in range(9)},
         },
     ),

@@ -301,6 +301,56 @@ def test_compiled_files_that_are_changed_are_not_believed(tmp_path: Path) -> Non
     assert not Path(variables["PYTHONPYCACHEPREFIX"]).exists()
 
 
+FOUND = {
+    # By command: what of the workspace the Python of a check imports, and what it does not.
+    "python -c 'import sibling'": "sibling",
+    "python run.py": "sibling",
+    "python sub/run.py": "inner",
+    "python -m sibling": "sibling",
+    "cd sub; python -c 'import inner'": "inner",
+    "PYTHONPATH=sub python -c 'import inner'": "inner",
+    "PYTHONPATH=/nowhere::sub python3 run_inner.py": "inner",
+    "python -c 'import sys; sys.path.insert(0, \".\"); import tests.it, test.it, json'": (
+        "tests test"
+    ),
+    "python -c 'import json, argparse, xml.dom'": "",
+    "python -I -c 'import sibling' 2>/dev/null || echo none": "none",
+    "python -c 'import inner' 2>/dev/null || echo none": "none",
+    "PYTHONPATH=. python -c 'import usercustomize' 2>&1 | tail -n 1": (
+        "ModuleNotFoundError: No module named 'usercustomize'"
+    ),
+}
+
+
+async def test_pythons_of_checks_find_what_is_installed_first_and_then_the_workspace(
+    folder: Path,
+) -> None:
+    workspace = folder / "workspace"
+    wrote(
+        workspace,
+        sibling__py="print('sibling')",
+        run__py="import sibling",
+        run_inner__py="import inner",
+        json__py="print('forged')",
+        argparse__py="print('forged')",
+        sitecustomize__py="print('forged')",
+        usercustomize__py="print('forged')",
+    )
+    wrote(workspace / "sub", inner__py="print('inner')", run__py="import inner")
+    for name in ("tests", "test"):
+        wrote(workspace / name, it__py=f"print('{name}')")
+        (workspace / name / "__init__.py").touch()
+    (wrote(workspace / "xml") / "__init__.py").write_text("print('forged')")
+    checks = Checks(folder / "copies")
+
+    results = await asyncio.gather(
+        *(checks.run(Check(command=command), workspace) for command in FOUND)
+    )
+
+    told = (" ".join(result.output.split("\n")) for result in results)
+    assert dict(zip(FOUND, told, strict=True)) == FOUND
+
+
 async def test_a_check_sees_no_key_of_the_harness(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
