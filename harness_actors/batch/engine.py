@@ -73,11 +73,11 @@ class Engine:
         self._on_event = on_event
         self._flights = Flights(settings.concurrency)
         self._scoring = Scoring(Checks(directory.checks_path), tally)
-        self._history = History(directory.results.lines)
+        self._history: History
         self._changes = Changes(directory, settings)
         self._submissions = Submissions(runtime)
         self._stop_mode: StopMode | None = None
-        self._cursor = 0
+        self._cursor: int
         """Up to where the events of the runs have been noted."""
         self.has_begun = False
         self.brakes = Brakes(settings, total=feed.count)
@@ -130,7 +130,7 @@ class Engine:
             self._changes.note(step, now)
             self._changes.refuse()
             if isinstance(step, Done):
-                self._tally.add_skipped(step.verdict, out_of_budget=step.out_of_budget)
+                self._tally.add_skipped(step.verdict)
                 continue
             await self._flights.take_place()
             if self.brakes.are_on():

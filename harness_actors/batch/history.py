@@ -122,9 +122,8 @@ class History:
         if line is not None and line.task_hash != task.task_hash:
             line = None
         newest = self._attempts.get((task.id, task.task_hash))
-        done = 0 if line is None else line.attempt
         retries_changed = settings.on_change == "retry"
-        if newest is not None and newest.number > done:
+        if newest is not None:
             if newest.is_out_of_budget and not self._is_spent(settings.budget_usd):
                 return Begin(newest.number + 1)
             if retries_changed and differ(newest.setup, now):
@@ -139,7 +138,7 @@ class History:
         again = settings.retry_failed and line.verdict != "ok"
         again |= retries_changed and differ(line.setup, now)
         if not stopped and (again or line.out_of_budget):
-            return Begin(done + 1)
+            return Begin(line.attempt + 1)
         return Done(line.verdict, stopped, line.setup)
 
     def is_done(self, task_id: str, task_hash: str) -> bool:

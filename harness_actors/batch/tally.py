@@ -75,12 +75,11 @@ class Tally:
         self.out_of_budget += out_of_budget
         self._skipped_known = True
 
-    def add_skipped(self, verdict: Verdict, *, count: int = 1, out_of_budget: bool = False) -> None:
+    def add_skipped(self, verdict: Verdict, *, count: int = 1) -> None:
         """Tasks that were done before were come by."""
         if not self._skipped_known:
             self.skipped += count
             self.verdicts[verdict] += count
-            self.out_of_budget += out_of_budget
 
     def add_round(self, event: RoundCompleted) -> None:
         self.rounds += 1
