@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from harness_actors.actors.runtime import Happened, Runtime, StopMode, TextCursor, Texts
-from harness_actors.agents import ChatAgent
 from harness_actors.batch.agents import Agents
 from harness_actors.batch.batch import Batch
 from harness_actors.batch.feed import TaskSource
@@ -18,6 +17,7 @@ from harness_actors.config import HarnessConfig
 from harness_actors.errors import RunNotFoundError, StoreError
 from harness_actors.events import Event, RoundCompleted, RunCompleted, RunEvent, RunParked
 from harness_actors.messages import Message
+from harness_actors.ports import Agent
 from harness_actors.records import RunHeading, RunSpec, StoredRun
 from harness_actors.results import HarnessResult, Reason, Status, Usage
 from harness_actors.testing import an_agent
@@ -234,7 +234,7 @@ def a_batch(
     folder: Path,
     runtime: FakeRuntime,
     *,
-    agent: ChatAgent | None = None,
+    agent: Agent | None = None,
     config: HarnessConfig | None = None,
     agents: Agents | None = None,
     **settings: object,

@@ -157,6 +157,36 @@ async def test_a_moved_run_directory_is_refused_before_a_runtime_is_opened(tmp_p
     assert not second.opened
 
 
+@pytest.mark.parametrize("on_change", ["accept", "retry"])
+@pytest.mark.parametrize("over", [False, True])
+async def test_a_run_that_works_elsewhere_is_begun_anew_here_unless_it_is_over(
+    tmp_path: Path, over: bool, on_change: str
+) -> None:
+    journal, given = Journal(), tmp_path / "given"
+    given.mkdir()
+    task = {"id": "t1", "task": "x", "workspace": str(given)}
+    first = FakeRuntime(journal, always_done if over else never_ends)
+    batch = a_batch([task], tmp_path / "run", first)
+    command = asyncio.create_task(outcomes_of(batch))
+    if not over:
+        await first.until_in_flight(1)
+        batch.park()
+    await command
+    (begun,) = journal.specs
+    here = (tmp_path / "run").rename(tmp_path / "moved")
+    (here / "results.jsonl").unlink(missing_ok=True)
+
+    second = FakeRuntime(journal)
+    outcomes = await outcomes_of(a_batch([task], here, second, on_change=on_change))
+
+    assert second.resumed == []
+    assert (outcomes["t1"].run_id == begun, outcomes["t1"].attempt) == (over, 1 if over else 2)
+    assert journal.ends[begun].status == ("done" if over else "cancelled")
+    spec = journal.specs[outcomes["t1"].run_id or ""]
+    assert spec.workspace is not None
+    assert spec.workspace.path.startswith(str(here)) is not over
+
+
 async def test_a_line_that_was_lost_is_rebuilt_from_the_journal(tmp_path: Path) -> None:
     journal = Journal()
     await outcomes_of(a_batch(tasks(3), tmp_path, FakeRuntime(journal)))
@@ -612,6 +642,74 @@ async def test_runs_have_some_time_to_park_before_a_command_leaves_without_them(
     assert runtime.closed
 
 
+async def test_runs_that_the_runtime_puts_aside_make_room_and_are_what_the_end_is_called(
+    tmp_path: Path,
+) -> None:
+    runtime = FakeRuntime(Journal(), never_ends)
+    batch = a_batch(tasks(3), tmp_path, runtime, concurrency=1)
+    command = asyncio.create_task(outcomes_of(batch))
+    for at in range(3):
+        await runtime.until_in_flight(1)
+        (run_id,) = runtime.in_flight
+        if at == 1:
+            runtime.end(run_id, ended(runtime.journal.specs[run_id]))
+        else:
+            # As for want of a key.
+            await runtime.stop([run_id], "park")
+
+    assert (await command).keys() == {"t2"}
+    assert (batch.ending, batch.ok) == ("parked", False)
+    assert (batch.tally.parked, batch.summary["unfinished"]["runs"]) == (2, 2)
+
+
+@pytest.mark.parametrize("fails", [True, False])
+async def test_a_summary_that_cannot_be_written_is_told_unless_something_else_was_before(
+    tmp_path: Path, fails: bool
+) -> None:
+    runtime = FakeRuntime(Journal(), never_ends)
+    batch = a_batch(tasks(1), tmp_path, runtime)
+    command = asyncio.create_task(outcomes_of(batch))
+    await runtime.until_in_flight(1)
+    (tmp_path / "summary.json").mkdir()
+    (tmp_path / "summary.json" / "file").touch()
+    if fails:
+        runtime.break_down(StoreError("runs.db", "no space left on device"))
+    else:
+        (run_id,) = runtime.in_flight
+        runtime.end(run_id, ended(runtime.journal.specs[run_id]))
+
+    with pytest.raises(StoreError, match="no space left" if fails else "Is a directory"):
+        await command
+    assert runtime.closed
+
+
+@pytest.mark.parametrize("spoilt", [False, True])
+async def test_a_check_stands_on_what_the_task_gave_before_its_run_began(
+    tmp_path: Path, spoilt: bool
+) -> None:
+    source = tmp_path / "source"
+    source.mkdir()
+    (source / "Makefile").write_text("all:\n\t@echo given\n")
+
+    def script(spec: RunSpec) -> HarnessResult:
+        assert spec.workspace is not None
+        (Path(spec.workspace.path) / "Makefile").write_text("all:\n\t@true\n")
+        if spoilt:
+            (source / "Makefile").write_text("all:\n\t@true\n")
+        return ended(spec)
+
+    task = {"id": "t1", "task": "x", "workspace": str(source), "check": {"command": "make"}}
+    batch = a_batch([task], tmp_path / "run", FakeRuntime(Journal(), script))
+    check = (await outcomes_of(batch))["t1"].check
+
+    assert check is not None
+    assert check.passed is not spoilt
+    if spoilt:
+        assert check.output.startswith(f"not checked: {source}: what it gives to checks was")
+    else:
+        assert (check.output, check.left_out) == ("given", ("Makefile",))
+
+
 async def test_a_second_command_on_the_directory_is_refused(tmp_path: Path) -> None:
     runtime = FakeRuntime(Journal(), never_ends)
     first = a_batch(tasks(1), tmp_path, runtime)
@@ -665,6 +763,8 @@ async def test_leaving_at_once_cuts_a_check_and_the_next_command_does_it(
         assert await work == {}
     assert batch.tally.checking == 0
     assert batch.ending == "interrupted"
+    unlisted = batch.summary["unlisted"]
+    assert (unlisted["runs"], unlisted["to_be_written"]) == (1, 1)
 
     (tmp_path / "quick").touch()
     again = a_batch([task], tmp_path / "run", FakeRuntime(journal))

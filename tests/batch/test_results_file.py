@@ -371,7 +371,7 @@ def test_any_last_line_is_kept_or_is_the_beginning_of_ours(foreign: bytes, behin
 
 def test_zeros_behind_our_lines_are_what_a_power_cut_left(tmp_path: Path) -> None:
     path = tmp_path / "results.jsonl"
-    for torn in (b"\0\0\0", OURS[:30] + b"\0\0"):
+    for torn in (b"\0\0\0", OURS[:30] + b"\0\0", OURS[:30] + b"\n"):
         path.write_bytes(OURS + b"\n" + torn)
 
         ResultsFile(path)

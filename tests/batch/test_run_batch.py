@@ -1,5 +1,6 @@
 """The same promises as in `test_batch`, with the actors of this process and real tools."""
 
+import json
 import os
 from collections.abc import Sequence
 from contextlib import aclosing
@@ -107,6 +108,31 @@ async def test_a_batch_has_the_settings_of_its_workflow(tmp_path: Path) -> None:
     assert (outcome.status, outcome.reason.kind, outcome.turns) == ("limit", "max_turns", 2)
     with pytest.raises(ConfigError, match="another config"):
         await anext(run_batch(["x"], workflow, config=HarnessConfig(), runtime="local"))
+
+
+async def test_each_setting_of_a_call_is_one_of_its_batch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "start").mkdir()
+    monkeypatch.chdir(tmp_path)
+    settings: dict[str, Any] = {
+        "concurrency": 3,
+        "retry_on_error": 2,
+        "retry_failed": True,
+        "fail_on_error": 0.5,
+        "budget_usd": 7.0,
+        "epochs": 2,
+        "workspace": "start",
+        "on_change": "accept",
+    }
+
+    stream = run_batch(["x"], an_agent(), runtime="local", run_dir="run", **settings)
+    outcomes = [outcome async for outcome in stream]
+
+    assert len(outcomes) == 2
+    summary = json.loads((tmp_path / "run" / "summary.json").read_text())
+    told = {**settings, "workspace": str(tmp_path / "start")}
+    assert summary["command"]["settings"] == told
 
 
 async def test_without_a_run_directory_nothing_stays(

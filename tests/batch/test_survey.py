@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,7 +11,7 @@ from harness_actors.batch.agent_file import LoadedAgent
 from harness_actors.batch.agents import Agents
 from harness_actors.batch.batch import Batch
 from harness_actors.batch.task_file import TaskFile
-from harness_actors.errors import ModelSetupError, StoreInUseError
+from harness_actors.errors import BadInputError, ModelSetupError, StoreInUseError
 from harness_actors.records import RunSpec
 from harness_actors.results import HarnessResult
 from harness_actors.testing import an_agent
@@ -139,14 +140,36 @@ async def test_progress_begins_at_what_is_done_wherever_that_stands(
 async def test_a_source_that_can_be_read_only_once_is_left_to_the_work(
     tmp_path: Path, journal: Journal
 ) -> None:
-    def once() -> Iterator[Mapping[str, str]]:
-        yield from tasks(4)
+    def once(count: int) -> Iterator[Mapping[str, str]]:
+        yield {"id": "bad"}
+        yield from tasks(count)
 
-    await done_before(tasks(2), tmp_path, journal)
-    batch = a_batch(once(), tmp_path, FakeRuntime(journal, always_done))
+    await outcomes_of(a_batch(once(2), tmp_path, FakeRuntime(journal)))
+    batch = a_batch(once(4), tmp_path, FakeRuntime(journal, always_done))
 
     assert (await outcomes_of(batch)).keys() == {"t3", "t4"}
-    assert (batch.tally.done, batch.ok) == (4, True)
+    assert (batch.tally.done, batch.tally.skipped, batch.tally.ended) == (5, 3, 2)
+    assert (batch.tally.verdicts, batch.ok) == ({"ok": 4, "failed": 1}, False)
+
+
+async def test_runs_of_a_moved_directory_are_refused_when_their_tasks_are_come_by(
+    tmp_path: Path, journal: Journal
+) -> None:
+    given = tmp_path / "given"
+    given.mkdir()
+
+    def once() -> Iterator[Mapping[str, str]]:
+        yield {"id": "t1", "task": "x", "workspace": str(given)}
+
+    runtime = FakeRuntime(journal, never_ends)
+    await interrupted(a_batch(once(), tmp_path / "run", runtime), runtime, 1)
+    (tmp_path / "run").rename(tmp_path / "moved")
+    again = FakeRuntime(journal)
+
+    with pytest.raises(BadInputError, match=r"1 unfinished run in .* copied or moved"):
+        await outcomes_of(a_batch(once(), tmp_path / "moved", again))
+
+    assert again.resumed == []
 
 
 async def test_a_batch_of_nothing_needs_no_runtime(tmp_path: Path, journal: Journal) -> None:
@@ -178,7 +201,7 @@ class Mute:
 
 
 async def can_begin(
-    given: Iterable[Mapping[str, object]], folder: Path, journal: Journal, **settings: object
+    given: Iterable[Mapping[str, object]], folder: Path, journal: Journal, **settings: Any
 ) -> bool:
     """Whether a command may begin though no model can be asked."""
     runtime = FakeRuntime(journal)

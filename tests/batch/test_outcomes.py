@@ -1,0 +1,100 @@
+"""The line of a task: all that its run and its check have said is in it."""
+
+import json
+from dataclasses import asdict
+
+import pytest
+
+from harness_actors.batch.outcomes import (
+    RETRYABLE,
+    CheckResult,
+    decode_outcome,
+    encode_outcome,
+    may_help_again,
+    outcome_of,
+    outcome_of_bad,
+)
+from harness_actors.batch.tasks import BadTask, Task
+from harness_actors.records import MadeWith
+from harness_actors.results import Deliverable, HarnessResult, Reason, Status, Usage
+
+RESULT = HarnessResult(
+    run_id="r",
+    status="failed",
+    reason=Reason(kind="agent_error", message="why", details={"type": "KeyError"}),
+    turn_count=2,
+    output_text="text",
+    completion_verified=True,
+    usage=Usage(
+        model_calls=3,
+        tool_calls=4,
+        input_tokens=50,
+        output_tokens=6,
+        cached_tokens=7,
+        cost_usd=0.125,
+        working_s=1.23456,
+    ),
+    deliverables=(Deliverable(item_id="i", title="t", content="c"),),
+    wall_s=9.87654,
+)
+CHECK = CheckResult(
+    passed=True, exit_code=0, seconds=0.5, output="fine", ran_on="CPython", left_out=("a",)
+)
+
+
+def test_a_line_has_all_that_is_known_of_its_task() -> None:
+    task = Task(id="t1", task="x", metadata={"level": 3})
+    made_with = MadeWith(agent="ann", model="m", setup="s")
+
+    outcome = outcome_of(task, RESULT, attempt=2, check=CHECK, setup="s", made_with=made_with)
+
+    line = json.loads(json.dumps(encode_outcome(outcome)))
+    assert line == {
+        "id": "t1",
+        "task_hash": task.task_hash,
+        "run_id": "r",
+        "attempt": 2,
+        "status": "failed",
+        "reason": {"kind": "agent_error", "message": "why", "details": {"type": "KeyError"}},
+        "turns": 2,
+        "model_calls": 3,
+        "tool_calls": 4,
+        "usage": {"input_tokens": 50, "output_tokens": 6, "cached_tokens": 7, "cost_usd": 0.125},
+        "wall_s": 9.877,
+        "working_s": 1.235,
+        "output_text": "text",
+        "deliverables": [{"item_id": "i", "title": "t", "content": "c"}],
+        "completion_verified": True,
+        "check": {**asdict(CHECK), "left_out": ["a"]},
+        "error": {"type": "KeyError", "message": "why"},
+        "metadata": {"level": 3},
+        "agent": "ann",
+        "model": "m",
+        "setup": "s",
+    }
+    assert decode_outcome(line) == outcome
+
+
+def test_a_task_that_cannot_be_run_says_all_that_is_wrong_with_it() -> None:
+    bad = outcome_of_bad(BadTask(id="t1", task_hash="h", faults=("one", "two")))
+
+    assert (bad.id, bad.task_hash, bad.run_id, bad.attempt) == ("t1", "h", None, 0)
+    assert (bad.status, bad.reason) == ("failed", Reason(kind="bad_input", message="one; two"))
+    assert bad.error == {"type": "BadInputError", "message": "one; two"}
+
+
+@pytest.mark.parametrize(
+    ("status", "kind", "may"),
+    [
+        *(("failed", kind, True) for kind in RETRYABLE),
+        ("failed", "store_error", False),
+        ("limit", "budget", False),
+        ("done", "completed", False),
+    ],
+)
+def test_another_attempt_may_help_where_the_failure_may_go_away(
+    status: Status, kind: str, may: bool
+) -> None:
+    result = HarnessResult(run_id="r", status=status, reason=Reason(kind=kind))
+
+    assert may_help_again(result) is may
