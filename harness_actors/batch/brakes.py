@@ -50,7 +50,7 @@ class Brakes:
             return
         if most < 1:
             most *= self._total or ended
-        if failed >= most and failed > 0:
+        if failed >= most:
             self._pull("failures")
 
     def stop(self) -> None:

@@ -403,7 +403,7 @@ async def test_a_failure_that_spends_the_budget_is_retried_by_the_next_command(
 
 
 @pytest.mark.parametrize("bad", [False, True])
-@pytest.mark.parametrize(("bound", "ends"), [(2, 2), (0.5, 5)])
+@pytest.mark.parametrize(("bound", "ends"), [(1, 1), (2, 2), (0.5, 5), (0.01, 1)])
 async def test_too_many_failures_start_nothing_new(
     tmp_path: Path, bound: float, ends: int, bad: bool
 ) -> None:
@@ -413,6 +413,20 @@ async def test_too_many_failures_start_nothing_new(
 
     assert len(await outcomes_of(batch)) == ends
     assert batch.ending == "failures"
+
+
+async def test_the_end_is_called_by_what_came_first(tmp_path: Path) -> None:
+    def fails(spec: RunSpec) -> HarnessResult:
+        return ended(spec, "failed", "model_error", cost_usd=1.0)
+
+    for bounds, ending in (
+        ({"budget_usd": 2, "fail_on_error": 2}, "budget"),
+        ({"budget_usd": 3, "fail_on_error": 2}, "failures"),
+    ):
+        runtime = FakeRuntime(Journal(), fails)
+        batch = a_batch(tasks(9), tmp_path / ending, runtime, concurrency=1, **bounds)
+        assert len(await outcomes_of(batch)) == 2
+        assert batch.ending == ending
 
 
 async def test_a_task_that_cannot_be_run_is_an_outcome(tmp_path: Path) -> None:

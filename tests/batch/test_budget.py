@@ -129,6 +129,20 @@ async def test_a_batch_of_which_every_task_was_cut_goes_on_with_a_larger_budget(
     assert (rich.ending, rich.ok) == ("complete", True)
 
 
+async def test_a_batch_whose_last_task_spent_the_budget_is_complete_and_stays_so(
+    tmp_path: Path,
+) -> None:
+    journal = Journal()
+
+    def costs(spec: RunSpec) -> HarnessResult:
+        return ended(spec, cost_usd=1.0)
+
+    for begun in (3, 0):
+        batch = a_batch(tasks(3), tmp_path, FakeRuntime(journal, costs), budget_usd=3)
+        assert len(await outcomes_of(batch)) == begun
+        assert (batch.ending, batch.ok, batch.tally.out_of_budget) == ("complete", True, 0)
+
+
 @pytest.mark.parametrize("budget_usd", [4.0, None])
 async def test_what_was_cut_in_a_cell_without_its_command_goes_on_with_a_larger_budget(
     tmp_path: Path, budget_usd: float | None
