@@ -52,9 +52,6 @@ class Difference:
     programs: frozenset[str] = frozenset()
     caches: bool = False
 
-    def __bool__(self) -> bool:
-        return bool(self.library or self.packages or self.programs or self.caches)
-
 
 def compare(before: Installed, now: Installed) -> Difference:
     """What is not now what it was before."""

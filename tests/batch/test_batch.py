@@ -419,12 +419,11 @@ async def test_the_end_is_called_by_what_came_first(tmp_path: Path) -> None:
     def fails(spec: RunSpec) -> HarnessResult:
         return ended(spec, "failed", "model_error", cost_usd=1.0)
 
-    for bounds, ending in (
-        ({"budget_usd": 2, "fail_on_error": 2}, "budget"),
-        ({"budget_usd": 3, "fail_on_error": 2}, "failures"),
-    ):
-        runtime = FakeRuntime(Journal(), fails)
-        batch = a_batch(tasks(9), tmp_path / ending, runtime, concurrency=1, **bounds)
+    for budget_usd, ending in ((2, "budget"), (3, "failures")):
+        runtime, folder = FakeRuntime(Journal(), fails), tmp_path / ending
+        batch = a_batch(
+            tasks(9), folder, runtime, concurrency=1, budget_usd=budget_usd, fail_on_error=2
+        )
         assert len(await outcomes_of(batch)) == 2
         assert batch.ending == ending
 
