@@ -265,4 +265,4 @@ def tasks(count: int) -> list[Mapping[str, str]]:
 
 def tasks_of(specs: Iterable[RunSpec]) -> list[str]:
     """The tasks that runs were for, in their order."""
-    return [str(spec.metadata["task_id"]) for spec in specs]
+    return [str(spec.metadata.get("task_id", spec.run_id)) for spec in specs]
