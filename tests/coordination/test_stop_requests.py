@@ -10,7 +10,7 @@ from harness_actors.coordination.deadlines import GRACE_S
 from harness_actors.coordination.protocol import Answered, Cut, GoOn, Slot
 from harness_actors.messages import Message
 from harness_actors.signals import Parked, Signal
-from harness_actors.state import StateDelta
+from harness_actors.state import USAGE, StateDelta, Write
 from tests.coordination.agents import Round, Team
 from tests.coordination.test_losses import (
     MINE,
@@ -310,6 +310,25 @@ def test_a_run_whose_tool_holds_up_its_process_ends_when_its_working_time_is_ove
     assert (result.status, result.reason.kind) == ("limit", "working_time")
     assert repaired(world.log())[1] == 0
     assert world.coordinator.next_overdue_at is None
+
+
+def test_a_run_that_hangs_has_the_working_time_that_earlier_rounds_left() -> None:
+    world = World(Team(plan=["lookup"]).handlers)
+    world.submit(a_spec(config=HarnessConfig(limits=Limits(working_s=60))))
+    move_until(world, TURN)
+    run = world.coordinator.runs["run"]
+    run.state.apply(StateDelta((Write(USAGE.name, "increment", {"working_s": 45.0}),)))
+    while run.busy_since is None:
+        world.hosts[TURN].work("run")
+        while world.hosts[TURN].outbox:
+            world.hear(TURN)
+        world.settle(hosts=False)
+
+    pass_time(world, 15)
+    assert not world.ends(), "it may still end by itself"
+    pass_time(world, GRACE_S + 0.01)
+    world.settle()
+    assert world.ends()[0].reason.kind == "working_time"
 
 
 def test_a_run_whose_tools_ended_in_time_still_ends_when_its_wall_time_is_over() -> None:
