@@ -7,7 +7,9 @@ tests of another room. See docs/testing.md.
 """
 
 import argparse
+import os
 import random
+import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
@@ -19,6 +21,8 @@ from tests.sweep.edits import edits
 from tests.sweep.forks import FOUND, Forks, Outcome
 
 ROOT = Path(__file__).parents[2]
+APART = "HARNESS_SWEEP_APART"
+UNSHARE = ("unshare", "--pid", "--fork", "--mount-proc", "--kill-child")
 
 
 def main() -> int:
@@ -33,6 +37,8 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0, help="of the order in which they are tried")
     parser.add_argument("--all", action="store_true", help="show those that are found, too")
     given = parser.parse_args()
+    if not os.environ.get(APART):
+        return _apart(parser)
     place = ROOT / "harness_actors" / given.room
     files = [place] if place.is_file() else sorted(place.rglob("*.py"))
     work = [(file.relative_to(ROOT), edit) for file in files for edit in edits(file.read_text())]
@@ -54,6 +60,19 @@ def main() -> int:
     pytest.main([*quiet, "-o", "addopts=", "-m", "not ray", *tests], plugins=[forks])
     print(f"of {len(work)} edits, {sum(counts.values())} were tried:", dict(counts))
     return 0
+
+
+def _apart(parser: argparse.ArgumentParser) -> int:
+    """Sweep among processes of its own: an edit of what ends some may end any that it sees."""
+    unshare = (*UNSHARE, "--user", "--map-root-user") if os.geteuid() else UNSHARE
+    if subprocess.run([*unshare, "true"], capture_output=True, check=False).returncode:
+        parser.error(f"needs processes of its own, by {' '.join(unshare)}, which fails here")
+    # A shell is the first of them, which collects those that edits leave behind.
+    command = ("sh", "-c", '"$@"; exit $?', "sh", sys.executable, "-m", "tests.sweep")
+    environment = {**os.environ, APART: "1"}
+    return subprocess.run(
+        [*unshare, *command, *sys.argv[1:]], env=environment, check=False
+    ).returncode
 
 
 if __name__ == "__main__":
