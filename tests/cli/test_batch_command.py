@@ -420,12 +420,13 @@ def test_a_missing_key_is_told_before_anything_runs(
 def test_a_finished_batch_needs_no_key(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, named_by: str
 ) -> None:
-    without_keys(monkeypatch)
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-1")
     (tmp_path / "agent.yaml").write_text("model: gpt-4.1\n")
     own = {"agent": "agent.yaml"} if named_by == "task" else {}
     path = tasks_file(tmp_path, {"id": "t1", "task": "x", **own}, {"id": "t2", "task": "y", **own})
     before = a_batch(TaskFile(path), tmp_path / "run", FakeRuntime(Journal()))
     asyncio.run(outcomes_of(before))
+    without_keys(monkeypatch)
     flags = {
         "flag": ["--model", "gpt-4.1"],
         "file": ["--agent", str(tmp_path / "agent.yaml")],
