@@ -93,9 +93,10 @@ async def test_runs_in_flight_end_with_the_budget_and_their_rows_say_so(tmp_path
 
 
 async def test_a_larger_budget_takes_up_what_was_not_started(tmp_path: Path) -> None:
-    poor = await run(tmp_path, 6, rounds=4, budget_usd=6)
-    same = await run(tmp_path, 6, rounds=4, budget_usd=6)
-    rich = await run(tmp_path, 6, rounds=4, budget_usd=100)
+    # One run alone cannot be through before the budget is spent.
+    poor = await run(tmp_path, 6, rounds=7, budget_usd=6)
+    same = await run(tmp_path, 6, rounds=7, budget_usd=6)
+    rich = await run(tmp_path, 6, rounds=7, budget_usd=100)
 
     assert cost_of(poor) <= 6 + 3
     assert same == []
