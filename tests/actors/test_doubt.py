@@ -5,6 +5,7 @@ Signs of life are counted in looks, so that one's own pause is not the other's s
 
 import asyncio
 from collections.abc import Collection, Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,7 @@ from harness_actors.actors.mailbox import UnreachableError
 from harness_actors.actors.processes import COMPANION_ROLE, COMPANION_S
 from harness_actors.errors import ActorLostError
 from harness_actors.records import ProcessMark
+from tests.virtual_time import VirtualTimeLoop
 
 
 def after(looks: int, signs: SignsOfLife) -> SignsOfLife:
@@ -212,3 +214,81 @@ async def test_an_actor_that_answers_is_asked_again_and_never_given_up() -> None
 
     assert not watching.done()
     watching.cancel()
+
+
+# ---- how long it takes -----------------------------------------------------------------
+
+
+class OutOfReach(Suspect):
+    """Its connection breaks at once, whoever calls it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.watched = 0
+
+    async def hello(self) -> tuple[ProcessMark, ...]:
+        self.asked += 1
+        raise UnreachableError("the connection broke")
+
+    async def watch(self) -> None:
+        self.watched += 1
+        assert self.watched < 1000, "it is not called without a pause"
+        raise UnreachableError("the connection broke")
+
+
+class BreaksOnce(Suspect):
+    """Its connection breaks after a while, and it says nothing."""
+
+    def __init__(self, after_s: float) -> None:
+        super().__init__()
+        self._after_s = after_s
+
+    async def watch(self) -> None:
+        after_s, self._after_s = self._after_s, 1e9
+        await asyncio.sleep(after_s)
+        raise UnreachableError("the connection broke")
+
+
+def silent_after(suspect: Suspect, suspect_s: float) -> float:
+    """After how long it is found silent; nothing that looked after it is left then."""
+
+    async def wait() -> float:
+        began = asyncio.get_running_loop().time()
+        assert await until_dead(suspect, SignsOfLife(), suspect_s=suspect_s)
+        await asyncio.sleep(0)
+        assert asyncio.all_tasks() == {asyncio.current_task()}
+        return asyncio.get_running_loop().time() - began
+
+    with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
+        return runner.run(wait())
+
+
+def test_one_that_says_nothing_has_all_its_time_and_one_that_cannot_be_reached_half_of_it() -> None:
+    # Whoever is begun with was heard of just now, at the first look.
+    assert silent_after(Suspect(), 10.0) == pytest.approx(11.0)
+    assert silent_after(BreaksOnce(after_s=2.5), 10.0) == pytest.approx(7.0)
+    out_of_reach = OutOfReach()
+    assert silent_after(out_of_reach, 10.0) == pytest.approx(6.0)
+    assert out_of_reach.asked > 1
+
+
+def test_one_that_answers_is_asked_twice_in_its_time_and_no_more() -> None:
+    living = Suspect(answers=True)
+
+    async def watch() -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(100.0):
+                await until_dead(living, SignsOfLife(), suspect_s=10.0)
+
+    with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
+        runner.run(watch())
+    assert 10 <= living.asked <= 20
+
+
+def test_whoever_waits_until_all_is_gone_says_how_long_an_actor_may_be_silent() -> None:
+    async def wait() -> float:
+        await until_gone(Suspect(), MARKS, SignsOfLife(), Machine(ending=MARKS), suspect_s=30.0)
+        return asyncio.get_running_loop().time()
+
+    with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
+        assert runner.run(wait()) == pytest.approx(33.0)
