@@ -112,6 +112,36 @@ def test_a_task_of_a_batch_is_known_by_its_id_or_else_by_its_text(
     assert all(line == line.rstrip() for line in shown.splitlines())
 
 
+@pytest.mark.parametrize("long", ["id", "task"])
+def test_what_is_long_in_a_list_is_cut_alone(harness: Harness, home: Path, long: str) -> None:
+    given = "b" * 400
+    note = {"task_id": given if long == "task" else "one", "task_hash": "0f0f", "attempt": 1}
+    run_id = given if long == "id" else "long1"
+    for run, noted in (("short1" * 5, {}), (run_id, note)):
+        session = Session(home / "runs.db", program([done()]), {}, "say done", run, run, noted)
+        asyncio.run(session.to_its_end())
+
+    short, cut = (line.split() for line in harness("ctl", "run", "list").stdout.splitlines()[1:])
+
+    assert (short[:2], short[-2:]) == (["short1" * 5, "done(completed)"], ["say", "done"])
+    assert cut[1] == "done(completed)"
+    shown = cut[0] if long == "id" else cut[-1]
+    assert shown == "b" * (len(shown) - 1) + "…"
+    assert given in harness("ctl", "run", "list", "--json").stdout
+
+
+def test_a_list_has_a_line_for_each_run(harness: Harness, home: Path) -> None:
+    for run, task in (("a\nb", "plain"), ("c", "one\ntwo")):
+        note = {"task_id": task, "task_hash": "0f0f", "attempt": 1}
+        session = Session(home / "runs.db", program([done()]), {}, "say done", run, run, note)
+        asyncio.run(session.to_its_end())
+
+    lines = harness("ctl", "run", "list").stdout.splitlines()
+
+    assert [line.split()[0] for line in lines] == ["run", "a␊b", "c"]
+    assert [line.split()[-1] for line in lines] == ["what", "plain", "one␊two"]
+
+
 def test_a_list_for_scripts(harness: Harness, runs: Path) -> None:
     listed = by_id(harness("ctl", "run", "list", "--json"))
 

@@ -55,9 +55,14 @@ def list_runs(
     raise typer.Exit(ALL_DONE)
 
 
+ID_CHARS = 40
+"""Of a run's id; ours have fewer."""
+
+
 def _print_table(found: "list[RunFacts]") -> None:
     from rich.markup import escape
     from rich.table import Table
+    from rich.text import Text
 
     from harness_actors.batch.words import dollars
     from harness_actors.printing.console import PlainConsole
@@ -67,25 +72,30 @@ def _print_table(found: "list[RunFacts]") -> None:
     table.add_column("status", no_wrap=True)
     for name in ("turns", "rounds", "tokens", "cost", "age"):
         table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("what", overflow="ellipsis", no_wrap=True)
+    # The only column that gives way where there is too little room.
+    table.add_column("what")
     now = time.time()
     for facts in found:
         usage = facts.usage
         table.add_row(
-            one_line(facts.heading.run_id),
+            Text(_cut(one_line(facts.heading.run_id))),
             f"[{_COLOURS.get(facts.word, 'yellow')}]{escape(facts.status)}[/]",
             str(facts.heading.turns),
             str(facts.heading.rounds),
             f"{usage.tokens:,}",
             dollars(usage.cost_usd, tokens=usage.tokens),
             age(now - facts.heading.added_at),
-            escape(facts.what),
+            Text(one_line(facts.what), overflow="ellipsis", no_wrap=True),
         )
     console = PlainConsole()
     if not console.is_terminal:
         # Into a file or a pipe nothing is cut to the width of a terminal.
         console = PlainConsole(width=200)
     console.print(table if found else "no runs")
+
+
+def _cut(run_id: str) -> str:
+    return run_id if len(run_id) <= ID_CHARS else run_id[: ID_CHARS - 1] + "…"
 
 
 _COLOURS: dict[str, Any] = {"running": "cyan", "done": "green", "failed": "red"}
