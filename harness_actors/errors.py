@@ -13,6 +13,7 @@ HarnessError
 │   └── ModelSetupError      wrong key, unknown model, dead endpoint: asking again is useless
 ├── ToolError                a tool failed; its text goes back to the model
 ├── StoreError               the journal could not be read or written
+│   ├── RunFileError         the same of what a run directory keeps beside it
 │   ├── StaleTermError       a newer coordinator owns the journal
 │   └── StoreInUseError      another command works on this store or run directory
 ├── CellError                the actors of a cell could not be started
@@ -215,6 +216,16 @@ class StaleTermError(StoreError):
 
 class StoreInUseError(StoreError):
     """Another command works on this store or run directory."""
+class RunFileError(StoreError):
+    """A file that a run directory keeps beside its journal could not be read or written.
+
+    One that is none of ours, or cannot be read before anything runs, is a `BadInputError`.
+    """
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.problem}"
+
+
 
 
 class CellError(HarnessError):

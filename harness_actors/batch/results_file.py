@@ -12,7 +12,7 @@ import orjson
 from harness_actors.batch.durable_files import Sync, append, clear_unfinished, write_atomically
 from harness_actors.batch.outcomes import TaskOutcome, Verdict, decode_outcome, encode_outcome
 from harness_actors.batch.torn_line import as_object, heal, is_torn
-from harness_actors.errors import BadInputError, StoreError
+from harness_actors.errors import BadInputError, RunFileError, StoreError
 from harness_actors.messages import encode_json
 from harness_actors.stores.standing import FileId
 
@@ -56,8 +56,8 @@ class ResultsFile:
             sync: Brings an open file or folder to the disk.
 
         Raises:
-            BadInputError: A line is none of ours.
-            StoreError: The file cannot be read or written.
+            BadInputError: A line is none of ours, or the file cannot be read.
+            RunFileError: The file cannot be written.
         """
         self.path = path
         self._sync = sync
@@ -67,13 +67,16 @@ class ResultsFile:
         self._failure: StoreError | None = None
         self._check_place = check_place
         self._writing = asyncio.Lock()
+        torn_at: int | None = None
         try:
-            torn_at: int | None = None
             for place, outcome in _read(path):
                 if outcome is None:
                     torn_at = place
                 else:
                     self._remember(outcome)
+        except OSError as error:
+            raise unreadable(path, error) from error
+        try:
             clear_unfinished(path)
             heal(path, torn_at, sync=sync)
             self._file = FileId.of(path)
@@ -116,7 +119,7 @@ class ResultsFile:
                 "it was removed or replaced while this command wrote to it; the same command "
                 "writes all of it again, from the journal"
             )
-            raise StoreError(str(self.path), problem)
+            raise RunFileError(str(self.path), problem)
 
     def compact(self) -> None:
         """Leave only the newest line of each task; does nothing where that is so already.
@@ -157,10 +160,19 @@ class ResultsFile:
         )
 
 
-def store_error(path: Path, error: OSError) -> StoreError:
+def store_error(path: Path, error: OSError) -> RunFileError:
     """What the file system said of a file of the run directory, and what to do about it."""
     problem = f"{error.strerror or error}; make room or fix its rights, then run it again"
-    return StoreError(str(path), problem)
+    return RunFileError(str(path), problem)
+
+
+def unreadable(path: Path, error: OSError) -> BadInputError:
+    """The same of a file that is read before anything runs."""
+    problem = (
+        f"cannot be read ({error.strerror or error}); fix its rights or move it away, or take "
+        "another run directory"
+    )
+    return BadInputError(str(path), (problem,))
 
 
 def read_outcomes(path: Path) -> Iterator[TaskOutcome]:

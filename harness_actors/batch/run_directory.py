@@ -8,14 +8,15 @@ from typing import Any, Protocol, Self
 
 from harness_actors.batch.checks import clear_copies
 from harness_actors.batch.durable_files import clear_unfinished, write_atomically
-from harness_actors.batch.results_file import ResultsFile, store_error
+from harness_actors.batch.results_file import ResultsFile, store_error, unreadable
 from harness_actors.batch.setups_file import SetupsFile
 from harness_actors.batch.torn_line import as_object
 from harness_actors.errors import BadInputError, StoreError, StoreInUseError
 from harness_actors.messages import encode_json
 from harness_actors.records import RunHeading, StoredRun
 from harness_actors.stores import JournalReader
-from harness_actors.stores.lock import check_held, hold, release
+from harness_actors.stores.lock import check_held, hold, lock_of, release
+from harness_actors.stores.schema import APPLICATION_ID
 
 
 class Runs(Protocol):
@@ -31,6 +32,8 @@ SUMMARY_FIELDS = frozenset(("ending", "command"))
 
 SQLITE = b"SQLite format 3\0"
 """How every journal begins."""
+ID_AT = 68
+"""Where a database says of which program it is, in four bytes."""
 
 _in_use: set[Path] = set()
 """Run directories that this process works on: a lock keeps out other processes only."""
@@ -105,21 +108,27 @@ class RunDirectory:
 
     def workspace(self, run_id: str) -> Path:
         """The folder that a run works in; kept when it has ended."""
-        return self.path / "workspaces" / run_id
+        return self.workspaces_path / run_id
+
+    @property
+    def workspaces_path(self) -> Path:
+        return self.path / "workspaces"
 
     def __enter__(self) -> Self:
         """Make the folder, lock it, and read its results.
 
         Raises:
-            BadInputError: It is no folder, or its journal, results or summary are none of ours;
-                nothing in it was changed.
+            BadInputError: It is no folder, or something in it has a name of ours and is none of
+                ours, or cannot be read; nothing in it was changed.
             StoreInUseError: Another command works on it.
-            StoreError: The results cannot be read or written.
+            RunFileError: The results cannot be written.
         """
         if self.path in _in_use:
             problem = "this process works on it already; wait for that or take another directory"
             raise StoreInUseError(str(self.path), problem)
         self._check_journal()
+        self._check_workspaces()
+        was_ours = lock_of(self.store).exists()
         try:
             # The journal's own lock, so that nobody resumes a run of it meanwhile.
             hold(self.store)
@@ -135,7 +144,10 @@ class RunDirectory:
                 clear_unfinished(path)
             # Those of a command that was killed.
             clear_copies(self.checks_path)
-        except BaseException:
+        except BaseException as error:
+            if isinstance(error, BadInputError) and not was_ours:
+                # Who waits for this lock meanwhile is refused for the same.
+                lock_of(self.store).unlink(missing_ok=True)
             self._unlock()
             raise
         return self
@@ -178,17 +190,25 @@ class RunDirectory:
             raise store_error(self.summary_path, error) from error
 
     def _check_journal(self) -> None:
-        """Refuse a file of the journal's name that is no database, before it is locked."""
-        if not self.store.is_file():
-            return
+        """Refuse what has the journal's name and is no journal, before it is locked."""
         try:
             with self.store.open("rb") as file:
-                begins = file.read(len(SQLITE))
+                begins = file.read(ID_AT + 4)
+        except (FileNotFoundError, NotADirectoryError):
+            return
         except OSError as error:
-            raise store_error(self.store, error) from error
-        if begins and begins != SQLITE:
+            raise unreadable(self.store, error) from error
+        ours = begins.startswith(SQLITE) and int.from_bytes(begins[ID_AT:]) == APPLICATION_ID
+        if begins and not ours:
             problem = "is no journal; move it away or take another run directory"
             raise BadInputError(str(self.store), (problem,))
+
+    def _check_workspaces(self) -> None:
+        """Refuse a file where the folders of the runs are to be."""
+        path = self.workspaces_path
+        if path.exists() and not path.is_dir():
+            problem = "is no folder; move it away or take another run directory"
+            raise BadInputError(str(path), (problem,))
 
     def _check_summary(self) -> None:
         """Refuse to replace a summary that no batch has written."""
@@ -196,7 +216,7 @@ class RunDirectory:
         try:
             text = path.read_bytes() if path.exists() else b""
         except OSError as error:
-            raise store_error(path, error) from error
+            raise unreadable(path, error) from error
         plain = as_object(text) or {}
         if text and not (plain.keys() >= SUMMARY_FIELDS):
             problem = "is no summary of a batch; move it away or take another run directory"

@@ -6,7 +6,7 @@ from typing import Any
 import orjson
 
 from harness_actors.batch.durable_files import write_atomically
-from harness_actors.batch.results_file import store_error
+from harness_actors.batch.results_file import store_error, unreadable
 from harness_actors.errors import BadInputError
 from harness_actors.records import MadeWith
 from harness_actors.setups import Setup
@@ -23,8 +23,7 @@ class SetupsFile:
         """Read the file, if there is one.
 
         Raises:
-            BadInputError: It is none of ours.
-            StoreError: It cannot be read.
+            BadInputError: It is none of ours, or cannot be read.
         """
         self.path = path
         try:
@@ -33,7 +32,7 @@ class SetupsFile:
             self.known: dict[str, Setup] = {}
             return
         except OSError as error:
-            raise store_error(path, error) from error
+            raise unreadable(path, error) from error
         try:
             stored = orjson.loads(content)["setups"].items()
             self.known = {name: Setup(hash=name, **one) for name, one in stored}

@@ -2,9 +2,11 @@ import json
 import resource
 import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from tempfile import mkdtemp
 
@@ -209,7 +211,7 @@ def test_a_summary_that_finds_no_room_is_told_and_the_earlier_one_stands(tmp_pat
         directory.write_summary({"tasks": 1})
         resource.setrlimit(resource.RLIMIT_FSIZE, (100, hard))
         try:
-            with pytest.raises(StoreError, match=r"summary\.json': File too large; make room"):
+            with pytest.raises(StoreError, match=r"summary\.json: File too large; make room"):
                 directory.write_summary({"tasks": "2" * 200})
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
@@ -267,8 +269,9 @@ async def test_results_that_were_removed_are_not_begun_again_in_silence(tmp_path
         await directory.results.append(outcome("a"))
         directory.results_path.unlink()
 
-        with pytest.raises(StoreError, match=r"results.jsonl.*the same command writes all of it"):
+        with pytest.raises(StoreError, match="the same command writes all of it") as told:
             await directory.results.append(outcome("b"))
+        assert str(told.value).startswith(f"{directory.results_path}: it was removed"), "no journal"
         assert not directory.results_path.exists()
 
 
@@ -290,11 +293,53 @@ def all_below(folder: Path) -> dict[str, bytes | None]:
     }
 
 
-def test_a_journal_of_something_else_is_refused_and_nothing_is_made(tmp_path: Path) -> None:
-    (tmp_path / "runs.db").write_text("mine")
-    before = contents(tmp_path)
+def a_text(place: Path) -> None:
+    place.write_text("mine")
 
-    with pytest.raises(BadInputError, match=r"runs\.db: is no journal"):
+
+def a_folder(place: Path) -> None:
+    (place / "mine").mkdir(parents=True)
+
+
+def a_database(place: Path) -> None:
+    with closing(sqlite3.connect(place)) as connection:
+        connection.execute("CREATE TABLE mine (one)")
+
+
+@pytest.mark.parametrize(
+    ("name", "make_it", "told"),
+    [
+        ("runs.db", a_text, "is no journal; move it away"),
+        ("runs.db", a_database, "is no journal; move it away"),
+        ("runs.db", a_folder, r"cannot be read \(Is a directory\)"),
+        ("results.jsonl", a_text, "line 1: not a result of a batch"),
+        ("results.jsonl", a_folder, r"cannot be read \(Is a directory\)"),
+        ("summary.json", a_text, "is no summary of a batch"),
+        ("summary.json", a_folder, r"cannot be read \(Is a directory\)"),
+        ("setups.json", a_text, "not the set-ups of a batch"),
+        ("setups.json", a_folder, r"cannot be read \(Is a directory\)"),
+        ("workspaces", a_text, "is no folder; move it away"),
+    ],
+)
+def test_what_is_none_of_ours_is_refused_and_nothing_is_made(
+    tmp_path: Path, name: str, make_it: Callable[[Path], None], told: str
+) -> None:
+    make_it(tmp_path / name)
+    before = all_below(tmp_path)
+
+    with pytest.raises(BadInputError, match=told) as refused:
         RunDirectory(tmp_path).__enter__()
 
-    assert contents(tmp_path) == before
+    assert str(refused.value).startswith(f"{tmp_path / name}: ")
+    assert all_below(tmp_path) == before
+
+
+def test_a_lock_that_was_there_stays_where_a_directory_is_refused(tmp_path: Path) -> None:
+    with RunDirectory(tmp_path):
+        pass
+    (tmp_path / "results.jsonl").write_text("mine")
+
+    with pytest.raises(BadInputError, match="not a result of a batch"):
+        RunDirectory(tmp_path).__enter__()
+
+    assert (tmp_path / "runs.db.lock").exists()
