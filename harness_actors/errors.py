@@ -54,6 +54,10 @@ class ConfigError(HarnessError):
         return f"{self.field}: {self.problem}"
 
 
+AND_MORE = "and more behind these"
+"""The last of faults that are more than are told."""
+
+
 class BadInputError(HarnessError):
     """Input that the caller must correct before anything can run.
 
@@ -70,7 +74,9 @@ class BadInputError(HarnessError):
     def __str__(self) -> str:
         if len(self.faults) == 1:
             return f"{self.source}: {self.faults[0]}"
-        return "\n".join((f"{self.source}: {len(self.faults)} faults", *self.faults))
+        told = len(self.faults)
+        count = f"more than {told - 1}" if self.faults[-1] == AND_MORE else str(told)
+        return "\n".join((f"{self.source}: {count} faults", *self.faults))
 
 
 class SetupChangedError(BadInputError):
@@ -210,12 +216,6 @@ class StoreError(HarnessError):
         return f"journal {self.path!r}: {self.problem}"
 
 
-class StaleTermError(StoreError):
-    """A newer coordinator owns the journal; what this one sends is refused."""
-
-
-class StoreInUseError(StoreError):
-    """Another command works on this store or run directory."""
 class RunFileError(StoreError):
     """A file that a run directory keeps beside its journal could not be read or written.
 
@@ -226,6 +226,12 @@ class RunFileError(StoreError):
         return f"{self.path}: {self.problem}"
 
 
+class StaleTermError(StoreError):
+    """A newer coordinator owns the journal; what this one sends is refused."""
+
+
+class StoreInUseError(StoreError):
+    """Another command works on this store or run directory."""
 
 
 class CellError(HarnessError):
@@ -295,7 +301,10 @@ class RunParkedError(HarnessError):
 
 
 class ConversationBusyError(HarnessError):
-    """One harness continues one conversation, so it does one run at a time."""
+    """A conversation has one run at a time; one harness continues one conversation.
+
+    Whichever harness or command began the run in progress.
+    """
 
     def __init__(self, conversation_id: str) -> None:
         super().__init__(conversation_id)
@@ -304,7 +313,7 @@ class ConversationBusyError(HarnessError):
     def __str__(self) -> str:
         return (
             f"conversation {self.conversation_id!r} has a run in progress; "
-            "await it first, or use a second AgentHarness"
+            "await it first, or begin another conversation, in a new AgentHarness"
         )
 
 

@@ -204,7 +204,7 @@ async def test_a_second_run_beside_the_first_is_refused_and_the_first_goes_on(
     running = asyncio.create_task(harness.run("first"))
     await written(log, 1)
 
-    with pytest.raises(ConversationBusyError, match="use a second AgentHarness"):
+    with pytest.raises(ConversationBusyError, match="begin another conversation, in a new"):
         await harness.run("second")
 
     assert (await running).output_text == "after 2 notes"

@@ -10,7 +10,7 @@ import orjson
 
 from harness_actors.batch.naming import Names, epochs_of
 from harness_actors.batch.tasks import BadTask, Task, bad_task, parse_task
-from harness_actors.errors import BadInputError, HarnessError
+from harness_actors.errors import AND_MORE, BadInputError, HarnessError
 
 MAX_FAULTS = 20
 MAX_LINE_BYTES = 2_000_000
@@ -113,7 +113,7 @@ class _Faults:
     def add(self, number: int, *faults: str) -> None:
         self._faults.extend(f"line {number}: {fault}" for fault in faults)
         if len(self._faults) > MAX_FAULTS:
-            self._faults[MAX_FAULTS:] = ["and more behind these"]
+            self._faults[MAX_FAULTS:] = [AND_MORE]
             self.raise_any()
 
     def raise_any(self) -> None:

@@ -134,9 +134,11 @@ def _as_json(replayed: "Replay") -> dict[str, object]:
 
 
 def _print(replayed: "Replay") -> None:
-    end = replayed.end
+    from harness_actors.batch.words import counted
+
+    end, messages = replayed.end, counted(replayed.messages, "message")
     ending = "not over yet" if end is None else f"{end.status}({end.reason.kind})"
-    say(f"run {replayed.run_id}: {replayed.messages} messages, {ending}")
+    say(f"run {replayed.run_id}: {messages}, {ending}")
     say("taken from the journal:")
     for fact in replayed.facts:
         say(f"  {fact}")
@@ -148,13 +150,13 @@ def _print(replayed: "Replay") -> None:
     if (more := len(replayed.differences) - SHOWN_DIFFERENCES) > 0:
         say(f"and {more} more; --json has them all")
     if replayed.same:
-        say(f"the same log: all {replayed.messages} messages, byte for byte, and the same end")
+        say(f"the same log: all {messages}, byte for byte, and the same end")
     else:
-        same, messages = replayed.same_messages, replayed.messages
-        if same == messages:
-            say(f"all {messages} messages are the same, but not what was written beside them")
+        same = replayed.same_messages
+        if same == replayed.messages:
+            say(f"all {messages} are the same, but not what was written beside them")
         else:
-            say(f"another log: the first {same} of {messages} messages are the same")
+            say(f"another log: the first {same} of {messages} are the same")
 
 
 async def _fork(

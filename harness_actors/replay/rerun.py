@@ -271,8 +271,12 @@ class _Rerun:
                 pass
 
     def _go_on_later(self) -> None:
-        self.cell.tell("the run was put aside, and taken up again where it goes on")
-        self._adopt()
+        visit = self._visit
+        if visit is not None and visit.next_position is not None:
+            self.cell.tell("the run was put aside, and taken up again where it goes on")
+            self.cell.adopt(visit.next_position)
+        else:
+            self.cell.tell("the run was put aside, and nobody has taken it up again")
 
     def _adopt(self) -> None:
         if self._visit is not None and self._visit.next_position is not None:
@@ -282,7 +286,9 @@ class _Rerun:
 def _answers_in(messages: Sequence[Message]) -> str:
     answers = sum(message.role == "assistant" for message in messages)
     results = sum(message.role == "tool" for message in messages)
-    return f"{answers} answers of the model, {results} results of tools"
+    answered = "1 answer" if answers == 1 else f"{answers} answers"
+    resulted = "1 result" if results == 1 else f"{results} results"
+    return f"{answered} of the model, {resulted} of tools"
 
 
 def _executors(recording: Recording, clock: RecordedClock) -> dict[str, Executor]:

@@ -85,10 +85,9 @@ def _not_one(given: str, matches: list[str], newest: list[str], paths: list[Path
     if matches:
         problem = f"{len(matches)} runs begin with {given!r}: {_some(matches)}"
     elif newest:
-        problem = (
-            f"no run begins with {given!r}; the newest are {_some(newest)}; those of a batch "
-            "are found with --run-dir"
-        )
+        problem = f"no run begins with {given!r}; the newest are {_some(newest)}"
+        if all(path.is_relative_to(home().resolve()) for path in paths):
+            problem += "; those of a batch are found with --run-dir"
     else:
         where = ", ".join(map(str, paths)) or str(home())
         problem = f"there are no runs in {where}; name a place with --run-dir or --store"

@@ -32,6 +32,10 @@ def render_result(value: Any, tool: str) -> str:
             return _json(value, tool)
 
 
+def _a(noun: str) -> str:
+    return f"{'an' if noun[0] in 'aeiouAEIOU' else 'a'} {noun}"
+
+
 def _decoded(data: bytes, tool: str) -> str:
     try:
         return data.decode("utf-8")
@@ -48,5 +52,5 @@ def _json(value: Any, tool: str) -> str:
         return to_json(plain, inf_nan_mode="strings").decode("utf-8")
     except (ValueError, RecursionError) as error:
         raise ToolError(
-            f"{tool!r} returned a {type(value).__name__} that cannot be written as JSON: {error}"
+            f"{tool!r} returned {_a(type(value).__name__)} that cannot be written as JSON: {error}"
         ) from None

@@ -171,12 +171,18 @@ def test_a_line_that_is_not_utf_8_is_a_fault(tmp_path: Path) -> None:
 
 
 def test_faults_stop_at_a_number_that_people_read(tmp_path: Path) -> None:
-    faults = faults_of(write(tmp_path, *(["{"] * 500)))
+    with pytest.raises(BadInputError) as refused:
+        TaskFile(write(tmp_path, *(["{"] * 500)))
 
-    assert len(faults) == 21
-    assert faults[-1] == "and more behind these"
-    assert len(faults_of(write(tmp_path, *(["{"] * 21)))) == 21
-    assert faults_of(write(tmp_path, *(["{"] * 20)))[-1].startswith("line 20: not JSON")
+    head, *told, last = str(refused.value).splitlines()
+    assert head.endswith(": more than 20 faults")
+    assert [line.partition(":")[0] for line in told] == [f"line {n}" for n in range(1, 21)]
+    assert last == "and more behind these"
+
+
+def test_as_many_faults_as_are_told_are_counted(tmp_path: Path) -> None:
+    with pytest.raises(BadInputError, match=": 20 faults\n"):
+        TaskFile(write(tmp_path, *(["{"] * 20)))
 
 
 @pytest.mark.parametrize(("content", "fault"), [(None, "No such file"), (b"\n", "no task in it")])

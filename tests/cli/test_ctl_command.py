@@ -240,7 +240,7 @@ async def test_of_several_journals_the_newest_runs_are_told_first(tmp_path: Path
     for name, store in zip(("older1", "newer1"), reversed(stores), strict=True):
         await Session(store, program([done()]), {}, "say done", name, name).to_its_end()
 
-    with pytest.raises(BadInputError, match="the newest are newer1, older1;"):
+    with pytest.raises(BadInputError, match="the newest are newer1, older1"):
         find_run(stores, "xyz")
 
 
@@ -249,6 +249,19 @@ def test_an_unknown_run_is_told_with_those_that_there_are(harness: Harness, runs
 
     assert shown.exit_code == 2
     assert "no run begins with 'xyz'; the newest are broken1, aside1, over1" in shown.stderr
+
+
+def test_who_looks_in_one_run_directory_is_not_sent_to_another(
+    harness: Harness, runs: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    assert "are found with --run-dir" in harness("ctl", "run", "show", "xyz").stderr
+    batch = tmp_path_factory.mktemp("batch")
+    runs.rename(batch / "runs.db")
+
+    for place in (("--store", str(batch / "runs.db")), ("--run-dir", str(batch))):
+        shown = harness("ctl", "run", "show", "xyz", *place)
+
+        assert shown.stderr.endswith("the newest are broken1, aside1, over1\n")
 
 
 def test_an_id_that_several_share_is_told_with_them(harness: Harness, runs: Path) -> None:

@@ -58,6 +58,15 @@ def store(tmp_path: Path) -> Path:
     return store
 
 
+def test_one_of_a_thing_is_told_as_one(harness: Harness, tmp_path: Path) -> None:
+    store = tmp_path / "runs.db"
+    asyncio.run(Session(store, program([done()]), {}, "write one", "one1", "one1").to_its_end())
+
+    replayed = harness("replay", "one", "--store", str(store))
+
+    assert "1 answer of the model, 1 result of tools" in replayed.stdout
+
+
 def test_the_same_log_is_said_to_be_the_same(harness: Harness, store: Path) -> None:
     replayed = harness("replay", "first", "--store", str(store))
 

@@ -285,6 +285,8 @@ async def test_a_run_that_is_put_aside_is_replayed_to_there(store: Path) -> None
 
     check(replayed)
     assert replayed.end is None
+    assert "the run was put aside, and nobody has taken it up again" in replayed.facts
+    assert not any("goes on" in fact for fact in replayed.facts)
 
 
 @pytest.mark.parametrize("replies", [[READ], [Reply.text("hm")]])

@@ -139,7 +139,7 @@ class Unknown: ...
     [
         (b"\xff\xfe\x00", "'t' returned 3 bytes that are not UTF-8 text"),
         ({"raw": b"\xff"}, "'t' returned a dict .*utf-8"),
-        (Unknown(), "'t' returned a Unknown that cannot be written as JSON.*Unknown"),
+        (Unknown(), "'t' returned an Unknown that cannot be written as JSON.*Unknown"),
         ([Unknown()], "'t' returned a list that cannot be written as JSON.*Unknown"),
         (print, "builtin_function_or_method"),
     ],
