@@ -155,7 +155,8 @@ def _check_names(prefix: str, given: Mapping[str, Any], owner: type) -> None:
     known = [f.name for f in fields(owner)]
     for name in given:
         if name not in known:
-            raise ConfigError(f"{prefix}{name}", f"no such setting; there are {', '.join(known)}")
+            built = ", ".join(one for one in known if one not in NOT_BUILT)
+            raise ConfigError(f"{prefix}{name}", f"no such setting; there are {built}")
 
 
 def _check_count(name: str, value: object, *, optional: bool = False) -> None:

@@ -1,5 +1,6 @@
 """The workflow: which executor follows which, and the code of the user's own ones."""
 
+import inspect
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Self
@@ -120,7 +121,8 @@ class HarnessWorkflowBuilder:
             WorkflowError: Nothing leads on from `name`, or the executor's name is taken.
         """
         end = successor(tuple(self._edges.items()), name)
-        _check_executor(getattr(executor, "name", name), executor)
+        # Without a name it is known by its class: the name that is given is its neighbour's.
+        _check_executor(getattr(executor, "name", type(executor).__name__), executor)
         self.register(executor.name, executor)
         return self.add_edge(name, executor.name).add_edge(executor.name, end)
 
@@ -152,3 +154,6 @@ def _check_executor(name: str, executor: object) -> None:
     ):
         problem = f"must be an executor with name, reads, reads_log and handle, not {executor!r}"
         raise WorkflowError(name, problem)
+    handle = executor.handle  # type: ignore[attr-defined]
+    if inspect.isroutine(handle) and not inspect.iscoroutinefunction(inspect.unwrap(handle)):
+        raise WorkflowError(name, "its handle must be an async function: async def handle(…)")

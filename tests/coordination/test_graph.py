@@ -1,5 +1,6 @@
 """The workflow: what may be built, and what is refused with the executor's name."""
 
+import functools
 from typing import Any
 
 import pytest
@@ -107,6 +108,37 @@ def test_what_is_no_executor_is_refused_where_it_is_given(executor: Any) -> None
     with refused:
         builder.insert_after(COMPACTION, executor)
     assert builder.build().executors == {}
+
+
+class Nameless:
+    reads = ()
+    reads_log = False
+
+    async def handle(self, signal: Signal, context: RunContext) -> Signal:
+        return signal
+
+
+def test_an_executor_without_a_name_is_told_by_its_class() -> None:
+    nameless: Any = Nameless()
+    with pytest.raises(WorkflowError, match="executor 'Nameless': must be an executor with name"):
+        a_builder().insert_after(AGENT_TURN, nameless)
+
+
+def test_an_executor_that_is_not_async_is_refused_where_it_is_given() -> None:
+    class Blocks(PassesOn):
+        def handle(self, signal: Signal, context: RunContext) -> Signal:  # type: ignore[override]
+            return signal
+
+    class Waits(PassesOn):
+        @functools.wraps(PassesOn.handle)
+        def handle(self, *given: Any) -> Any:  # type: ignore[override]
+            return super().handle(*given)
+
+    blocks: Any = Blocks()
+    waits: Any = Waits()
+    with pytest.raises(WorkflowError, match=r"its handle must be an async function: async def"):
+        a_builder().insert_after(AGENT_TURN, blocks)
+    a_builder().insert_after(AGENT_TURN, waits)
 
 
 @pytest.mark.parametrize("name", [AGENT_TURN, "mine"])

@@ -61,6 +61,14 @@ def test_a_setting_that_does_not_exist_is_told_with_those_that_do() -> None:
     assert "max_prompts" in refused("continuation.prompts", continuation={"prompts": 1})
 
 
+def test_parts_that_are_not_built_are_not_offered() -> None:
+    told = refused("foo", foo=1)
+    assert told.endswith(
+        "there are max_turns, max_rounds_per_turn, max_input_tokens, completion, "
+        "stop_policy, continuation, limits"
+    )
+
+
 @pytest.mark.parametrize("field", NOT_BUILT)
 def test_a_part_that_is_not_built_is_refused_by_name(field: str) -> None:
     assert "not built" in refused(field, **{field: {}})
