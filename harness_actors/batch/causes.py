@@ -93,4 +93,12 @@ def normalised(text: str) -> str:
 def _line(text: str, *, last: bool = False) -> str:
     lines = [line for line in map(str.strip, text.splitlines()) if line]
     line = " ".join(lines[-1 if last else 0].split()) if lines else ""
-    return line if len(line) <= CAUSE_CHARS else line[: CAUSE_CHARS - 1] + "…"
+    return line if len(line) <= CAUSE_CHARS else _cut(line[: CAUSE_CHARS - 1])
+
+
+def _cut(line: str) -> str:
+    """A line behind which more was said, without what was only begun, such as an advice."""
+    for end in ("; ", ". ", " "):
+        if (at := line.rfind(end)) > CAUSE_CHARS // 2:
+            return f"{line[:at]}…"
+    return f"{line}…"

@@ -59,8 +59,8 @@ class Changes:
         if self._elsewhere:
             moved = tuple(
                 f"{counted(runs, 'unfinished run')} in {place!r}, not here: the run directory was "
-                'copied or moved; move it back, or --retry-changed (on_change="retry") begins '
-                "these tasks anew here"
+                'copied or moved; move it back, or --retry-changed (on_change="retry") or '
+                '--accept-changes (on_change="accept") begins these tasks anew here'
                 for place, runs in self._elsewhere.items()
             )
             raise BadInputError(str(self._directory.path), moved)

@@ -165,7 +165,7 @@ def figures(tally: Tally, rounds_per_s: float) -> str:
         *([f"{tally.checking} checking"] if tally.has_checks else []),
         f"{rounds_per_s:.1f} rounds/s",
         f"{short_count(tally.tokens)} tokens",
-        cost_among_others(tally.cost_usd, tokens=tally.tokens, digits=2),
+        cost_among_others(tally.cost_usd, digits=2),
     ]
     if tally.eta_s and (tally.running or tally.checking):
         parts.append(f"{short_time(tally.eta_s)} left")

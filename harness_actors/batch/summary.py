@@ -58,6 +58,8 @@ def sum_up(
 
 def _unlisted(directory: RunDirectory, roster: Roster, listed: Collection[str]) -> Unlisted | None:
     try:
+        # Of a folder that was taken away nothing is known, and not that there is no run.
+        directory.check_standing()
         journal = directory.journal()
         if journal is None:
             return Unlisted()

@@ -37,7 +37,7 @@ def final_rows(summary: Mapping[str, Any], results: str | None) -> list[Row]:
     tokens = f"{usage.get('input_tokens', 0):,} in, {usage.get('output_tokens', 0):,} out"
     rows += [
         ("tokens", f"{tokens}, {usage.get('cached_tokens', 0):,} cached"),
-        ("cost", dollars(usage["cost_usd"], tokens=_tokens(usage))),
+        ("cost", dollars(usage["cost_usd"])),
         *_unlisted_rows(summary),
         ("time", short_time(summary["command"]["wall_s"])),
     ]
@@ -64,6 +64,8 @@ def _ending_rows(summary: Mapping[str, Any]) -> list[Row]:
     if any(checks.values()):
         told = f"{checks['passed']} passed, {checks['failed']} failed"
         rows += _with_causes("checks", told, checks["failed"], causes.get(CHECK_FAILED, ()))
+        if stopped := checks["failed"] - summary["verdicts"].get(CHECK_FAILED, 0):
+            rows.append(("", f"{stopped} × of runs that were stopped, see above"))
     return rows
 
 
@@ -118,8 +120,9 @@ def _unlisted_rows(summary: Mapping[str, Any]) -> list[Row]:
         runs = f"{counted(unfinished['runs'], 'run')}, {stranded} of them of removed tasks"
     else:
         runs = counted(unfinished["runs"], "run")
-    if used := _used(unfinished["usage"]):
-        rows.append(("unfinished", f"{runs}: {used}"))
+    if unfinished["runs"]:
+        used = _used(unfinished["usage"])
+        rows.append(("unfinished", f"{runs}: {used}" if used else runs))
     waiting = unlisted["to_be_written"]
     if waiting:
         what = f"{counted(waiting, 'run')} ended, the same command writes the results"
@@ -137,7 +140,7 @@ def _used(usage: Mapping[str, Any]) -> str:
     tokens = _tokens(usage)
     if not tokens and not usage["cost_usd"]:
         return ""
-    if (cost := dollars(usage["cost_usd"], tokens=tokens)) == "-":
+    if (cost := dollars(usage["cost_usd"])) == "-":
         return f"{tokens:,} of the tokens"
     return f"{tokens:,} of the tokens and {cost} of the cost"
 

@@ -35,25 +35,24 @@ def short_time(seconds: float) -> str:
     return f"{minutes // 60} h {minutes % 60} min"
 
 
-def dollars(cost_usd: float, *, tokens: int, digits: int = 4) -> str:
-    """A cost; ``-`` where tokens were used and nobody knows what they cost, or it is nothing.
+def dollars(cost_usd: float, *, digits: int = 4) -> str:
+    """A cost; ``-`` where it is nothing, or nobody knows what the tokens cost.
 
     Args:
         cost_usd: In US dollars; 0 where no price is known.
-        tokens: What it was paid for.
         digits: Behind the point.
 
-    >>> dollars(0.5, tokens=10), dollars(0.0, tokens=10), dollars(0.0, tokens=0)
-    ('$0.5000', '-', '$0.0000')
+    >>> dollars(0.5), dollars(0.0)
+    ('$0.5000', '-')
     """
-    return "-" if tokens and not cost_usd else f"${cost_usd:.{digits}f}"
+    return f"${cost_usd:.{digits}f}" if cost_usd else "-"
 
 
-def cost_among_others(cost_usd: float, *, tokens: int, digits: int = 4) -> str:
+def cost_among_others(cost_usd: float, *, digits: int = 4) -> str:
     """The same in a list of figures, where a mere ``-`` would not say of what.
 
-    >>> cost_among_others(0.5, tokens=10, digits=2), cost_among_others(0.0, tokens=10)
+    >>> cost_among_others(0.5, digits=2), cost_among_others(0.0)
     ('$0.50', 'cost -')
     """
-    told = dollars(cost_usd, tokens=tokens, digits=digits)
+    told = dollars(cost_usd, digits=digits)
     return f"cost {told}" if told == "-" else told

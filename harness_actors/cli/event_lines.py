@@ -90,7 +90,7 @@ def used(turns: int, usage: Usage) -> str:
     """
     counted = ((turns, "turn"), (usage.model_calls, "model call"), (usage.tool_calls, "tool call"))
     counts = [f"{number} {name}{'' if number == 1 else 's'}" for number, name in counted]
-    cost = cost_among_others(usage.cost_usd, tokens=usage.tokens)
+    cost = cost_among_others(usage.cost_usd)
     return ", ".join([*counts, f"{usage.tokens:,} tokens", cost])
 
 

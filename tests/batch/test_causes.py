@@ -87,5 +87,17 @@ def test_a_long_cause_is_cut() -> None:
     assert cause_of(an_outcome("x" * CAUSE_CHARS)) == CAUSE_CHARS * "x"
 
 
+@pytest.mark.parametrize("end", ["; ", ". "])
+def test_a_long_cause_is_cut_in_front_of_what_would_only_begin(end: str) -> None:
+    said, advice = "no way " * 23 + "on", "do it again in a batch with --retry-failed, if you like"
+    told = cause_of(an_outcome(f"{said}{end}{advice}"))
+
+    assert told == f"{said}…"
+
+
+def test_a_long_cause_is_cut_between_words() -> None:
+    assert cause_of(an_outcome("x" * 190 + " --retry-failed")) == "x" * 190 + "…"
+
+
 def test_what_is_ok_has_no_cause() -> None:
     assert Causes([an_outcome("fine", status="done", kind="answered")]).as_list() == []

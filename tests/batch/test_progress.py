@@ -74,7 +74,7 @@ def test_the_state_of_a_batch_fits_in_a_line() -> None:
 def test_a_cost_that_nobody_knows_is_not_told_as_nothing() -> None:
     known = a_tally()
     assert ", $0.25" in figures(known, 0.0)
-    assert ", $0.00" in figures(Tally(1), 0.0)
+    assert ", cost -" in figures(Tally(1), 0.0)
     unknown = a_tally()
     unknown.cost_usd = 0.0
     assert ", cost -" in figures(unknown, 0.0)
@@ -179,6 +179,20 @@ def a_terminal(out: io.StringIO) -> Console:
 
 
 SHOWS_CURSOR, GREEN, RED = "\x1b[?25h", "\x1b[32m", "\x1b[31m"
+
+
+def test_checks_that_failed_behind_runs_that_were_stopped_are_told_apart() -> None:
+    checked = CheckResult(passed=False, exit_code=1, seconds=0.0, output="")
+    done = [replace(FAILED, status="done", check=checked)] * 4
+    at_limit = replace(FAILED, status="limit", reason=Reason(kind="max_turns"), check=checked)
+    totals = Totals([*done, *[at_limit] * 5]).as_mapping()
+    rows = final_rows({**a_summary(a_tally()), **totals}, None)
+
+    at = rows.index(("checks", "0 passed, 9 failed"))
+    assert rows[at + 1 : at + 3] == [
+        ("", "4 × exit 1"),
+        ("", "5 × of runs that were stopped, see above"),
+    ]
 
 
 def test_a_terminal_gets_failures_and_the_table() -> None:
@@ -382,6 +396,14 @@ def test_the_table_says_what_runs_without_a_result_have_of_its_figures() -> None
     )
     assert rows["earlier"] == ("1 attempt that another one followed: 10 of the tokens")
     assert "results" not in rows
+
+
+def test_runs_that_were_cut_before_they_used_anything_are_told() -> None:
+    unlisted = Unlisted()
+    unlisted.unfinished.add(cost_usd=0.0)
+    rows = dict(final_rows({**a_summary(a_tally()), **unlisted.as_mapping()}, None))
+
+    assert rows["unfinished"] == "1 run"
 
 
 def test_figures_that_lack_the_unfinished_runs_say_so() -> None:

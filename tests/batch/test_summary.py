@@ -13,6 +13,7 @@ from harness_actors.agents import ChatAgent
 from harness_actors.batch import run_batch
 from harness_actors.batch.results_file import read_outcomes
 from harness_actors.batch.table import final_rows
+from harness_actors.errors import StoreError
 from harness_actors.events import RoundCompleted, RunEvent
 from harness_actors.messages import Message
 from harness_actors.ports import ModelRequest, ModelResponse
@@ -274,3 +275,18 @@ async def test_a_journal_that_cannot_be_read_is_told_and_the_rest_summed_up(tmp_
     assert summary["ending"] == "error"
     assert summary["usage"] == whole["usage"]
     assert summary["unfinished"] is summary["unlisted"] is None
+
+
+async def test_of_a_directory_that_was_moved_it_is_told_that_its_runs_are_not_counted(
+    tmp_path: Path,
+) -> None:
+    runtime = FakeRuntime(Journal(), never_ends)
+    batch = a_batch(tasks(2), tmp_path / "run", runtime)
+    command = asyncio.create_task(outcomes_of(batch))
+    await runtime.until_in_flight(2)
+    (tmp_path / "run").rename(tmp_path / "elsewhere")
+    batch.park()
+    await asyncio.wait((command,))
+
+    assert isinstance(command.exception(), StoreError)
+    assert "not counted" in dict(final_rows(batch.summary, None))["unfinished"]

@@ -167,13 +167,14 @@ async def test_ctrl_c_twice_leaves_at_once_and_the_same_command_goes_on(tmp_path
         await server.until_open(4)
         first.process.send_signal(signal.SIGINT)
         await first.until_said("Ctrl-C again leaves at once")
-        status, _ = await interrupted(first)
+        status, out = await interrupted(first)
         server.release()
 
         again = await started(command(tmp_path, server))
         status_again, _, _ = await finished(again)
 
     assert (status, status_again) == (130, 0)
+    assert "4 runs" in out.partition("unfinished")[2].splitlines()[0]
     assert len(list((tmp_path / "run" / "workspaces").iterdir())) == 4
 
 
@@ -526,6 +527,8 @@ async def test_runs_of_a_directory_that_was_copied_or_moved_write_nothing_elsewh
 
     assert (status, refused) == (2, 0)
     assert f"2 unfinished runs in {str(run / 'workspaces')!r}, not here" in error
+    assert "--retry-changed" in error
+    assert "--accept-changes" in error
     assert status_again == 0, out
     assert "2 passed, 0 failed" in out
     assert list(run.rglob("b.txt")) == []

@@ -83,7 +83,7 @@ def _print_table(found: "list[RunFacts]") -> None:
             str(facts.heading.turns),
             str(facts.heading.rounds),
             f"{usage.tokens:,}",
-            dollars(usage.cost_usd, tokens=usage.tokens),
+            dollars(usage.cost_usd),
             age(now - facts.heading.added_at),
             Text(one_line(facts.what), overflow="ellipsis", no_wrap=True),
         )
