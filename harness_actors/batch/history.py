@@ -1,5 +1,6 @@
 """What earlier commands left of a batch, and so what is next for each of its tasks."""
 
+import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -27,6 +28,7 @@ class Attempt:
         end: How it ended; None while it is unfinished.
         elsewhere: The folder that it works in, where that is not its own of this run
             directory, which was copied or moved; None else.
+        is_lost: It worked in a folder that is gone, and so cannot go on.
     """
 
     number: int
@@ -35,6 +37,7 @@ class Attempt:
     setup: str | None = None
     end: HarnessResult | None = None
     elsewhere: str | None = None
+    is_lost: bool = False
 
     @property
     def is_out_of_budget(self) -> bool:
@@ -131,6 +134,8 @@ class History:
             if newest.elsewhere and newest.end is None and settings.on_change != "refuse":
                 # Going on would write into the folder that this one was copied from.
                 return Begin(newest.number + 1, newest.run_id)
+            if newest.is_lost:
+                return Begin(newest.number + 1, newest.run_id)
             return GoOn(newest)
         if line is None:
             return Begin(1)
@@ -178,18 +183,29 @@ class History:
         line = self._lines.get(noted.task_id)
         if line and line.task_hash == noted.task_hash and line.attempt >= noted.attempt:
             return  # its line is there, so the run says nothing new
+        elsewhere = self._elsewhere(heading)
         attempt = Attempt(
             number=noted.attempt,
             retries=noted.retries,
             run_id=heading.run_id,
             setup=noted.setup,
             end=heading.end,
-            elsewhere=self._elsewhere(heading),
+            elsewhere=elsewhere,
+            is_lost=elsewhere is None and _is_lost(heading),
         )
         self._keys[heading.run_id] = key
         known = self._attempts.get(key)
         if known is None or known.number <= attempt.number:
             self._attempts[key] = attempt
+
+
+def _is_lost(heading: RunHeading) -> bool:
+    """Whether the folder is gone that an unfinished run has begun to work in."""
+    place = heading.workspace
+    # One whose first turn has not begun makes its folder then.
+    if heading.end is not None or place is None or not heading.turns:
+        return False
+    return os.path.islink(place) or not os.path.isdir(place)
 
 
 def differ(before: str | None, now: Setup | None) -> bool:

@@ -178,6 +178,31 @@ async def test_ctrl_c_twice_leaves_at_once_and_the_same_command_goes_on(tmp_path
     assert len(list((tmp_path / "run" / "workspaces").iterdir())) == 4
 
 
+async def test_tasks_whose_workspaces_were_removed_meanwhile_are_begun_again(
+    tmp_path: Path,
+) -> None:
+    tasks_file(tmp_path, *({"id": f"t{number}", **TASK} for number in range(2)))
+    async with LoopbackServer(works) as server:
+        server.hold()
+        first = await started(command(tmp_path, server))
+        await server.until_open(2)
+        first.process.send_signal(signal.SIGINT)
+        await first.until_said("stopping after the rounds in flight")
+        server.release()
+        status, _, _ = await finished(first)
+        folders = list((tmp_path / "run" / "workspaces").iterdir())
+        for folder in folders:
+            shutil.rmtree(folder)
+
+        status_again, out, _ = await finished(await started(command(tmp_path, server)))
+
+    assert (status, len(folders), status_again) == (130, 2, 0), out
+    results = (tmp_path / "run" / "results.jsonl").read_text().splitlines()
+    assert [json.loads(line)["attempt"] for line in results] == [2, 2]
+    assert "2 passed, 0 failed" in out
+    assert "2 attempts that another one followed" in out
+
+
 async def test_a_command_that_was_killed_goes_on_without_loss(tmp_path: Path) -> None:
     tasks_file(tmp_path, *({"id": f"t{number}", **TASK} for number in range(12)))
     async with LoopbackServer(works) as server:
