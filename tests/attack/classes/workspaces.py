@@ -138,6 +138,6 @@ ATTACKS = (
         "scored and removed",
         run=_rounds(go_deep),
         tries=30,
-        quick=1,
+        quick=len(DEEP),
     ),
 )
