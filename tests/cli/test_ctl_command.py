@@ -12,6 +12,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from harness_actors.cli.app import app
+from harness_actors.cli.ctl import control
 from harness_actors.config import HarnessConfig
 from harness_actors.errors import BadInputError
 from harness_actors.events import RunCompleted, RunParked, ToolCalled
@@ -490,6 +491,37 @@ async def test_of_runs_in_several_journals_those_that_can_be_are_cancelled(
     assert json.loads(line)["run_id"] == "aside1"
     assert json.loads(line)["status"] == "cancelled"
     assert "without Ray" in cancelled.stderr
+
+
+class Slow:
+    """A cell that does what it is asked to some time later."""
+
+    async def stop(self, run_ids: Sequence[str], mode: str) -> None:
+        pass
+
+
+@pytest.mark.parametrize("named", [("aside1", "over2"), ("over2", "aside1"), ("aside1", "over1")])
+def test_where_one_run_of_several_is_not_over_yet_the_status_says_so(
+    harness: Harness,
+    runs: Path,
+    home: Path,
+    named: tuple[str, str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    other = Session(home / "runs-2.db", program([done()]), {}, "say done", "over2", "over2")
+    asyncio.run(other.to_its_end())
+
+    async def slow_cell(store: Path, address: str | None) -> Slow:
+        return Slow()
+
+    monkeypatch.setattr(control, "_cell_of", slow_cell)
+    monkeypatch.setattr(control, "ENDED_WITHIN_S", 0.1)
+    cancelled = harness("ctl", "run", "cancel", *named)
+
+    assert cancelled.exit_code == 1
+    told = {line.partition(":")[0]: line for line in cancelled.stdout.splitlines()}
+    assert told.keys() == set(named)
+    assert told["aside1"] == "aside1: asked to end; it is not over yet"
 
 
 async def test_ctrl_c_leaves_a_follower(home: Path) -> None:
