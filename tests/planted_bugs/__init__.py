@@ -3,6 +3,7 @@
 from tests.planted_bugs import (
     actors,
     batch,
+    cli,
     coordination,
     models,
     replay,
@@ -21,6 +22,7 @@ BUGS = (
     *supervision.BUGS,
     *models.BUGS,
     *replay.BUGS,
+    *cli.BUGS,
 )
 
 __all__ = ["BUGS", "Bug", "NotPlantableError"]

@@ -386,4 +386,24 @@ BUGS = (
             "tests/joining/test_losses.py::test_only_a_ray_that_the_user_has_named_may_come_back_as_anybodys",
         ),
     ),
+    Bug(
+        name="an actor that cannot be reached counts as heard of",
+        path="harness_actors/actors/doubt.py",
+        before="            signs.heard()\n        return True\n",
+        after="            pass\n        signs.heard()\n        return True\n",
+        promise="one that stays out of reach is taken for stopped",
+        tests=(
+            "tests/actors/test_doubt.py::test_one_that_says_nothing_has_all_its_time_and_one_that_cannot_be_reached_half_of_it",
+        ),
+    ),
+    Bug(
+        name="a second Ctrl-C is told twice",
+        path="harness_actors/actors/interrupts.py",
+        before="            if not self._is_passed_on:\n",
+        after="            if True:\n",
+        promise="a second Ctrl-C in a script cuts its rounds",
+        tests=(
+            "tests/joining/test_joining.py::test_a_second_ctrl_c_in_a_script_cuts_rounds_in_a_cell_that_stays",
+        ),
+    ),
 )

@@ -353,4 +353,18 @@ BUGS = (
         promise="the newest budget holds",
         tests=("tests/coordination/test_at_once.py::test_whatever_befalls_a_run_at_once",),
     ),
+    Bug(
+        name="a run that hangs has all of its working time once more",
+        path="harness_actors/coordination/active.py",
+        before="""\
+            worked_s = self.state.values.get(USAGE.name, {}).get("working_s", 0.0)
+""",
+        after="""\
+            worked_s = 0.0
+""",
+        promise="a run that reaches a limit has its result within a second",
+        tests=(
+            "tests/coordination/test_stop_requests.py::test_a_run_that_hangs_has_the_working_time_that_earlier_rounds_left",
+        ),
+    ),
 )

@@ -31,14 +31,11 @@ BUGS = (
         name="journals that were only looked through stay locked",
         path="harness_actors/stores/home.py",
         before="""\
-        if found:
-            return path
-        if not held_before:
-            release(path)
+            if not found and not held_before:
+                release(path)
 """,
         after="""\
-        if found:
-            return path
+            pass
 """,
         promise="a store on which nobody works is free for the next command",
         tests=(
