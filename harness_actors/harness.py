@@ -93,6 +93,7 @@ class AgentHarness:
         self._workspace = None if workspace is None else Path(workspace).resolve()
         self._conversation_id: str | None = None
         self._file: FileId | None = None
+        self._is_on_record = False
         self._active: str | None = None
         self._run_id: str | None = None
         self._serving: Runtime | None = None
@@ -164,6 +165,7 @@ class AgentHarness:
         run_id = new_run_id()
         self._begin(run_id)
         try:
+            await self._check_continued()
             runtime = await self._runtime()
             self._conversation_id = self._conversation_id or run_id
             spec = self._program.spec(
@@ -218,7 +220,7 @@ class AgentHarness:
 
                 assert self._store is not None, "the runtime works on it"
                 await asyncio.to_thread(check_taking_up, self._store, [run_id])
-            self._conversation_id = heading.conversation_id
+            self._conversation_id, self._is_on_record = heading.conversation_id, True
             if heading.end is not None:
                 return heading.end.with_transcript(await runtime.events(run_id))
             begin = partial(runtime.resume, [run_id], secrets=self._program.secrets)
@@ -255,7 +257,7 @@ class AgentHarness:
         """
         if self._active is not None:
             raise ConversationBusyError(self._conversation_id or self._active)
-        self._conversation_id = None
+        self._conversation_id, self._is_on_record = None, False
 
     async def park(self, *, now: bool = False) -> None:
         """Ask the run in progress to stop, so that `resume` can take it up.
@@ -315,6 +317,7 @@ class AgentHarness:
             with work:
                 async with aclosing(follow(runtime, [run_id], serve, cursor)) as items:
                     async for item in items:
+                        self._is_on_record = True
                         if isinstance(item, HarnessResult):
                             yield item.with_transcript(await runtime.events(run_id))
                             return
@@ -342,20 +345,21 @@ class AgentHarness:
             take = partial(free_journal, is_served, shares_cell=shares)
             found = await asyncio.to_thread(in_place, home(), take)
             self._store = found.resolve()
-        await self._check_continued(self._store)
         runtime = await open_cell(self._store, self._kind, self._address, self._on_loss)
         self._file = FileId.of(self._store)
         return runtime
 
-    async def _check_continued(self, store: Path) -> None:
+    async def _check_continued(self) -> None:
         """Refuse to go on where the conversation so far was taken away with its journal."""
-        if self._file is None or self._conversation_id is None:
+        if not self._is_on_record:
             return
+        assert self._store is not None, "the conversation is in it"
+        assert self._file is not None, "as above"
+        assert self._conversation_id is not None, "as above"
         from harness_actors.stores.conversations import check_continued
 
-        known, conversation = self._file, self._conversation_id
         try:
-            await asyncio.to_thread(check_continued, store, known, conversation)
+            await asyncio.to_thread(check_continued, self._store, self._file, self._conversation_id)
         except StoreError:
             await self.close()
             raise

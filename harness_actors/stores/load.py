@@ -122,6 +122,11 @@ def load_own_messages(connection: sqlite3.Connection, run_id: str) -> list[Messa
     return _log_of(connection, "run_id", run_id)
 
 
+def has_conversation(connection: sqlite3.Connection, conversation_id: str) -> bool:
+    query = "SELECT 1 FROM runs WHERE conversation_id = ? LIMIT 1"
+    return connection.execute(query, (conversation_id,)).fetchone() is not None
+
+
 def load_conversation(connection: sqlite3.Connection, conversation_id: str) -> list[Message]:
     return _log_of(connection, "conversation_id", conversation_id)
 

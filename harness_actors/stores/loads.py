@@ -51,6 +51,10 @@ class Loads(ABC):
     def load_conversation(self, conversation_id: str) -> list[Message]:
         return self._read(lambda connection: load.load_conversation(connection, conversation_id))
 
+    def has_conversation(self, conversation_id: str) -> bool:
+        """Whether a run of a conversation is in the journal."""
+        return self._read(lambda connection: load.has_conversation(connection, conversation_id))
+
     def load_own_messages(self, run_id: str) -> list[Message]:
         """What a run itself added to its conversation's log, its task included."""
         return self._read(lambda connection: load.load_own_messages(connection, run_id))
