@@ -193,13 +193,12 @@ def ok_runs(path: Path) -> set[str]:
         Their ids; empty where there is no file.
 
     Raises:
-        BadInputError: A line is none of ours.
-        StoreError: The file cannot be read.
+        BadInputError: A line is none of ours, or the file cannot be read.
     """
     try:
         return {told.run_id for _, told in _read(path) if told and told.ok and told.run_id}
     except OSError as error:
-        raise store_error(path, error) from error
+        raise unreadable(path, error) from error
 
 
 def _read(path: Path) -> Iterator[tuple[int, TaskOutcome | None]]:

@@ -151,7 +151,8 @@ async def run(folder: Folder, command: Command) -> None:
             collected = told is None or told.run_id == run_id
             assert collected, "what has ended is collected, and not done again"
     if batch.tally.left == 0:
-        _check_complete(folder, command, begun, before)
+        listed = {name: line for name, line in before.items() if newest.get(name) == line.run_id}
+        _check_complete(folder, command, begun, listed)
 
 
 def _check_behind(batch: Batch, runtime: FakeRuntime, folder: Folder) -> None:
@@ -177,7 +178,12 @@ def _check_complete(
     begun: set[str],
     before: Mapping[str, TaskOutcome],
 ) -> None:
-    """Nothing was left to do."""
+    """Nothing was left to do.
+
+    Args:
+        before: The lines of those tasks whose last attempt had one. That of another is collected
+            first, and tried again by the command after that.
+    """
     lines = folder.lines()
     assert len(lines) == COUNT
     assert not folder.unfinished()

@@ -253,7 +253,9 @@ def test_a_results_file_that_cannot_be_read_is_told(tmp_path: Path) -> None:
     (tmp_path / "results.jsonl").mkdir()
 
     for read in (ResultsFile, ok_runs):
-        with pytest.raises(StoreError, match=r"results\.jsonl.*Is a directory; make room or fix"):
+        with pytest.raises(
+            BadInputError, match=r"results\.jsonl.*Is a directory.*; fix its rights"
+        ):
             read(tmp_path / "results.jsonl")
 
 

@@ -15,6 +15,7 @@ import pytest
 from harness_actors.batch.checks import COPY
 from harness_actors.batch.run_directory import RunDirectory
 from harness_actors.errors import BadInputError, StoreError, StoreInUseError
+from harness_actors.stores.schema import APPLICATION_ID
 from tests.batch.test_results_file import outcome, written
 
 HOLD = """
@@ -72,7 +73,10 @@ def broken(folder: Path) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("begins", [b"", b"SQLite format 3\0and so on"])
+OURS = b"SQLite format 3\0".ljust(68, b"\0") + APPLICATION_ID.to_bytes(4) + b"and so on"
+
+
+@pytest.mark.parametrize("begins", [b"", OURS], ids=["empty", "begun"])
 def test_a_journal_that_is_made_but_empty_is_ours_as_a_whole_one_is(
     tmp_path: Path, begins: bytes
 ) -> None:
@@ -89,7 +93,7 @@ def test_a_file_that_cannot_be_read_is_told_and_the_directory_given_back(
 ) -> None:
     (tmp_path / name).mkdir()
     for _ in range(2):
-        with pytest.raises(StoreError, match=rf"{name}.*Is a directory; make room or fix"):
+        with pytest.raises(BadInputError, match=rf"{name}.*Is a directory.*; fix its rights"):
             RunDirectory(tmp_path).__enter__()
 
 

@@ -105,14 +105,12 @@ def test_what_is_not_one_run_is_told_with_those_that_could_be_meant(tmp_path: Pa
         (
             [just],
             "x",
-            "no run begins with 'x'; the newest are just-4, just-3, just-2, just-1, just-0; "
-            "those of a batch are found with --run-dir",
+            "no run begins with 'x'; the newest are just-4, just-3, just-2, just-1, just-0",
         ),
         (
             [many, few],
             "",
-            "no run begins with ''; the newest are few-2, few-1, many-6, many-5, many-4 and 4 "
-            "more; those of a batch are found with --run-dir",
+            "no run begins with ''; the newest are few-2, few-1, many-6, many-5, many-4 and 4 more",
         ),
         (
             [empty],
