@@ -1,6 +1,5 @@
 """What earlier commands left of a batch, and so what is next for each of its tasks."""
 
-import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -13,6 +12,7 @@ from harness_actors.batch.tasks import Task
 from harness_actors.records import RunHeading
 from harness_actors.results import HarnessResult
 from harness_actors.setups import Setup
+from harness_actors.stores.taking_up import is_lost
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -191,7 +191,7 @@ class History:
             setup=noted.setup,
             end=heading.end,
             elsewhere=elsewhere,
-            is_lost=elsewhere is None and _is_lost(heading),
+            is_lost=elsewhere is None and _has_lost_its_place(heading),
         )
         self._keys[heading.run_id] = key
         known = self._attempts.get(key)
@@ -199,13 +199,12 @@ class History:
             self._attempts[key] = attempt
 
 
-def _is_lost(heading: RunHeading) -> bool:
+def _has_lost_its_place(heading: RunHeading) -> bool:
     """Whether the folder is gone that an unfinished run has begun to work in."""
     place = heading.workspace
     # One whose first turn has not begun makes its folder then.
-    if heading.end is not None or place is None or not heading.turns:
-        return False
-    return os.path.islink(place) or not os.path.isdir(place)
+    has_begun = heading.end is None and heading.turns > 0
+    return has_begun and place is not None and is_lost(place)
 
 
 def differ(before: str | None, now: Setup | None) -> bool:

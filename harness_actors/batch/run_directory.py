@@ -16,7 +16,7 @@ from harness_actors.messages import encode_json
 from harness_actors.records import RunHeading, StoredRun
 from harness_actors.stores import JournalReader
 from harness_actors.stores.lock import check_held, hold, lock_of, release
-from harness_actors.stores.schema import APPLICATION_ID
+from harness_actors.stores.schema import HEADER_BYTES, begins_a_journal
 
 
 class Runs(Protocol):
@@ -29,11 +29,6 @@ class Runs(Protocol):
 
 SUMMARY_FIELDS = frozenset(("ending", "command"))
 """By these a summary is known to be ours, of any version."""
-
-SQLITE = b"SQLite format 3\0"
-"""How every journal begins."""
-ID_AT = 68
-"""Where a database says of which program it is, in four bytes."""
 
 _in_use: set[Path] = set()
 """Run directories that this process works on: a lock keeps out other processes only."""
@@ -193,13 +188,12 @@ class RunDirectory:
         """Refuse what has the journal's name and is no journal, before it is locked."""
         try:
             with self.store.open("rb") as file:
-                begins = file.read(ID_AT + 4)
+                begins = file.read(HEADER_BYTES)
         except (FileNotFoundError, NotADirectoryError):
             return
         except OSError as error:
             raise unreadable(self.store, error) from error
-        ours = begins.startswith(SQLITE) and int.from_bytes(begins[ID_AT:]) == APPLICATION_ID
-        if begins and not ours:
+        if begins and not begins_a_journal(begins):
             problem = "is no journal; move it away or take another run directory"
             raise BadInputError(str(self.store), (problem,))
 

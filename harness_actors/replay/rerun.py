@@ -271,12 +271,10 @@ class _Rerun:
                 pass
 
     def _go_on_later(self) -> None:
-        visit = self._visit
-        if visit is not None and visit.next_position is not None:
-            self.cell.tell("the run was put aside, and taken up again where it goes on")
-            self.cell.adopt(visit.next_position)
-        else:
-            self.cell.tell("the run was put aside, and nobody has taken it up again")
+        is_taken_up = self._visit is not None and self._visit.next_position is not None
+        later = "taken up again where it goes on" if is_taken_up else "nobody has taken it up again"
+        self.cell.tell(f"the run was put aside, and {later}")
+        self._adopt()
 
     def _adopt(self) -> None:
         if self._visit is not None and self._visit.next_position is not None:

@@ -22,6 +22,11 @@ APPLICATION_ID = 0x4861416A
 SHOWN_NAME = 60
 """Characters of a foreign name that an error says."""
 
+# Source: the header of a database file, in SQLite's description of its format.
+_SQLITE = b"SQLite format 3\0"
+_ID_AT = 68
+HEADER_BYTES = _ID_AT + 4
+
 PLACES = 1 << 20
 """The id of a message is the position of its change times this, plus its place there.
 
@@ -138,6 +143,12 @@ def check_schema(path: Path, connection: sqlite3.Connection) -> None:
         raise StoreError(str(path), problem)
     if missing := set(ours) - set(found):
         raise damaged(path, f"it has no {', '.join(sorted(missing))}")
+
+
+def begins_a_journal(begins: bytes) -> bool:
+    """Whether a file is one of ours, by its first `HEADER_BYTES`; nothing opens it."""
+    ours = APPLICATION_ID.to_bytes(4)
+    return begins.startswith(_SQLITE) and begins[_ID_AT:HEADER_BYTES] == ours
 
 
 def check_header(path: Path, connection: sqlite3.Connection) -> None:

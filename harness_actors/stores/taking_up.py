@@ -48,15 +48,18 @@ def check_one(journal: Looks, run_id: str) -> None:
     if later is not None:
         raise ConversationMovedOnError(run_id, run.spec.conversation_id, later)
     workspace = run.spec.workspace
-    # A symlink in its place would have it work where nobody sent it.
-    if workspace is not None and (
-        os.path.islink(workspace.path) or not os.path.isdir(workspace.path)
-    ):
+    if workspace is not None and is_lost(workspace.path):
         problem = (
             f"there is no folder {workspace.path!r}, in which it works; make it again, with "
             "what was in it, or start a new run"
         )
         raise BadInputError(f"run {run_id!r}", (problem,))
+
+
+def is_lost(workspace: str) -> bool:
+    """Whether the folder is gone that a run has begun to work in."""
+    # A symlink in its place would have it work where nobody sent it.
+    return os.path.islink(workspace) or not os.path.isdir(workspace)
 
 
 def _goes_on_in_the_middle(run: StoredRun) -> bool:
