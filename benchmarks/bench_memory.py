@@ -58,7 +58,7 @@ async def wait_for_answers(kind: RuntimeKind, work: Work) -> None:
                 await asyncio.sleep(SETTLE_S)
         await asyncio.to_thread(tell, work, "release")
         while waiting:
-            happened = await runtime.happened(cursor)
+            happened = await runtime.wait_for_news(cursor)
             cursor = happened.cursor
             waiting -= set(happened.results)
 

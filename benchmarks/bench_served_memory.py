@@ -57,7 +57,7 @@ async def serve(runtime: Runtime, program: Program, runs: int) -> None:
             specs = [program.spec(task, config) for _ in range(free)]
             await runtime.submit(specs, code={program.code: program.blob}, secrets={})
             submitted += free
-        happened = await runtime.happened(cursor)
+        happened = await runtime.wait_for_news(cursor)
         cursor = happened.cursor
         ended += len(happened.results)
 

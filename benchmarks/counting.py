@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from harness_actors.actors import Runtime, RuntimeKind, local
-from harness_actors.actors.coordinator_host import CoordinatorHost
+from harness_actors.actors.coordinator.host import CoordinatorHost
 from harness_actors.actors.local import LocalRuntime
 from harness_actors.actors.mailbox import Parcel
 from harness_actors.coordination.active import Post

@@ -121,7 +121,7 @@ async def _converse(
         if free and begun < len(numbers):
             waiting |= await submit(runtime, program, work, log, numbers[begun : begun + free])
             begun += free
-        happened = await runtime.happened(cursor)
+        happened = await runtime.wait_for_news(cursor)
         cursor = happened.cursor
         for run_id, result in happened.results.items():
             if result.status != "done":

@@ -7,8 +7,8 @@ from functools import cached_property
 from typing import Any
 from uuid import uuid4
 
-from harness_actors.actors.code import pack
 from harness_actors.actors.embedded import EMBEDDED_MODEL_URL
+from harness_actors.actors.packing import pack
 from harness_actors.config import HarnessConfig
 from harness_actors.coordination.graph import DEFAULT_EDGES, Workflow
 from harness_actors.errors import ConfigError

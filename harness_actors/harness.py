@@ -9,10 +9,10 @@ from types import TracebackType
 from typing import Any, Self
 
 from harness_actors.actors import Runtime, RuntimeKind, StopMode
-from harness_actors.actors.attach import is_served
-from harness_actors.actors.following import follow
-from harness_actors.actors.interrupts import Interruptible
-from harness_actors.actors.open_cells import close_cell, in_place, open_cell
+from harness_actors.actors.cell_processes import is_served
+from harness_actors.actors.driver.following import follow
+from harness_actors.actors.driver.interrupts import Interruptible
+from harness_actors.actors.driver.open_cells import close_cell, in_place, open_cell
 from harness_actors.actors.text.hearing import HeardItem, Item, with_texts
 from harness_actors.agents import Program, new_run_id, settings_of
 from harness_actors.config import HarnessConfig

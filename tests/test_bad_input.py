@@ -21,7 +21,7 @@ from harness_actors.testing import LoopbackServer, Reply, over_messages
 from harness_actors.testing.faults import (
     EMPTY_CHOICES,
     UNKNOWN_MODEL,
-    Cut,
+    BreakOff,
     Fault,
     NeverAnswer,
     always,
@@ -203,7 +203,7 @@ async def test_what_a_model_or_a_tool_does_wrong_is_answered_and_the_run_goes_on
 # ---- what a provider may do ----------------------------------------------------------
 
 
-@pytest.mark.parametrize("fault", [EMPTY_CHOICES, Cut("in_body"), Cut("before_headers")])
+@pytest.mark.parametrize("fault", [EMPTY_CHOICES, BreakOff("in_body"), BreakOff("before_headers")])
 async def test_a_broken_answer_is_asked_for_again(tmp_path: Path, fault: Fault) -> None:
     async with LoopbackServer(answers, faults=first(1, fault)) as server:
         ended = await harness("run", "go", "--json", *at(server), home=tmp_path)
@@ -216,7 +216,7 @@ async def test_a_broken_answer_is_asked_for_again(tmp_path: Path, fault: Fault) 
     ("fault", "told"),
     [
         (EMPTY_CHOICES, "choices"),
-        (Cut("in_body"), "scripted"),
+        (BreakOff("in_body"), "scripted"),
         (UNKNOWN_MODEL, "404"),
     ],
 )

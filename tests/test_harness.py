@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from harness_actors import AgentHarness, ChatAgent, HarnessConfig, HarnessResult, Limits, tool
-from harness_actors.actors.code import unpack
+from harness_actors.actors.packing import unpack
 from harness_actors.agents import Program
 from harness_actors.coordination.graph import HarnessWorkflowBuilder
 from harness_actors.errors import (

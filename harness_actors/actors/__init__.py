@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from harness_actors.actors.runtime import Happened, Runtime, RuntimeKind, StopMode
+from harness_actors.actors.runtime import News, Runtime, RuntimeKind, StopMode
 
-__all__ = ["Happened", "Runtime", "RuntimeKind", "StopMode", "open_runtime"]
+__all__ = ["News", "Runtime", "RuntimeKind", "StopMode", "open_runtime"]
 
 
 async def open_runtime(
@@ -42,8 +42,8 @@ async def open_runtime(
     """
     tell = on_progress or (lambda _: None)
     if kind == "local":
-        from harness_actors.actors.attach import make_way
         from harness_actors.actors.local import LocalRuntime
+        from harness_actors.actors.retiring import make_way
 
         await make_way(store)
         return await LocalRuntime.open(store, command)

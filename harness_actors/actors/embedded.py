@@ -6,7 +6,7 @@ import socket
 from collections.abc import Awaitable, Callable
 from typing import Protocol
 
-from harness_actors.actors.doubt import SignsOfLife, until_gone
+from harness_actors.actors.liveness import Liveness, until_gone
 from harness_actors.actors.mailbox import UnreachableError
 from harness_actors.actors.processes import Processes, mark_of_this_process
 from harness_actors.errors import HarnessError
@@ -121,7 +121,7 @@ class EmbeddedModelSeat:
                 continue
             if not first.done():
                 first.set_result(url)
-            await until_gone(peer, marks, SignsOfLife(), self._processes)
+            await until_gone(peer, marks, Liveness(), self._processes)
             logger.warning("the embedded model in process %d was lost", marks[0].pid)
 
 

@@ -2,34 +2,37 @@
 
 import asyncio
 import pickle
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TypeVar, TypeVarTuple
 
 from harness_actors.actors.carrying import carry, put_down
+from harness_actors.actors.cell_calls import CellCall, CellRuntime
 from harness_actors.actors.clock import SystemClock
-from harness_actors.actors.coordinator_host import CoordinatorHost
-from harness_actors.actors.factory import (
+from harness_actors.actors.coordinator.host import CoordinatorHost
+from harness_actors.actors.coordinator.journal_watch import watch_journal
+from harness_actors.actors.host.executor_host import ExecutorHost
+from harness_actors.actors.host.shipped_executors import (
     executor_for,
     executor_needs,
     keeping_for,
     processes_for,
 )
-from harness_actors.actors.hosts import ExecutorHost
-from harness_actors.actors.journal_watch import watch_journal
 from harness_actors.actors.mailbox import Parcel
 from harness_actors.actors.processes import mark_of_this_process
-from harness_actors.actors.runtime import Happened, StopMode, TextCursor, Texts
+from harness_actors.actors.runtime import TextCursor, Texts
 from harness_actors.actors.tapping import tap_for_a_while
 from harness_actors.actors.text.listening import Listener
 from harness_actors.actors.text.local import LocalStreams
 from harness_actors.coordination.protocol import Envelope, Slot
 from harness_actors.errors import ActorLostError
-from harness_actors.events import RunEvent
-from harness_actors.messages import Message
 from harness_actors.ports import Clock
-from harness_actors.records import ProcessMark, RunHeading, RunSpec
+from harness_actors.records import ProcessMark
 from harness_actors.stores import SqliteJournal
+
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
 
 
 class LocalCoordinatorPeer:
@@ -122,7 +125,7 @@ class LocalHostStarter:
         return self.hosts[slot]
 
 
-class LocalRuntime:
+class LocalRuntime(CellRuntime):
     """Answers the `Runtime` port in the event loop of its caller."""
 
     def __init__(
@@ -166,44 +169,15 @@ class LocalRuntime:
         await coordinator.start()
         return cls(coordinator, starter, journal)
 
-    async def submit(
-        self,
-        specs: Sequence[RunSpec],
-        *,
-        code: Mapping[str, bytes],
-        secrets: Mapping[str, str],
-    ) -> None:
-        await self._coordinator.submit(specs, code, secrets)
-
-    async def resume(self, run_ids: Sequence[str], *, secrets: Mapping[str, str]) -> None:
-        await self._coordinator.resume(run_ids, secrets)
-
-    async def happened(self, cursor: int, *, messages: bool = False) -> Happened:
-        return await self._coordinator.happened(cursor, messages)
+    async def ask(self, call: CellCall[*Ts, T], *arguments: *Ts) -> T:
+        answer: T = await getattr(self._coordinator, call.__name__)(*arguments)
+        return answer
 
     async def subscribe(self, run_ids: Sequence[str]) -> None:
         await self._listener.subscribe(run_ids)
 
     async def texts(self, run_id: str, cursor: TextCursor | None = None) -> Texts:
         return await self._listener.texts(run_id, cursor)
-
-    async def allow(self, budget_usd: float | None) -> None:
-        await self._coordinator.allow(budget_usd)
-
-    async def stop(self, run_ids: Sequence[str], mode: StopMode) -> None:
-        await self._coordinator.stop(run_ids, mode)
-
-    async def position(self) -> int:
-        return await self._coordinator.position()
-
-    async def headings(self) -> list[RunHeading]:
-        return await self._coordinator.headings()
-
-    async def events(self, run_id: str) -> tuple[RunEvent, ...]:
-        return await self._coordinator.events(run_id)
-
-    async def conversation(self, conversation_id: str) -> list[Message]:
-        return await self._coordinator.conversation(conversation_id)
 
     async def close(self) -> None:
         self._watching.cancel()

@@ -18,7 +18,7 @@ up again; `park_now`: the same, but the round is cut; `cancel`: the run ends."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Happened:
+class News:
     """What came to be on disk behind a cursor.
 
     Attributes:
@@ -87,7 +87,7 @@ class Runtime(Protocol):
         """
         ...
 
-    async def happened(self, cursor: int, *, messages: bool = False) -> Happened:
+    async def wait_for_news(self, cursor: int, *, messages: bool = False) -> News:
         """What is on disk behind the cursor; returns when there is something.
 
         Args:
@@ -141,7 +141,7 @@ class Runtime(Protocol):
         ...
 
     async def position(self) -> int:
-        """The cursor of now: `happened` with it returns only what is still to come."""
+        """The cursor of now: `wait_for_news` with it returns only what is still to come."""
         ...
 
     async def headings(self) -> list[RunHeading]:

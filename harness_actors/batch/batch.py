@@ -8,7 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from harness_actors.actors.interrupts import Interruptible
+from harness_actors.actors.driver.interrupts import Interruptible
 from harness_actors.actors.runtime import RuntimeKind, StopMode
 from harness_actors.agents import settings_of
 from harness_actors.batch.agents import Agents

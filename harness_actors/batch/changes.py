@@ -3,7 +3,7 @@
 from collections import Counter
 from pathlib import Path
 
-from harness_actors.batch.history import Done, GoOn, Step, differ
+from harness_actors.batch.history import Continue, Done, NextStep, differ
 from harness_actors.batch.run_directory import RunDirectory
 from harness_actors.batch.settings import BatchSettings
 from harness_actors.batch.words import counted
@@ -33,9 +33,9 @@ class Changes:
         self._now: dict[str, Setup] = {}
         self._elsewhere: Counter[str] = Counter()
 
-    def note(self, step: Step, now: Setup | None) -> None:
+    def note(self, step: NextStep, now: Setup | None) -> None:
         """What is left to do for a task that has this set-up now."""
-        place = step.attempt.elsewhere if isinstance(step, GoOn) else None
+        place = step.attempt.elsewhere if isinstance(step, Continue) else None
         if place and self._refuses:
             self._elsewhere[str(Path(place).parent)] += 1
         before = _setup_of(step)
@@ -75,12 +75,12 @@ class Changes:
         return f"{' and '.join(what)} made with {made}, now {_named(new)}: {'; '.join(changes)}"
 
 
-def _setup_of(step: Step) -> str | None:
+def _setup_of(step: NextStep) -> str | None:
     """The hash of what stands for a task; None where nothing does, or it is not known."""
     match step:
         case Done(setup=setup):
             return setup
-        case GoOn(attempt):
+        case Continue(attempt):
             return attempt.setup
         case _:
             return None

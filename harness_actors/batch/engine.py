@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
-from harness_actors.actors.runtime import Happened, Runtime, StopMode
+from harness_actors.actors.runtime import News, Runtime, StopMode
 from harness_actors.agents import new_run_id
 from harness_actors.batch.agents import Agents
 from harness_actors.batch.brakes import Brakes
@@ -12,7 +12,7 @@ from harness_actors.batch.changes import Changes
 from harness_actors.batch.checks import Checks
 from harness_actors.batch.feed import Feed
 from harness_actors.batch.flights import Flight, Flights
-from harness_actors.batch.history import Attempt, Begin, Done, GoOn, History
+from harness_actors.batch.history import Attempt, Begin, Continue, Done, History
 from harness_actors.batch.outcomes import (
     TaskOutcome,
     may_help_again,
@@ -141,14 +141,14 @@ class Engine:
             group.create_task(self._launch(task, step))
         self._roster.is_whole = True
 
-    async def _launch(self, task: Task, step: GoOn | Begin) -> None:
-        if isinstance(step, GoOn):
+    async def _launch(self, task: Task, step: Continue | Begin) -> None:
+        if isinstance(step, Continue):
             # In a cell that outlived its command, it may have ended since.
-            step = GoOn(self._history.newest_of(step.attempt))
+            step = Continue(self._history.newest_of(step.attempt))
         match step:
-            case GoOn(attempt) if attempt.end is not None:
+            case Continue(attempt) if attempt.end is not None:
                 await self._finish(Flight(task=task, attempt=attempt), attempt.end)
-            case GoOn(attempt):
+            case Continue(attempt):
                 await self._go_on(Flight(task=task, attempt=attempt))
             case Begin(number, in_place_of):
                 if in_place_of is not None:
@@ -211,12 +211,12 @@ class Engine:
 
     async def _follow(self, group: asyncio.TaskGroup) -> None:
         while True:
-            news = await self._runtime.happened(self._cursor)
+            news = await self._runtime.wait_for_news(self._cursor)
             self._cursor = news.cursor
             for event in news.events:
                 self._note_event(event, news, group)
 
-    def _note_event(self, event: RunEvent, news: Happened, group: asyncio.TaskGroup) -> None:
+    def _note_event(self, event: RunEvent, news: News, group: asyncio.TaskGroup) -> None:
         run_id = event.run_id
         if not self._flights.is_flying(run_id):
             if isinstance(event.event, RunCompleted):

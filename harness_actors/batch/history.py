@@ -62,7 +62,7 @@ class Done:
 
 
 @dataclass(frozen=True, slots=True)
-class GoOn:
+class Continue:
     """A run is to be taken up again, or is over and its line is missing."""
 
     attempt: Attempt
@@ -81,7 +81,7 @@ class Begin:
     in_place_of: str | None = None
 
 
-Step = Done | GoOn | Begin
+NextStep = Done | Continue | Begin
 
 
 class History:
@@ -110,7 +110,7 @@ class History:
         for heading in headings:
             self._remember(heading)
 
-    def next_step(self, task: Task, settings: BatchSettings, now: Setup | None = None) -> Step:
+    def next_step(self, task: Task, settings: BatchSettings, now: Setup | None = None) -> NextStep:
         """What is to be done for a task. A run newer than the task's line comes first.
 
         Args:
@@ -136,7 +136,7 @@ class History:
                 return Begin(newest.number + 1, newest.run_id)
             if newest.is_lost:
                 return Begin(newest.number + 1, newest.run_id)
-            return GoOn(newest)
+            return Continue(newest)
         if line is None:
             return Begin(1)
         stopped = line.out_of_budget and self._is_spent(settings.budget_usd)

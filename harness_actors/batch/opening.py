@@ -5,9 +5,8 @@ from pathlib import Path
 from uuid import uuid4
 
 from harness_actors.actors import open_runtime
-from harness_actors.actors.idleness import idle_s
+from harness_actors.actors.cell_lifetime import idle_s, warm_cells
 from harness_actors.actors.runtime import Runtime, RuntimeKind
-from harness_actors.actors.warm_cells import warm_cells
 
 OpenRuntime = Callable[[Path], Awaitable[Runtime]]
 """Opens the runtime of a journal."""

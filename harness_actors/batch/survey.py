@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from harness_actors.batch.agents import Agents
 from harness_actors.batch.changes import Changes
 from harness_actors.batch.feed import Feed, TaskSource, can_be_read_again
-from harness_actors.batch.history import Begin, Done, GoOn, History, Step
+from harness_actors.batch.history import Begin, Continue, Done, History, NextStep
 from harness_actors.batch.outcomes import Verdict, may_help_again
 from harness_actors.batch.roster import Roster
 from harness_actors.batch.run_directory import RunDirectory
@@ -29,7 +29,7 @@ class Survey:
     out_of_budget: int = 0
     left: int = 0
 
-    def add(self, step: Step) -> None:
+    def add(self, step: NextStep) -> None:
         """What there is to do for a task."""
         if isinstance(step, Done):
             self.done[step.verdict] += 1
@@ -91,12 +91,12 @@ async def survey(
     return found
 
 
-def _asks_a_model(step: Step, settings: BatchSettings) -> bool:
+def _asks_a_model(step: NextStep, settings: BatchSettings) -> bool:
     """Whether more is left of a task than to check its outcome and to write it down."""
     match step:
         case Done():
             return False
-        case GoOn(attempt) if attempt.end is not None:
+        case Continue(attempt) if attempt.end is not None:
             return attempt.retries < settings.retry_on_error and may_help_again(attempt.end)
         case _:
             return True

@@ -115,7 +115,7 @@ def begin_fork(
 
 async def journal_for_forks() -> Path:
     """A journal in ``$HARNESS_HOME`` that no other process works on, locked for this one."""
-    from harness_actors.actors.open_cells import in_place
+    from harness_actors.actors.driver.open_cells import in_place
     from harness_actors.stores.home import free_journal, home
 
     found = await asyncio.to_thread(in_place, home(), free_journal)
@@ -124,7 +124,7 @@ async def journal_for_forks() -> Path:
 
 def _on_another_model(blob: bytes, flags: ForkFlags) -> "Program":
     """The same agent, asking another model."""
-    from harness_actors.actors.code import unpack
+    from harness_actors.actors.packing import unpack
     from harness_actors.agents import ChatAgent, Program
     from harness_actors.batch.agent_file import make_model
     from harness_actors.models import OpenAIModel

@@ -169,8 +169,8 @@ async def _fork(
     as_json: bool,
     verbose: bool,
 ) -> int:
-    from harness_actors.actors.following import follow
-    from harness_actors.actors.open_cells import close_cell, open_cell
+    from harness_actors.actors.driver.following import follow
+    from harness_actors.actors.driver.open_cells import close_cell, open_cell
     from harness_actors.cli.forks import begin_fork, journal_for_forks
     from harness_actors.results import encode_result
 

@@ -21,9 +21,8 @@ def check_where(runtime: str, address: str | None) -> None:
             problem = "it names a Ray, and --runtime local uses none; leave one of them out"
             raise BadInputError("--address", (problem,))
         return
-    from harness_actors.actors.idleness import idle_s
+    from harness_actors.actors.cell_lifetime import idle_s, warm_cells
     from harness_actors.actors.joining.address import check_form
-    from harness_actors.actors.warm_cells import warm_cells
 
     check_form(address)
     idle_s()

@@ -1,4 +1,4 @@
-"""The values that the coordinator works with: runs in service, and steps to be done."""
+"""The values that the coordinator works with: runs in service, and what is to be done."""
 
 from dataclasses import dataclass, field
 
@@ -32,7 +32,7 @@ class Post:
 
 
 @dataclass(slots=True)
-class Step:
+class Effects:
     """What is to be done about something that happened.
 
     Attributes:
@@ -55,15 +55,15 @@ class ActiveRun:
     losses: int = 0
     slot: Slot | None = None
     """Where it is; None while it waits for the quarantine host."""
-    step: int = 0
+    hop_number: int = 0
     sent: int = 0
-    """Number of the newest envelope that was posted to its host in this step."""
+    """Number of the newest envelope that was posted to its host in this hop."""
     received: int = 0
-    """Number of the newest envelope that came from its host in this step."""
+    """Number of the newest envelope that came from its host in this hop."""
     hops: int = 0
     """Since its agent's last turn."""
     receipt: int = 0
-    """Number of the newest change of this step whose commit is told with the answer of the call
+    """Number of the newest change of this hop whose commit is told with the answer of the call
     that brought it."""
     busy_since: float | None = None
     """When its tools, or an executor of its user's own, began to run, in seconds since the epoch;
@@ -76,7 +76,7 @@ class ActiveRun:
     parking: bool = False
     """It was asked to stop at the next round, to be taken up later."""
     unparked_in: int = 0
-    """The step in which it was asked to go on after all; its host may have parked by then."""
+    """The hop in which it was asked to go on after all; its host may have parked by then."""
     closing: RunEnd | None = None
     """How it ends where it would make its next model call; None while it may make some."""
     replicas: dict[Slot, Replica] = field(default_factory=dict)

@@ -2,14 +2,13 @@
 
 It is synchronous and does nothing itself, so that the same code runs in an actor, in
 one process, and under a scheduler that kills it between any two steps. Whatever it
-wants posted leaves only after the entries of the same step are on disk.
+wants posted leaves only after the entries of the same effects are on disk.
 """
 
 from collections.abc import Iterable, Mapping
 
 from harness_actors.conversation import Conversation
-from harness_actors.coordination.active import ActiveRun, ExecutorNeeds, Step, closed_elsewhere
-from harness_actors.coordination.books import PARKING, RunBooks, entry
+from harness_actors.coordination.active import ActiveRun, Effects, ExecutorNeeds, closed_elsewhere
 from harness_actors.coordination.budget import Budget
 from harness_actors.coordination.ceilings import Ceilings
 from harness_actors.coordination.closing import Closing
@@ -36,6 +35,7 @@ from harness_actors.coordination.protocol import (
     ToolsStarted,
 )
 from harness_actors.coordination.routing import LOSSES_BEFORE_FAILURE
+from harness_actors.coordination.run_changes import RunChanges, entry
 from harness_actors.errors import WorkflowError
 from harness_actors.events import ExecutorLost
 from harness_actors.messages import Message
@@ -45,6 +45,7 @@ from harness_actors.results import Usage
 from harness_actors.signals import Outcome, Parked, RepairTrigger, RunEnd
 from harness_actors.state import (
     AGENT_TURN,
+    PARKING,
     USAGE,
     SharedState,
     StateDelta,
@@ -81,16 +82,16 @@ class Coordinator:
         self.budget = Budget()
         """What all runs may cost together, and have cost."""
         self._conversations: dict[str, str] = {}
-        self._books = RunBooks(
+        self._changes = RunChanges(
             self.runs, self._conversations, self._dispatch, self._deadlines, self.budget, clock
         )
-        self._closing = Closing(self.runs, self.budget, self._books, self._dispatch)
+        self._closing = Closing(self.runs, self.budget, self._changes, self._dispatch)
         self._ceilings = Ceilings(clock)
         self.receipts = self._dispatch.receipts
 
     # ---- what may happen ------------------------------------------------------------
 
-    def submit(self, spec: RunSpec, log: Iterable[Message] = ()) -> Step:
+    def submit(self, spec: RunSpec, log: Iterable[Message] = ()) -> Effects:
         """A run was asked for.
 
         Args:
@@ -100,19 +101,19 @@ class Coordinator:
         Raises:
             ConversationBusyError: Another run of its conversation is not over.
         """
-        step = Step()
+        effects = Effects()
         if spec.run_id in self.runs:
-            return step
+            return effects
         now = self._clock.now()
         hop = Hop(to=ENTRY, signal=RepairTrigger())
         run = ActiveRun(spec, SharedState(log=Conversation(log)), hop, now)
-        self._books.begin(run)
-        step.entries.append(RunAdded(spec=spec, command=self._command, at=now))
-        self._closing.note(run, step)
-        self._dispatch.deliver(run, step)
-        return step
+        self._changes.begin(run)
+        effects.entries.append(RunAdded(spec=spec, command=self._command, at=now))
+        self._closing.note(run, effects)
+        self._dispatch.deliver(run, effects)
+        return effects
 
-    def adopt(self, stored: StoredRun, *, asked: bool = False) -> Step:
+    def adopt(self, stored: StoredRun, *, asked: bool = False) -> Effects:
         """A run of the journal is to go on: its process died, or a command takes it up.
 
         A hop that was on its way is sent again. A turn was perhaps in progress, so that
@@ -126,128 +127,128 @@ class Coordinator:
         Raises:
             ConversationBusyError: Another run of its conversation is not over.
         """
-        step = Step()
+        effects = Effects()
         if stored.spec.run_id in self.runs or stored.end is not None:
-            return step
+            return effects
         run = _taken_from(stored)
         ours = stored.command == self._command
         if ours and not asked and run.state.values.get(PARKING.name):
-            self._books.put_aside(run, StateDelta(), step)
-            return step
-        self._books.begin(run)
+            self._changes.put_aside(run, StateDelta(), effects)
+            return effects
+        self._changes.begin(run)
         if not ours:
             now = self._clock.now()
-            step.entries.append(
+            effects.entries.append(
                 RunAdded(spec=stored.spec, command=self._command, at=now, again=True)
             )
         if run.state.values.get(PARKING.name):
-            self._books.change(run, entry(PARKING, False), step)
+            self._changes.change(run, entry(PARKING, False), effects)
         if closed := closed_elsewhere(run.state):
-            self._books.change(run, closed, step)
-        self._closing.note(run, step, restored=ours)
+            self._changes.change(run, closed, effects)
+        self._closing.note(run, effects, restored=ours)
         self._retrace(run)
-        self._dispatch.deliver(run, step)
-        return step
+        self._dispatch.deliver(run, effects)
+        return effects
 
-    def resume(self, run_id: str) -> Step:
+    def resume(self, run_id: str) -> Effects:
         """A run that is served is to go on: one that was to park does not, after all."""
-        step = Step()
+        effects = Effects()
         run = self.runs.get(run_id)
         if run is not None and run.parking:
-            run.parking, run.unparked_in = False, run.step
-            self._books.change(run, entry(PARKING, False), step)
+            run.parking, run.unparked_in = False, run.hop_number
+            self._changes.change(run, entry(PARKING, False), effects)
             if run.closing is None and run.makes_rounds:
-                self._dispatch.post(run, GoOn(), step)
-        return step
+                self._dispatch.post(run, GoOn(), effects)
+        return effects
 
-    def received(self, slot: Slot, envelope: Envelope) -> Step:
+    def received(self, slot: Slot, envelope: Envelope) -> Effects:
         """A host said something. What is old, or was said before, is dropped."""
-        step = Step()
+        effects = Effects()
         run = self.runs.get(envelope.run_id)
         if (
             run is None
             or envelope.term != self.term
             or slot != run.slot
-            or envelope.step != run.step
+            or envelope.hop_number != run.hop_number
             or envelope.seq <= run.received
         ):
-            return step
+            return effects
         run.received = envelope.seq
         try:
-            self._take(run, envelope, step)
+            self._take(run, envelope, effects)
         except WorkflowError as error:
             # A user's executor made a change that its entry does not allow.
-            self._dispatch.leave(run, step)
-            self._books.end(run, StateDelta(), agent_error(str(error)), step)
-        self._closing.close_if_spent(step)
-        return step
+            self._dispatch.leave(run, effects)
+            self._changes.end(run, StateDelta(), agent_error(str(error)), effects)
+        self._closing.close_if_spent(effects)
+        return effects
 
-    def _take(self, run: ActiveRun, envelope: Envelope, step: Step) -> None:
+    def _take(self, run: ActiveRun, envelope: Envelope, effects: Effects) -> None:
         match envelope.body:
             case Changed(delta):
-                self._books.change(run, delta, step)
+                self._changes.change(run, delta, effects)
                 # Before it hears that its round is on disk, and begins another.
-                self._closing.close_if_spent(step)
-                self._dispatch.post(run, Committed(envelope.seq), step)
+                self._closing.close_if_spent(effects)
+                self._dispatch.post(run, Committed(envelope.seq), effects)
             case Answered(delta, outcome):
-                self._dispatch.leave(run, step)
-                self._answered(run, delta, outcome, step)
+                self._dispatch.leave(run, effects)
+                self._answered(run, delta, outcome, effects)
             case ToolsStarted(tools):
-                self._books.busy(run, tools)
+                self._changes.busy(run, tools)
             case SnapshotWanted():
                 if run.slot is not None:
                     run.replicas.pop(run.slot, None)
-                self._dispatch.deliver(run, step)
+                self._dispatch.deliver(run, effects)
 
-    def host_lost(self, slot: Slot, cause: str = "") -> Step:
+    def host_lost(self, slot: Slot, cause: str = "") -> Effects:
         """The process in a slot is gone. Its runs go on in the next one.
 
         Args:
             slot: Where it was.
             cause: Why it had to be killed; empty where it died by itself.
         """
-        step = Step()
+        effects = Effects()
         for run in self.runs.values():
             run.replicas.pop(slot, None)
         # Listed first: one that leaves the quarantine host lets the next one in.
         for run in [run for run in self.runs.values() if run.slot == slot]:
-            self._lost(run, slot, cause, step)
-        return step
+            self._lost(run, slot, cause, effects)
+        return effects
 
-    def stop(self, run_id: str, mode: str) -> Step:
+    def stop(self, run_id: str, mode: str) -> Effects:
         """A user asked a run to stop; `mode` is a `StopMode`. One not served is ignored."""
-        step = Step()
+        effects = Effects()
         run = self.runs.get(run_id)
         if run is None:
-            return step
+            return effects
         if mode == "park":
-            self._ask_to_park(run, step)
-            return step
-        self._cut(run, step)
+            self._ask_to_park(run, effects)
+            return effects
+        self._cut(run, effects)
         if mode == "park_now":
-            self._books.put_aside(run, StateDelta(), step)
+            self._changes.put_aside(run, StateDelta(), effects)
         else:
-            self._books.end(run, StateDelta(), CANCELLED, step)
-        return step
+            self._changes.end(run, StateDelta(), CANCELLED, effects)
+        return effects
 
-    def stop_idle(self, stored: StoredRun, mode: str) -> Step:
+    def stop_idle(self, stored: StoredRun, mode: str) -> Effects:
         """A user asked a run of the journal to stop that nobody serves.
 
         Cancelled, it ends. Put aside is only one that this command had begun and could
         not go on with; the others are.
         """
-        step = Step()
+        effects = Effects()
         if stored.end is not None:
-            return step
+            return effects
         if stored.spec.run_id in self.runs:
             return self.stop(stored.spec.run_id, mode)
         if mode == "cancel":
-            self._books.end(_taken_from(stored), StateDelta(), CANCELLED, step)
+            self._changes.end(_taken_from(stored), StateDelta(), CANCELLED, effects)
         elif stored.command == self._command:
-            self._books.put_aside(_taken_from(stored), StateDelta(), step)
-        return step
+            self._changes.put_aside(_taken_from(stored), StateDelta(), effects)
+        return effects
 
-    def allow(self, limit_usd: float | None, *, spent_usd: float) -> Step:
+    def allow(self, limit_usd: float | None, *, spent_usd: float) -> Effects:
         """Say what all runs of this command may cost together.
 
         Where that is spent, no run makes a further model call: each ends `limit(budget)`
@@ -260,23 +261,23 @@ class Coordinator:
             spent_usd: What those runs of the journal cost that were over when this term
                 began.
         """
-        step = Step()
+        effects = Effects()
         self.budget.allow(limit_usd, spent_usd=spent_usd)
-        self._closing.note_all(step)
-        return step
+        self._closing.note_all(effects)
+        return effects
 
-    def subscribe(self, run_ids: Iterable[str], stream: str) -> Step:
+    def subscribe(self, run_ids: Iterable[str], stream: str) -> Effects:
         """Somebody reads what runs say, from a stream actor of this name."""
         return self._dispatch.subscribe(run_ids, stream)
 
-    def overdue(self) -> Step:
+    def overdue(self) -> Effects:
         """Time passed: runs whose time is over, and that did not end by themselves, end."""
-        step = Step()
+        effects = Effects()
         now = self._clock.now()
         for run, kind in self._deadlines.passed(now):
-            self._cut(run, step)
-            self._books.end(run, self._uncounted(run, now), limit_reached(kind, run), step)
-        return step
+            self._cut(run, effects)
+            self._changes.end(run, self._uncounted(run, now), limit_reached(kind, run), effects)
+        return effects
 
     @property
     def next_overdue_at(self) -> float | None:
@@ -286,7 +287,7 @@ class Coordinator:
     @property
     def departures(self) -> int:
         """How many runs have left service in this term."""
-        return self._books.departures
+        return self._changes.departures
 
     def served_in(self, conversation_id: str) -> str | None:
         """The run that continues a conversation; None where none does."""
@@ -295,47 +296,49 @@ class Coordinator:
     def is_current(self, envelope: Envelope) -> bool:
         """Whether an envelope is to be posted still.
 
-        While its step was being committed, the host may have died and the run gone on.
+        While its hop was being committed, the host may have died and the run gone on.
         """
         if isinstance(envelope.body, Cut | Forget):
             return True
         run = self.runs.get(envelope.run_id)
-        return run is not None and run.step == envelope.step
+        return run is not None and run.hop_number == envelope.hop_number
 
     # ---- what follows from it -------------------------------------------------------
 
-    def _answered(self, run: ActiveRun, delta: StateDelta, outcome: Outcome, step: Step) -> None:
+    def _answered(
+        self, run: ActiveRun, delta: StateDelta, outcome: Outcome, effects: Effects
+    ) -> None:
         match outcome:
             case RunEnd():
-                self._books.end(run, delta, outcome, step)
+                self._changes.end(run, delta, outcome, effects)
             case Parked() if run.closing is not None:
-                self._books.end(run, delta, run.closing, step)
-            case Parked() if run.unparked_in == run.step and not run.parking:
+                self._changes.end(run, delta, run.closing, effects)
+            case Parked() if run.unparked_in == run.hop_number and not run.parking:
                 # It had parked before it heard that it is to go on.
-                self._books.change(run, delta, step)
-                self._dispatch.deliver(run, step)
+                self._changes.change(run, delta, effects)
+                self._dispatch.deliver(run, effects)
             case Parked():
-                self._books.put_aside(run, delta, step)
+                self._changes.put_aside(run, delta, effects)
             case signal:
                 delta = self._ceilings.count(run, delta)
                 run.hop = Hop(to=successor(run.spec.edges, run.hop.to), signal=signal)
-                self._go_on(run, delta, step)
+                self._go_on(run, delta, effects)
 
-    def _go_on(self, run: ActiveRun, delta: StateDelta, step: Step) -> None:
+    def _go_on(self, run: ActiveRun, delta: StateDelta, effects: Effects) -> None:
         # Only where it would ask the model again: what is done is to end as done.
         if run.closing is not None and run.hop.to == AGENT_TURN:
-            self._books.end(run, delta, run.closing, step)
+            self._changes.end(run, delta, run.closing, effects)
         elif run.parking:
-            self._books.put_aside(run, delta, step, moved=True)
+            self._changes.put_aside(run, delta, effects, moved=True)
         else:
-            self._books.change(run, delta, step, moved=True)
+            self._changes.change(run, delta, effects, moved=True)
             if (end := self._ceilings.reached(run)) is not None:
-                self._books.end(run, StateDelta(), end, step)
+                self._changes.end(run, StateDelta(), end, effects)
             else:
-                self._dispatch.deliver(run, step)
+                self._dispatch.deliver(run, effects)
 
-    def _lost(self, run: ActiveRun, slot: Slot, cause: str, step: Step) -> None:
-        self._dispatch.leave(run, step)
+    def _lost(self, run: ActiveRun, slot: Slot, cause: str, effects: Effects) -> None:
+        self._dispatch.leave(run, effects)
         theirs = bool(slot.code) or run.busy_since is not None
         if theirs:
             run.losses += 1
@@ -344,28 +347,30 @@ class Coordinator:
             delta = StateDelta(events=(lost,))
             alone = slot.index == QUARANTINE or bool(slot.code)
             if run.losses >= LOSSES_BEFORE_FAILURE and alone:
-                self._books.end(run, delta, executor_lost(slot, run.losses, tools, cause), step)
+                self._changes.end(
+                    run, delta, executor_lost(slot, run.losses, tools, cause), effects
+                )
                 return
             self._retrace(run)
-            self._books.change(run, delta, step, moved=True)
+            self._changes.change(run, delta, effects, moved=True)
         else:
             self._retrace(run)
-        self._dispatch.deliver(run, step)
+        self._dispatch.deliver(run, effects)
 
     def _retrace(self, run: ActiveRun) -> None:
         """A turn may have been under way, with calls whose outcome nobody knows."""
         if run.hop.to == AGENT_TURN:
             run.hop = Hop(to=ENTRY, signal=RepairTrigger(resumed=True))
 
-    def _ask_to_park(self, run: ActiveRun, step: Step) -> None:
+    def _ask_to_park(self, run: ActiveRun, effects: Effects) -> None:
         if run.slot is None:
             # It waits for the quarantine host, so there is no round to finish.
-            self._books.put_aside(run, StateDelta(), step)
+            self._changes.put_aside(run, StateDelta(), effects)
             return
         if not run.parking:
             run.parking = True
-            self._books.change(run, entry(PARKING, True), step)
-        self._dispatch.stop_at_round(run, step)
+            self._changes.change(run, entry(PARKING, True), effects)
+        self._dispatch.stop_at_round(run, effects)
 
     def _uncounted(self, run: ActiveRun, now: float) -> StateDelta:
         """What an executor of the user's own has worked and will not be asked for."""
@@ -374,9 +379,9 @@ class Coordinator:
         worked = USAGE.encode(Usage(working_s=max(0.0, now - run.busy_since)))
         return StateDelta((Write(USAGE.name, "increment", worked),))
 
-    def _cut(self, run: ActiveRun, step: Step) -> None:
-        self._dispatch.post(run, Cut(), step)
-        self._dispatch.leave(run, step)
+    def _cut(self, run: ActiveRun, effects: Effects) -> None:
+        self._dispatch.post(run, Cut(), effects)
+        self._dispatch.leave(run, effects)
 
 
 def _taken_from(stored: StoredRun) -> ActiveRun:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from itertools import count
 from typing import Any
 
-from harness_actors.coordination.active import ActiveRun, ExecutorNeeds, Post, Step
+from harness_actors.coordination.active import ActiveRun, Effects, ExecutorNeeds, Post
 from harness_actors.coordination.protocol import (
     QUARANTINE,
     Committed,
@@ -49,15 +49,15 @@ class Dispatch:
         # In memory only: a new incarnation is told by whoever still reads.
         self._streams: OrderedDict[str, str] = OrderedDict()
         # Of all runs together: a run that is taken up again in this term must not get a
-        # step number that an envelope of its life before may still carry.
-        self._steps = count(1)
+        # hop number that an envelope of its life before may still carry.
+        self._hop_numbers = count(1)
 
-    def deliver(self, run: ActiveRun, step: Step) -> None:
+    def deliver(self, run: ActiveRun, effects: Effects) -> None:
         """Post the run's hop to the host that is to serve it."""
         run_id, executor = run.spec.run_id, run.hop.to
         code = run.spec.code if executor in run.spec.custom else ""
         slot = self._router.slot_for(run_id, executor, code, run.losses)
-        run.step = next(self._steps)
+        run.hop_number = next(self._hop_numbers)
         run.sent = run.received = run.receipt = 0
         run.busy_since = None
         if slot.index == QUARANTINE and not self._router.isolate(run_id):
@@ -80,60 +80,64 @@ class Dispatch:
             stream=self._streams.get(run_id, "") if _speaks(slot) else "",
         )
         run.replicas[slot] = Replica(len(run.state.log))
-        self.post(run, deliver, step)
+        self.post(run, deliver, effects)
 
-    def post(self, run: ActiveRun, body: ToHost, step: Step) -> None:
+    def post(self, run: ActiveRun, body: ToHost, effects: Effects) -> None:
         """Tell the host of a run something; nothing where it is at none."""
         if run.slot is not None:
             run.sent += 1
-            envelope = Envelope(run.spec.run_id, self._term, run.step, run.sent, body)
-            step.posts.append(Post(run.slot, envelope))
+            envelope = Envelope(run.spec.run_id, self._term, run.hop_number, run.sent, body)
+            effects.posts.append(Post(run.slot, envelope))
 
-    def stop_at_round(self, run: ActiveRun, step: Step) -> None:
+    def stop_at_round(self, run: ActiveRun, effects: Effects) -> None:
         """Tell its host; where none makes rounds, the run stops when it is answered."""
         if run.makes_rounds:
-            self.post(run, Park(), step)
+            self.post(run, Park(), effects)
 
-    def subscribe(self, run_ids: Iterable[str], stream: str) -> Step:
+    def subscribe(self, run_ids: Iterable[str], stream: str) -> Effects:
         """Have runs tell a stream actor what their models say, also such as are still to come."""
-        step = Step()
+        effects = Effects()
         for run_id in run_ids:
             self._streams[run_id] = stream
             self._streams.move_to_end(run_id)
             run = self._runs.get(run_id)
             if run is not None and run.slot is not None and _speaks(run.slot):
-                self.post(run, Speak(stream), step)
+                self.post(run, Speak(stream), effects)
         while len(self._streams) > SUBSCRIBED_RUNS:
             self._streams.popitem(last=False)
-        return step
+        return effects
 
     def receipts(self, batch: Iterable[Envelope]) -> tuple[Envelope, ...]:
         """What is told with the answer of the call that brought a batch, or its copy."""
         told = {}
         for envelope in batch:
             run = self._runs.get(envelope.run_id)
-            if run is not None and run.step == envelope.step and envelope.seq <= run.receipt:
+            if (
+                run is not None
+                and run.hop_number == envelope.hop_number
+                and envelope.seq <= run.receipt
+            ):
                 # Of no number: it is true whenever it comes.
                 committed = Committed(run.receipt)
                 told[envelope.run_id] = Envelope(
-                    envelope.run_id, self._term, run.step, 0, committed
+                    envelope.run_id, self._term, run.hop_number, 0, committed
                 )
         return tuple(told.values())
 
-    def leave(self, run: ActiveRun, step: Step) -> None:
+    def leave(self, run: ActiveRun, effects: Effects) -> None:
         """The run is at its host no longer; another may have the quarantine host."""
         if run.slot is not None and run.slot.index == QUARANTINE:
             successor_id = self._router.released(run.spec.run_id)
             if successor_id is not None and successor_id in self._runs:
-                self.deliver(self._runs[successor_id], step)
+                self.deliver(self._runs[successor_id], effects)
 
-    def forget(self, run: ActiveRun, step: Step) -> None:
+    def forget(self, run: ActiveRun, effects: Effects) -> None:
         """The run is over, or put aside: no host needs to know of it."""
         run_id = run.spec.run_id
-        run.step = next(self._steps)
+        run.hop_number = next(self._hop_numbers)
         for slot in run.replicas:
-            envelope = Envelope(run_id, self._term, run.step, 1, Forget())
-            step.posts.append(Post(slot, envelope))
+            envelope = Envelope(run_id, self._term, run.hop_number, 1, Forget())
+            effects.posts.append(Post(slot, envelope))
         self._router.released(run_id)
         self._router.forget(run_id)
         self._streams.pop(run_id, None)

@@ -64,7 +64,7 @@ class Deliver:
 @pickled_by_position
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """To a host: its changes of this step up to number `change` are on disk."""
+    """To a host: its changes of this hop up to number `change` are on disk."""
 
     change: int
 
@@ -142,17 +142,17 @@ class Envelope:
     Attributes:
         run_id: The run that it is about.
         term: Term of the coordinator.
-        step: Which hop of the run; answers carry the step of what they answer.
-        seq: Number within the step, growing from 1 in each direction.
+        hop_number: Which hop of the run; answers carry that of what they answer.
+        seq: Number within the hop, growing from 1 in each direction.
         body: What is said.
     """
 
     run_id: str
     term: int
-    step: int
+    hop_number: int
     seq: int
     body: ToHost | FromHost
 
     @property
     def order(self) -> tuple[int, int, int]:
-        return (self.term, self.step, self.seq)
+        return (self.term, self.hop_number, self.seq)

@@ -9,6 +9,7 @@ from harness_actors.ports import RunContext
 from harness_actors.signals import Parked, Signal, TurnComplete
 from harness_actors.state import (
     AGENT_TURN,
+    BUDGET,
     OPEN_CALLS,
     REQUEST_TOKENS,
     TURN,
@@ -24,7 +25,6 @@ from harness_actors.turn import (
     begin_task,
     prepare,
 )
-from harness_actors.turn.bounds import BUDGET
 
 PREPARED_AGENTS = 64
 """Agents kept ready; runs of one batch share one."""

@@ -2,16 +2,16 @@
 
 from dataclasses import replace
 
-from harness_actors.actors.factory import executor_needs
-from harness_actors.coordination.active import ActiveRun, Step
+from harness_actors.actors.host.shipped_executors import executor_needs
+from harness_actors.coordination.active import ActiveRun, Effects
 from harness_actors.coordination.coordinator import Coordinator
 from harness_actors.coordination.protocol import Deliver, Envelope, FromHost, Slot
 from harness_actors.messages import Message
 from harness_actors.ports import Clock
 from harness_actors.records import RunAdded, RunChanged
-from harness_actors.replay.acts import deeds_of, is_note
 from harness_actors.replay.differences import Difference, of_changes
 from harness_actors.replay.recording import Recording
+from harness_actors.replay.visits import deeds_of, is_note
 from harness_actors.results import HarnessResult
 from harness_actors.state import StateDelta
 from harness_actors.stores import SqliteJournal
@@ -49,7 +49,7 @@ class RerunCell:
         self._clock = clock
         self._at = 0
         self._brought = 0
-        self._step = self._seq = 0
+        self._hop_number = self._seq = 0
         self.slot = Slot("")
         self.deliver: Deliver | None = None
         self.taken = 0
@@ -102,7 +102,7 @@ class RerunCell:
     def receive(self, body: FromHost) -> None:
         """An executor said something."""
         self._seq += 1
-        envelope = Envelope(self._run_id, self._term, self._step, self._seq, body)
+        envelope = Envelope(self._run_id, self._term, self._hop_number, self._seq, body)
         self._perform(self._coordinator.received(self.slot, envelope))
 
     def stop(self, mode: str) -> None:
@@ -135,15 +135,15 @@ class RerunCell:
         found = Difference(where=self._where(), what=what, journal="", rerun=problem)
         self.differences.append(found)
 
-    def _perform(self, step: Step) -> None:
-        self._journal.commit(self._term, step.entries)
-        for entry in step.entries:
+    def _perform(self, effects: Effects) -> None:
+        self._journal.commit(self._term, effects.entries)
+        for entry in effects.entries:
             if isinstance(entry, RunChanged):
                 self._compare(entry)
-        for post in step.posts:
+        for post in effects.posts:
             if isinstance(post.envelope.body, Deliver):
                 self.slot, self.deliver = post.slot, post.envelope.body
-                self._step, self._seq = post.envelope.step, 0
+                self._hop_number, self._seq = post.envelope.hop_number, 0
 
     def _compare(self, made: RunChanged) -> None:
         if made.end is None and is_note(made.delta, made.hop):

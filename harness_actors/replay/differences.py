@@ -8,7 +8,7 @@ from typing import Any
 from harness_actors.events import ExecutorLost, encode_event
 from harness_actors.messages import Message
 from harness_actors.records import Hop, RunChanged, StoredChange
-from harness_actors.replay.acts import NOT_OF_RUNS
+from harness_actors.replay.visits import NOT_OF_RUNS
 from harness_actors.results import HarnessResult
 from harness_actors.signals import encode_signal
 from harness_actors.state import USAGE, StateDelta, Write

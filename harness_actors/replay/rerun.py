@@ -23,7 +23,6 @@ from harness_actors.executors import (
 )
 from harness_actors.messages import Message
 from harness_actors.ports import Executor
-from harness_actors.replay.acts import Visit, own_part, visits_of
 from harness_actors.replay.cell import DivergedError, RerunCell
 from harness_actors.replay.differences import Difference, of_ends
 from harness_actors.replay.recording import Recording
@@ -36,6 +35,7 @@ from harness_actors.replay.stand_ins import (
     leave_workspace,
 )
 from harness_actors.replay.tape import Tape
+from harness_actors.replay.visits import Visit, own_part, visits_of
 from harness_actors.results import HarnessResult
 from harness_actors.signals import Outcome, Parked, RunEnd, TurnComplete
 from harness_actors.state import AGENT_TURN, COMPACTION, REPAIR, STOP_DECISION, StateDelta

@@ -14,11 +14,11 @@ from harness_actors.errors import ContextOverflowError, ModelError, ToolError
 from harness_actors.messages import Message
 from harness_actors.ports import ModelResponse
 from harness_actors.records import StoredChange
-from harness_actors.replay.acts import Visit
+from harness_actors.replay.visits import Visit
 from harness_actors.results import Usage
 from harness_actors.signals import TurnComplete
 from harness_actors.state import USAGE
-from harness_actors.turn.calls import CUT_ARGUMENTS
+from harness_actors.turn.one_call import CUT_ARGUMENTS
 from harness_actors.turn.texts import RESULT_CHARS
 
 TIME_IS_UP = "The run's time was up before this call "

@@ -9,11 +9,11 @@ from pathlib import Path
 from harness_actors.errors import StoreError
 from harness_actors.stores.distrust import connect
 from harness_actors.stores.faults import damage, damaged, is_locked
-from harness_actors.stores.look import beside, look, opening, size_of
 from harness_actors.stores.marks import check_marks, move_log
 from harness_actors.stores.migrations import migrate
 from harness_actors.stores.private import SHOWN_FOLDER, make_own_file
 from harness_actors.stores.schema import check_header, check_schema, create_if_empty
+from harness_actors.stores.traceless import beside, opening, read_traceless, size_of
 
 _CHECKED_BYTES = 64 * 1024 * 1024
 """Larger files are not read whole on opening: 64 MB take some 50 ms."""
@@ -126,7 +126,7 @@ def _inspect(path: Path, busy_s: float) -> None:
             check_header(path, bare)
         _check_undo(path)
         return
-    look(path, lambda connection: check_file(path, connection), busy_s=busy_s)
+    read_traceless(path, lambda connection: check_file(path, connection), busy_s=busy_s)
 
 
 def _check_undo(path: Path) -> None:

@@ -10,7 +10,7 @@ import orjson
 from harness_actors.errors import RunNotFoundError, StoreError
 from harness_actors.messages import Message, encode_json
 from harness_actors.records import StoredRun
-from harness_actors.stores.loads import Loads
+from harness_actors.stores.readable import ReadableJournal
 from harness_actors.stores.reader import JournalReader
 from harness_actors.stores.standing import FileId, out_of_place
 
@@ -56,7 +56,7 @@ def program_of(name: str) -> str:
     return name.removesuffix(_REQUEST)
 
 
-def code_of(journal: Loads, code: str) -> Mapping[str, bytes]:
+def code_of(journal: ReadableJournal, code: str) -> Mapping[str, bytes]:
     """All that a journal keeps of a program, by name; nothing opens it."""
     found = {name: journal.load_code(name) for name in (code, request_name(code))}
     return {name: kept for name, kept in found.items() if kept is not None}
@@ -86,7 +86,7 @@ class StoredConversation:
         return plain
 
 
-def conversation_of(journal: Loads, run: StoredRun) -> StoredConversation:
+def conversation_of(journal: ReadableJournal, run: StoredRun) -> StoredConversation:
     """The conversation of a run.
 
     Raises:
@@ -126,7 +126,7 @@ def find_conversation(stores: Iterable[Path], run_id: str) -> StoredConversation
     raise broken or RunNotFoundError(run_id, ", ".join(map(str, paths)) or "any journal")
 
 
-def _head_of(journal: Loads, code: str) -> RequestHead | None:
+def _head_of(journal: ReadableJournal, code: str) -> RequestHead | None:
     kept = journal.load_code(request_name(code))
     if kept is None:
         return None

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from harness_actors.errors import StoreError
 from harness_actors.stores.distrust import connect
-from harness_actors.stores.look import beside
+from harness_actors.stores.traceless import beside
 from harness_actors.stores.transactions import transaction
 
 LOG_BYTES = 4 * 1024 * 1024

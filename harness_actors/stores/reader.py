@@ -8,14 +8,14 @@ from typing import TypeVar
 from harness_actors.errors import StoreError
 from harness_actors.stores.connection import check_file
 from harness_actors.stores.faults import damage, store_error
-from harness_actors.stores.loads import Loads
-from harness_actors.stores.look import look
+from harness_actors.stores.readable import ReadableJournal
 from harness_actors.stores.sqlite import BUSY_S
+from harness_actors.stores.traceless import read_traceless
 
 T = TypeVar("T")
 
 
-class JournalReader(Loads):
+class JournalReader(ReadableJournal):
     """Reads a journal's file and changes nothing: it makes no file, and takes no term.
 
     Works while another process writes, and sees what that one has committed; works where
@@ -55,7 +55,7 @@ class JournalReader(Loads):
                 return read(connection)
 
         try:
-            return look(self._path, carefully, busy_s=self._busy_s)
+            return read_traceless(self._path, carefully, busy_s=self._busy_s)
         except FileNotFoundError as error:
             problem = "there is no such file; check the path, or $HARNESS_HOME"
             raise StoreError(str(self._path), problem) from error

@@ -12,12 +12,12 @@ from harness_actors.records import Entry
 from harness_actors.stores.commit import Committer
 from harness_actors.stores.connection import open_for_reading, open_journal
 from harness_actors.stores.faults import VALUE_ERRORS, damage, store_error
-from harness_actors.stores.load import load_removed_cost
-from harness_actors.stores.loads import Loads
-from harness_actors.stores.look import size_of
 from harness_actors.stores.marks import LOG_BYTES, check_marks, leave_log, move_log
+from harness_actors.stores.queries import load_removed_cost
+from harness_actors.stores.readable import ReadableJournal
 from harness_actors.stores.room import room_for
 from harness_actors.stores.standing import FileId, StandingFiles, out_of_place
+from harness_actors.stores.traceless import size_of
 from harness_actors.stores.transactions import transaction
 
 T = TypeVar("T")
@@ -25,7 +25,7 @@ T = TypeVar("T")
 BUSY_S = 10.0
 
 
-class SqliteJournal(Loads):
+class SqliteJournal(ReadableJournal):
     """A journal in one file, with its write-ahead log beside it while it is open.
 
     What `commit` returned for is on the disk: it survives the death of the process and

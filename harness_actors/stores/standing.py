@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Self
 
 from harness_actors.errors import StoreError
-from harness_actors.stores.look import beside
+from harness_actors.stores.traceless import beside
 
 WHAT_NOW = (
     "nothing more is written to it, and what worked on it was stopped; the same command begins "

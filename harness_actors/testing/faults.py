@@ -28,7 +28,7 @@ class NeverAnswer:
 
 
 @dataclass(frozen=True, slots=True)
-class Cut:
+class BreakOff:
     """The connection is closed: before any header, or in the middle of the body or stream."""
 
     where: Literal["before_headers", "in_body"]
@@ -42,7 +42,7 @@ class Raw:
     media_type: str = "application/json"
 
 
-Fault = Refuse | Slow | NeverAnswer | Cut | Raw
+Fault = Refuse | Slow | NeverAnswer | BreakOff | Raw
 
 Faults = Callable[[int, dict[str, Any]], Fault | None]
 """Which fault a request meets, by its number (the first is 1) and its body; None for none."""

@@ -21,7 +21,7 @@ from aiohttp.http import RawRequestMessage
 from aiohttp.web_protocol import RequestHandler
 
 from harness_actors.testing.completions import completion, event_stream
-from harness_actors.testing.faults import Cut, Faults, NeverAnswer, Raw, Refuse, Slow
+from harness_actors.testing.faults import BreakOff, Faults, NeverAnswer, Raw, Refuse, Slow
 from harness_actors.testing.scripts import ReplyTo, load_script, says_ok
 
 
@@ -200,7 +200,7 @@ class LoopbackServer:
                 await self._closing.wait()
             case Slow():
                 await self._pause(fault.seconds)
-            case Cut("before_headers"):
+            case BreakOff("before_headers"):
                 _hang_up(request)
                 return web.Response()
             case _:
@@ -208,7 +208,7 @@ class LoopbackServer:
         answer = completion(self._reply(body), body, len(raw))
         payload = event_stream(answer) if body.get("stream") else orjson.dumps(answer)
         media_type = "text/event-stream" if body.get("stream") else "application/json"
-        if isinstance(fault, Cut):
+        if isinstance(fault, BreakOff):
             return await self._send_half(request, payload, media_type)
         if body.get("stream") and self._piece_s is not None:
             return await self._send_pieces(request, payload, self._piece_s)

@@ -19,12 +19,12 @@ from harness_actors.ports import Model, ModelRequest, ModelResponse, RunContext
 from harness_actors.signals import Parked, TurnComplete
 from harness_actors.turn.acceptance import fault_of
 from harness_actors.turn.bounds import Bounds, Due
+from harness_actors.turn.deadline import Allowance, Raised, TimedOut, run_within
 from harness_actors.turn.origins import ORIGIN
-from harness_actors.turn.patience import Allowance, Late, Raised, within
 from harness_actors.turn.preparation import PreparedAgent
-from harness_actors.turn.speaking import Voice
 from harness_actors.turn.texts import tokens_of, well_formed
 from harness_actors.turn.tracebacks import user_traceback
+from harness_actors.turn.voice import Voice
 
 NAME_CHARS = 64
 
@@ -66,7 +66,7 @@ async def ask(
         allowance = Allowance(bounds.wall_due(), bounds.working_left(working_s), meter)
         context.when_parking(meter.give_up)
         try:
-            outcome = await within(
+            outcome = await run_within(
                 allowance,
                 f"a call of model {model.name!r}",
                 partial(_begin, model, request, voice),
@@ -74,7 +74,7 @@ async def ask(
         finally:
             context.when_parking(None)
     match outcome:
-        case Late(due):
+        case TimedOut(due):
             response: ModelResponse | TurnComplete | Parked = _out_of_time(due, outcome.last)
         case Raised(NotAskedAgainError()):
             response = Parked()

@@ -5,12 +5,6 @@ from dataclasses import dataclass
 from harness_actors.config import HarnessConfig, Limits
 from harness_actors.ports import Clock
 from harness_actors.results import LimitKind, Usage
-from harness_actors.state import StateKey
-
-BUDGET: StateKey[float | None] = StateKey("harness.budget", float | None, "coordinator")
-"""What all runs of the command may cost together, in US dollars; None for no bound. The
-coordinator holds them to it, and keeps it with each run so that it outlives itself."""
-
 
 ROUNDING_USD = 1e-9
 """What sums of costs may lack: ten times 0.1 USD adds up to a little less than 1 USD."""

@@ -11,15 +11,15 @@ from harness_actors.events import RoundCompleted
 from harness_actors.messages import Message
 from harness_actors.ports import ModelResponse, RunContext
 from harness_actors.signals import Parked, TurnComplete
-from harness_actors.state import TURN_COUNT
+from harness_actors.state import BUDGET, TURN_COUNT
 from harness_actors.turn.acceptance import is_large
 from harness_actors.turn.answers import as_message, ask
-from harness_actors.turn.books import TurnBooks
-from harness_actors.turn.bounds import BUDGET, Bounds
+from harness_actors.turn.bounds import Bounds
+from harness_actors.turn.call_scheduler import ToolCalls, Workplace
+from harness_actors.turn.meter import TurnMeter
 from harness_actors.turn.preparation import PreparedAgent
 from harness_actors.turn.services import AgentTurnServices
-from harness_actors.turn.speaking import Voice
-from harness_actors.turn.tool_calls import ToolCalls, Workplace
+from harness_actors.turn.voice import Voice
 
 MOST_LOG_BYTES = 64 * 1024 * 1024
 """Of a conversation. No provider takes a larger request, but one that means to have the memory of
@@ -50,13 +50,13 @@ class TurnLoop:
     ) -> None:
         self._context = context
         self._prepared = prepared
-        self._books = TurnBooks(context, services.clock)
+        self._meter = TurnMeter(context, services.clock)
         limits = context.spec.config.limits
         self._bounds = Bounds(limits, context.started_at, services.clock)
         self._watched = None if workspace is None else services.watch_workspace(workspace)
         place = Workplace(workspace, None if self._watched is None else self._watched.id)
-        self._calls = ToolCalls(context, prepared, services, self._books, self._bounds, place)
-        self._text = _said_last(context.log, self._books.rounds)
+        self._calls = ToolCalls(context, prepared, services, self._meter, self._bounds, place)
+        self._text = _said_last(context.log, self._meter.rounds)
         self._last: Awaitable[None] | None = None
         self._awaited: Awaitable[None] | None = None
         """To be on disk before the next model call begins."""
@@ -78,8 +78,8 @@ class TurnLoop:
         if ended.ending != "limit":
             # Else the last calls could leave another folder to whoever scores it.
             self._check_workspace()
-        self._books.write()
-        return replace(ended, text=ended.text or self._text, progressed=self._books.progressed)
+        self._meter.write()
+        return replace(ended, text=ended.text or self._text, progressed=self._meter.progressed)
 
     async def _finish_open_calls(self) -> TurnComplete | None:
         if not self._context.log.open_calls():
@@ -90,7 +90,7 @@ class TurnLoop:
         return ended
 
     def _rounds_done(self) -> TurnComplete | None:
-        done = self._books.rounds >= self._context.spec.config.max_rounds_per_turn
+        done = self._meter.rounds >= self._context.spec.config.max_rounds_per_turn
         return TurnComplete(ending="rounds") if done else None
 
     def _bound_reached(self) -> TurnComplete | None:
@@ -98,19 +98,19 @@ class TurnLoop:
             return ended
         if self._context.log.size_bytes > MOST_LOG_BYTES:
             return TurnComplete(ending="limit", limit="context")
-        kind = self._bounds.reached(self._books.usage)
+        kind = self._bounds.reached(self._meter.usage)
         return None if kind is None else TurnComplete(ending="limit", limit=kind)
 
     async def _round(self) -> TurnComplete | Parked | None:
         """One model call and its tools; how the turn ends, or None where it goes on."""
         self._check_workspace()
-        working_s, voice = self._books.working_s, self._voice()
+        working_s, voice = self._meter.working_s, self._voice()
         answer = await ask(self._prepared, self._context, self._bounds, working_s, voice)
         response = answer.response
         if isinstance(response, Parked):
             return response
         if isinstance(response, TurnComplete):
-            self._books.failed(waited_s=answer.waited_s)
+            self._meter.failed(waited_s=answer.waited_s)
             return response
         if voice is None and (late := self._voice()) is not None:
             # Somebody began to read in the middle of the call.
@@ -121,7 +121,7 @@ class TurnLoop:
             await asyncio.sleep(0)
         message = await as_message(response, self._prepared)
         self._text = message.text or self._text
-        self._books.answered(response, answer_tokens=message.tokens, waited_s=answer.waited_s)
+        self._meter.answered(response, answer_tokens=message.tokens, waited_s=answer.waited_s)
         # A model may take long to answer, and what it asks for would be done nowhere.
         self._check_workspace()
         self._context.add_message(message)
@@ -143,7 +143,7 @@ class TurnLoop:
         try:
             self._watched.check()
         except HarnessError:
-            self._books.write()
+            self._meter.write()
             raise
 
     def _voice(self) -> Voice | None:
@@ -151,10 +151,10 @@ class TurnLoop:
         sink = self._context.texts
         if sink is None:
             return None
-        return Voice(sink, self._context.get(TURN_COUNT), self._books.rounds + 1)
+        return Voice(sink, self._context.get(TURN_COUNT), self._meter.rounds + 1)
 
     def _end_round(self) -> None:
-        self._books.write()
+        self._meter.write()
         before_last, self._last = self._last, self._context.flush()
         shares = self._context.get(BUDGET) is not None
         self._awaited = self._last if shares else before_last
@@ -163,7 +163,7 @@ class TurnLoop:
         usage = response.usage
         return RoundCompleted(
             turn=self._context.get(TURN_COUNT),
-            round=self._books.rounds,
+            round=self._meter.rounds,
             input_tokens=usage.input_tokens,
             output_tokens=usage.output_tokens,
             cached_tokens=usage.cached_tokens,

@@ -55,7 +55,7 @@ async def results(
     waiting = set(followed)
     ended: dict[str, HarnessResult] = {}
     while waiting:
-        happened = await runtime.happened(cursor, messages=seen is not None)
+        happened = await runtime.wait_for_news(cursor, messages=seen is not None)
         cursor = happened.cursor
         for event in happened.events:
             if seen is not None and event.run_id in followed:
@@ -71,7 +71,7 @@ async def until(
 ) -> int:
     """Follow a run until an event of it is as wanted; returns the cursor behind it."""
     while True:
-        happened = await runtime.happened(cursor, messages=True)
+        happened = await runtime.wait_for_news(cursor, messages=True)
         cursor = happened.cursor
         for event in happened.events:
             if event.run_id == run_id and wanted(event.event):

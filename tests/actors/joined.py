@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness_actors.actors.attach import coordinators_of
+from harness_actors.actors.cell_processes import coordinators_of
 from harness_actors.actors.processes import is_alive
 from harness_actors.records import ProcessMark
 from harness_actors.stores import JournalReader

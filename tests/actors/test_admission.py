@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from harness_actors.actors.admission import READ_TOGETHER, Admission
+from harness_actors.actors.coordinator.admission import READ_TOGETHER, Admission
 from harness_actors.actors.runtime import StopMode
 from harness_actors.conversation import repaired
-from harness_actors.coordination.active import Step
+from harness_actors.coordination.active import Effects
 from harness_actors.coordination.protocol import Slot
 from harness_actors.errors import ConversationBusyError
 from harness_actors.records import RunAdded, RunSpec
@@ -52,8 +52,8 @@ class Entrance:
         self.ended: list[tuple[str, bool]] = []
         """Runs, and whether they were over already."""
 
-    def _perform(self, step: Step) -> None:
-        self.world.perform(step)
+    def _perform(self, effects: Effects) -> None:
+        self.world.perform(effects)
 
     async def _prepare(self, specs: Sequence[RunSpec]) -> None:
         served = self.world.coordinator.runs

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from harness_actors.actors.coordinator_host import CoordinatorHost
-from harness_actors.actors.factory import executor_needs
-from harness_actors.actors.journal_watch import watch_journal
+from harness_actors.actors.coordinator.host import CoordinatorHost
+from harness_actors.actors.coordinator.journal_watch import watch_journal
+from harness_actors.actors.host.shipped_executors import executor_needs
 from harness_actors.actors.local import LocalHostStarter
 from harness_actors.actors.processes import this_node
 from harness_actors.agents import Program
@@ -121,7 +121,7 @@ class Cell:
         cursor, results, parks = 0, dict[str, HarnessResult](), set[str]()
         async with asyncio.timeout(20):
             while not set(run_ids) <= (parks if parked else results.keys()):
-                happened = await self.host.happened(cursor, True)
+                happened = await self.host.wait_for_news(cursor, True)
                 cursor = happened.cursor
                 results.update(happened.results)
                 parks |= {e.run_id for e in happened.events if e.event.type == "run_parked"}
@@ -176,7 +176,7 @@ async def test_a_run_goes_to_its_end_and_is_forgotten(cell: Cell) -> None:
     assert {result.status for result in results.values()} == {"done"}
     async with asyncio.timeout(10):
         while any(host.host._runs for host in cell.starter.hosts.values()):
-            await cell.host.happened(0, True)
+            await cell.host.wait_for_news(0, True)
             await asyncio.sleep(0)
     assert not cell.host._coordinator.runs
     assert not cell.host._coordinator._conversations
@@ -192,12 +192,12 @@ async def test_a_follower_that_comes_back_later_is_told_the_same(cell_at: Opens)
         await cell.submit(program, a_spec(program))
         await cell.until("run")
         for messages in (False, True):
-            told[messages] = list((await cell.host.happened(0, messages)).events)
+            told[messages] = list((await cell.host.wait_for_news(0, messages)).events)
     assert not any(isinstance(event.event, DERIVED_EVENTS) for event in told[False])
     assert any(isinstance(event.event, DERIVED_EVENTS) for event in told[True])
     async with cell_at("another") as cell:
         for messages in (False, True):
-            happened = await cell.host.happened(0, messages)
+            happened = await cell.host.wait_for_news(0, messages)
             assert list(happened.events) == told[messages], "now from the journal"
             assert happened.results["run"].status == "done"
 
@@ -512,7 +512,7 @@ async def test_a_commit_that_fails_stops_the_cell_and_is_told_to_everybody(cell:
     await cell.submit(program, a_spec(program))
     await gates.started["fails"].wait()
     cursor = await cell.host.position()
-    followers = [asyncio.ensure_future(cell.host.happened(cursor, m)) for m in (True, False)]
+    followers = [asyncio.ensure_future(cell.host.wait_for_news(cursor, m)) for m in (True, False)]
     await asyncio.sleep(0)
     cell.journal.fault = StoreError("runs.db", "no space is left on the disk")
     gates.opened["fails"].set()
@@ -540,7 +540,7 @@ async def test_a_driver_that_knows_more_than_the_journal_is_not_left_waiting(cel
 
     # It was told of it by a journal that had more, and that another has taken the place of.
     with pytest.raises(StoreError, match=r"it lacks what was committed to it \(position 1000\)"):
-        await cell.host.happened(1000, False)
+        await cell.host.wait_for_news(1000, False)
 
 
 async def test_a_cell_without_runs_stops_when_its_journal_is_taken_away(
@@ -549,7 +549,7 @@ async def test_a_cell_without_runs_stops_when_its_journal_is_taken_away(
     program = a_program()
     await cell.submit(program, a_spec(program))
     await cell.until("run")
-    waiting = asyncio.create_task(cell.host.happened(await cell.host.position(), False))
+    waiting = asyncio.create_task(cell.host.wait_for_news(await cell.host.position(), False))
     watching = asyncio.create_task(watch_journal(cell.journal, cell.host, every_s=0.01))
     (tmp_path / "runs.db").rename(tmp_path / "moved.db")
 
@@ -564,7 +564,9 @@ async def test_what_an_earlier_host_of_a_slot_says_is_dropped(cell: Cell) -> Non
     await cell.submit(program, a_spec(program))
     await gates.started["stale"].wait()
     run = cell.host._coordinator.runs["run"]
-    answer = Envelope("run", cell.host.term, run.step, 99, Answered(StateDelta(), RepairComplete()))
+    answer = Envelope(
+        "run", cell.host.term, run.hop_number, 99, Answered(StateDelta(), RepairComplete())
+    )
     slot = Slot(AGENT_TURN)
     await cell.host.receive(slot, 7, [answer])
     await cell.host.receive(Slot("nobody"), 1, [answer])
@@ -595,13 +597,13 @@ async def test_hosts_that_do_not_start_stop_the_cell_with_the_reason(tmp_path: P
     cell.host._seats._starter = NoRoom(ManualClock(), copies=True)
     await cell.host.start()
     with pytest.raises(HarnessError, match="no room"):
-        await cell.host.happened(0, True)
+        await cell.host.wait_for_news(0, True)
     await cell.host.close()
 
 
 async def test_closing_twice_is_closing_once_and_later_calls_say_so(cell_at: Opens) -> None:
     async with cell_at() as cell:
-        follower = asyncio.ensure_future(cell.host.happened(0, True))
+        follower = asyncio.ensure_future(cell.host.wait_for_news(0, True))
         await asyncio.sleep(0)
         await cell.host.close()
         await cell.host.close()
@@ -620,7 +622,7 @@ async def test_a_fault_while_a_message_is_taken_stops_the_cell_and_does_not_hang
     await gates.started["fault"].wait()
     run = cell.host._coordinator.runs["run"]
     broken: Any = Answered(StateDelta(messages=(None,)), RepairComplete())  # type: ignore[arg-type]
-    envelope = Envelope("run", cell.host.term, run.step, 99, broken)
+    envelope = Envelope("run", cell.host.term, run.hop_number, 99, broken)
     await cell.host.receive(Slot(AGENT_TURN), 1, [envelope])
     with pytest.raises(HarnessError, match="AttributeError"):
-        await cell.host.happened(0, True)
+        await cell.host.wait_for_news(0, True)

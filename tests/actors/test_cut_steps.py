@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from harness_actors.actors.hosts import CUT_GRACE_S, ExecutorHost
+from harness_actors.actors.host.executor_host import CUT_GRACE_S, ExecutorHost
 from harness_actors.coordination.protocol import (
     Answered,
     Changed,
@@ -20,7 +20,7 @@ from harness_actors.messages import Message
 from harness_actors.ports import RunContext
 from harness_actors.signals import Parked, RepairComplete, Signal
 from harness_actors.state import REPAIR
-from tests.actors.test_hosts import Acting, Coordinator, Desk, deliver, settled
+from tests.actors.test_executor_host import Acting, Coordinator, Desk, deliver, settled
 
 
 class Steps:
@@ -60,33 +60,35 @@ def a_desk(act: Any) -> Desk:
 
 async def test_a_run_goes_on_beside_a_step_that_does_not_end(steps: Steps) -> None:
     desk = a_desk(steps)
-    await desk.say(deliver(Message.user("task")), step=1)
+    await desk.say(deliver(Message.user("task")), hop_number=1)
     await settled()
-    await desk.say(Cut(), step=1, seq=2)
+    await desk.say(Cut(), hop_number=1, seq=2)
     began = asyncio.get_running_loop().time()
-    await desk.say(deliver(Message.user("task")), step=2)
+    await desk.say(deliver(Message.user("task")), hop_number=2)
     answer = await desk.coordinator.next(Answered)
-    assert answer.step == 2
+    assert answer.hop_number == 2
     assert asyncio.get_running_loop().time() - began < CUT_GRACE_S + 0.5
     desk.host.close()
 
 
 async def test_what_a_cut_step_adds_later_is_in_no_other_steps_log(steps: Steps) -> None:
     desk = a_desk(steps)
-    await desk.say(deliver(Message.user("task")), step=1)
+    await desk.say(deliver(Message.user("task")), hop_number=1)
     await settled()
     # The coordinator has gone on without a word, so the host's own log is to be used.
-    await desk.say(deliver(Message.user("more"), log_from=1, again=True), step=2)
+    await desk.say(deliver(Message.user("more"), log_from=1, again=True), hop_number=2)
     await desk.coordinator.next(Answered)
     steps.released.set()
     await steps.ended.wait()
     await desk.coordinator.next(Changed)
-    await desk.say(deliver(Message.user("most"), log_from=2, again=True), step=3)
+    await desk.say(deliver(Message.user("most"), log_from=2, again=True), hop_number=3)
     await desk.coordinator.next(Answered, 3)
 
     assert steps.logs == [["task"], ["task", "more"], ["task", "more", "most"]]
     assert not desk.coordinator.of(SnapshotWanted)
-    assert {envelope.step for envelope in desk.coordinator.of(Changed)} == {1}, "it is dropped"
+    assert {envelope.hop_number for envelope in desk.coordinator.of(Changed)} == {1}, (
+        "it is dropped"
+    )
     desk.host.close()
 
 

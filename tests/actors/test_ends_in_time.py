@@ -163,7 +163,7 @@ async def test_what_is_left_alone_reaches_no_log_when_it_returns(
 
     assert ended[after.run_id].status == "done"
     assert {run_id: await runtime.conversation(run_id) for run_id in ids} == before
-    news = await runtime.happened(position, messages=True)
+    news = await runtime.wait_for_news(position, messages=True)
     assert {event.run_id for event in news.events} == {after.run_id}
 
 

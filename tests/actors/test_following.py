@@ -2,7 +2,7 @@
 
 import asyncio
 
-from harness_actors.actors.following import follow
+from harness_actors.actors.driver.following import follow
 from harness_actors.config import HarnessConfig
 from harness_actors.events import RoundCompleted, RunCompleted, RunEvent
 from tests.actors.followers import specs

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from harness_actors.actors.cell_key import cell_name, store_of
-from harness_actors.actors.idleness import ABANDONED_S, IDLE_S, IDLE_VARIABLE, Idleness, idle_s
+from harness_actors.actors.cell_lifetime import IDLE_S, IDLE_VARIABLE, idle_s
+from harness_actors.actors.coordinator.idleness import ABANDONED_S, Idleness
 from harness_actors.errors import BadInputError
 
 

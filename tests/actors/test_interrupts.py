@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from harness_actors.actors.interrupts import Interruptible
+from harness_actors.actors.driver.interrupts import Interruptible
 
 
 async def _never() -> None:

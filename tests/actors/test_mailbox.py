@@ -22,8 +22,10 @@ from harness_actors.records import ProcessMark
 from tests.actors.test_simulated_loop import World
 
 
-def an_envelope(number: int, *, run_id: str = "run", step: int = 1, term: int = 1) -> Envelope:
-    return Envelope(run_id, term, step, number, Committed(number))
+def an_envelope(
+    number: int, *, run_id: str = "run", hop_number: int = 1, term: int = 1
+) -> Envelope:
+    return Envelope(run_id, term, hop_number, number, Committed(number))
 
 
 class Receiver:
@@ -310,11 +312,11 @@ def test_an_envelope_is_new_once() -> None:
 
 def test_a_later_step_or_term_begins_to_count_anew() -> None:
     seen = SeenEnvelopes()
-    assert seen.is_new(an_envelope(5, step=1))
-    assert seen.is_new(an_envelope(1, step=2))
-    assert not seen.is_new(an_envelope(6, step=1))
-    assert seen.is_new(an_envelope(1, step=1, term=2))
-    assert not seen.is_new(an_envelope(9, step=9, term=1))
+    assert seen.is_new(an_envelope(5, hop_number=1))
+    assert seen.is_new(an_envelope(1, hop_number=2))
+    assert not seen.is_new(an_envelope(6, hop_number=1))
+    assert seen.is_new(an_envelope(1, hop_number=1, term=2))
+    assert not seen.is_new(an_envelope(9, hop_number=9, term=1))
 
 
 def test_runs_are_counted_apart_and_forgotten() -> None:
@@ -329,14 +331,14 @@ def test_runs_are_counted_apart_and_forgotten() -> None:
 
 def test_what_was_seen_of_a_run_that_is_over_is_not_new() -> None:
     seen = SeenEnvelopes()
-    assert seen.is_new(an_envelope(1, run_id="a", step=3))
+    assert seen.is_new(an_envelope(1, run_id="a", hop_number=3))
     seen.forget("a")
-    assert not seen.is_new(an_envelope(1, run_id="a", step=3))
-    assert not seen.is_new(an_envelope(7, run_id="a", step=2))
-    assert seen.is_new(an_envelope(1, run_id="a", step=4)), "it was taken up again"
+    assert not seen.is_new(an_envelope(1, run_id="a", hop_number=3))
+    assert not seen.is_new(an_envelope(7, run_id="a", hop_number=2))
+    assert seen.is_new(an_envelope(1, run_id="a", hop_number=4)), "it was taken up again"
     assert len(seen) == 1
     seen.forget("a")
-    assert not seen.is_new(an_envelope(1, run_id="a", step=4))
+    assert not seen.is_new(an_envelope(1, run_id="a", hop_number=4))
 
 
 def test_of_so_many_runs_that_are_over_the_newest_are_remembered() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from harness_actors.actors.open_cells import close_cell, open_cell
+from harness_actors.actors.driver.open_cells import close_cell, open_cell
 from harness_actors.errors import ActorLostError, BadInputError, StoreError, StoreInUseError
 from harness_actors.stores.lock import is_held
 
@@ -86,7 +86,7 @@ async def test_a_cell_is_left_alone_by_those_who_cannot_share_it(tmp_path: Path)
 TWO_LOOPS = """
 import asyncio, sys
 from pathlib import Path
-from harness_actors.actors.open_cells import close_cell, open_cell
+from harness_actors.actors.driver.open_cells import close_cell, open_cell
 from harness_actors.stores.lock import is_held
 
 store = Path(sys.argv[1])

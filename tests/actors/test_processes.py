@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from harness_actors.actors import processes
-from harness_actors.actors.attach import coordinators_of
 from harness_actors.actors.carrying import carries, carry, put_down
+from harness_actors.actors.cell_processes import coordinators_of
 from harness_actors.actors.local import LocalRuntime
 from harness_actors.actors.processes import (
     COMPANION_ROLE,

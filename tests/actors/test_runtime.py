@@ -124,7 +124,7 @@ async def test_a_cursor_continues_where_it_was(runtime: Runtime) -> None:
     seen: set[str] = set()
     ended: set[str] = set()
     while second.run_id not in ended:
-        happened = await runtime.happened(cursor, messages=True)
+        happened = await runtime.wait_for_news(cursor, messages=True)
         cursor = happened.cursor
         seen |= {event.run_id for event in happened.events}
         ended |= set(happened.results)
@@ -371,7 +371,7 @@ async def test_what_a_batch_follows_is_told_without_its_messages(runtime: Runtim
     waiting = {spec.run_id for spec in runs}
     cursor = 0
     while waiting:
-        happened = await runtime.happened(cursor)
+        happened = await runtime.wait_for_news(cursor)
         cursor = happened.cursor
         kinds |= {event.event.type for event in happened.events}
         waiting -= set(happened.results)
@@ -382,7 +382,7 @@ async def test_what_a_batch_follows_is_told_without_its_messages(runtime: Runtim
 
 async def test_a_call_for_news_waits_until_there_is_some(runtime: Runtime) -> None:
     cursor = await runtime.position()
-    waiting = asyncio.ensure_future(runtime.happened(cursor))
+    waiting = asyncio.ensure_future(runtime.wait_for_news(cursor))
     program = look_then_complete(rounds=0)
     (spec,) = specs(program, 1)
 

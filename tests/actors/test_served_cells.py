@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 
-from harness_actors.actors.idleness import GoneError
+from harness_actors.actors.cell_lifetime import GoneError
 from harness_actors.actors.joining.connection import Connection, RayLostError
 from harness_actors.actors.on_ray import serving
 from harness_actors.actors.on_ray.calls import CoordinatorCalls
@@ -77,6 +77,11 @@ def strange_ray(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(serving, "is_own_ray", lambda: False)
 
 
+async def who_answers(_: Any) -> Calls:
+    """A call that `Calls` answer with themselves."""
+    raise NotImplementedError
+
+
 GONE = GoneError("it had nothing to do")
 LOST = RayLostError("its raylet has ended")
 
@@ -86,14 +91,14 @@ async def test_a_cell_is_replaced_as_often_as_it_goes(tmp_path: Path, why: Excep
     last = Calls()
     cell = Cell(tmp_path / "runs.db", Calls(why), [Calls(why), Calls(why), last])
     async with asyncio.timeout(30):
-        assert await cell.call("position") is last
+        assert await cell.call(who_answers) is last
 
 
 async def test_calls_that_fail_together_have_one_cell_started_for_all(tmp_path: Path) -> None:
     last = Calls()
     cell = Cell(tmp_path / "runs.db", Calls(GONE), [last])
     async with asyncio.timeout(30):
-        assert await asyncio.gather(*(cell.call("position") for _ in range(5))) == 5 * [last]
+        assert await asyncio.gather(*(cell.call(who_answers) for _ in range(5))) == 5 * [last]
     assert cell.begun == 1
 
 
@@ -103,7 +108,7 @@ async def test_a_call_that_is_cut_while_it_starts_a_cell_leaves_that_to_the_next
     last = Calls()
     cell = Cell(tmp_path / "runs.db", Calls(GONE), [last])
     cell.opened.clear()
-    calls = [asyncio.create_task(cell.call("position")) for _ in range(2)]
+    calls = [asyncio.create_task(cell.call(who_answers)) for _ in range(2)]
     async with asyncio.timeout(30):
         await cell.begins.wait()
         calls[0].cancel()
@@ -117,9 +122,9 @@ async def test_a_call_behind_one_that_found_no_cell_tries_again(tmp_path: Path) 
     last = Calls()
     cell = Cell(tmp_path / "runs.db", Calls(GONE), [CellError("the coordinator", "no room"), last])
     with pytest.raises(CellError, match="no room"):
-        await cell.call("position")
+        await cell.call(who_answers)
     async with asyncio.timeout(30):
-        assert await cell.call("position") is last
+        assert await cell.call(who_answers) is last
 
 
 async def test_a_call_that_only_waited_for_news_starts_no_cell_and_hears_of_the_next(
@@ -127,7 +132,7 @@ async def test_a_call_that_only_waited_for_news_starts_no_cell_and_hears_of_the_
 ) -> None:
     last = Calls()
     cell = Cell(tmp_path / "runs.db", Calls(GoneError("idle", waited=True)), [last])
-    waiting = asyncio.create_task(cell.call("happened"))
+    waiting = asyncio.create_task(cell.call(who_answers))
     async with asyncio.timeout(30):
         for _ in range(20):
             await asyncio.sleep(0)
@@ -140,5 +145,5 @@ async def test_the_next_cell_is_given_the_keys_and_the_budget(tmp_path: Path) ->
     first, last = Calls(GONE), Calls()
     first.secrets["KEY"], first.budget_usd = "a secret", 2.5
     cell = Cell(tmp_path / "runs.db", first, [last])
-    await cell.call("position")
+    await cell.call(who_answers)
     assert last.attached_with == ({"KEY": "a secret"}, 2.5)

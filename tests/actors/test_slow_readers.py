@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from harness_actors.actors import Runtime
-from harness_actors.actors.following import follow
+from harness_actors.actors.driver.following import follow
 from harness_actors.actors.text import streams
 from harness_actors.actors.text.hearing import HeardItem, with_texts
 from harness_actors.agents import ChatAgent, Program

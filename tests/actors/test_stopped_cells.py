@@ -68,7 +68,7 @@ async def test_a_coordinator_that_cannot_commit_says_so_and_leaves_for_good(
     with pytest.raises(StaleTermError):
         await coordinator.call.remote("submit", specs(program, 1), {program.code: program.blob}, {})
     with pytest.raises(StaleTermError):
-        await coordinator.call.remote("happened", 0, False)
+        await coordinator.call.remote("wait_for_news", 0, False)
 
     async with asyncio.timeout(30):
         while await answers(coordinator):

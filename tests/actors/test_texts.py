@@ -10,7 +10,7 @@ import pytest
 import pytest_asyncio
 
 from harness_actors.actors import Runtime
-from harness_actors.actors.following import follow
+from harness_actors.actors.driver.following import follow
 from harness_actors.actors.local import LocalRuntime
 from harness_actors.actors.text.hearing import HeardItem, with_texts
 from harness_actors.agents import ChatAgent, Program

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from harness_actors.actors import Runtime
-from harness_actors.actors.alarm import Alarm
+from harness_actors.actors.coordinator.alarm import Alarm
 from harness_actors.agents import Program
 from harness_actors.config import HarnessConfig, Limits
 from harness_actors.coordination.graph import HarnessWorkflowBuilder

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness_actors.actors.cell_facts import CellFacts
-from harness_actors.actors.warm_cells import WARM_CELLS, WARM_VARIABLE, by_age, warm_cells
+from harness_actors.actors.cell_lifetime import WARM_CELLS, WARM_VARIABLE, warm_cells
+from harness_actors.actors.coordinator.warm_cells import by_age
 from harness_actors.errors import BadInputError
 
 

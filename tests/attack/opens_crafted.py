@@ -18,7 +18,7 @@ from harness_actors.cli.app import app
 from harness_actors.errors import StoreError
 from harness_actors.stores import JournalReader, SqliteJournal
 from harness_actors.stores.expiry import compact
-from harness_actors.stores.loads import Loads
+from harness_actors.stores.readable import ReadableJournal
 from tests.attack import crafts
 
 COMMANDS = [
@@ -32,7 +32,7 @@ COMMANDS = [
     ["ctl", "store", "expire", "--days", "0"],
     ["replay", "run-1"],
 ]
-READS: list[Callable[[Loads], object]] = [
+READS: list[Callable[[ReadableJournal], object]] = [
     lambda journal: journal.headings(),
     lambda journal: journal.load_run("run-1"),
     lambda journal: journal.load_run("run-2"),
@@ -114,7 +114,7 @@ def ways(path: Path) -> dict[str, Callable[[], str]]:
     }
 
 
-def read_all(journal: Loads) -> str:
+def read_all(journal: ReadableJournal) -> str:
     """All errors of all that can be read."""
     errors = []
     for read in READS:

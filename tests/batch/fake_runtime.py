@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from harness_actors.actors.runtime import Happened, Runtime, StopMode, TextCursor, Texts
+from harness_actors.actors.runtime import News, Runtime, StopMode, TextCursor, Texts
 from harness_actors.batch.agents import Agents
 from harness_actors.batch.batch import Batch
 from harness_actors.batch.feed import TaskSource
@@ -168,7 +168,7 @@ class FakeRuntime:
             self._started.clear()
             await self._started.wait()
 
-    async def happened(self, cursor: int, *, messages: bool = False) -> Happened:
+    async def wait_for_news(self, cursor: int, *, messages: bool = False) -> News:
         while len(self.journal.log) <= cursor and self.failure is None:
             self._news.clear()
             await self._news.wait()
@@ -180,7 +180,7 @@ class FakeRuntime:
             for event in events
             if isinstance(event.event, RunCompleted)
         }
-        return Happened(cursor=cursor + len(events), events=events, results=results)
+        return News(cursor=cursor + len(events), events=events, results=results)
 
     async def subscribe(self, run_ids: Sequence[str]) -> None:
         raise NotImplementedError("a batch does not read what its runs say")

@@ -18,6 +18,7 @@ from harness_actors.signals import (
 )
 from harness_actors.state import (
     AGENT_TURN,
+    BUDGET,
     COMPACTION,
     OPEN_CALLS,
     REPAIR,
@@ -28,7 +29,6 @@ from harness_actors.state import (
     StateDelta,
     Write,
 )
-from harness_actors.turn.bounds import BUDGET
 from tests.coordination.world import TOOLS, Handler, Served, WaitFor, Work
 
 Round = Literal["effect", "lookup", "turn"]

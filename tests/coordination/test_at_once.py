@@ -66,7 +66,7 @@ def be_asked_for_the_log(at: Scheduler) -> None:
         return
     if at.world.hosts[run.slot].runs.pop("run0", None) is not None:
         term, wanted = at.world.coordinator.term, SnapshotWanted()
-        envelope = Envelope("run0", term, run.step, 1, wanted)
+        envelope = Envelope("run0", term, run.hop_number, 1, wanted)
         at.world.perform(at.world.coordinator.received(run.slot, envelope))
 
 

@@ -7,8 +7,7 @@ from harness_actors.coordination.protocol import Committed, Park, Slot
 from harness_actors.coordination.routing import LOSSES_BEFORE_QUARANTINE
 from harness_actors.messages import Message
 from harness_actors.signals import Parked, Signal, TurnComplete
-from harness_actors.state import AGENT_TURN, REPAIR, STOP_DECISION, USAGE, StateDelta, Write
-from harness_actors.turn.bounds import BUDGET
+from harness_actors.state import AGENT_TURN, BUDGET, REPAIR, STOP_DECISION, USAGE, StateDelta, Write
 from tests.coordination.agents import Team
 from tests.coordination.test_losses import TURN, move_until
 from tests.coordination.world import Served, WaitFor, Work, World, a_spec
@@ -82,8 +81,8 @@ def test_a_run_hears_that_all_is_spent_before_it_hears_that_its_round_is_on_disk
     world = a_world(1, budget_usd=1)
     move_until(world, TURN, "run0")
     world.hosts[TURN].work("run0")
-    step = world.hear(TURN)
-    bodies = [post.envelope.body for post in step.posts]
+    effects = world.hear(TURN)
+    bodies = [post.envelope.body for post in effects.posts]
     assert bodies == [Park(), Committed(1)]
 
 
@@ -207,9 +206,9 @@ def test_a_command_without_a_budget_is_not_held_to_that_of_an_earlier_one() -> N
 
 def test_without_a_budget_nothing_is_noted_of_one() -> None:
     world = World(Costly(2).handlers)
-    step = world.submit(a_spec())
-    assert len(step.entries) == 1
-    assert [post.slot.executor for post in step.posts] == [REPAIR]
+    effects = world.submit(a_spec())
+    assert len(effects.entries) == 1
+    assert [post.slot.executor for post in effects.posts] == [REPAIR]
     world.settle()
     assert world.ends()[0].status == "done"
     assert AGENT_TURN in {slot.executor for slot in world.hosts}

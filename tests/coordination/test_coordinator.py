@@ -3,7 +3,6 @@
 import pytest
 
 from harness_actors.conversation import UNKNOWN_OUTCOME, repaired
-from harness_actors.coordination.books import CHANGES_PER_SNAPSHOT
 from harness_actors.coordination.protocol import (
     Answered,
     Changed,
@@ -13,6 +12,7 @@ from harness_actors.coordination.protocol import (
     Forget,
     Slot,
 )
+from harness_actors.coordination.run_changes import CHANGES_PER_SNAPSHOT
 from harness_actors.errors import ConversationBusyError
 from harness_actors.messages import Message
 from harness_actors.records import RunAdded, SnapshotTaken
@@ -72,22 +72,22 @@ def test_the_result_says_what_the_state_counted() -> None:
 
 def test_nothing_is_posted_before_its_entries_are_on_disk() -> None:
     world = a_world()
-    step = world.submit(a_spec())
-    assert [type(entry) for entry in step.entries] == [RunAdded]
-    assert len(step.posts) == 1
+    effects = world.submit(a_spec())
+    assert [type(entry) for entry in effects.entries] == [RunAdded]
+    assert len(effects.posts) == 1
     assert not world.hosts, "it waits for the commit"
     world.commit()
     assert len(world.hosts[REPAIR_SLOT].inbox) == 1
 
 
-def test_a_change_is_acknowledged_with_the_step_that_commits_it() -> None:
+def test_a_change_is_acknowledged_with_the_entries_that_commits_it() -> None:
     world = at_agent_turn("effect")
     host = world.hosts[TURN_SLOT]
     host.take()
     host.work("run")
-    step = world.hear(TURN_SLOT)
-    assert len(step.entries) == 1
-    assert [post.envelope.body for post in step.posts] == [Committed(1)]
+    effects = world.hear(TURN_SLOT)
+    assert len(effects.entries) == 1
+    assert [post.envelope.body for post in effects.posts] == [Committed(1)]
 
 
 def test_what_was_heard_twice_is_taken_once() -> None:
@@ -97,34 +97,38 @@ def test_what_was_heard_twice_is_taken_once() -> None:
     host.work("run")
     again = host.outbox[0]
     world.hear(TURN_SLOT)
-    step = world.coordinator.received(TURN_SLOT, again)
-    assert not step.entries
-    assert not step.posts
+    effects = world.coordinator.received(TURN_SLOT, again)
+    assert not effects.entries
+    assert not effects.posts
 
 
 @pytest.mark.parametrize(
-    ("slot", "term", "later_step"),
+    ("slot", "term", "later_hop"),
     [(TURN_SLOT, 0, 0), (TURN_SLOT, 1, -1), (Slot(AGENT_TURN, index=1), 1, 0), (REPAIR_SLOT, 1, 0)],
-    ids=["an older term", "an older step", "another host", "another executor"],
+    ids=["an older term", "an older hop", "another host", "another executor"],
 )
-def test_what_is_stale_is_dropped(slot: Slot, term: int, later_step: int) -> None:
+def test_what_is_stale_is_dropped(slot: Slot, term: int, later_hop: int) -> None:
     world = at_agent_turn()
     run = world.coordinator.runs["run"]
     body = Answered(StateDelta(), RepairComplete())
-    step = world.coordinator.received(slot, Envelope("run", term, run.step + later_step, 1, body))
-    assert not step.entries
-    assert not step.posts
-    fresh = Envelope("run", 1, run.step, 1, body)
+    effects = world.coordinator.received(
+        slot, Envelope("run", term, run.hop_number + later_hop, 1, body)
+    )
+    assert not effects.entries
+    assert not effects.posts
+    fresh = Envelope("run", 1, run.hop_number, 1, body)
     assert world.coordinator.received(TURN_SLOT, fresh).entries, "the same, but not stale"
 
 
 def test_what_is_said_of_an_unknown_run_is_dropped() -> None:
     world = a_world()
-    step = world.coordinator.received(TURN_SLOT, Envelope("nobody", 1, 1, 1, Changed(StateDelta())))
-    assert not step.entries
+    effects = world.coordinator.received(
+        TURN_SLOT, Envelope("nobody", 1, 1, 1, Changed(StateDelta()))
+    )
+    assert not effects.entries
 
 
-def test_a_late_change_of_a_cut_step_is_not_taken_for_one_of_the_runs_next_life() -> None:
+def test_a_late_change_of_a_cut_hop_is_not_taken_for_one_of_the_runs_next_life() -> None:
     world = at_agent_turn("effect")
     host = world.hosts[TURN_SLOT]
     host.take()
@@ -153,9 +157,9 @@ def test_a_run_that_ended_is_not_adopted() -> None:
     world = a_world()
     world.submit(a_spec())
     world.settle()
-    step = world.coordinator.adopt(world.stored())
-    assert not step.entries
-    assert not step.posts
+    effects = world.coordinator.adopt(world.stored())
+    assert not effects.entries
+    assert not effects.posts
     assert not world.coordinator.runs
 
 
@@ -164,8 +168,8 @@ def test_adopting_a_run_of_another_command_is_journaled() -> None:
     world.submit(a_spec())
     world.settle(hosts=False)
     other = World(command="another")
-    step = other.coordinator.adopt(world.stored())
-    (added,) = step.entries
+    effects = other.coordinator.adopt(world.stored())
+    (added,) = effects.entries
     assert isinstance(added, RunAdded)
     assert (added.again, added.command) == (True, "another")
 
@@ -211,8 +215,8 @@ def test_a_run_that_ends_where_its_state_would_be_stored_leaves_no_snapshot(
 ) -> None:
     world = at_agent_turn("effect")
     world.coordinator.runs["run"].state.version = CHANGES_PER_SNAPSHOT - 1
-    step = world.coordinator.stop("run", mode)
-    assert sum(isinstance(entry, SnapshotTaken) for entry in step.entries) == snapshots
+    effects = world.coordinator.stop("run", mode)
+    assert sum(isinstance(entry, SnapshotTaken) for entry in effects.entries) == snapshots
 
 
 def test_a_change_that_its_entry_does_not_allow_ends_the_run_and_not_the_cell() -> None:
@@ -222,7 +226,7 @@ def test_a_change_that_its_entry_does_not_allow_ends_the_run_and_not_the_cell() 
     state = StateDelta((Write(TURN_COUNT.name, "set", 2),))
     seqs = iter((1, 2))
     for delta in (state, StateDelta(writes)):
-        envelope = Envelope("run", 1, run.step, next(seqs), Changed(delta))
+        envelope = Envelope("run", 1, run.hop_number, next(seqs), Changed(delta))
         world.perform(world.coordinator.received(TURN_SLOT, envelope))
     world.settle()
     (result,) = world.ends()
@@ -245,7 +249,7 @@ def test_any_executor_may_end_a_run() -> None:
     end = RunEnd(status="failed", reason=Reason(kind="agent_error", message="no"))
     world.submit(a_spec())
     run = world.coordinator.runs["run"]
-    envelope = Envelope("run", 1, run.step, 1, Answered(StateDelta(), end))
+    envelope = Envelope("run", 1, run.hop_number, 1, Answered(StateDelta(), end))
     world.perform(world.coordinator.received(REPAIR_SLOT, envelope))
     world.settle()
     assert world.ends()[0].reason.message == "no"
@@ -292,7 +296,7 @@ def test_a_parked_run_whose_calls_another_run_answered_does_not_answer_them_agai
     closed = StateDelta(messages=(Message.tool_result(call.id, UNKNOWN_OUTCOME),))
     world.submit(a_spec("next", conversation_id="run"), world.log())
     run = world.coordinator.runs["next"]
-    envelope = Envelope("next", 1, run.step, 1, Changed(closed))
+    envelope = Envelope("next", 1, run.hop_number, 1, Changed(closed))
     world.perform(world.coordinator.received(REPAIR_SLOT, envelope))
     world.perform(world.coordinator.stop("next", "cancel"))
     world.settle(hosts=False)

@@ -35,7 +35,7 @@ def move_until(world: World, slot: Slot, run_id: str = "run") -> None:
     for _ in range(1000):
         run = world.coordinator.runs.get(run_id)
         served = world.hosts[slot].runs.get(run_id) if slot in world.hosts else None
-        if run is not None and run.slot == slot and served and served.step == run.step:
+        if run is not None and run.slot == slot and served and served.hop_number == run.hop_number:
             return
         world.settle(hosts=False)
         for host in list(world.hosts.values()):
@@ -69,9 +69,9 @@ def test_a_signal_on_its_way_is_sent_again_to_the_next_host(executor: str) -> No
     world = started("turn")
     move_until(world, Slot(executor))
     signal = world.coordinator.runs["run"].hop.signal
-    step = world.lose(Slot(executor))
-    assert not step.entries, "nothing happened to the run"
-    (post,) = step.posts
+    effects = world.lose(Slot(executor))
+    assert not effects.entries, "nothing happened to the run"
+    (post,) = effects.posts
     assert post.slot == Slot(executor)
     deliver = post.envelope.body
     assert isinstance(deliver, Deliver)
@@ -85,9 +85,9 @@ def test_a_signal_on_its_way_is_sent_again_to_the_next_host(executor: str) -> No
 def test_a_turn_that_is_interrupted_goes_to_repair_first() -> None:
     world = started("effect")
     move_until(world, TURN)
-    step = world.lose(TURN)
-    assert not step.entries, "no tool ran, so the run is not suspected"
-    assert [post.slot for post in step.posts] == [Slot(REPAIR)]
+    effects = world.lose(TURN)
+    assert not effects.entries, "no tool ran, so the run is not suspected"
+    assert [post.slot for post in effects.posts] == [Slot(REPAIR)]
     assert world.coordinator.runs["run"].hop.signal == RepairTrigger(resumed=True)
 
 
@@ -440,8 +440,8 @@ def test_a_signal_that_was_being_committed_when_its_host_died_does_not_reach_the
     world.submit(a_spec())
     move_until(world, Slot(COMPACTION))
     world.hosts[Slot(COMPACTION)].work("run")
-    step = world.hear(Slot(COMPACTION))
-    assert [post.slot for post in step.posts] == [TURN]
+    effects = world.hear(Slot(COMPACTION))
+    assert [post.slot for post in effects.posts] == [TURN]
     assert world.unwritten, "the turn is not on disk, so its signal has not left"
     world.lose(TURN)
     world.settle(hosts=False)

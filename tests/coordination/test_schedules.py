@@ -10,7 +10,7 @@ from hypothesis import given, settings
 
 from harness_actors.config import HarnessConfig, Limits
 from harness_actors.conversation import repaired
-from harness_actors.coordination.active import Step
+from harness_actors.coordination.active import Effects
 from harness_actors.coordination.deadlines import GRACE_S
 from harness_actors.coordination.protocol import QUARANTINE, Slot
 from harness_actors.events import RunParked
@@ -151,8 +151,8 @@ class Scheduler:
         """Runs of which everything is on disk and that nobody serves, unfinished."""
         unwritten = {
             getattr(entry, "run_id", None)
-            for step in self.world.unwritten
-            for entry in step.entries
+            for effects in self.world.unwritten
+            for entry in effects.entries
         }
         return [
             run_id
@@ -163,8 +163,8 @@ class Scheduler:
         ]
 
     def resume(self, run_id: str) -> None:
-        step = self.world.coordinator.adopt(self.world.stored(run_id), asked=True)
-        self.wishes.note(run_id, step, parks=False)
+        effects = self.world.coordinator.adopt(self.world.stored(run_id), asked=True)
+        self.wishes.note(run_id, effects, parks=False)
 
     def finish(self) -> None:
         """Let all runs come to their end, undisturbed."""
@@ -178,7 +178,7 @@ class Scheduler:
     def check_always(self) -> None:
         """The state in memory is what the entries say; nothing else is held."""
         world = self.world
-        entries = [*world.disk, *(e for step in world.unwritten for e in step.entries)]
+        entries = [*world.disk, *(e for effects in world.unwritten for e in effects.entries)]
         for run_id, run in world.coordinator.runs.items():
             stored = world.stored(run_id, entries)
             assert stored.state.values == run.state.values
@@ -218,18 +218,18 @@ class Wishes:
     def __init__(self, world: World) -> None:
         self._world = world
         self._parks: set[str] = set()
-        self._noted: list[tuple[Step, str, bool]] = []
+        self._noted: list[tuple[Effects, str, bool]] = []
         world.committed = self._committed
 
-    def note(self, run_id: str, step: Step, *, parks: bool) -> None:
+    def note(self, run_id: str, effects: Effects, *, parks: bool) -> None:
         """A run was asked to park, or to go on."""
-        self._noted.append((step, run_id, parks))
-        self._world.perform(step)
+        self._noted.append((effects, run_id, parks))
+        self._world.perform(effects)
 
-    def _committed(self, step: Step) -> None:
-        for _, run_id, parks in [noted for noted in self._noted if noted[0] is step]:
+    def _committed(self, effects: Effects) -> None:
+        for _, run_id, parks in [noted for noted in self._noted if noted[0] is effects]:
             (self._parks.add if parks else self._parks.discard)(run_id)
-        for entry in step.entries:
+        for entry in effects.entries:
             if isinstance(entry, RunChanged):
                 parked = any(isinstance(event, RunParked) for event in entry.delta.events)
                 assert not parked or entry.run_id in self._parks, "it parks, and nobody asked"

@@ -4,13 +4,12 @@ import pytest
 
 from harness_actors.config import HarnessConfig, Limits
 from harness_actors.conversation import UNKNOWN_OUTCOME, repaired
-from harness_actors.coordination.active import Step
-from harness_actors.coordination.books import PARKING
+from harness_actors.coordination.active import Effects
 from harness_actors.coordination.deadlines import GRACE_S
 from harness_actors.coordination.protocol import Answered, Cut, GoOn, Slot
 from harness_actors.messages import Message
 from harness_actors.signals import Parked, Signal
-from harness_actors.state import USAGE, StateDelta, Write
+from harness_actors.state import PARKING, USAGE, StateDelta, Write
 from tests.coordination.agents import Round, Team
 from tests.coordination.test_losses import (
     MINE,
@@ -46,10 +45,10 @@ def test_a_run_that_was_to_park_parks_although_the_coordinator_dies(slot: Slot) 
 
 def test_the_request_is_on_disk_before_the_host_hears_of_it() -> None:
     world = a_run_at(TURN, "effect")
-    step = world.coordinator.stop("run", "park")
-    (change,) = step.entries
+    effects = world.coordinator.stop("run", "park")
+    (change,) = effects.entries
     assert [write.key for write in change.delta.writes] == [PARKING.name]  # type: ignore[union-attr]
-    assert step.posts
+    assert effects.posts
 
 
 def test_a_run_that_has_parked_is_asked_no_more() -> None:
@@ -151,18 +150,18 @@ def test_a_request_to_go_on_that_died_with_the_coordinator_leaves_the_run_parked
 
 def test_resuming_a_run_that_does_not_park_changes_nothing() -> None:
     world = a_run_at(TURN, "effect")
-    step = world.coordinator.resume("run")
-    assert not step.entries
-    assert not step.posts
+    effects = world.coordinator.resume("run")
+    assert not effects.entries
+    assert not effects.posts
     assert not world.posts(GoOn)
-    assert world.coordinator.resume("another") == Step()
+    assert world.coordinator.resume("another") == Effects()
 
 
 @pytest.mark.parametrize("slot", EVERYWHERE, ids=str)
 def test_only_who_makes_rounds_is_told_to_stop_at_one(slot: Slot) -> None:
     world = a_run_at(slot)
-    step = world.coordinator.stop("run", "park")
-    assert [post.slot for post in step.posts] == [slot] * (slot == TURN)
+    effects = world.coordinator.stop("run", "park")
+    assert [post.slot for post in effects.posts] == [slot] * (slot == TURN)
 
 
 def test_a_users_executor_that_parks_by_itself_parks() -> None:
@@ -208,9 +207,9 @@ def test_a_run_of_another_command_can_be_cancelled() -> None:
 def test_a_run_that_is_over_stays_as_it_is(mode: str) -> None:
     world = a_run_at(TURN, "effect")
     world.settle()
-    step = world.coordinator.stop_idle(world.stored(), mode)
-    assert not step.entries
-    assert not step.posts
+    effects = world.coordinator.stop_idle(world.stored(), mode)
+    assert not effects.entries
+    assert not effects.posts
 
 
 @pytest.mark.parametrize("mode", ["park", "park_now"])

@@ -115,9 +115,9 @@ def test_a_run_that_is_to_park_parks_although_its_host_dies() -> None:
 @pytest.mark.parametrize("mode", ["park", "park_now", "cancel"])
 def test_stopping_a_run_that_is_not_served_does_nothing(mode: str) -> None:
     world = World(Team().handlers)
-    step = world.coordinator.stop("nobody", mode)
-    assert not step.entries
-    assert not step.posts
+    effects = world.coordinator.stop("nobody", mode)
+    assert not effects.entries
+    assert not effects.posts
 
 
 def test_a_run_stopped_before_its_first_message_left_is_stopped() -> None:

@@ -45,9 +45,9 @@ def test_text_goes_to_the_newest_that_asked_and_of_turns_alone() -> None:
     world.submit(a_spec())
     move_until(world, TURN)
     assert streams(world)[-1] == (TURN, "early")
-    step = world.coordinator.subscribe(["run", "another"], "late")
-    assert [(post.slot, post.envelope.body) for post in step.posts] == [(TURN, Speak("late"))]
-    world.perform(step)
+    effects = world.coordinator.subscribe(["run", "another"], "late")
+    assert [(post.slot, post.envelope.body) for post in effects.posts] == [(TURN, Speak("late"))]
+    world.perform(effects)
     move_until(world, Slot(STOP_DECISION))
     assert not world.coordinator.subscribe(["run"], "last").posts, "it says nothing there"
     world.settle()

@@ -10,10 +10,10 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from harness_actors.actors.factory import executor_needs
+from harness_actors.actors.host.shipped_executors import executor_needs
 from harness_actors.actors.mailbox import SeenEnvelopes
 from harness_actors.conversation import Conversation
-from harness_actors.coordination.active import Post, Step
+from harness_actors.coordination.active import Effects, Post
 from harness_actors.coordination.coordinator import Coordinator
 from harness_actors.coordination.graph import DEFAULT_EDGES
 from harness_actors.coordination.protocol import (
@@ -79,7 +79,7 @@ class Served:
 
     spec: RunSpec
     log: Conversation
-    step: int
+    hop_number: int
     values: dict[str, Any]
     parking: bool
     sent: int = 0
@@ -116,7 +116,7 @@ class Host:
             case Deliver() as deliver:
                 self._deliver(envelope, deliver)
             case Committed(change):
-                if run is not None and run.step == envelope.step:
+                if run is not None and run.hop_number == envelope.hop_number:
                     run.committed.add(change)
             case Park() if run is not None:
                 run.parking = True
@@ -138,11 +138,11 @@ class Host:
             spec, log = known.spec, known.log
         else:
             self.runs.pop(envelope.run_id, None)
-            wanted = Envelope(envelope.run_id, self._term, envelope.step, 1, SnapshotWanted())
+            wanted = Envelope(envelope.run_id, self._term, envelope.hop_number, 1, SnapshotWanted())
             self.outbox.append(wanted)
             return
         log.extend(deliver.log)
-        run = Served(spec, log, envelope.step, dict(deliver.values), deliver.parking)
+        run = Served(spec, log, envelope.hop_number, dict(deliver.values), deliver.parking)
         run.work = self._handlers[self.slot.executor](run, deliver.signal)
         self.runs[envelope.run_id] = run
 
@@ -176,7 +176,7 @@ class Host:
 
     def _post(self, run: Served, body: Any) -> int:
         run.sent += 1
-        self.outbox.append(Envelope(run.spec.run_id, self._term, run.step, run.sent, body))
+        self.outbox.append(Envelope(run.spec.run_id, self._term, run.hop_number, run.sent, body))
         return run.sent
 
 
@@ -193,13 +193,13 @@ class World:
         self.handlers = dict(handlers or {})
         self.clock = ManualClock()
         self.disk: list[Entry] = []
-        self.unwritten: deque[Step] = deque()
+        self.unwritten: deque[Effects] = deque()
         self.hosts: dict[Slot, Host] = {}
         self.sent: list[Post] = []
         """All posts that left, in their order."""
         self.began: Callable[[], None] = lambda: None
         """Called with each further incarnation, before it takes up its runs."""
-        self.committed: Callable[[Step], None] = lambda _: None
+        self.committed: Callable[[Effects], None] = lambda _: None
         """Called with each step that is on disk."""
         self._agent_turns = agent_turns
         self._command = command
@@ -216,20 +216,20 @@ class World:
 
     # ---- what a test does -------------------------------------------------------------
 
-    def perform(self, step: Step) -> Step:
-        if step.entries or step.posts:
-            self.unwritten.append(step)
-        return step
+    def perform(self, effects: Effects) -> Effects:
+        if effects.entries or effects.posts:
+            self.unwritten.append(effects)
+        return effects
 
-    def submit(self, spec: RunSpec, log: Sequence[Message] = ()) -> Step:
+    def submit(self, spec: RunSpec, log: Sequence[Message] = ()) -> Effects:
         return self.perform(self.coordinator.submit(spec, log))
 
     def commit(self) -> None:
         """Put the oldest step on the disk, then let its posts leave."""
-        step = self.unwritten.popleft()
-        self.disk.extend(step.entries)
-        self.committed(step)
-        for post in step.posts:
+        effects = self.unwritten.popleft()
+        self.disk.extend(effects.entries)
+        self.committed(effects)
+        for post in effects.posts:
             if not self.coordinator.is_current(post.envelope):
                 continue
             self.sent.append(post)
@@ -240,11 +240,11 @@ class World:
             self.hosts[slot] = Host(slot, self.coordinator.term, self.handlers)
         return self.hosts[slot]
 
-    def hear(self, slot: Slot) -> Step:
+    def hear(self, slot: Slot) -> Effects:
         """Bring the coordinator the next envelope of a host."""
         return self.perform(self.coordinator.received(slot, self.hosts[slot].outbox.popleft()))
 
-    def lose(self, slot: Slot) -> Step:
+    def lose(self, slot: Slot) -> Effects:
         """Kill the process in a slot, with what is in its inbox and its outbox."""
         self.hosts.pop(slot, None)
         return self.perform(self.coordinator.host_lost(slot))

@@ -16,7 +16,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from harness_actors.actors import attach
+from harness_actors.actors import cell_processes
 from harness_actors.actors.joining import connect
 from harness_actors.actors.joining.address import Found, find_ray, note_path
 from harness_actors.actors.joining.connect import check_user, own_folder
@@ -284,11 +284,11 @@ def test_processes_of_others_lead_to_no_ray(monkeypatch: pytest.MonkeyPatch) -> 
     )
     try:
         assert raylet.stdout is not None
-        mark = mark_of(int(raylet.stdout.readline()), attach.COORDINATOR)
+        mark = mark_of(int(raylet.stdout.readline()), cell_processes.COORDINATOR)
         if not can_be_another():
-            assert attach.ray_of(mark) == "127.0.0.1:1"
+            assert cell_processes.ray_of(mark) == "127.0.0.1:1"
             as_another(monkeypatch)
-        assert attach.ray_of(mark) is None
+        assert cell_processes.ray_of(mark) is None
     finally:
         os.killpg(raylet.pid, 9)
         raylet.communicate(timeout=60)

@@ -24,7 +24,7 @@ from harness_actors.messages import Message, ToolCall
 from harness_actors.models import Backoff, OpenAIModel, Price
 from harness_actors.ports import ModelRequest, ModelResponse, ToolSet
 from harness_actors.testing import LoopbackServer, Reply, faults
-from harness_actors.testing.faults import Cut, Fault, NeverAnswer, Raw, Refuse
+from harness_actors.testing.faults import BreakOff, Fault, NeverAnswer, Raw, Refuse
 from tests.models.endpoints import Exchange, endpoint
 from tests.models.requests import a_request, a_tool
 
@@ -168,8 +168,8 @@ async def test_a_server_that_answers_whole_when_asked_to_stream_is_understood() 
         faults.OVERLOADED,
         Refuse(408),
         Refuse(409),
-        Cut("before_headers"),
-        Cut("in_body"),
+        BreakOff("before_headers"),
+        BreakOff("in_body"),
         faults.EMPTY_CHOICES,
         faults.NOT_JSON,
         Raw(b'{"choices":[{"message":{"cont'),
@@ -190,7 +190,9 @@ async def test_what_may_pass_is_asked_again(fault: Fault) -> None:
     assert 0 < response.waited_s < 1
 
 
-@pytest.mark.parametrize("fault", [faults.SERVER_ERROR, Cut("in_body"), faults.NOT_JSON], ids=str)
+@pytest.mark.parametrize(
+    "fault", [faults.SERVER_ERROR, BreakOff("in_body"), faults.NOT_JSON], ids=str
+)
 async def test_retries_are_made_once_in_all_and_then_the_cause_is_told(fault: Fault) -> None:
     async with LoopbackServer(faults=faults.always(fault)) as server:
         with pytest.raises(ModelBusyError, match="attempt 3, the last"):
@@ -450,7 +452,7 @@ async def test_stream_options_of_ones_own_take_the_place_of_ours() -> None:
 
 async def test_a_stream_cut_after_its_first_words_ends_without_a_second_text() -> None:
     async with LoopbackServer(
-        lambda _: Reply.text(LONG_TEXT), faults=faults.always(Cut("in_body"))
+        lambda _: Reply.text(LONG_TEXT), faults=faults.always(BreakOff("in_body"))
     ) as server:
         pieces: list[object] = []
 
@@ -469,7 +471,7 @@ async def test_a_stream_cut_after_its_first_words_ends_without_a_second_text() -
 @pytest.mark.parametrize(
     "fault",
     [
-        Cut("before_headers"),
+        BreakOff("before_headers"),
         faults.SERVER_ERROR,
         Raw(b"", "text/event-stream"),
         Raw(b'data: {"choices":[{"delta":{"role":"assistant"}}]}\n\n', "text/event-stream"),

@@ -5,46 +5,46 @@ from tests.planted_bugs.bug import Bug
 BUGS = (
     Bug(
         name="failed starts of a host add up over the life of its cell",
-        path="harness_actors/actors/seats.py",
+        path="harness_actors/actors/coordinator/roster.py",
         before="            failures = 0\n            seat.peer = peer\n",
         after="            seat.peer = peer\n",
         promise="a process that is lost is replaced, as often as it is",
         tests=(
-            "tests/actors/test_seats.py::test_failed_starts_do_not_add_up_over_the_deaths_of_hosts",
+            "tests/actors/test_roster.py::test_failed_starts_do_not_add_up_over_the_deaths_of_hosts",
         ),
     ),
     Bug(
         name="the supervisor of a host is not put on record",
-        path="harness_actors/actors/seats.py",
+        path="harness_actors/actors/coordinator/roster.py",
         before="""\
             for mark in marks:
                 await self._started(mark)
 """,
         after="            await self._started(marks[0])\n",
         promise="both processes are on record, and whoever comes next ends them",
-        tests=("tests/actors/test_seats.py::test_each_process_of_a_host_is_put_on_record",),
+        tests=("tests/actors/test_roster.py::test_each_process_of_a_host_is_put_on_record",),
     ),
     Bug(
         name="a host that has a program is not taught its new key",
-        path="harness_actors/actors/seats.py",
+        path="harness_actors/actors/coordinator/roster.py",
         before="        return self.fill(slot).codes.get(code) == keys\n",
         after="        return code in self.fill(slot).codes\n",
         promise="the keys that the newest driver hands over are those that are used",
-        tests=("tests/actors/test_seats.py::test_code_is_known_with_the_keys_that_came_with_it",),
+        tests=("tests/actors/test_roster.py::test_code_is_known_with_the_keys_that_came_with_it",),
     ),
     Bug(
         name="who reads the journal a page at a time misses all other pages",
-        path="harness_actors/actors/readings.py",
+        path="harness_actors/actors/coordinator/journal_reads.py",
         before="            cursor=stored[-1].position if stored else newest,\n",
         after="            cursor=newest,\n",
         promise="a cursor survives a new incarnation, and nothing behind it is left out",
         tests=(
-            "tests/actors/test_readings.py::test_all_that_a_new_incarnation_has_on_disk_is_told_page_by_page",
+            "tests/actors/test_journal_reads.py::test_all_that_a_new_incarnation_has_on_disk_is_told_page_by_page",
         ),
     ),
     Bug(
         name="an actor that has answered once is not asked again",
-        path="harness_actors/actors/doubt.py",
+        path="harness_actors/actors/liveness.py",
         before="""\
                     return False
                 asking = None
@@ -56,12 +56,12 @@ BUGS = (
 """,
         promise="an actor that answers is left alone, however little it has to do",
         tests=(
-            "tests/actors/test_seats.py::test_a_host_that_answers_is_left_alone_however_little_it_says",
+            "tests/actors/test_roster.py::test_a_host_that_answers_is_left_alone_however_little_it_says",
         ),
     ),
     Bug(
         name="runs that ended in this term are earlier costs, too",
-        path="harness_actors/actors/earlier_costs.py",
+        path="harness_actors/actors/coordinator/earlier_costs.py",
         before="                self._ended_usd = total - ended_since\n",
         after="                self._ended_usd = total\n",
         promise="a budget is spent by what runs cost, and by nothing else",
@@ -71,15 +71,15 @@ BUGS = (
     ),
     Bug(
         name="the newest change is told to its follower again",
-        path="harness_actors/actors/bulletin.py",
+        path="harness_actors/actors/coordinator/news.py",
         before="            if notice.position <= cursor:\n",
         after="            if notice.position < cursor:\n",
         promise="nothing is told twice behind a cursor",
-        tests=("tests/actors/test_bulletin.py::test_endings_in_a_row_are_told_together",),
+        tests=("tests/actors/test_news.py::test_endings_in_a_row_are_told_together",),
     ),
     Bug(
         name="what an idle run has left goes on when the run is cancelled",
-        path="harness_actors/actors/admission.py",
+        path="harness_actors/actors/coordinator/admission.py",
         before="        await self._end_processes(run_ids)\n",
         after="",
         promise="a run is cancelled with the same care, whether somebody serves it or not",
@@ -89,7 +89,7 @@ BUGS = (
     ),
     Bug(
         name="a run of a list is begun though the journal has it",
-        path="harness_actors/actors/admission.py",
+        path="harness_actors/actors/coordinator/admission.py",
         before="            if spec.run_id in known:\n                continue\n",
         after="",
         promise="a run is begun once, however often it is submitted",
@@ -99,7 +99,7 @@ BUGS = (
     ),
     Bug(
         name="a follower asks where it is behind the beginning",
-        path="harness_actors/actors/following.py",
+        path="harness_actors/actors/driver/following.py",
         before="""\
     if cursor is None:
         cursor = await runtime.position()
@@ -117,7 +117,7 @@ BUGS = (
     ),
     Bug(
         name="an alarm that rang is not set again for the same time",
-        path="harness_actors/actors/alarm.py",
+        path="harness_actors/actors/coordinator/alarm.py",
         before="        self._at = self._timer = None\n        self._ring()\n",
         after="        self._timer = None\n        self._ring()\n",
         promise="a run whose time is over ends, whoever's clock is early",
@@ -127,7 +127,7 @@ BUGS = (
     ),
     Bug(
         name="the store of a cell that did not start stays locked",
-        path="harness_actors/actors/open_cells.py",
+        path="harness_actors/actors/driver/open_cells.py",
         before="""\
         _cells.pop(store, None)
         release(store)
@@ -144,7 +144,7 @@ BUGS = (
     ),
     Bug(
         name="code that was dropped from the journal is taken for kept",
-        path="harness_actors/actors/programs.py",
+        path="harness_actors/actors/coordinator/cell_programs.py",
         before="        self._blobs.clear()\n",
         after="        self._secrets.clear()\n",
         promise="code is in the journal, so that a resume finds it",
@@ -227,20 +227,20 @@ BUGS = (
         ),
     ),
     Bug(
-        name="a cut step adds to the log of the next one",
-        path="harness_actors/actors/hosts.py",
+        name="a cut hop adds to the log of the next one",
+        path="harness_actors/actors/host/executor_host.py",
         before="""\
             run = ServedRun(known.spec, Conversation(known.log) if before else known.log)
 """,
         after="            run = ServedRun(known.spec, known.log)\n",
-        promise="a step that is over changes nothing",
+        promise="a hop that is over changes nothing",
         tests=(
             "tests/actors/test_cut_steps.py::test_what_a_cut_step_adds_later_is_in_no_other_steps_log",
         ),
     ),
     Bug(
         name="a commit is that of one change alone",
-        path="harness_actors/actors/hosts.py",
+        path="harness_actors/actors/host/executor_host.py",
         before="""\
             for change in [number for number in run.commits if number <= envelope.body.change]:
 """,
@@ -248,11 +248,13 @@ BUGS = (
             for change in [number for number in run.commits if number == envelope.body.change]:
 """,
         promise="a commit is told with the newest change that it holds",
-        tests=("tests/actors/test_hosts.py::test_a_commit_is_that_of_all_changes_before_it",),
+        tests=(
+            "tests/actors/test_executor_host.py::test_a_commit_is_that_of_all_changes_before_it",
+        ),
     ),
     Bug(
         name="a receipt overtakes what was posted before",
-        path="harness_actors/actors/coordinator_host.py",
+        path="harness_actors/actors/coordinator/host.py",
         before="        if isinstance(body, Committed) and self._seats.is_idle(post.slot):\n",
         after="        if isinstance(body, Committed):\n",
         promise="where a budget is spent, no run makes a further model call",
@@ -260,21 +262,21 @@ BUGS = (
     ),
     Bug(
         name="a follower just behind what is kept misses a change",
-        path="harness_actors/actors/bulletin.py",
+        path="harness_actors/actors/coordinator/news.py",
         before="            self._since = oldest.position\n",
         after="            self._since = oldest.position - 1\n",
         promise="nothing behind a cursor is left out",
         tests=(
-            "tests/actors/test_bulletin.py::test_memory_is_bounded_and_what_fell_out_is_known_to_be_missing",
+            "tests/actors/test_news.py::test_memory_is_bounded_and_what_fell_out_is_known_to_be_missing",
         ),
     ),
     Bug(
         name="what changes nothing overtakes what is being committed",
-        path="harness_actors/actors/writer.py",
+        path="harness_actors/actors/coordinator/journal_writer.py",
         before="        if not entries and self._writing is None:\n",
         after="        if not entries:\n",
         promise="what follows from a commit leaves behind it",
-        tests=("tests/actors/test_writer.py::test_a_step_without_entries_keeps_its_place",),
+        tests=("tests/actors/test_journal_writer.py::test_a_step_without_entries_keeps_its_place",),
     ),
     Bug(
         name="pauses between two attempts double for ever",
@@ -288,14 +290,14 @@ BUGS = (
     ),
     Bug(
         name="a host that is gone is called for ever",
-        path="harness_actors/actors/seats.py",
+        path="harness_actors/actors/coordinator/roster.py",
         before="""\
             seat.outbox.close()
             self._seats[slot] = Seat(slot, next(self._incarnations))
 """,
         after="            self._seats[slot] = Seat(slot, next(self._incarnations))\n",
         promise="nothing is kept of a host that is gone",
-        tests=("tests/actors/test_seats.py::test_nothing_more_is_said_to_a_host_that_is_gone",),
+        tests=("tests/actors/test_roster.py::test_nothing_more_is_said_to_a_host_that_is_gone",),
     ),
     Bug(
         name="text that was dropped is told of with each piece behind it",
@@ -309,20 +311,20 @@ BUGS = (
         tests=("tests/actors/test_streams.py::test_what_does_not_fit_is_dropped_and_counted",),
     ),
     Bug(
-        name="a message that a cut step could not send ends the step behind it",
-        path="harness_actors/actors/hosts.py",
+        name="a message that a cut hop could not send ends the hop after it",
+        path="harness_actors/actors/host/executor_host.py",
         before="""\
-        if run is None or not isinstance(parcel, Envelope) or run.step != parcel.step:
+        if run is None or not isinstance(parcel, Envelope) or run.hop_number != parcel.hop_number:
 """,
         after="        if run is None or not isinstance(parcel, Envelope):\n",
-        promise="a step that is over changes nothing",
+        promise="a hop that is over changes nothing",
         tests=(
-            "tests/actors/test_hosts.py::test_what_a_cut_step_could_not_say_is_no_fault_of_the_next",
+            "tests/actors/test_executor_host.py::test_what_a_cut_step_could_not_say_is_no_fault_of_the_next",
         ),
     ),
     Bug(
         name="a run that was cancelled as it waited for its keys holds its conversation",
-        path="harness_actors/actors/admission.py",
+        path="harness_actors/actors/coordinator/admission.py",
         before="""\
                 self._perform(self._coordinator.stop_idle(stored, mode))
                 self._held.pop(run_id, None)
@@ -355,7 +357,7 @@ BUGS = (
     ),
     Bug(
         name="work that begins behind a Ctrl-C is not put aside",
-        path="harness_actors/actors/interrupts.py",
+        path="harness_actors/actors/driver/interrupts.py",
         before="""\
         if self.interrupted:
             self._ask(work)
@@ -388,17 +390,17 @@ BUGS = (
     ),
     Bug(
         name="an actor that cannot be reached counts as heard of",
-        path="harness_actors/actors/doubt.py",
+        path="harness_actors/actors/liveness.py",
         before="            signs.heard()\n        return True\n",
         after="            pass\n        signs.heard()\n        return True\n",
         promise="one that stays out of reach is taken for stopped",
         tests=(
-            "tests/actors/test_doubt.py::test_one_that_says_nothing_has_all_its_time_and_one_that_cannot_be_reached_half_of_it",
+            "tests/actors/test_liveness.py::test_one_that_says_nothing_has_all_its_time_and_one_that_cannot_be_reached_half_of_it",
         ),
     ),
     Bug(
         name="a second Ctrl-C is told twice",
-        path="harness_actors/actors/interrupts.py",
+        path="harness_actors/actors/driver/interrupts.py",
         before="            if not self._is_passed_on:\n",
         after="            if True:\n",
         promise="a second Ctrl-C in a script cuts its rounds",

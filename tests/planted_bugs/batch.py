@@ -40,8 +40,8 @@ BUGS = (
     Bug(
         name="a run that ended before it was taken up is waited for",
         path="harness_actors/batch/engine.py",
-        before="            step = GoOn(self._history.newest_of(step.attempt))\n",
-        after="            step = GoOn(step.attempt)\n",
+        before="            step = Continue(self._history.newest_of(step.attempt))\n",
+        after="            step = Continue(step.attempt)\n",
         promise="the same command collects what has ended in a warm cell",
         tests=(
             "tests/batch/test_attaching.py::test_what_ends_while_the_next_command_starts_is_collected_and_paid_for_once",

@@ -6,8 +6,8 @@ BUGS = (
     Bug(
         name="a new incarnation forgets the budget",
         path="harness_actors/coordination/coordinator.py",
-        before="        self._closing.note(run, step, restored=ours)\n",
-        after="        self._closing.note(run, step)\n",
+        before="        self._closing.note(run, effects, restored=ours)\n",
+        after="        self._closing.note(run, effects)\n",
         promise="what is allowed survives the coordinator with the runs that it has begun",
         tests=("tests/coordination/test_budget.py::test_the_budget_outlives_the_coordinator",),
     ),
@@ -29,11 +29,11 @@ BUGS = (
         name="a run that is out of time is not cut",
         path="harness_actors/coordination/coordinator.py",
         before="""\
-            self._cut(run, step)
-            self._books.end(run, self._uncounted(run, now), limit_reached(kind, run), step)
+            self._cut(run, effects)
+            self._changes.end(run, self._uncounted(run, now), limit_reached(kind, run), effects)
 """,
         after="""\
-            self._books.end(run, self._uncounted(run, now), limit_reached(kind, run), step)
+            self._changes.end(run, self._uncounted(run, now), limit_reached(kind, run), effects)
 """,
         promise="a limit ends a run from the middle of a call, and its processes with it",
         tests=(
@@ -42,7 +42,7 @@ BUGS = (
     ),
     Bug(
         name="a pending record forgives losses",
-        path="harness_actors/coordination/books.py",
+        path="harness_actors/coordination/run_changes.py",
         before='            if any(message.role == "tool" for message in delta.messages):\n',
         after="            if delta.messages:\n",
         promise="a run that kills its process again and again is isolated, and ends",
@@ -51,7 +51,7 @@ BUGS = (
     Bug(
         name="a run that parked as it was resumed stays parked",
         path="harness_actors/coordination/coordinator.py",
-        before="            run.parking, run.unparked_in = False, run.step\n",
+        before="            run.parking, run.unparked_in = False, run.hop_number\n",
         after="            run.parking = False\n",
         promise="a run that is resumed goes on, also where it was about to park",
         tests=(
@@ -60,12 +60,14 @@ BUGS = (
     ),
     Bug(
         name="a run that was put aside still belongs to its command",
-        path="harness_actors/coordination/books.py",
+        path="harness_actors/coordination/run_changes.py",
         before="""\
-        step.entries.append(RunAdded(spec=run.spec, command="", at=self._clock.now(), again=True))
-        self._forget(run, step)
+        effects.entries.append(
+            RunAdded(spec=run.spec, command="", at=self._clock.now(), again=True)
+        )
+        self._forget(run, effects)
 """,
-        after="        self._forget(run, step)\n",
+        after="        self._forget(run, effects)\n",
         promise="a run that is parked does not go on unasked",
         tests=(
             "tests/coordination/test_stop_requests.py::test_a_run_that_was_to_park_parks_although_the_coordinator_dies",
@@ -93,8 +95,8 @@ BUGS = (
         path="harness_actors/coordination/coordinator.py",
         before="""\
         if ours and not asked and run.state.values.get(PARKING.name):
-            self._books.put_aside(run, StateDelta(), step)
-            return step
+            self._changes.put_aside(run, StateDelta(), effects)
+            return effects
 """,
         after="",
         promise="a run that was asked to stop does not go on unasked, whoever dies",
@@ -117,7 +119,7 @@ BUGS = (
         path="harness_actors/coordination/coordinator.py",
         before="""\
             case Parked() if run.closing is not None:
-                self._books.end(run, delta, run.closing, step)
+                self._changes.end(run, delta, run.closing, effects)
 """,
         after="",
         promise="a run ends limit(budget) where its budget is spent",
@@ -176,12 +178,12 @@ BUGS = (
         path="harness_actors/coordination/coordinator.py",
         before="""\
                 # Before it hears that its round is on disk, and begins another.
-                self._closing.close_if_spent(step)
-                self._dispatch.post(run, Committed(envelope.seq), step)
+                self._closing.close_if_spent(effects)
+                self._dispatch.post(run, Committed(envelope.seq), effects)
 """,
         after="""\
-                self._dispatch.post(run, Committed(envelope.seq), step)
-                self._closing.close_if_spent(step)
+                self._dispatch.post(run, Committed(envelope.seq), effects)
+                self._closing.close_if_spent(effects)
 """,
         promise="where a budget is spent, no run makes a further model call",
         tests=(
@@ -201,8 +203,8 @@ BUGS = (
     Bug(
         name="a run that parks between two executors goes back to the first",
         path="harness_actors/coordination/coordinator.py",
-        before="            self._books.put_aside(run, delta, step, moved=True)\n",
-        after="            self._books.put_aside(run, delta, step)\n",
+        before="            self._changes.put_aside(run, delta, effects, moved=True)\n",
+        after="            self._changes.put_aside(run, delta, effects)\n",
         promise="a run that is taken up goes on where it was",
         tests=(
             "tests/coordination/test_stops.py::test_a_run_that_parks_between_two_executors_keeps_its_place",
@@ -210,7 +212,7 @@ BUGS = (
     ),
     Bug(
         name="tools are taken for running behind their round",
-        path="harness_actors/coordination/books.py",
+        path="harness_actors/coordination/run_changes.py",
         before="""\
                     if run.state.values[OPEN_CALLS.name]:
                         self.busy(run)
@@ -223,11 +225,11 @@ BUGS = (
     ),
     Bug(
         name="the second tool of a message is not known to run",
-        path="harness_actors/coordination/books.py",
+        path="harness_actors/coordination/run_changes.py",
         before="""\
             for write in delta.writes:
                 if write.key == OPEN_CALLS.name and not run.slot.code:
-                    # Announced, in this step: what an earlier one left open does not run.
+                    # Announced, in this hop: what an earlier one left open does not run.
                     run.busy_since = None
                     if run.state.values[OPEN_CALLS.name]:
                         self.busy(run)
@@ -240,7 +242,7 @@ BUGS = (
     ),
     Bug(
         name="a run that ends leaves its state behind",
-        path="harness_actors/coordination/books.py",
+        path="harness_actors/coordination/run_changes.py",
         before="        if run.snapshot_due and end is None and not _is_long(run.state.values):\n",
         after="        if run.snapshot_due and not _is_long(run.state.values):\n",
         promise="the snapshot of a run is dropped when the run ends",
@@ -250,7 +252,7 @@ BUGS = (
     ),
     Bug(
         name="runs that are over are never counted as ended",
-        path="harness_actors/coordination/books.py",
+        path="harness_actors/coordination/run_changes.py",
         before="        self._budget.end(run.spec.run_id)\n",
         after="",
         promise="what ended before there was a budget is counted once",
@@ -260,7 +262,7 @@ BUGS = (
     ),
     Bug(
         name="a host is sent again what it added with its answer",
-        path="harness_actors/coordination/books.py",
+        path="harness_actors/coordination/run_changes.py",
         before="            run.replicas[run.slot].messages = len(run.state.log)\n",
         after="""\
             added = len(delta.messages)
@@ -316,7 +318,7 @@ BUGS = (
         path="harness_actors/coordination/coordinator.py",
         before="""\
         if run.state.values.get(PARKING.name):
-            self._books.change(run, entry(PARKING, False), step)
+            self._changes.change(run, entry(PARKING, False), effects)
         if closed""",
         after="        if closed",
         promise="a run that is taken up goes on, whoever dies",

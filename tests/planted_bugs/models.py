@@ -25,7 +25,7 @@ BUGS = (
         after="        self._since = _now()\n",
         promise="a run's working time leaves out waits on rate limits",
         tests=(
-            "tests/turn/test_patience.py::test_waits_of_one_call_that_overlap_count_from_the_first_to_the_last",
+            "tests/turn/test_deadline.py::test_waits_of_one_call_that_overlap_count_from_the_first_to_the_last",
         ),
     ),
 )

@@ -15,7 +15,7 @@ BUGS = (
     ),
     Bug(
         name="an entry of the state gets a better name",
-        path="harness_actors/state.py",
+        path="harness_actors/state/keys.py",
         before='"harness.nudges"',
         after='"harness.prompts"',
         promise="runs that were stored before come out the same",

@@ -5,7 +5,7 @@ from tests.planted_bugs.bug import Bug
 BUGS = (
     Bug(
         name="the change of a snapshot is applied once more",
-        path="harness_actors/stores/load.py",
+        path="harness_actors/stores/queries.py",
         before=(
             '        "SELECT version, delta FROM records '
             'WHERE run = ? AND version > ? ORDER BY position",\n'
@@ -95,7 +95,7 @@ BUGS = (
     ),
     Bug(
         name="losses are forgotten when a run is put aside",
-        path="harness_actors/stores/load.py",
+        path="harness_actors/stores/queries.py",
         before=(
             '        "SELECT losses FROM records WHERE run = ? AND version IS NOT NULL "\n'
             '        "ORDER BY position DESC LIMIT 1",\n'
@@ -109,7 +109,7 @@ BUGS = (
     ),
     Bug(
         name="a page of events ends in the middle of a change",
-        path="harness_actors/stores/load.py",
+        path="harness_actors/stores/queries.py",
         before="    changes.close()\n    return found\n",
         after="    changes.close()\n    return found[:limit]\n",
         promise="events of one change are never split, so none is left out",
@@ -119,7 +119,7 @@ BUGS = (
     ),
     Bug(
         name="a run was changed last when it was changed first",
-        path="harness_actors/stores/load.py",
+        path="harness_actors/stores/queries.py",
         before=(
             '        "(SELECT max(position) FROM records AS newest '
             'WHERE newest.run = runs.id) ORDER BY runs.id"\n'
@@ -172,7 +172,7 @@ BUGS = (
     ),
     Bug(
         name="changes are read without the tracebacks of their calls",
-        path="harness_actors/stores/load.py",
+        path="harness_actors/stores/queries.py",
         before="""\
                 tuple(with_tracebacks(load_messages(connection, position), delta)),
 """,

@@ -25,7 +25,7 @@ BUGS = (
     ),
     Bug(
         name="work is complete though the outcome of a call is unknown",
-        path="harness_actors/turn/tool_calls.py",
+        path="harness_actors/turn/call_scheduler.py",
         before="            failed=any(result.is_error for result in results),\n",
         after="            failed=False,\n",
         promise="work_complete is not accepted beside a call that failed, deaths or not",
@@ -35,7 +35,7 @@ BUGS = (
     ),
     Bug(
         name="waits are taken out of the working time again each round",
-        path="harness_actors/turn/books.py",
+        path="harness_actors/turn/meter.py",
         before="        self._working_since, self._waited_s = now, 0.0\n",
         after="        self._working_since = now\n",
         promise="a run's working time is bounded, and is what was worked",
@@ -78,7 +78,7 @@ BUGS = (
     ),
     Bug(
         name="one message may make more calls than are left",
-        path="harness_actors/turn/calls.py",
+        path="harness_actors/turn/one_call.py",
         before="""\
             if calls_left is not None and tool is not prepared.completion:
                 calls_left -= 1
@@ -91,18 +91,18 @@ BUGS = (
     ),
     Bug(
         name="a call that was done as its time was up counts as stopped",
-        path="harness_actors/turn/patience.py",
+        path="harness_actors/turn/deadline.py",
         before="""\
             # as if it was not.
             return returned
 """,
         after="""\
             # as if it was not.
-            return Late(due, left=False)
+            return TimedOut(due, left=False)
 """,
         promise="a call that was made is told as made",
         tests=(
-            "tests/turn/test_patience.py::test_work_that_was_done_when_it_was_told_to_end_counts",
+            "tests/turn/test_deadline.py::test_work_that_was_done_when_it_was_told_to_end_counts",
         ),
     ),
     Bug(
@@ -117,7 +117,7 @@ BUGS = (
     ),
     Bug(
         name="a stream that breaks off ends its run",
-        path="harness_actors/turn/speaking.py",
+        path="harness_actors/turn/voice.py",
         before="""\
             if said and error.retryable:
                 raise _RefusedError from None
@@ -125,7 +125,7 @@ BUGS = (
         after="",
         promise="a stream that breaks off is made up for by a whole answer",
         tests=(
-            "tests/turn/test_speaking.py::test_what_is_no_whole_stream_is_asked_for_whole_and_told_anew",
+            "tests/turn/test_voice.py::test_what_is_no_whole_stream_is_asked_for_whole_and_told_anew",
         ),
     ),
     Bug(
@@ -135,12 +135,12 @@ BUGS = (
         after="    return Answer(response, told_s)\n",
         promise="a run's working time leaves out waits on rate limits",
         tests=(
-            "tests/turn/test_patience.py::test_what_a_model_waited_before_it_failed_is_no_work",
+            "tests/turn/test_deadline.py::test_what_a_model_waited_before_it_failed_is_no_work",
         ),
     ),
     Bug(
         name="a call that was refused runs when its process has died",
-        path="harness_actors/turn/tool_calls.py",
+        path="harness_actors/turn/call_scheduler.py",
         before='            [_still_refused(plan) for plan in self._plan(again, "")],\n',
         after='            self._plan(again, ""),\n',
         promise="what is not idempotent starts only when its record is on disk",
@@ -150,7 +150,7 @@ BUGS = (
     ),
     Bug(
         name="what is in progress goes on when its turn is cut",
-        path="harness_actors/turn/patience.py",
+        path="harness_actors/turn/deadline.py",
         before="""\
         if not task.done():
             await _stopped(task, name, Due(None))
@@ -159,12 +159,12 @@ BUGS = (
         after="        raise\n",
         promise="a run that is cut does nothing any more",
         tests=(
-            "tests/turn/test_patience.py::test_a_caller_that_is_cancelled_waits_until_work_has_cleaned_up",
+            "tests/turn/test_deadline.py::test_a_caller_that_is_cancelled_waits_until_work_has_cleaned_up",
         ),
     ),
     Bug(
         name="a refusal hides the limit that was reached before it",
-        path="harness_actors/turn/tool_calls.py",
+        path="harness_actors/turn/call_scheduler.py",
         before="            failed, limit = failed or result.is_error, limit or result.limit\n",
         after="            failed, limit = failed or result.is_error, result.limit\n",
         promise="a message that asks for more calls than there are ends the run",
@@ -174,7 +174,7 @@ BUGS = (
     ),
     Bug(
         name="a success hides the failure of a call before it",
-        path="harness_actors/turn/tool_calls.py",
+        path="harness_actors/turn/call_scheduler.py",
         before="            failed, limit = failed or result.is_error, limit or result.limit\n",
         after="            failed, limit = result.is_error, limit or result.limit\n",
         promise="what is said to be complete had no failed call beside it",
@@ -196,7 +196,7 @@ BUGS = (
     ),
     Bug(
         name="what is allowed is what is left by the later bound",
-        path="harness_actors/turn/patience.py",
+        path="harness_actors/turn/deadline.py",
         before="        if wall_s is not None and wall_s <= work_s:\n",
         after="        if wall_s is not None and wall_s >= work_s:\n",
         promise="a limit ends a run from the middle of a call",
@@ -220,7 +220,7 @@ BUGS = (
     ),
     Bug(
         name="of the calls of a round only the last one counts",
-        path="harness_actors/turn/books.py",
+        path="harness_actors/turn/meter.py",
         before="        self._pending_calls += counts\n",
         after="        self._pending_calls = int(counts)\n",
         promise="a run makes no more tool calls than it may",
@@ -238,7 +238,7 @@ BUGS = (
     ),
     Bug(
         name="a completion takes a call from those behind it",
-        path="harness_actors/turn/calls.py",
+        path="harness_actors/turn/one_call.py",
         before="            if calls_left is not None and tool is not prepared.completion:\n",
         after="            if calls_left is not None:\n",
         promise="a run may make all of its tool calls",
@@ -271,12 +271,12 @@ BUGS = (
     ),
     Bug(
         name="a tool's own limit does not hold where the run has one",
-        path="harness_actors/turn/calls.py",
+        path="harness_actors/turn/one_call.py",
         before="    by_run = due.seconds is not None and (own is None or due.seconds <= own)\n",
         after="    by_run = due.seconds is not None\n",
         promise="a tool ends within its limit",
         tests=(
-            "tests/turn/test_calls.py::test_a_tool_past_its_own_time_is_stopped_and_the_turn_goes_on",
+            "tests/turn/test_call_scheduler.py::test_a_tool_past_its_own_time_is_stopped_and_the_turn_goes_on",
         ),
     ),
     Bug(
@@ -312,12 +312,12 @@ BUGS = (
         after="    return Answer(response, told_s + meter.waited_s)\n",
         promise="a run's working time is bounded, and is what was worked",
         tests=(
-            "tests/turn/test_patience.py::test_a_wait_that_is_measured_and_told_is_left_out_once",
+            "tests/turn/test_deadline.py::test_a_wait_that_is_measured_and_told_is_left_out_once",
         ),
     ),
     Bug(
         name="progress before a pause is forgotten with it",
-        path="harness_actors/turn/books.py",
+        path="harness_actors/turn/meter.py",
         before="        self.progressed = self._progress.progressed\n",
         after="        self.progressed = False\n",
         promise="a run has five nudges in a row, and progress resets them",
@@ -340,7 +340,7 @@ BUGS = (
         path="harness_actors/turn/loop.py",
         before="""\
         except HarnessError:
-            self._books.write()
+            self._meter.write()
             raise
 """,
         after="""\

@@ -407,12 +407,12 @@ async def test_a_run_that_died_at_any_commit(tmp_path: Path) -> None:
         async with opened_locally(session.store, FIRST_COMMAND) as runtime:
             await session.submit(runtime)
             while await runtime.position() < commits:
-                await runtime.happened(await runtime.position(), messages=True)
+                await runtime.wait_for_news(await runtime.position(), messages=True)
         async with opened_locally(session.store, FIRST_COMMAND) as runtime:
             await runtime.resume(["run"], secrets={})
             async with asyncio.timeout(10):
                 while not (await runtime.headings())[0].end:
-                    await runtime.happened(await runtime.position(), messages=True)
+                    await runtime.wait_for_news(await runtime.position(), messages=True)
 
         check(await session.replayed())
 

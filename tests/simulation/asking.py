@@ -33,7 +33,7 @@ class Asking:
         self._check_owner(run_id, log)
         run = run_at(self._ledger.coordinator, call.process, run_id)
         steps = self._serving.open[run_id]
-        if run is not None and any(step.number == run.step for step in steps):
+        if run is not None and any(step.number == run.hop_number for step in steps):
             self._check_ahead(run_id, log)
         if self._ledger.prompt and self._serving.is_served_by(call.process):
             self._check_wanted(run_id)

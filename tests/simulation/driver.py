@@ -75,7 +75,7 @@ class Driver:
     async def _follow(self) -> None:
         while True:
             assert self._book.cursor is not None
-            happened = await self._runtime.happened(self._book.cursor)
+            happened = await self._runtime.wait_for_news(self._book.cursor)
             self._book.cursor = happened.cursor
             for event in happened.events:
                 self._ledger.told.append(event)

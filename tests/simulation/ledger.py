@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from harness_actors.actors.coordinator_host import CoordinatorHost
+from harness_actors.actors.coordinator.host import CoordinatorHost
 from harness_actors.actors.simulated.loop import SimulatedLoop
 from harness_actors.actors.simulated.processes import SimulatedProcess, current_process
 from harness_actors.events import RunEvent
@@ -87,7 +87,7 @@ class Ledger:
         tools: Tool calls.
         steps: Steps that executors served.
         effects: Keys of calls, in the order in which their effects happened.
-        told: What drivers were told by `happened`.
+        told: What drivers were told by `wait_for_news`.
         requests: What users asked of runs.
         prompt: Messages arrive soon and once, and no process is stopped: so whatever should
             not go on is over after `PROMPT_S`.

@@ -6,7 +6,7 @@ from pathlib import Path
 from random import Random
 from typing import Any, Literal
 
-from harness_actors.actors.journal_watch import LOOK_EVERY_S
+from harness_actors.actors.coordinator.journal_watch import LOOK_EVERY_S
 from harness_actors.actors.mailbox import UnreachableError
 from harness_actors.actors.simulated.processes import SimulatedProcess
 from harness_actors.actors.simulated.ray import SimulatedRay

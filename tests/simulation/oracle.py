@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from harness_actors.actors.coordinator_host import CoordinatorHost
+from harness_actors.actors.coordinator.host import CoordinatorHost
 from harness_actors.actors.simulated.processes import SimulatedMachine, current_process
 from harness_actors.conversation import Conversation
 from harness_actors.events import RunParked

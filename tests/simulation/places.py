@@ -1,6 +1,6 @@
 """Who is where, as the newest coordinator sees it: read from inside, for there is no other way."""
 
-from harness_actors.actors.coordinator_host import CoordinatorHost
+from harness_actors.actors.coordinator.host import CoordinatorHost
 from harness_actors.actors.simulated.cell import SimulatedPeer
 from harness_actors.actors.simulated.network import SimulatedActor
 from harness_actors.actors.simulated.processes import SimulatedProcess

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from harness_actors.actors.coordinator_host import CoordinatorHost
+from harness_actors.actors.coordinator.host import CoordinatorHost
 from harness_actors.actors.simulated.cell import EPOCH
 from harness_actors.actors.simulated.processes import SimulatedProcess
 from harness_actors.coordination.active import ActiveRun

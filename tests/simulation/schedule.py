@@ -20,7 +20,7 @@ from harness_actors.actors.simulated.processes import (
 )
 from harness_actors.actors.simulated.ray import SimulatedRay
 from harness_actors.actors.simulated.steps import EndlessScheduleError
-from harness_actors.coordination import books as committed
+from harness_actors.coordination import run_changes as committed
 from harness_actors.coordination.protocol import Slot
 from harness_actors.errors import ConversationMovedOnError, StoreError
 from harness_actors.executors import (
@@ -36,7 +36,7 @@ from harness_actors.stores import SqliteJournal
 from harness_actors.stores.taking_up import check_one, check_taking_up
 from harness_actors.tools import reaping
 from harness_actors.tools.reaping import RunReaper
-from harness_actors.turn import patience
+from harness_actors.turn import deadline as patience
 from harness_actors.turn.services import RUN_VARIABLE
 from tests.simulation.agents import load_programs, program_of
 from tests.simulation.disk import Disk, MemoryJournal

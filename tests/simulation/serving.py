@@ -45,7 +45,7 @@ class Serving:
         if run is None:
             self._check_place(step)
         else:
-            step.number = run.step
+            step.number = run.hop_number
         if run is not None and getattr(context, "_log", None) is not None:
             log, known = list(context.log), list(run.state.log)
             if log != known[: len(log)]:

@@ -2,8 +2,8 @@
 
 from harness_actors.ports import RunContext
 from harness_actors.records import RunChanged
-from harness_actors.state import AGENT_TURN, USAGE
-from harness_actors.turn.bounds import BUDGET, is_spent
+from harness_actors.state import AGENT_TURN, BUDGET, USAGE
+from harness_actors.turn.bounds import is_spent
 from tests.simulation.ledger import Ledger
 
 INVARIANT = "nothing starts when the budget is spent"

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from harness_actors.coordination.active import Step
+from harness_actors.coordination.active import Effects
 from harness_actors.coordination.coordinator import Coordinator
 from harness_actors.coordination.protocol import Envelope, Slot
 from tests.simulation.batch import run_many
@@ -27,7 +27,7 @@ def test_a_planted_bug_is_found(bug: PlantedBug) -> None:
 
 
 def _nothing_is_received() -> Patches:
-    def patched(self: Coordinator, slot: Slot, envelope: Envelope) -> Step:
+    def patched(self: Coordinator, slot: Slot, envelope: Envelope) -> Effects:
         raise AttributeError("a patch that names something that is there no longer")
 
     return [(Coordinator, "received", patched)]

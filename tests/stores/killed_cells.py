@@ -276,7 +276,7 @@ class Command:
         """Return when there were so many events of a run that are as wanted."""
         cursor = 0
         while sum(wanted(told.event) for told in await self._runtime.events(name)) < count:
-            cursor = (await self._runtime.happened(cursor, messages=True)).cursor
+            cursor = (await self._runtime.wait_for_news(cursor, messages=True)).cursor
 
     async def stop(self, name: str, mode: Any) -> None:
         await self._runtime.stop([name], mode)

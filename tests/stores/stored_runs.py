@@ -143,7 +143,7 @@ class Work:
             if sum(wanted(event.event) for event in told) >= count:
                 return
             assert told[-1:] == () or told[-1].event.type != "run_completed", told[-1]
-            cursor = (await self._runtime.happened(cursor, messages=True)).cursor
+            cursor = (await self._runtime.wait_for_news(cursor, messages=True)).cursor
 
     async def wait(self, rounds: int, **settings: Any) -> RunSpec:
         """Begin a run, and return when it is in the middle of a round with two open calls."""

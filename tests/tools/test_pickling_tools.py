@@ -173,7 +173,7 @@ SAID = {
 
 TAKE = """
 import asyncio, sys
-from harness_actors.actors.code import unpack
+from harness_actors.actors.packing import unpack
 from harness_actors.ports import ToolContext
 (take,) = unpack(sys.stdin.buffer.read()).agent.tools
 context = ToolContext(run_id="r", call_id="c", workspace=None, in_thread=asyncio.to_thread)

@@ -20,8 +20,8 @@ from harness_actors.state import REQUEST_TOKENS, USAGE
 from harness_actors.testing import ManualClock
 from harness_actors.testing.scripted import Reply, Script
 from harness_actors.turn.bounds import Bounds, Due
-from harness_actors.turn.calls import NO_CALLS_LEFT
-from harness_actors.turn.patience import Allowance
+from harness_actors.turn.deadline import Allowance
+from harness_actors.turn.one_call import NO_CALLS_LEFT
 from tests.executors.driver import (
     Driver,
     RecordingModel,

@@ -17,7 +17,7 @@ from harness_actors.signals import CompactionComplete, Parked, TurnComplete
 from harness_actors.state import OPEN_CALLS, TURN, TURN_COUNT, USAGE, OpenCall, StateDelta, Write
 from harness_actors.testing.clock import ManualClock
 from harness_actors.testing.scripted import Reply
-from harness_actors.turn.tool_calls import NOT_MADE
+from harness_actors.turn.call_scheduler import NOT_MADE
 from tests.executors.driver import (
     Driver,
     RecordingModel,

@@ -7,21 +7,25 @@ import signal
 import time
 from collections.abc import Awaitable
 from contextlib import suppress
-from typing import Any
+from typing import Any, TypeVar, TypeVarTuple
 
 import ray
 import ray._private.state  # see `_kill_starting`
 from ray.actor import ActorHandle
 from ray.exceptions import ActorUnavailableError, RayActorError, RayError, RayTaskError
 
-from harness_actors.actors.doubt import SUSPECT_S, TICKS
-from harness_actors.actors.idleness import GoneError
+from harness_actors.actors.cell_calls import CellCall, CellCalls
+from harness_actors.actors.cell_lifetime import GoneError
 from harness_actors.actors.joining.connection import Connection, RayLostError
 from harness_actors.actors.joining.current import current_connection
 from harness_actors.actors.joining.withheld import keys_here
+from harness_actors.actors.liveness import SUSPECT_S, TICKS
 from harness_actors.actors.processes import kill_process
 from harness_actors.errors import ActorLostError, HarnessError
 from harness_actors.records import ProcessMark
+
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
 
 logger = logging.getLogger(__name__)
 
@@ -70,7 +74,7 @@ class CoordinatorCalls:
         """This process has still the connection over which the coordinator was found."""
         return self.connection.is_current
 
-    async def call(self, method: str, *arguments: Any) -> Any:
+    async def call(self, call: CellCall[*Ts, T], *arguments: *Ts) -> T:
         """One call; made again if the coordinator dies meanwhile.
 
         Raises:
@@ -85,7 +89,7 @@ class CoordinatorCalls:
             # Only an incarnation that was given its keys and budget is asked for more.
             if self._served:
                 try:
-                    return await self.once(method, *arguments)
+                    return await self.once(call, *arguments)
                 except AwayError:
                     # It was there: a call that waits for news takes as long as these do.
                     away_since, kills = time.monotonic(), 0
@@ -127,11 +131,12 @@ class CoordinatorCalls:
         # Where it is comes first: what falls silent behind that is asked, and killed.
         marks: tuple[ProcessMark, ...] = await self.connection.unless_lost(self._hello())
         self.process = marks[0]
-        await self.once("attach", self.secrets, self.budget_usd)
+        await self.once(CellCalls.attach, self.secrets, self.budget_usd)
 
-    async def once(self, method: str, *arguments: Any) -> Any:
+    async def once(self, call: CellCall[*Ts, T], *arguments: *Ts) -> T:
         """One call; fails if the coordinator is away."""
-        answer = asyncio.ensure_future(self._begin("call", method, *arguments))
+        begun: Awaitable[T] = self._begin("call", call.__name__, *arguments)
+        answer = asyncio.ensure_future(begun)
         loss = self.connection.loss()
         try:
             while not await _within(SUSPECT_S / 2, answer, loss):

@@ -12,11 +12,12 @@ import ray._private.worker  # see `is_own_ray`
 from ray.actor import ActorHandle
 from ray.exceptions import RayActorError, RayError
 
-from harness_actors.actors.attach import COORDINATOR, in_use, processes_of
+from harness_actors.actors.cell_calls import CellCalls
 from harness_actors.actors.cell_key import cell_name
-from harness_actors.actors.doubt import SUSPECT_S
-from harness_actors.actors.idleness import GoneError
+from harness_actors.actors.cell_lifetime import GoneError
+from harness_actors.actors.cell_processes import COORDINATOR, processes_of
 from harness_actors.actors.joining.connect import NAMESPACE
+from harness_actors.actors.liveness import SUSPECT_S
 from harness_actors.actors.on_ray.calls import AwayError, CoordinatorCalls
 from harness_actors.actors.on_ray.coordinator import RayCoordinatorActor
 from harness_actors.actors.on_ray.known_cells import KnownCell, list_cells, look
@@ -27,6 +28,7 @@ from harness_actors.actors.on_ray.placement import (
     on_node,
 )
 from harness_actors.actors.processes import end_processes, mark_of, wait_until_gone
+from harness_actors.actors.retiring import in_use
 from harness_actors.actors.runtime import StopMode
 from harness_actors.errors import CellError
 from harness_actors.records import ProcessMark
@@ -96,7 +98,7 @@ async def retire_others(store: Path, own: KnownCell | None) -> None:
 async def put_aside(cell: KnownCell, run_ids: Sequence[str], mode: StopMode) -> None:
     """Ask runs of a cell to stop; it may be gone before they did."""
     with suppress(AwayError, GoneError):
-        await CoordinatorCalls(cell.coordinator).once("stop", run_ids, mode)
+        await CoordinatorCalls(cell.coordinator).once(CellCalls.stop, run_ids, mode)
 
 
 async def end(cell: KnownCell) -> None:

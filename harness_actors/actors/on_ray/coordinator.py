@@ -16,19 +16,20 @@ from typing import Any
 import ray
 
 from harness_actors.actors.carrying import carry
+from harness_actors.actors.cell_calls import CellCalls, PlacedCellCalls
 from harness_actors.actors.cell_facts import CellFacts
+from harness_actors.actors.cell_lifetime import WARM_CELLS, GoneError
 from harness_actors.actors.clock import SystemClock
-from harness_actors.actors.coordinator_host import CoordinatorHost
-from harness_actors.actors.factory import executor_needs
-from harness_actors.actors.idleness import GoneError, Idleness
-from harness_actors.actors.journal_watch import is_standing, watch_journal
+from harness_actors.actors.coordinator.host import CoordinatorHost
+from harness_actors.actors.coordinator.idleness import Idleness
+from harness_actors.actors.coordinator.journal_watch import is_standing, watch_journal
+from harness_actors.actors.host.shipped_executors import executor_needs
 from harness_actors.actors.on_ray.batches import unpack_batch
 from harness_actors.actors.on_ray.channels import Channels
 from harness_actors.actors.on_ray.collecting import collect_seldom
 from harness_actors.actors.on_ray.hosts import RayHostStarter
 from harness_actors.actors.on_ray.neighbours import is_memory_short, make_room
 from harness_actors.actors.processes import is_alive, mark_of_this_process, memory_mb
-from harness_actors.actors.warm_cells import WARM_CELLS
 from harness_actors.coordination.protocol import Envelope, Slot
 from harness_actors.errors import CellError, HarnessError
 from harness_actors.records import ProcessMark
@@ -125,7 +126,7 @@ class RayCoordinator:
         await host.start()
 
     async def call(self, method: str, *arguments: Any) -> Any:
-        """Call a method of the host, or `serve`; for the driver.
+        """Make a call of `PlacedCellCalls`, by its name; for the driver.
 
         Raises:
             HarnessError: Whatever it raises, or the reason why there is none.
@@ -136,8 +137,9 @@ class RayCoordinator:
         if self._leaving:
             raise GoneError("its cell had nothing to do and stops")
         await self._starting
-        called = self._serve if method == "serve" else getattr(self._host, method)
-        waits = method == "happened"
+        placed = method == PlacedCellCalls.serve.__name__
+        called = self._serve if placed else getattr(self._host, method)
+        waits = method == CellCalls.wait_for_news.__name__
         try:
             with nullcontext() if waits else self._idleness.interrupted():
                 return await called(*arguments)

@@ -11,14 +11,14 @@ from ray.actor import ActorHandle
 from harness_actors.actors.carrying import carry
 from harness_actors.actors.clock import SystemClock
 from harness_actors.actors.embedded import EmbeddedModelHost
-from harness_actors.actors.factory import (
+from harness_actors.actors.host.executor_host import ExecutorHost
+from harness_actors.actors.host.shipped_executors import (
     companions_of,
     executor_for,
     keeping_for,
     processes_for,
     runs_users_code,
 )
-from harness_actors.actors.hosts import ExecutorHost
 from harness_actors.actors.mailbox import Parcel
 from harness_actors.actors.on_ray.batches import pack_batch, unpack_batch
 from harness_actors.actors.on_ray.channels import Channel, Channels, Invitation, connect

@@ -12,8 +12,8 @@ from ray.exceptions import RayError
 
 from harness_actors.actors.cell_facts import CellFacts
 from harness_actors.actors.cell_key import cell_name, store_of
-from harness_actors.actors.doubt import SUSPECT_S
 from harness_actors.actors.joining.connect import NAMESPACE
+from harness_actors.actors.liveness import SUSPECT_S
 
 
 @dataclass(frozen=True, slots=True)

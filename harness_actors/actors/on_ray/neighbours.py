@@ -9,8 +9,8 @@ from ray._private.utils import get_used_memory
 from ray.exceptions import RayError
 
 from harness_actors.actors.cell_facts import CellFacts
+from harness_actors.actors.coordinator.warm_cells import by_age
 from harness_actors.actors.on_ray.known_cells import KnownCell, list_cells, look
-from harness_actors.actors.warm_cells import by_age
 
 SHORT_OF_MEMORY = 0.9
 """Share of the node's memory in use from which on no idle cell is worth its own. Ray itself

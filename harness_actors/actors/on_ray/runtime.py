@@ -4,28 +4,32 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
+from typing import TypeVar, TypeVarTuple
 
 import ray
 
-from harness_actors.actors.idleness import GoneError
+from harness_actors.actors.cell_calls import CellCall, CellCalls, CellRuntime
+from harness_actors.actors.cell_lifetime import GoneError
 from harness_actors.actors.joining.connection import RayLostError
 from harness_actors.actors.on_ray.calls import AwayError, CoordinatorCalls
 from harness_actors.actors.on_ray.serving import ServedCell
 from harness_actors.actors.on_ray.streams import StreamReader
 from harness_actors.actors.processes import wait_until_gone
-from harness_actors.actors.runtime import Happened, StopMode, TextCursor, Texts
+from harness_actors.actors.runtime import News, StopMode, TextCursor, Texts
 from harness_actors.actors.text.listening import Listener
 from harness_actors.errors import ActorLostError, HarnessError
-from harness_actors.events import RoundCompleted, RunEvent, RunParked
-from harness_actors.messages import Message
-from harness_actors.records import RunHeading, RunSpec
+from harness_actors.events import RoundCompleted, RunParked
+from harness_actors.records import RunSpec
+
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
 
 logger = logging.getLogger(__name__)
 
 CLOSE_DEADLINE_S = 10.0
 
 
-class RayRuntime:
+class RayRuntime(CellRuntime):
     """Answers the `Runtime` port from the actors of a cell.
 
     Its calls survive the coordinator, a cell that stopped, and Ray itself; see `ServedCell`.
@@ -36,7 +40,6 @@ class RayRuntime:
 
     def __init__(self, cell: ServedCell) -> None:
         self._cell = cell
-        self._call = cell.call
         cell.busy = lambda: bool(self._begun)
         self._listener = Listener(self._subscribed, self._reach)
         self._beginning: set[str] = set()
@@ -82,8 +85,11 @@ class RayRuntime:
         cell.calls = calls
         return cls(cell)
 
+    async def ask(self, call: CellCall[*Ts, T], *arguments: *Ts) -> T:
+        return await self._cell.call(call, *arguments)
+
     async def _subscribed(self, run_ids: Sequence[str]) -> str:
-        return str(await self._call("subscribe", run_ids))
+        return await self.ask(CellCalls.subscribe, run_ids)
 
     async def _reach(self, name: str) -> StreamReader:
         return await StreamReader.reach(name, self._cell.calls.connection)
@@ -97,11 +103,11 @@ class RayRuntime:
     ) -> None:
         self._cell.calls.secrets.update(secrets)
         run_ids = [spec.run_id for spec in specs]
-        await self._begin(run_ids, self._call("submit", specs, code, secrets))
+        await self._begin(run_ids, super().submit(specs, code=code, secrets=secrets))
 
     async def resume(self, run_ids: Sequence[str], *, secrets: Mapping[str, str]) -> None:
         self._cell.calls.secrets.update(secrets)
-        await self._begin(run_ids, self._call("resume", run_ids, secrets))
+        await self._begin(run_ids, super().resume(run_ids, secrets=secrets))
 
     async def _begin(self, run_ids: Sequence[str], call: Awaitable[None]) -> None:
         self._beginning.update(run_ids)
@@ -112,15 +118,15 @@ class RayRuntime:
         finally:
             self._beginning.difference_update(run_ids)
 
-    async def happened(self, cursor: int, *, messages: bool = False) -> Happened:
-        happened: Happened = await self._call("happened", cursor, messages)
-        if happened.results or any(isinstance(e.event, RoundCompleted) for e in happened.events):
+    async def wait_for_news(self, cursor: int, *, messages: bool = False) -> News:
+        news = await super().wait_for_news(cursor, messages=messages)
+        if news.results or any(isinstance(e.event, RoundCompleted) for e in news.events):
             self._cell.went_on()
-        parked = (e.run_id for e in happened.events if isinstance(e.event, RunParked))
-        over = {*happened.results, *parked}
+        parked = (e.run_id for e in news.events if isinstance(e.event, RunParked))
+        over = {*news.results, *parked}
         self._begun -= over
         self._beginning -= over
-        return happened
+        return news
 
     async def subscribe(self, run_ids: Sequence[str]) -> None:
         await self._listener.subscribe(run_ids)
@@ -130,28 +136,13 @@ class RayRuntime:
 
     async def allow(self, budget_usd: float | None) -> None:
         self._cell.calls.budget_usd = budget_usd
-        await self._call("allow", budget_usd)
+        await super().allow(budget_usd)
 
     async def stop(self, run_ids: Sequence[str], mode: StopMode) -> None:
         if mode == "park_now" and self._cell.is_ray_lost:
             # Whoever leaves at once does not wait for another Ray. What is on disk stays.
             raise ActorLostError("Ray", str(self._cell.calls.connection.problem))
-        await self._call("stop", run_ids, mode)
-
-    async def position(self) -> int:
-        return int(await self._call("position"))
-
-    async def headings(self) -> list[RunHeading]:
-        headings: list[RunHeading] = await self._call("headings")
-        return headings
-
-    async def events(self, run_id: str) -> tuple[RunEvent, ...]:
-        events: tuple[RunEvent, ...] = await self._call("events", run_id)
-        return events
-
-    async def conversation(self, conversation_id: str) -> list[Message]:
-        messages: list[Message] = await self._call("conversation", conversation_id)
-        return messages
+        await super().stop(run_ids, mode)
 
     @property
     def is_connected(self) -> bool:
@@ -164,9 +155,9 @@ class RayRuntime:
             # A Ray of our own is gone with it; elsewhere the cell stops when it is idle.
             return
         if self._cell.idle_s:
-            leaves = calls.once("stop", list(self._begun), "park_now")
+            leaves = calls.once(CellCalls.stop, list(self._begun), "park_now")
         else:
-            leaves = calls.once("close")
+            leaves = calls.once(CellCalls.close)
         try:
             async with asyncio.timeout(CLOSE_DEADLINE_S):
                 await leaves

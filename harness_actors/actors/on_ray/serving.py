@@ -5,12 +5,13 @@ import logging
 from collections.abc import Callable
 from concurrent.futures import Future
 from pathlib import Path
-from typing import Any
+from typing import TypeVar, TypeVarTuple
 
 import ray
 
-from harness_actors.actors.attach import coordinators_of, make_way
-from harness_actors.actors.idleness import GoneError, idle_s
+from harness_actors.actors.cell_calls import CellCall, PlacedCellCalls
+from harness_actors.actors.cell_lifetime import GoneError, idle_s, warm_cells
+from harness_actors.actors.cell_processes import coordinators_of
 from harness_actors.actors.joining.connect import connect
 from harness_actors.actors.joining.connection import Connection, RayLostError
 from harness_actors.actors.joining.losses import Losses
@@ -19,10 +20,13 @@ from harness_actors.actors.on_ray.calls import LOSS_SHOWS_S, CoordinatorCalls
 from harness_actors.actors.on_ray.cells import is_own_ray, retire, retire_others, start_cell
 from harness_actors.actors.on_ray.known_cells import find_cell
 from harness_actors.actors.on_ray.placement import node_of_driver
-from harness_actors.actors.warm_cells import warm_cells
+from harness_actors.actors.retiring import make_way
 from harness_actors.errors import ActorLostError, CellError, HarnessError
 from harness_actors.stores import SqliteJournal
 from harness_actors.stores.standing import FileId, out_of_place
+
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
 
 logger = logging.getLogger(__name__)
 
@@ -91,12 +95,12 @@ class ServedCell:
         """Work was done that is on disk, so whatever was lost before is made good for."""
         self._losses.made_good()
 
-    async def call(self, method: str, *arguments: Any) -> Any:
+    async def call(self, call: CellCall[*Ts, T], *arguments: *Ts) -> T:
         """See `CoordinatorCalls.call`."""
         while True:
             calls = self.calls
             try:
-                return await calls.call(method, *arguments)
+                return await calls.call(call, *arguments)
             except GoneError as gone:
                 if gone.waited:
                     # It had nothing more to tell, so this call is no reason to start another.
@@ -183,7 +187,8 @@ class ServedCell:
             try:
                 async with asyncio.timeout(START_DEADLINE_S):
                     # Another cell in its place goes on with what it had in progress.
-                    self._command = await calls.call("serve", self.idle_s, self._warm_cells)
+                    took = calls.call(PlacedCellCalls.serve, self.idle_s, self._warm_cells)
+                    self._command = await took
                     await calls.attach()
                 return calls
             except (GoneError, HarnessError, TimeoutError) as error:

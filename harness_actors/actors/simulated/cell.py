@@ -5,10 +5,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-from harness_actors.actors.coordinator_host import CoordinatorHost
-from harness_actors.actors.factory import executor_needs
-from harness_actors.actors.hosts import ExecutorHost
-from harness_actors.actors.journal_watch import is_standing, watch_journal
+from harness_actors.actors.coordinator.host import CoordinatorHost
+from harness_actors.actors.coordinator.journal_watch import is_standing, watch_journal
+from harness_actors.actors.host.executor_host import ExecutorHost
+from harness_actors.actors.host.shipped_executors import executor_needs
 from harness_actors.actors.mailbox import Parcel
 from harness_actors.actors.simulated.loop import SimulatedLoop
 from harness_actors.actors.simulated.network import SimulatedActor

@@ -262,7 +262,7 @@ def _brief(arguments: tuple[Any, ...]) -> str:
     for argument in arguments:
         if isinstance(argument, list):
             words += [
-                f"{type(part.body).__name__} {part.run_id} step {part.step}.{part.seq}"
+                f"{type(part.body).__name__} {part.run_id} step {part.hop_number}.{part.seq}"
                 if isinstance(part, Envelope)
                 else type(part).__name__
                 for part in argument

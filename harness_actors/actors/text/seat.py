@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from secrets import token_hex
 from typing import Protocol
 
-from harness_actors.actors.doubt import SignsOfLife, until_gone
+from harness_actors.actors.liveness import Liveness, until_gone
 from harness_actors.actors.mailbox import UnreachableError
 from harness_actors.actors.processes import Processes
 from harness_actors.errors import HarnessError
@@ -82,5 +82,5 @@ class StreamSeat:
                 continue
             for mark in marks:
                 self._started(mark)
-            await until_gone(peer, marks, SignsOfLife(), self._processes)
+            await until_gone(peer, marks, Liveness(), self._processes)
             logger.warning("the stream actor was lost; text of runs in progress may be")

@@ -6,10 +6,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from harness_actors.actors.attach import rays_with_cells
 from harness_actors.actors.cell_facts import CellFacts
-from harness_actors.actors.doubt import SUSPECT_S
+from harness_actors.actors.cell_processes import rays_with_cells
 from harness_actors.actors.joining.address import check_form, find_ray
+from harness_actors.actors.liveness import SUSPECT_S
 from harness_actors.actors.on_ray.attach import cells_at
 from harness_actors.actors.on_ray.cells import end, put_aside, retire
 from harness_actors.actors.on_ray.known_cells import KnownCell, look

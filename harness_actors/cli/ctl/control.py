@@ -6,9 +6,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from harness_actors.actors.attach import attach
+from harness_actors.actors.driver.attach import attach
+from harness_actors.actors.driver.open_cells import close_cell, open_cell
 from harness_actors.actors.embedded import EMBEDDED_MODEL_URL
-from harness_actors.actors.open_cells import close_cell, open_cell
 from harness_actors.actors.runtime import Runtime
 from harness_actors.errors import BadInputError, StoreInUseError
 from harness_actors.results import HarnessResult

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from harness_actors.actors.attach import coordinator_of
+from harness_actors.actors.cell_processes import coordinator_of
 from harness_actors.batch.history import RunNote
 from harness_actors.errors import BadInputError, StoreError
 from harness_actors.events import RunStarted

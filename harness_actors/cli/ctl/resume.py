@@ -80,8 +80,8 @@ async def _resume(
     *,
     verbose: bool,
 ) -> "dict[str, HarnessResult]":
-    from harness_actors.actors.following import follow
-    from harness_actors.actors.open_cells import close_cell, open_cell
+    from harness_actors.actors.driver.following import follow
+    from harness_actors.actors.driver.open_cells import close_cell, open_cell
     from harness_actors.cli.ctl.control import ended_among, keys_of
 
     ended = ended_among(store, run_ids)

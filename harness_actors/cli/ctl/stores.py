@@ -81,7 +81,7 @@ def compact(
 
 def _clear(journals: Sequence[Path], clear: "Callable[[Path], Cleared]", *, as_json: bool) -> bool:
     """Clear each journal and tell of it; whether none was left out."""
-    from harness_actors.actors.attach import make_way
+    from harness_actors.actors.retiring import make_way
     from harness_actors.errors import StoreError
 
     rows: list[dict[str, str | int]] = []

@@ -15,7 +15,7 @@ from pathlib import Path
 from random import Random
 
 from harness_actors import AgentHarness, ChatAgent, HarnessConfig, HarnessResult, Limits, tool
-from harness_actors.actors.code import unpack as unpack_code
+from harness_actors.actors.packing import unpack as unpack_code
 from harness_actors.errors import ModelAnswerError, ModelError
 from harness_actors.messages import Message
 from harness_actors.models import Backoff, OpenAIModel, Price

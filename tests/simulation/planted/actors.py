@@ -3,15 +3,16 @@
 from dataclasses import replace
 from typing import Any
 
-from harness_actors.actors import doubt, seats
-from harness_actors.actors.admission import Admission
-from harness_actors.actors.coordinator_host import CoordinatorHost
-from harness_actors.actors.earlier_costs import EarlierCosts
+from harness_actors.actors import liveness as doubt
+from harness_actors.actors.coordinator import roster as seats
+from harness_actors.actors.coordinator.admission import Admission
+from harness_actors.actors.coordinator.cell_programs import Programs
+from harness_actors.actors.coordinator.earlier_costs import EarlierCosts
+from harness_actors.actors.coordinator.host import CoordinatorHost
+from harness_actors.actors.coordinator.journal_reads import Readings
+from harness_actors.actors.coordinator.journal_writer import JournalWriter
 from harness_actors.actors.mailbox import Outbox, SeenEnvelopes, UnreachableError
-from harness_actors.actors.programs import Programs
-from harness_actors.actors.readings import Readings
-from harness_actors.actors.writer import JournalWriter
-from harness_actors.coordination.active import Step
+from harness_actors.coordination.active import Effects
 from harness_actors.stores.commit import Committer
 from tests.simulation.planted.bug import Patches, PlantedBug
 from tests.simulation.planted.promises import (
@@ -35,12 +36,13 @@ from tests.simulation.planted.promises import (
 
 
 def _posts_before_commit() -> Patches:
-    def patched(self: CoordinatorHost, step: Step) -> None:
-        if self._broken is None and (step.entries or step.posts):
-            for post in step.posts:
+    def patched(self: CoordinatorHost, effects: Effects) -> None:
+        if self._broken is None and (effects.entries or effects.posts):
+            for post in effects.posts:
                 self._send(post)
             self._writer.write(
-                step.entries, lambda positions: self._bulletin.publish(step.entries, positions)
+                effects.entries,
+                lambda positions: self._bulletin.publish(effects.entries, positions),
             )
 
     return [(CoordinatorHost, "_perform", patched)]

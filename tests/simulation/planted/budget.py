@@ -1,7 +1,7 @@
 """Faults in when runs hear that all is spent: one round late is one round too many."""
 
-from harness_actors.actors.seats import Seats
-from harness_actors.coordination.active import ActiveRun, Post, Step
+from harness_actors.actors.coordinator.roster import Seats
+from harness_actors.coordination.active import ActiveRun, Effects, Post
 from harness_actors.coordination.coordinator import Coordinator
 from harness_actors.coordination.protocol import Envelope, Park
 from tests.simulation.planted.bug import Patches, PlantedBug
@@ -15,10 +15,10 @@ def _receipts_overtake_posts() -> Patches:
 def _it_is_told_behind_the_commit() -> Patches:
     take = Coordinator._take
 
-    def patched(self: Coordinator, run: ActiveRun, envelope: Envelope, step: Step) -> None:
-        before = len(step.posts)
-        take(self, run, envelope, step)
-        step.posts[before:] = sorted(step.posts[before:], key=_is_a_stop)
+    def patched(self: Coordinator, run: ActiveRun, envelope: Envelope, effects: Effects) -> None:
+        before = len(effects.posts)
+        take(self, run, envelope, effects)
+        effects.posts[before:] = sorted(effects.posts[before:], key=_is_a_stop)
 
     return [(Coordinator, "_take", patched)]
 

@@ -4,10 +4,9 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from harness_actors.actors.coordinator_host import CoordinatorHost
-from harness_actors.coordination import books
-from harness_actors.coordination.active import ActiveRun, Step
-from harness_actors.coordination.books import RunBooks
+from harness_actors.actors.coordinator.host import CoordinatorHost
+from harness_actors.coordination import run_changes
+from harness_actors.coordination.active import ActiveRun, Effects
 from harness_actors.coordination.budget import Budget
 from harness_actors.coordination.closing import Closing
 from harness_actors.coordination.coordinator import Coordinator
@@ -15,6 +14,7 @@ from harness_actors.coordination.deadlines import Deadlines
 from harness_actors.coordination.dispatch import Dispatch
 from harness_actors.coordination.endings import CANCELLED, last_words
 from harness_actors.coordination.protocol import Changed, Committed, Deliver, Envelope, Slot
+from harness_actors.coordination.run_changes import RunChanges
 from harness_actors.records import SnapshotTaken
 from harness_actors.state import USAGE, SharedState, StateDelta
 from tests.simulation.planted.bug import Patches, PlantedBug
@@ -41,10 +41,10 @@ from tests.simulation.planted.promises import (
 def _no_step_check() -> Patches:
     received = Coordinator.received
 
-    def patched(self: Coordinator, slot: Slot, envelope: Envelope) -> Step:
+    def patched(self: Coordinator, slot: Slot, envelope: Envelope) -> Effects:
         run = self.runs.get(envelope.run_id)
-        if run is not None and envelope.step < run.step and slot == run.slot:
-            envelope = replace(envelope, step=run.step, seq=run.received + 1)
+        if run is not None and envelope.hop_number < run.hop_number and slot == run.slot:
+            envelope = replace(envelope, hop_number=run.hop_number, seq=run.received + 1)
         return received(self, slot, envelope)
 
     return [(Coordinator, "received", patched)]
@@ -53,7 +53,7 @@ def _no_step_check() -> Patches:
 def _answers_twice() -> Patches:
     received = Coordinator.received
 
-    def patched(self: Coordinator, slot: Slot, envelope: Envelope) -> Step:
+    def patched(self: Coordinator, slot: Slot, envelope: Envelope) -> Effects:
         run = self.runs.get(envelope.run_id)
         if run is not None and isinstance(envelope.body, Changed):
             run.received = min(run.received, envelope.seq - 1)
@@ -63,16 +63,18 @@ def _answers_twice() -> Patches:
 
 
 def _snapshot_misses_an_entry() -> Patches:
-    change = RunBooks.change
+    change = RunChanges.change
 
-    def patched(self: RunBooks, run: ActiveRun, delta: Any, step: Step, **facts: Any) -> None:
-        change(self, run, delta, step, **facts)
-        for place, entry in enumerate(step.entries):
+    def patched(
+        self: RunChanges, run: ActiveRun, delta: Any, effects: Effects, **facts: Any
+    ) -> None:
+        change(self, run, delta, effects, **facts)
+        for place, entry in enumerate(effects.entries):
             if isinstance(entry, SnapshotTaken):
                 values = {k: v for k, v in entry.values.items() if k != USAGE.name}
-                step.entries[place] = replace(entry, values=values)
+                effects.entries[place] = replace(entry, values=values)
 
-    return [(RunBooks, "change", patched)]
+    return [(RunChanges, "change", patched)]
 
 
 def _losses_are_not_counted() -> Patches:
@@ -98,7 +100,7 @@ def _losses_count_for_all() -> Patches:
 def _budget_from_zero() -> Patches:
     adopt = Coordinator.adopt
 
-    def patched(self: Coordinator, stored: Any, **facts: Any) -> Step:
+    def patched(self: Coordinator, stored: Any, **facts: Any) -> Effects:
         stored.state.values.pop(USAGE.name, None)
         return adopt(self, stored, **facts)
 
@@ -108,15 +110,15 @@ def _budget_from_zero() -> Patches:
 def _another_runs_log() -> Patches:
     deliver = Dispatch.deliver
 
-    def patched(self: Dispatch, run: ActiveRun, step: Step) -> None:
+    def patched(self: Dispatch, run: ActiveRun, effects: Effects) -> None:
         others = [other for other in self._runs.values() if other is not run]
-        deliver(self, run, step)
-        for place, post in enumerate(step.posts):
+        deliver(self, run, effects)
+        for place, post in enumerate(effects.posts):
             body = post.envelope.body
             if isinstance(body, Deliver) and body.log and others and body.log_from:
                 log = tuple(others[0].state.log[body.log_from :])
                 envelope = replace(post.envelope, body=replace(body, log=log))
-                step.posts[place] = replace(post, envelope=envelope)
+                effects.posts[place] = replace(post, envelope=envelope)
 
     return [(Dispatch, "deliver", patched)]
 
@@ -126,7 +128,7 @@ def _ends_with_open_calls() -> Patches:
         words = last_words(state, end, **facts)
         return StateDelta(words.writes, (), words.events)
 
-    return [(books, "last_words", patched)]
+    return [(run_changes, "last_words", patched)]
 
 
 def _everything_is_current() -> Patches:
@@ -134,22 +136,24 @@ def _everything_is_current() -> Patches:
 
 
 def _park_is_forgotten() -> Patches:
-    return [(Coordinator, "_ask_to_park", lambda self, run, step: None)]
+    return [(Coordinator, "_ask_to_park", lambda self, run, effects: None)]
 
 
 def _parked_runs_keep_their_command() -> Patches:
-    put_aside = RunBooks.put_aside
+    put_aside = RunChanges.put_aside
 
-    def patched(self: RunBooks, run: ActiveRun, delta: Any, step: Step, **facts: Any) -> None:
-        put_aside(self, run, delta, step, **facts)
-        step.entries.pop()
+    def patched(
+        self: RunChanges, run: ActiveRun, delta: Any, effects: Effects, **facts: Any
+    ) -> None:
+        put_aside(self, run, delta, effects, **facts)
+        effects.entries.pop()
 
-    return [(RunBooks, "put_aside", patched)]
+    return [(RunChanges, "put_aside", patched)]
 
 
 def _cut_is_not_told() -> Patches:
-    def patched(self: Coordinator, run: ActiveRun, step: Step) -> None:
-        self._dispatch.leave(run, step)
+    def patched(self: Coordinator, run: ActiveRun, effects: Effects) -> None:
+        self._dispatch.leave(run, effects)
 
     return [(Coordinator, "_cut", patched)]
 
@@ -164,8 +168,8 @@ def _budget_forgets_what_ended() -> Patches:
 def _budget_is_noted_by_nobody() -> Patches:
     note = Closing.note
 
-    def patched(self: Closing, run: ActiveRun, step: Step, *, restored: bool = False) -> None:
-        note(self, run, step)
+    def patched(self: Closing, run: ActiveRun, effects: Effects, *, restored: bool = False) -> None:
+        note(self, run, effects)
 
     async def attach(self: CoordinatorHost, secrets: Any, budget_usd: float | None = None) -> None:
         await attach_with(self, secrets)
@@ -175,19 +179,19 @@ def _budget_is_noted_by_nobody() -> Patches:
 
 
 def _spent_budget_is_not_told() -> Patches:
-    return [(Closing, "close_if_spent", lambda self, step: None)]
+    return [(Closing, "close_if_spent", lambda self, effects: None)]
 
 
 def _cancelled_runs_end_with_their_round() -> Patches:
     stop = Coordinator.stop
 
-    def patched(self: Coordinator, run_id: str, mode: str) -> Step:
-        run, step = self.runs.get(run_id), Step()
+    def patched(self: Coordinator, run_id: str, mode: str) -> Effects:
+        run, effects = self.runs.get(run_id), Effects()
         if mode != "cancel" or run is None or run.slot is None:
             return stop(self, run_id, mode)
         run.closing = CANCELLED
-        self._dispatch.stop_at_round(run, step)
-        return step
+        self._dispatch.stop_at_round(run, effects)
+        return effects
 
     return [(Coordinator, "stop", patched)]
 
@@ -225,7 +229,7 @@ BUGS: tuple[PlantedBug, ...] = (
     ),
     PlantedBug("a commit is told once, heard or not", _receipts_are_given_once, frozenset({ENDS})),
     PlantedBug(
-        "results of an older step are accepted",
+        "results of an older hop are accepted",
         _no_step_check,
         frozenset({ALONE, ANSWERED, STATE, ALONG_EDGES, TAKEN_ONCE}),
     ),
@@ -255,7 +259,7 @@ BUGS: tuple[PlantedBug, ...] = (
     PlantedBug(
         "parked runs go on by themselves", _parked_runs_keep_their_command, frozenset({STOPPED})
     ),
-    PlantedBug("a step that was cut is not told", _cut_is_not_told, frozenset({LEFT, STOPPED})),
+    PlantedBug("a hop that was cut is not told", _cut_is_not_told, frozenset({LEFT, STOPPED})),
     PlantedBug(
         "the budget forgets what runs that are over have cost",
         _budget_forgets_what_ended,

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from harness_actors.actors.coordinator_host import CoordinatorHost
+from harness_actors.actors.coordinator.host import CoordinatorHost
 from harness_actors.actors.simulated import cell
 from harness_actors.errors import HarnessError
 from harness_actors.stores import SqliteJournal

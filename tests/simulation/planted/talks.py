@@ -2,40 +2,41 @@
 
 import sqlite3
 
-from harness_actors.actors.admission import Admission
-from harness_actors.coordination.active import ActiveRun, Step
-from harness_actors.coordination.books import RunBooks
+from harness_actors.actors.coordinator.admission import Admission
+from harness_actors.coordination.active import ActiveRun, Effects
+from harness_actors.coordination.run_changes import RunChanges
 from harness_actors.messages import Message
-from harness_actors.stores import load, taking_up
+from harness_actors.stores import queries as load
+from harness_actors.stores import taking_up
 from harness_actors.stores.schema import PLACES
 from tests.simulation.planted.bug import Patches, PlantedBug
 from tests.simulation.planted.promises import GIVEN_BACK, OWN_WORDS, REFUSED, TALK_ALONE
 
 
 def _whoever_ends_frees_the_conversation() -> Patches:
-    def patched(self: RunBooks, run: ActiveRun, step: Step) -> None:
-        self._dispatch.forget(run, step)
+    def patched(self: RunChanges, run: ActiveRun, effects: Effects) -> None:
+        self._dispatch.forget(run, effects)
         self._runs.pop(run.spec.run_id, None)
         self._conversations.pop(run.spec.conversation_id, None)
 
-    return [(RunBooks, "_forget", patched)]
+    return [(RunChanges, "_forget", patched)]
 
 
 def _conversations_are_not_freed() -> Patches:
-    def patched(self: RunBooks, run: ActiveRun, step: Step) -> None:
-        self._dispatch.forget(run, step)
+    def patched(self: RunChanges, run: ActiveRun, effects: Effects) -> None:
+        self._dispatch.forget(run, effects)
         self._runs.pop(run.spec.run_id, None)
 
-    return [(RunBooks, "_forget", patched)]
+    return [(RunChanges, "_forget", patched)]
 
 
 def _conversations_take_anybody() -> Patches:
-    def patched(self: RunBooks, run: ActiveRun) -> None:
+    def patched(self: RunChanges, run: ActiveRun) -> None:
         self._conversations.pop(run.spec.conversation_id, None)
         begin(self, run)
 
-    begin = RunBooks.begin
-    return [(RunBooks, "begin", patched), (Admission, "_check_free", lambda self, spec: None)]
+    begin = RunChanges.begin
+    return [(RunChanges, "begin", patched), (Admission, "_check_free", lambda self, spec: None)]
 
 
 def _conversations_are_loaded_run_by_run() -> Patches:

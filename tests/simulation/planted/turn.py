@@ -8,11 +8,12 @@ from harness_actors.executors.context import DeltaContext
 from harness_actors.results import Usage
 from harness_actors.state import OPEN_CALLS, StateDelta
 from harness_actors.tools.reaping import RunReaper
-from harness_actors.turn import patience, tool_calls
-from harness_actors.turn.books import TurnBooks
+from harness_actors.turn import call_scheduler as tool_calls
+from harness_actors.turn import deadline as patience
 from harness_actors.turn.bounds import Bounds
+from harness_actors.turn.call_scheduler import ToolCalls
 from harness_actors.turn.loop import TurnLoop
-from harness_actors.turn.tool_calls import ToolCalls
+from harness_actors.turn.meter import TurnMeter
 from tests.simulation.planted.bug import Patches, PlantedBug
 from tests.simulation.planted.promises import (
     AHEAD,
@@ -77,12 +78,12 @@ def _bounds_are_not_looked_at() -> Patches:
 
 
 def _rounds_are_not_counted() -> Patches:
-    def patched(self: TurnBooks) -> None:
+    def patched(self: TurnMeter) -> None:
         self._pending = Usage()
         write(self)
 
-    write = TurnBooks.write
-    return [(TurnBooks, "write", patched)]
+    write = TurnMeter.write
+    return [(TurnMeter, "write", patched)]
 
 
 def _rounds_ahead() -> Patches:

@@ -1,0 +1,198 @@
+"""What drivers ask of a cell: runs to begin, to take up again, and to stop."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+from harness_actors.actors.runtime import StopMode
+from harness_actors.coordination.active import Effects
+from harness_actors.coordination.coordinator import Coordinator
+from harness_actors.errors import ConversationBusyError, RunNotFoundError
+from harness_actors.messages import Message
+from harness_actors.ports import Journal
+from harness_actors.records import RunSpec, StoredRun
+
+READ_TOGETHER = 50
+"""Runs of one call that are looked up together: a reading waits for the commit before it, and
+between two of them others have their turn."""
+
+
+class Admission:
+    """Finds out where runs stand, in service or in the journal, and does what is asked.
+
+    Args:
+        coordinator: Whose runs they are.
+        journal: Where those are that nobody serves.
+        store: Its path, for messages to people.
+        command: Who owns the runs that are submitted here.
+        read: Makes one call of the journal.
+        settle: Returns when all that was done until now is on disk.
+        perform: Does what the coordinator says.
+        prepare: Awaited with runs before they begin to be served.
+        has_keys: Whether all of these keys are at hand.
+        end_processes: Ends what the tools of these runs have left on this machine.
+    """
+
+    def __init__(
+        self,
+        coordinator: Coordinator,
+        *,
+        journal: Journal,
+        store: str,
+        command: str,
+        read: Callable[..., Awaitable[Any]],
+        settle: Callable[[], Awaitable[None]],
+        perform: Callable[[Effects], None],
+        prepare: Callable[[Sequence[RunSpec]], Awaitable[None]],
+        has_keys: Callable[[Sequence[str]], bool],
+        end_processes: Callable[[Sequence[str]], Awaitable[None]],
+    ) -> None:
+        self._coordinator = coordinator
+        self._journal = journal
+        self._store = store
+        self._command = command
+        self._read = read
+        self._settle = settle
+        self._perform = perform
+        self._prepare = prepare
+        self._has_keys = has_keys
+        self._end_processes = end_processes
+        self._held: dict[str, str] = {}
+        """Conversations by run: one that waits for its keys goes on with it, and nobody else."""
+        # Between reading that a run is idle and adding it, nobody else may add it.
+        self._adding = asyncio.Lock()
+
+    async def submit(self, specs: Sequence[RunSpec]) -> None:
+        """Begin runs; those that are known already are left as they are.
+
+        Raises:
+            ConversationBusyError: Another run of a conversation is served, or waits for keys.
+        """
+        await self._prepare(specs)
+        async with self._adding:
+            new = [spec for spec in specs if spec.run_id not in self._coordinator.runs]
+            await self._settle()
+            for at in range(0, len(new), READ_TOGETHER):
+                await self._submit(new[at : at + READ_TOGETHER])
+
+    async def _submit(self, specs: Sequence[RunSpec]) -> None:
+        run_ids = [spec.run_id for spec in specs]
+        known: set[str] = await self._read(self._journal.known, run_ids)
+        for spec in specs:
+            if spec.run_id in known:
+                continue
+            self._check_free(spec)
+            log: list[Message] = []
+            if spec.conversation_id != spec.run_id:
+                # Whoever left it just now is on disk with its last words.
+                await self._settle()
+                log = await self._read(self._journal.load_conversation, spec.conversation_id)
+            self._perform(self._coordinator.submit(spec, log))
+
+    @property
+    def held(self) -> int:
+        """How many runs wait for their keys."""
+        return len(self._held)
+
+    def hold(self, spec: RunSpec) -> None:
+        """A run of this command waits for its keys."""
+        self._held[spec.run_id] = spec.conversation_id
+
+    async def take_up_held(self) -> None:
+        """Go on with the runs that waited for their keys, as far as these are there."""
+        await self.take_up(list(self._held), asked=False)
+
+    async def take_up(self, run_ids: Sequence[str], *, asked: bool) -> None:
+        """Go on with runs.
+
+        Args:
+            run_ids: The runs; one that is served, and was to park, does not after all.
+            asked: Somebody asks for just these.
+
+        Raises:
+            RunNotFoundError: The journal does not know one of them.
+            ConversationBusyError: Another run of a conversation is served, or waits for keys.
+        """
+        async with self._adding:
+            for run_id in run_ids:
+                if run_id in self._coordinator.runs:
+                    if asked:
+                        self._perform(self._coordinator.resume(run_id))
+                    continue
+                stored = await self._stored(run_id)
+                if not asked and not self._has_keys(stored.spec.keys):
+                    # Whoever attached is not the driver that has them.
+                    self.hold(stored.spec)
+                elif stored.end is None and (asked or stored.command == self._command):
+                    self._check_free(stored.spec)
+                    await self._prepare([stored.spec])
+                    self._held.pop(run_id, None)
+                    self._perform(self._coordinator.adopt(stored, asked=asked))
+
+    async def stop(self, run_ids: Sequence[str], mode: StopMode) -> None:
+        """Stop runs; to cancel one, nobody need serve it.
+
+        Raises:
+            RunNotFoundError: The journal does not know one of them; the others are stopped.
+        """
+        idle: list[str] = []
+        for run_id in run_ids:
+            if run_id in self._coordinator.runs:
+                self._perform(self._coordinator.stop(run_id, mode))
+            elif mode == "cancel" or run_id in self._held:
+                idle.append(run_id)
+        if idle:
+            # Behind the others: it may take a while until nobody is being added.
+            await self._stop_idle(idle, mode)
+
+    async def _stop_idle(self, run_ids: Sequence[str], mode: StopMode) -> None:
+        unknown: RunNotFoundError | None = None
+        # Repair, which ends what a killed supervisor left, is not to come for them.
+        await self._end_processes(run_ids)
+        async with self._adding:
+            for run_id in run_ids:
+                if run_id in self._coordinator.runs:
+                    # Taken up meanwhile. It may end while it is read, and must not end twice.
+                    self._perform(self._coordinator.stop(run_id, mode))
+                    continue
+                try:
+                    stored = await self._stored(run_id)
+                except RunNotFoundError as error:
+                    unknown = unknown or error
+                    continue
+                self._perform(self._coordinator.stop_idle(stored, mode))
+                self._held.pop(run_id, None)
+        if unknown is not None:
+            raise unknown
+
+    def _check_free(self, spec: RunSpec) -> None:
+        """Nobody else goes on with a conversation, nor will while no run is added.
+
+        Raises:
+            ConversationBusyError: Somebody does.
+        """
+        talk = spec.conversation_id
+        others = {run_id for run_id, held in self._held.items() if held == talk}
+        others |= {self._coordinator.served_in(talk) or spec.run_id}
+        if others - {spec.run_id}:
+            raise ConversationBusyError(talk)
+
+    async def _stored(self, run_id: str) -> StoredRun:
+        """A run that nobody serves, with all that is known of it.
+
+        Its log is that of its conversation, unless another run goes on with that.
+        """
+        departures = self._coordinator.departures
+        stored = await self._load(run_id)
+        served = self._coordinator.served_in(stored.spec.conversation_id)
+        if served is None and departures != self._coordinator.departures:
+            # Another one may have left while this was read, and its last words are missing.
+            stored = await self._load(run_id)
+        return stored
+
+    async def _load(self, run_id: str) -> StoredRun:
+        await self._settle()
+        stored: StoredRun | None = await self._read(self._journal.load_run, run_id)
+        if stored is None:
+            raise RunNotFoundError(run_id, self._store)
+        return stored

@@ -1,0 +1,43 @@
+"""Following runs of a runtime to their ends."""
+
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+
+from harness_actors.actors.runtime import Runtime
+from harness_actors.events import RunEvent, RunParked
+from harness_actors.results import HarnessResult
+
+
+async def follow(
+    runtime: Runtime,
+    run_ids: Sequence[str],
+    begin: Callable[[], Awaitable[None]],
+    cursor: int | None = None,
+) -> AsyncGenerator[RunEvent | HarnessResult]:
+    """Begin runs, and tell what happens in them until each has ended or was put aside.
+
+    Args:
+        runtime: What serves them.
+        run_ids: The runs.
+        begin: Submits them or takes them up.
+        cursor: A position from before it was looked whether they are over; None for runs
+            that cannot go on by themselves.
+
+    Yields:
+        Their events, those of their messages included; and behind the last event of each
+        that ended its result, without the transcript.
+    """
+    if cursor is None:
+        cursor = await runtime.position()
+    await begin()
+    waiting = set(run_ids)
+    while waiting:
+        news = await runtime.wait_for_news(cursor, messages=True)
+        cursor = news.cursor
+        for event in news.events:
+            if event.run_id in waiting:
+                yield event
+                if isinstance(event.event, RunParked):
+                    waiting.discard(event.run_id)
+        for run_id in [run_id for run_id in news.results if run_id in waiting]:
+            waiting.discard(run_id)
+            yield news.results[run_id]

@@ -1,0 +1,362 @@
+"""What runs inside an executor's actor: a plain class that serves many runs at once."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from functools import partial
+from typing import assert_never, cast
+
+from harness_actors.actors.host.custom_executor_checks import check_change, check_outcome
+from harness_actors.actors.host.host_programs import LoadedPrograms
+from harness_actors.actors.mailbox import Code, DropCode, Outbox, Parcel, Peer, SeenEnvelopes, Tell
+from harness_actors.actors.processes import mark_of_this_process
+from harness_actors.actors.text.speaking import Reach, Speaker, TextSender
+from harness_actors.conversation import Conversation
+from harness_actors.coordination.protocol import (
+    Answered,
+    Changed,
+    Committed,
+    Cut,
+    Deliver,
+    Envelope,
+    Forget,
+    FromHost,
+    GoOn,
+    Park,
+    Slot,
+    SnapshotWanted,
+    Speak,
+    ToolsStarted,
+)
+from harness_actors.errors import AgentCodeError, WorkflowError, error_facts
+from harness_actors.executors.context import DeltaContext
+from harness_actors.ports import Agent, Executor, ToolProcesses
+from harness_actors.records import ProcessMark, RunSpec
+from harness_actors.results import Reason, Usage
+from harness_actors.signals import RunEnd
+from harness_actors.state import AGENT_TURN, USAGE, StateDelta
+from harness_actors.turn.interruption import is_ctrl_c
+from harness_actors.turn.tracebacks import user_traceback
+
+logger = logging.getLogger(__name__)
+
+CUT_GRACE_S = 1.0
+"""How long a run that comes again waits for a hop of it that was cut and has not ended.
+Tools and models take less: the turn leaves alone what does not end."""
+
+
+@dataclass(slots=True)
+class ServedRun:
+    """What a host knows of a run: its spec, a replica of its log, and the hop in progress.
+
+    Each hop has an object of its own, so that a cut one, while it ends, still says of
+    whatever it posts that it belongs to its own hop.
+    """
+
+    spec: RunSpec
+    log: Conversation = field(default_factory=Conversation)
+    hop_number: int = 0
+    sent: int = 0
+    parking: bool = False
+    context: DeltaContext | None = None
+    """None until the hop begins."""
+    texts: Speaker | None = None
+    """None where nobody reads what the model says."""
+    commits: dict[int, asyncio.Future[None]] = field(default_factory=dict)
+    """By number of the change: who waits for its commit."""
+
+
+class ExecutorHost:
+    """Runs one executor for every run that is routed to its slot.
+
+    Args:
+        slot: The slot that it fills.
+        executor: What it hosts; None where the executor comes in the run's own code.
+        coordinator: Where answers go.
+        term: Term of that coordinator.
+        companions: The other processes that must be gone before the runs of this host
+            go on elsewhere.
+        tool_processes: What starts the processes of its runs; those of a run end when it is
+            forgotten, and all with the host.
+        reach_streams: Finds a stream actor by its name; None where there are none.
+        tell: The way to the coordinator for what needs no answer; there may be none.
+        keeping: Keeps what code of users prints while it serves the run of an id.
+    """
+
+    def __init__(
+        self,
+        slot: Slot,
+        executor: Executor | None,
+        coordinator: Peer,
+        *,
+        term: int,
+        companions: Callable[[], Sequence[ProcessMark]] = tuple,
+        tool_processes: ToolProcesses | None = None,
+        reach_streams: Reach | None = None,
+        tell: Tell = lambda _: False,
+        keeping: Callable[[str], AbstractContextManager[None]] = lambda _: nullcontext(),
+    ) -> None:
+        self._slot = slot
+        self._keeping = keeping
+        self._companions = companions
+        self._tool_processes = tool_processes
+        self._sender = None if reach_streams is None else TextSender(reach_streams, self._stop_text)
+        self._executor = executor
+        self._term = term
+        self._outbox = Outbox(
+            answered=self._take_receipts, undeliverable=self._undelivered, tell=tell
+        )
+        self._outbox.connect(coordinator)
+        self._seen = SeenEnvelopes()
+        self._programs = LoadedPrograms()
+        self._runs: dict[str, ServedRun] = {}
+        self._tasks: dict[str, set[asyncio.Task[None]]] = {}
+        """By run: its hops that have not ended, also those that were cut."""
+
+    async def hello(self) -> tuple[ProcessMark, ...]:
+        return (mark_of_this_process(str(self._slot)), *self._companions())
+
+    async def watch(self) -> None:
+        """Never returns: the call fails when the process of this actor dies."""
+        await asyncio.Event().wait()
+
+    async def receive(self, batch: Sequence[Parcel]) -> tuple[Envelope, ...]:
+        # Only enqueue: an answer is a message of its own, so the caller's one call in
+        # flight is free again before any work is done.
+        for parcel in batch:
+            if isinstance(parcel, Code):
+                self._programs.learn(parcel)
+            elif isinstance(parcel, DropCode):
+                self._programs.drop(parcel.code)
+            elif parcel.term == self._term and self._seen.is_new(parcel):
+                self._take(parcel)
+        return ()
+
+    def close(self) -> None:
+        """Cancel everything in progress. Only a host that shares its process needs it."""
+        self._outbox.close()
+        for run_id in list(self._tasks):
+            self._cut(run_id)
+        if self._sender is not None:
+            self._sender.close()
+        if self._tool_processes is not None:
+            self._tool_processes.close()
+
+    def _take_receipts(self, answer: Sequence[Envelope]) -> None:
+        """Take what is on disk, in whichever order that is heard."""
+        for envelope in answer:
+            run = self._runs.get(envelope.run_id)
+            if run is None or run.hop_number != envelope.hop_number or envelope.term != self._term:
+                continue
+            assert isinstance(envelope.body, Committed)
+            for change in [number for number in run.commits if number <= envelope.body.change]:
+                waiting = run.commits.pop(change)
+                # Whoever waited may have been cancelled, and the future with it.
+                if not waiting.done():
+                    waiting.set_result(None)
+
+    def _undelivered(self, parcel: Parcel, error: Exception) -> None:
+        """The coordinator cannot be told something of a run, which must not wait for that."""
+        run = self._runs.get(parcel.run_id) if isinstance(parcel, Envelope) else None
+        if run is None or not isinstance(parcel, Envelope) or run.hop_number != parcel.hop_number:
+            return
+        if isinstance(parcel.body, Answered) and isinstance(parcel.body.outcome, RunEnd):
+            # What is plain text and yet not taken is no fault of the run's.
+            return
+        self._cut(run.spec.run_id)
+        self._post(run, Answered(StateDelta(), _failure(self._slot, error)))
+
+    def _take(self, envelope: Envelope) -> None:
+        run = self._runs.get(envelope.run_id)
+        match envelope.body:
+            case Deliver() as deliver:
+                self._deliver(envelope, deliver)
+            case Committed():
+                self._take_receipts((envelope,))
+            case Park() | GoOn():
+                if run is not None:
+                    run.parking = isinstance(envelope.body, Park)
+                    if run.context is not None:
+                        run.context.parking = run.parking
+            case Speak(stream):
+                if run is not None:
+                    self._start_text(run, stream)
+            case Cut():
+                self._cut(envelope.run_id)
+            case Forget():
+                self._runs.pop(envelope.run_id, None)
+                self._seen.forget(envelope.run_id)
+                if self._sender is not None:
+                    self._sender.over(envelope.run_id)
+                if self._tool_processes is not None:
+                    self._tool_processes.end_run(envelope.run_id)
+            case Changed() | Answered() | ToolsStarted() | SnapshotWanted():
+                logger.warning("%s got %r, which only a coordinator gets", self._slot, envelope)
+            case other:
+                assert_never(other)
+
+    def _deliver(self, envelope: Envelope, deliver: Deliver) -> None:
+        run_id, known = envelope.run_id, self._runs.get(envelope.run_id)
+        # The coordinator has gone on without a hop that is still in progress here.
+        before = self._cut(run_id)
+        if deliver.spec is not None:
+            run = ServedRun(deliver.spec)
+        elif known is not None and len(known.log) == deliver.log_from:
+            # A copy, where a hop that was cut may not have ended: what it adds is its own.
+            run = ServedRun(known.spec, Conversation(known.log) if before else known.log)
+        else:
+            # Known to the coordinator by another length: begin again with all of it.
+            self._runs.pop(run_id, None)
+            self._outbox.post(
+                Envelope(run_id, self._term, envelope.hop_number, 1, SnapshotWanted())
+            )
+            return
+        self._runs[run_id] = run
+        run.hop_number, run.parking = envelope.hop_number, deliver.parking
+        run.log.extend(deliver.log)
+        if deliver.stream:
+            self._start_text(run, deliver.stream)
+        task = asyncio.get_running_loop().create_task(self._serve(run, deliver, before))
+        self._tasks.setdefault(run_id, set()).add(task)
+        task.add_done_callback(partial(self._ended, run_id))
+
+    def _start_text(self, run: ServedRun, stream: str) -> None:
+        """Somebody reads what the model says in a run, from a stream actor of this name."""
+        if self._sender is None:
+            return
+        self._sender.follow(stream)
+        if run.texts is None:
+            run.texts = self._sender.speaker(run.spec.run_id, (self._term, run.hop_number))
+            if run.context is not None:
+                run.context.texts = run.texts
+
+    def _stop_text(self, run_id: str) -> None:
+        """Nobody reads a run any more, or what is still said in it is of a hop that is over."""
+        run = self._runs.get(run_id)
+        if run is not None and run.texts is not None:
+            run.texts.close()
+            run.texts = None
+            if run.context is not None:
+                run.context.texts = None
+
+    def _cut(self, run_id: str) -> set[asyncio.Task[None]]:
+        """Cancel what is in progress for a run; returns what has not ended yet."""
+        self._stop_text(run_id)
+        tasks = {task for task in self._tasks.get(run_id, ()) if not task.done()}
+        for task in tasks:
+            task.cancel()
+        return tasks
+
+    def _ended(self, run_id: str, task: asyncio.Task[None]) -> None:
+        tasks = self._tasks[run_id]
+        tasks.discard(task)
+        if not tasks:
+            del self._tasks[run_id]
+
+    async def _serve(
+        self, run: ServedRun, deliver: Deliver, before: set[asyncio.Task[None]]
+    ) -> None:
+        if before:
+            # A cut hop may still be ending its processes. One that does not end is left
+            # alone: whatever it says carries its own hop, which is over.
+            _, left = await asyncio.wait(before, timeout=CUT_GRACE_S)
+            if left:
+                logger.warning("%s goes on beside a hop that does not end", run.spec.run_id)
+        context: DeltaContext | None = None
+        began = asyncio.get_running_loop().time()
+        try:
+            executor, agent = await self._program(run.spec.code)
+            run.context = context = DeltaContext(
+                spec=run.spec,
+                agent=agent,
+                writer_name=self._slot.executor,
+                reads=executor.reads,
+                values=deliver.values,
+                # A user's executor may add messages, so its copy of the log is kept whole.
+                log=run.log if executor.reads_log or self._slot.code else None,
+                started_at=deliver.started_at,
+                send=lambda delta: self._send_change(run, delta),
+                # Before a tool that ends its process does: that it was this run's must be known.
+                on_tools_started=lambda tools: self._outbox.tell(
+                    self._next(run, ToolsStarted(tools))
+                ),
+                parking=run.parking,
+                texts=run.texts,
+            )
+            if self._slot.code and run.spec.config.limits.working_s is not None:
+                # From here on, however long the start of this process took.
+                context.tools_started()
+            began = asyncio.get_running_loop().time()
+            with self._keeping(run.spec.run_id):
+                outcome = await executor.handle(deliver.signal, context)
+            check_outcome(self._slot.executor, outcome)
+            last = self._last_of(context, began)
+        except asyncio.CancelledError:
+            # Cut by the coordinator, which has gone on without this hop.
+            raise
+        except (Exception, SystemExit, KeyboardInterrupt) as error:
+            if is_ctrl_c(error):
+                # An actor's loop has a thread of its own, in which nobody presses it.
+                raise
+            logger.info("%s failed run %s", self._slot, run.spec.run_id, exc_info=True)
+            outcome, last = _failure(self._slot, error), self._left_by(context, began)
+        self._post(run, Answered(last, outcome))
+
+    def _left_by(self, context: DeltaContext | None, began: float) -> StateDelta:
+        """What a failed executor had written, as far as it can be committed."""
+        try:
+            return StateDelta() if context is None else self._last_of(context, began)
+        except WorkflowError:
+            return StateDelta()
+
+    def _last_of(self, context: DeltaContext, began: float) -> StateDelta:
+        """What goes with an answer; where a user's own executor gives it, with its time."""
+        if self._slot.code:
+            worked_s = asyncio.get_running_loop().time() - began
+            context.increment(USAGE, Usage(working_s=worked_s))
+        return self._checked(context.take())
+
+    def _checked(self, delta: StateDelta) -> StateDelta:
+        """What an executor has changed.
+
+        Raises:
+            WorkflowError: It is a user's own, and this cannot be committed.
+        """
+        if self._slot.code:
+            check_change(self._slot.executor, delta)
+        return delta
+
+    async def _program(self, code: str) -> tuple[Executor, Agent]:
+        """Who serves a run of this code, and its agent."""
+        workflow = await self._programs.find(code)
+        if workflow is None:
+            # Only hosts that run a user's code are sent it; the others do not look at the agent.
+            if self._executor is None or self._slot.executor == AGENT_TURN:
+                raise AgentCodeError(f"the agent of {self._slot}", "the journal does not have it")
+            return self._executor, cast(Agent, None)
+        return self._executor or workflow.executors[self._slot.executor], workflow.agent
+
+    def _send_change(self, run: ServedRun, delta: StateDelta) -> Awaitable[None]:
+        self._post(run, Changed(self._checked(delta)))
+        committed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        run.commits[run.sent] = committed
+        return committed
+
+    def _post(self, run: ServedRun, body: FromHost) -> None:
+        self._outbox.post(self._next(run, body))
+
+    def _next(self, run: ServedRun, body: FromHost) -> Envelope:
+        run.sent += 1
+        return Envelope(run.spec.run_id, self._term, run.hop_number, run.sent, body)
+
+
+def _failure(slot: Slot, error: BaseException) -> RunEnd:
+    facts = error_facts(error)
+    message = f"{slot}: {facts['type']}: {facts['message']}"
+    if traceback := user_traceback(error):
+        facts["traceback"] = traceback
+    return RunEnd(
+        status="failed", reason=Reason(kind="agent_error", message=message, details=facts)
+    )

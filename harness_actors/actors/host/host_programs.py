@@ -1,0 +1,71 @@
+"""The programs that a host has loaded, each with the keys of its model."""
+
+import asyncio
+import os
+
+from harness_actors.actors.embedded import EMBEDDED_MODEL_URL
+from harness_actors.actors.joining.withheld import is_key
+from harness_actors.actors.mailbox import Code
+from harness_actors.actors.packing import unpack
+from harness_actors.coordination.graph import Workflow
+from harness_actors.errors import AgentCodeError, error_facts
+
+
+class LoadedPrograms:
+    """Workflows by the hash of their code, each loaded once."""
+
+    def __init__(self) -> None:
+        self._workflows: dict[str, asyncio.Future[Workflow | AgentCodeError]] = {}
+
+    def learn(self, code: Code) -> None:
+        """Begin to load a program; runs that need it wait for it."""
+        # In a thread: what a user's modules import may take longer than a process may be
+        # silent.
+        loop = asyncio.get_running_loop()
+        self._workflows[code.code] = loop.run_in_executor(None, _load, code)
+
+    def drop(self, code: str) -> None:
+        """A program is not needed now."""
+        self._workflows.pop(code, None)
+
+    async def find(self, code: str) -> Workflow | None:
+        """The program with this hash; None where it was not sent here.
+
+        Raises:
+            AgentCodeError: It cannot be loaded.
+        """
+        if code not in self._workflows:
+            return None
+        # Shielded: the others that wait for it are not cut with this run.
+        workflow = await asyncio.shield(self._workflows[code])
+        if isinstance(workflow, AgentCodeError):
+            # Each time anew: else its traceback grows with each run that it is told to.
+            raise workflow.with_traceback(None)
+        return workflow
+
+
+def _load(code: Code) -> Workflow | AgentCodeError:
+    """The program of a blob, its model with its keys; or why there is none.
+
+    The reason is told to each run that needs it, as its result.
+    """
+    for name in filter(is_key, code.keys):
+        # In memory: what others can read of the environment is that which a process began with.
+        os.environ.setdefault(name, code.keys[name])
+    try:
+        workflow = unpack(code.blob)
+    except AgentCodeError as error:
+        return error
+    try:
+        model = workflow.agent.model
+        if EMBEDDED_MODEL_URL in code.keys:
+            model.connect(code.keys[EMBEDDED_MODEL_URL])  # type: ignore[attr-defined]
+        elif hasattr(model, "use_keys"):
+            model.use_keys(code.keys)
+    except Exception as error:  # noqa: BLE001 - whatever a user's model does with its keys
+        facts = error_facts(error)
+        reason = f"it does not take its keys: {facts['type']}: {facts['message']}"
+        return AgentCodeError("the model", reason)
+    if hasattr(model, "preload"):
+        model.preload()
+    return workflow

@@ -1,0 +1,189 @@
+"""The books of the runs in service: what is committed of each, and when it is over."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from harness_actors.coordination.active import ActiveRun, Effects
+from harness_actors.coordination.budget import Budget
+from harness_actors.coordination.deadlines import Deadlines
+from harness_actors.coordination.dispatch import Dispatch
+from harness_actors.coordination.endings import last_words, result_of
+from harness_actors.errors import ConversationBusyError
+from harness_actors.events import RunParked
+from harness_actors.ports import Clock
+from harness_actors.records import RunAdded, RunChanged, SnapshotTaken
+from harness_actors.results import HarnessResult
+from harness_actors.signals import RunEnd
+from harness_actors.state import (
+    AGENT_TURN,
+    OPEN_CALLS,
+    PARKING,
+    USAGE,
+    StateDelta,
+    StateKey,
+    Write,
+    turns_of,
+)
+
+CHANGES_PER_SNAPSHOT = 64
+LONG_INDEX = 64
+
+
+def entry(key: StateKey[Any], value: bool | float | None) -> StateDelta:
+    """A change of one of the coordinator's own entries."""
+    return StateDelta((Write(key.name, "set", value),))
+
+
+def _is_long(values: Mapping[str, Any]) -> bool:
+    """Whether a snapshot must wait: it would hold the index of a long message again."""
+    return len(values.get(OPEN_CALLS.name) or ()) > LONG_INDEX
+
+
+class RunChanges:
+    """Writes what becomes of runs into the effects of what happened to them.
+
+    Args:
+        runs: The runs in service, by id; the coordinator's own mapping, as is the next.
+        conversations: Which of them continues each conversation.
+        dispatch: Where their hosts are told.
+        deadlines: Told of each run that begins to be served.
+        budget: Told what runs cost.
+        clock: Dates what is committed.
+    """
+
+    def __init__(
+        self,
+        runs: dict[str, ActiveRun],
+        conversations: dict[str, str],
+        dispatch: Dispatch,
+        deadlines: Deadlines,
+        budget: Budget,
+        clock: Clock,
+    ) -> None:
+        self._runs = runs
+        self._conversations = conversations
+        self._dispatch = dispatch
+        self._deadlines = deadlines
+        self._budget = budget
+        self._clock = clock
+        self.departures = 0
+        """How many runs have left service."""
+
+    def begin(self, run: ActiveRun) -> None:
+        """A run is served from here on.
+
+        Raises:
+            ConversationBusyError: Another run of its conversation is.
+        """
+        run_id, conversation = run.spec.run_id, run.spec.conversation_id
+        if conversation in self._conversations:
+            raise ConversationBusyError(conversation)
+        self._conversations[conversation] = run_id
+        self._runs[run_id] = run
+        self._deadlines.watch(run)
+        self._budget.take_up(run_id, run.state.values.get(USAGE.name, {}).get("cost_usd", 0.0))
+
+    def change(
+        self,
+        run: ActiveRun,
+        delta: StateDelta,
+        effects: Effects,
+        *,
+        moved: bool = False,
+        end: HarnessResult | None = None,
+    ) -> None:
+        """Apply a change to a run's state, and list it among what is to be committed.
+
+        Args:
+            run: The run.
+            delta: What changed.
+            effects: What is to be done.
+            moved: The run goes on elsewhere, at its `hop`.
+            end: How it ended; None while it goes on.
+
+        Raises:
+            WorkflowError: The delta changes an entry in a way that its value does not
+                allow; nothing was done.
+        """
+        run.state.apply(delta)
+        self._budget.charge(run.spec.run_id, delta)
+        # Only results of tools: those that repair makes up for lost calls are no progress.
+        if run.slot is not None and run.slot.executor == AGENT_TURN:
+            if any(message.role == "tool" for message in delta.messages):
+                run.losses = 0
+                if not run.slot.code:
+                    run.busy_since = None
+            for write in delta.writes:
+                if write.key == OPEN_CALLS.name and not run.slot.code:
+                    # Announced, in this hop: what an earlier one left open does not run.
+                    run.busy_since = None
+                    if run.state.values[OPEN_CALLS.name]:
+                        self.busy(run)
+        if run.slot in run.replicas:
+            run.replicas[run.slot].messages = len(run.state.log)
+        effects.entries.append(
+            RunChanged(
+                run_id=run.spec.run_id,
+                version=run.state.version,
+                delta=delta,
+                hop=run.hop if moved else None,
+                losses=run.losses,
+                end=end,
+                at=self._clock.now(),
+            )
+        )
+        run.snapshot_due |= run.state.version % CHANGES_PER_SNAPSHOT == 0
+        if run.snapshot_due and end is None and not _is_long(run.state.values):
+            run.snapshot_due = False
+            effects.entries.append(
+                SnapshotTaken(
+                    run_id=run.spec.run_id,
+                    version=run.state.version,
+                    values=dict(run.state.values),
+                )
+            )
+
+    def busy(self, run: ActiveRun, tools: tuple[str, ...] = ()) -> None:
+        """Tools of a run, or an executor of its user's own, begin to run.
+
+        Args:
+            run: The run.
+            tools: Which, where the index of its open calls does not have them.
+        """
+        run.busy_since, run.announced = self._clock.now(), tools
+        self._deadlines.watch(run)
+
+    def put_aside(
+        self, run: ActiveRun, delta: StateDelta, effects: Effects, *, moved: bool = False
+    ) -> None:
+        """A run is parked, with a last change."""
+        asked = run.state.values.get(PARKING.name)
+        writes = (*delta.writes, *(entry(PARKING, False).writes if asked else ()))
+        turn = turns_of(run.state.values)
+        parked = StateDelta(writes, delta.messages, (*delta.events, RunParked(turn=turn)))
+        self.change(run, parked, effects, moved=moved)
+        # No command's any more: the next incarnation must not go on with it unasked.
+        effects.entries.append(
+            RunAdded(spec=run.spec, command="", at=self._clock.now(), again=True)
+        )
+        self._forget(run, effects)
+
+    def end(self, run: ActiveRun, delta: StateDelta, end: RunEnd, effects: Effects) -> None:
+        """A run is over, with a last change before its end. It need not be in service."""
+        if delta:
+            self.change(run, delta, effects)
+        result = result_of(run, end, now=self._clock.now())
+        # If another run continues its conversation, that one has answered its open calls.
+        owner = self._conversations.get(run.spec.conversation_id, run.spec.run_id)
+        words = last_words(run.state, end, shared=owner != run.spec.run_id)
+        self.change(run, words, effects, end=result)
+        self._budget.end(run.spec.run_id)
+        self._forget(run, effects)
+
+    def _forget(self, run: ActiveRun, effects: Effects) -> None:
+        self._dispatch.forget(run, effects)
+        # One that was not in service has claimed nothing.
+        if self._runs.pop(run.spec.run_id, None) is not None:
+            self._deadlines.forget(run.spec.run_id)
+            del self._conversations[run.spec.conversation_id]
+            self.departures += 1

@@ -1,0 +1,80 @@
+"""All kinds of events, and how one is written down and read back."""
+
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any
+
+from harness_actors.events.custom import CustomEvent
+from harness_actors.events.event import Event
+from harness_actors.events.runs import (
+    ExecutorLost,
+    Repaired,
+    RunCompleted,
+    RunParked,
+    RunResumed,
+    RunStarted,
+)
+from harness_actors.events.stops import ContinuationPrompt, StopDecided
+from harness_actors.events.texts import TextDelta, TextGap
+from harness_actors.events.turns import (
+    AgentResponse,
+    ContextPressure,
+    RoundCompleted,
+    ToolCalled,
+    ToolReturned,
+    TurnCompleted,
+    TurnStarted,
+)
+
+KINDS: tuple[type[Event], ...] = (
+    RunStarted,
+    RunResumed,
+    RunParked,
+    Repaired,
+    ExecutorLost,
+    RunCompleted,
+    TurnStarted,
+    RoundCompleted,
+    AgentResponse,
+    ToolCalled,
+    ToolReturned,
+    TurnCompleted,
+    ContextPressure,
+    ContinuationPrompt,
+    StopDecided,
+    CustomEvent,
+)
+"""Those that can be read back. A new one is a class in the module of its subsystem, and a line
+here."""
+
+_KINDS = {kind.type: kind for kind in KINDS}
+
+EVENT_TYPES: frozenset[str] = frozenset(_KINDS)
+"""Their names."""
+
+_TUPLES = {"tool_names", "tools"}
+"""Fields that JSON knows as lists."""
+
+
+def encode_event(event: Event | TextDelta | TextGap) -> dict[str, Any]:
+    """The event as plain values, its kind under ``type``."""
+    # Not `asdict`, which copies what nobody changes; the slots of an event are its fields.
+    plain = {"type": event.type, **{name: getattr(event, name) for name in event.__slots__}}
+    for name in ("traceback", "tools"):
+        if not plain.get(name, True):
+            del plain[name]
+    return plain
+
+
+def decode_event(plain: Mapping[str, Any]) -> Event:
+    """What `encode_event` wrote. Fields that this version does not know are left out.
+
+    Raises:
+        KeyError: The kind of event is unknown.
+    """
+    kind = _KINDS[plain["type"]]
+    known = {f.name for f in fields(kind)}
+    given = {name: value for name, value in plain.items() if name in known}
+    for name in given.keys() & _TUPLES:
+        given[name] = tuple(given[name])
+    return kind(**given)

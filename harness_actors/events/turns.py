@@ -1,0 +1,87 @@
+"""Of a turn: its rounds, what the model says in them, and what its tools return."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from harness_actors.events.event import Event
+from harness_actors.pickling import pickled_by_position
+
+
+@pickled_by_position
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnStarted(Event):
+    type: ClassVar[str] = "turn_started"
+
+    turn: int
+    max_turns: int
+
+
+@pickled_by_position
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoundCompleted(Event):
+    """A model call was answered and its tools, if any, are done."""
+
+    type: ClassVar[str] = "round_completed"
+
+    turn: int
+    round: int
+    input_tokens: int
+    output_tokens: int
+    cached_tokens: int
+    cost_usd: float
+    tool_calls: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentResponse(Event):
+    """The model answered. Derived from its message."""
+
+    type: ClassVar[str] = "agent_response"
+
+    text: str
+    tool_names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolCalled(Event):
+    """The model asked for a tool. Derived from its message."""
+
+    type: ClassVar[str] = "tool_called"
+
+    call_id: str
+    tool_name: str
+    arguments: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolReturned(Event):
+    """A tool call got its result. Derived from the message."""
+
+    type: ClassVar[str] = "tool_returned"
+
+    call_id: str
+    text: str
+    is_error: bool
+    traceback: str = ""
+    """Of a call that failed in code of a user: where."""
+
+
+@pickled_by_position
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnCompleted(Event):
+    type: ClassVar[str] = "turn_completed"
+
+    turn: int
+    rounds: int
+    ending: str
+    token_estimate: int
+    """Tokens of the next request, as far as they are known."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextPressure(Event):
+    type: ClassVar[str] = "context_pressure"
+
+    turn: int
+    tokens: int
+    max_input_tokens: int

@@ -1,0 +1,37 @@
+"""The seams of the program: what the rooms expect of one another.
+
+The port of the runtimes, which only the entry points use, is `actors/runtime.py`.
+"""
+
+from harness_actors.ports.clock import Clock
+from harness_actors.ports.journal import Journal
+from harness_actors.ports.models import Agent, Model, ModelRequest, ModelResponse, TokenCounter
+from harness_actors.ports.runs import Executor, RunContext
+from harness_actors.ports.tools import (
+    Effect,
+    Tool,
+    ToolContext,
+    ToolProcess,
+    ToolProcesses,
+    ToolSet,
+    ToolSpec,
+)
+
+__all__ = [
+    "Agent",
+    "Clock",
+    "Effect",
+    "Executor",
+    "Journal",
+    "Model",
+    "ModelRequest",
+    "ModelResponse",
+    "RunContext",
+    "TokenCounter",
+    "Tool",
+    "ToolContext",
+    "ToolProcess",
+    "ToolProcesses",
+    "ToolSet",
+    "ToolSpec",
+]

@@ -1,0 +1,161 @@
+"""What the harness expects of tools, and they of the process that they run in."""
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+from harness_actors.messages import encode_json
+from harness_actors.records import FolderId
+
+Effect = Literal["read_only", "local_write", "network", "destructive"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolSpec:
+    """What the model and the harness know of a tool.
+
+    Attributes:
+        name: Unique in an agent; letters, digits, ``_`` and ``-``.
+        description: For the model.
+        parameters: JSON schema of the arguments, an object.
+        effect: What a call may change. `read_only` implies `idempotent`.
+        idempotent: A call may run twice with the same outcome; only such calls are
+            run again after a crash. Whatever is not declared is not idempotent.
+        resource_keys: Templates of what a call touches, such as ``"crm:{customer_id}"``.
+        timeout_s: Longest time of one call, in seconds; None leaves it to the tool.
+    """
+
+    name: str
+    description: str
+    parameters: Mapping[str, Any]
+    effect: Effect = "local_write"
+    idempotent: bool = False
+    resource_keys: tuple[str, ...] = ()
+    timeout_s: float | None = None
+
+    def as_wire(self) -> dict[str, Any]:
+        """The tool in the Chat Completions format."""
+        return {
+            "type": "function",
+            "function": {
+                "name": self.name,
+                "description": self.description,
+                "parameters": self.parameters,
+            },
+        }
+
+
+class ToolProcess(Protocol):
+    """A process that was started for a tool, with everything that it starts in turn."""
+
+    @property
+    def stopped(self) -> str:
+        """Why it was killed though nobody here asked for it; empty where it was not."""
+
+    async def wait(self) -> int:
+        """Wait until it has ended; what it started may go on.
+
+        Returns:
+            Its exit code, or minus the signal that ended it.
+
+        Raises:
+            OSError: It could not be started.
+        """
+
+    async def end(self) -> int:
+        """Kill what is left of it, and return when that is gone: how many there were."""
+
+
+class ToolProcesses(Protocol):
+    """Starts the processes of tools."""
+
+    def start(
+        self,
+        program: Sequence[str],
+        *,
+        environment: Mapping[str, str],
+        output: int,
+        run_id: str,
+    ) -> ToolProcess:
+        """Start a program in a session of its own, without input.
+
+        Args:
+            program: Its path and its arguments.
+            environment: All its variables, beside a mark of its own.
+            output: Descriptor that it prints to; the caller's to close.
+            run_id: The run that it is for.
+
+        Raises:
+            OSError: It could not be started; or `wait` of what this returns raises it.
+        """
+
+    def end_run(self, run_id: str) -> None:
+        """Begin to end what was started for a run up to now."""
+
+    def close(self) -> None:
+        """Begin to end everything; nothing more can be started."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolContext:
+    """What a tool is told of the call that it serves.
+
+    Attributes:
+        run_id: The run.
+        call_id: The call, unique within its assistant message.
+        workspace: The folder that the run works in; None where it has none.
+        in_thread: Runs a blocking function in the pool for such tools.
+        workspace_id: What that folder is known by, so that no other one is worked in; or None.
+        environment: Variables that processes of this call must carry.
+        processes: Starts processes that do not outlive their run, nor this process; None
+            where there is nothing but to start them as children.
+    """
+
+    run_id: str
+    call_id: str
+    workspace: Path | None
+    in_thread: Callable[..., Awaitable[Any]]
+    workspace_id: FolderId | None = None
+    environment: Mapping[str, str] = field(default_factory=dict)
+    processes: ToolProcesses | None = None
+
+
+class Tool(Protocol):
+    """Something a model can call."""
+
+    @property
+    def spec(self) -> ToolSpec: ...
+
+    async def run(self, arguments: str, context: ToolContext) -> str:
+        """Do one call.
+
+        Args:
+            arguments: What the model wrote; checked here against the schema.
+            context: The call that is served.
+
+        Returns:
+            The result for the model.
+
+        Raises:
+            ToolError: The call failed in a way the model can act on. Any other
+                exception is answered to the model with its type and text.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class ToolSet:
+    """The tools of one agent, their wire format encoded once.
+
+    Attributes:
+        specs: The tools.
+        encoded: JSON array of the tools in the Chat Completions format.
+    """
+
+    specs: tuple[ToolSpec, ...]
+    encoded: bytes
+
+    @classmethod
+    def of(cls, specs: Iterable[ToolSpec]) -> "ToolSet":
+        ordered = tuple(specs)
+        return cls(ordered, encode_json([spec.as_wire() for spec in ordered]))

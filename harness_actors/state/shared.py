@@ -1,0 +1,167 @@
+"""The state of a run: named entries, and the changes that executors make to them.
+
+Values in a `SharedState` are plain JSON values; a `StateKey` gives an entry its type
+at the executor that reads or writes it. So the coordinator can own the state of any
+workflow, and the journal can be read, without the code of either.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
+
+from harness_actors.conversation import Conversation
+from harness_actors.errors import WorkflowError
+from harness_actors.events import Event
+from harness_actors.messages import Message
+from harness_actors.pickling import pickled_by_position
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
+
+T = TypeVar("T")
+
+Change = Literal["set", "append", "increment", "drop"]
+
+
+@dataclass(frozen=True, slots=True)
+class StateKey(Generic[T]):
+    """Names an entry of the state, its type, its owner and how it changes.
+
+    Attributes:
+        name: Dotted name, unique in a workflow; ours begin with ``harness.``.
+        type: The type of the value; of one item where `change` is ``"append"``.
+        owner: Name of the executor that may `set` it; anyone may `append` or `increment`.
+        change: The one way in which it changes. `increment` adds numbers, and mappings
+            or dataclasses of numbers field by field. Who may `set` a list may also `drop` the
+            first of its items, which costs the same however many there are.
+        default: The plain value of a run that has not written it yet.
+        also_set_by: Other executors that may `set` it. A run is with one executor at a
+            time, so they never write at once.
+    """
+
+    name: str
+    type: Any
+    owner: str
+    change: Change = "set"
+    default: Any = None
+    also_set_by: tuple[str, ...] = ()
+
+    def may_be_set_by(self, executor: str) -> bool:
+        """Whether the executor of this name is an owner."""
+        return executor == self.owner or executor in self.also_set_by
+
+    def encode(self, value: T) -> Any:
+        """The plain JSON value of `value`.
+
+        Raises:
+            ValueError: It is of another type, and can be none of it: a list may stand for a tuple.
+        """
+        adapter = _adapter(self.type)
+        try:
+            return adapter.dump_python(value, mode="json", warnings="error")
+        except ValueError:
+            return adapter.dump_python(adapter.validate_python(value), mode="json")
+
+    def decode(self, plain: Any) -> T:
+        """The value of a plain JSON value, checked against the type."""
+        if plain is None:
+            return None  # type: ignore[return-value]
+        if self.change == "append":
+            item = _adapter(self.type)
+            return tuple(item.validate_python(entry) for entry in plain)  # type: ignore[return-value]
+        return _adapter(self.type).validate_python(plain)  # type: ignore[no-any-return]
+
+
+@cache
+def _adapter(kind: Any) -> "TypeAdapter[Any]":
+    # Only executors need it: importing the package must not cost pydantic.
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(kind)
+
+
+@pickled_by_position
+@dataclass(frozen=True, slots=True)
+class Write:
+    """One change to one entry, as a plain value; of a `drop`, how many items."""
+
+    key: str
+    change: Change
+    value: Any
+
+
+@pickled_by_position
+@dataclass(frozen=True, slots=True)
+class StateDelta:
+    """What an executor changed: entries, messages for the log, and events.
+
+    Deltas of one run are applied in the order in which they were made.
+    """
+
+    writes: tuple[Write, ...] = ()
+    messages: tuple[Message, ...] = ()
+    events: tuple[Event, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.writes or self.messages or self.events)
+
+
+@dataclass(slots=True)
+class SharedState:
+    """The state of one run, owned by the coordinator that serves it.
+
+    Attributes:
+        values: Plain JSON values by key name.
+        log: The conversation; a run that continues one begins with its messages.
+        version: How many deltas were applied.
+    """
+
+    values: dict[str, Any] = field(default_factory=dict)
+    log: Conversation = field(default_factory=Conversation)
+    version: int = 0
+
+    def apply(self, delta: StateDelta) -> None:
+        """Apply one delta; the version grows by 1.
+
+        Raises:
+            WorkflowError: An entry is changed in a way that its value does not allow;
+                nothing of the delta is applied.
+        """
+        fresh: dict[str, Any] = {}
+        for write in delta.writes:
+            old = fresh[write.key] if write.key in fresh else self.values.get(write.key)
+            fresh[write.key] = _changed(old, write)
+        self.values.update(fresh)
+        self.log.extend(delta.messages)
+        self.version += 1
+
+
+def _changed(old: Any, write: Write) -> Any:
+    match write.change:
+        case "set":
+            return write.value
+        case "append":
+            if not isinstance(old, list | tuple | None):
+                raise WorkflowError(write.key, f"cannot append to {old!r}")
+            return [*(old or ()), write.value]
+        case "increment":
+            return _sum(old, write)
+        case "drop":
+            if not isinstance(old, list | tuple | None) or not isinstance(write.value, int):
+                raise WorkflowError(write.key, f"cannot drop {write.value!r} of {old!r}")
+            return list(old or ())[max(0, write.value) :]
+
+
+def _sum(old: Any, write: Write) -> Any:
+    new = write.value
+    if old is None:
+        return new
+    try:
+        if isinstance(old, Mapping) and isinstance(new, Mapping):
+            return {name: old.get(name, 0) + new.get(name, 0) for name in {**old, **new}}
+        if isinstance(old, int | float) and isinstance(new, int | float):
+            return old + new
+    except TypeError:
+        pass  # a field that is no number: told below like everything else that cannot be added
+    raise WorkflowError(write.key, f"cannot add {new!r} to {old!r}")

@@ -1,0 +1,240 @@
+"""The calls of assistant messages: announced, run one after the other, and answered."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import orjson
+
+from harness_actors.conversation import UNKNOWN_OUTCOME
+from harness_actors.events import Event, answer_event, call_event
+from harness_actors.messages import Message, ToolCall
+from harness_actors.ports import RunContext, ToolContext
+from harness_actors.records import FolderId
+from harness_actors.results import LimitKind
+from harness_actors.signals import TurnComplete
+from harness_actors.state import OPEN_CALLS, TURN_COUNT, OpenCall
+from harness_actors.turn.bounds import Bounds, Due
+from harness_actors.turn.meter import TurnMeter
+from harness_actors.turn.one_call import CallResult, PlannedCall, plan_calls, run_call
+from harness_actors.turn.preparation import PreparedAgent
+from harness_actors.turn.services import RUN_VARIABLE, AgentTurnServices
+from harness_actors.turn.texts import tokens_of
+
+OTHER_CALL_FAILED = (
+    "Not accepted: another call of this message failed; look at it and call work_complete again."
+)
+NOT_MADE = "The call was not made: it had been refused before the process that served it died."
+NOT_LAST = (
+    "Not accepted: work_complete must be the last call of its message. "
+    "Look at the results of the others and call it again."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Workplace:
+    """Where the tools of a turn work; both None for nowhere.
+
+    Attributes:
+        folder: The workspace.
+        id: What it is known by; None also where nobody has looked.
+    """
+
+    folder: Path | None
+    id: FolderId | None
+
+
+class ToolCalls:
+    """Runs the calls of one turn of one run, and adds their results to the log."""
+
+    def __init__(
+        self,
+        context: RunContext,
+        prepared: PreparedAgent,
+        services: AgentTurnServices,
+        meter: TurnMeter,
+        bounds: Bounds,
+        place: Workplace,
+    ) -> None:
+        self._context = context
+        self._prepared = prepared
+        self._services = services
+        self._meter = meter
+        self._bounds = bounds
+        self._place = place
+
+    async def run(self, calls: Sequence[ToolCall], *, finish_reason: str) -> TurnComplete | None:
+        """Run the calls of the message that was just added.
+
+        Args:
+            calls: All calls of the message, at least one.
+            finish_reason: Why the model stopped behind them.
+
+        Returns:
+            How the turn ends, or None where it goes on.
+        """
+        plans = self._plan(calls, finish_reason)
+        fenced = not all(plan.idempotent for plan in plans)
+        if fenced:
+            self._context.set(OPEN_CALLS, self._index(plans))
+            self._meter.write()
+            await self._context.flush()
+        elif own := [plan.call.name for plan in plans if self._is_own_tool(plan)]:
+            self._context.tools_started(list(dict.fromkeys(own)))
+            self._announce(lambda: answer_event(self._context.log[-1]))
+        return await self._run_in_order(plans, last_id=calls[-1].id, failed=False, listed=fenced)
+
+    async def finish(self) -> TurnComplete | None:
+        """Run again what a crash left open, of which there must be something.
+
+        Repair has closed what must not run again. What is open without being listed as
+        idempotent is closed here, should something else stand in for Repair.
+        """
+        log = self._context.log
+        listed = {call.call_id: call for call in self._context.get(OPEN_CALLS) if call.idempotent}
+        again = [call for call in log.open_calls() if call.id in listed]
+        self._context.set(OPEN_CALLS, tuple(listed[call.id] for call in again))
+        for call in log.open_calls():
+            if call.id not in listed:
+                await self._add_result(call.id, CallResult.refused(UNKNOWN_OUTCOME))
+        calls, results = _newest_round(log)
+        if again:
+            self._context.tools_started(list(dict.fromkeys(call.name for call in again)))
+        return await self._run_in_order(
+            [_still_refused(plan) for plan in self._plan(again, "")],
+            last_id=calls[-1].id,
+            failed=any(result.is_error for result in results),
+            listed=True,
+        )
+
+    async def _run_in_order(
+        self, plans: Sequence[PlannedCall], *, last_id: str, failed: bool, listed: bool
+    ) -> TurnComplete | None:
+        """Run calls of one message.
+
+        Args:
+            plans: Those that have no result yet.
+            last_id: The last call of the message.
+            failed: A call of the message has failed before.
+            listed: They are in the index of open calls, which shrinks as they end.
+        """
+        limit: LimitKind | None = None
+        for position, plan in enumerate(plans, start=1):
+            result = self._refused(plan, last_id=last_id, failed=failed)
+            if result is None:
+                if not listed and self._is_own_tool(plan):
+                    self._announce(partial(call_event, plan.call))
+                result = await run_call(plan, self._tool_context(plan), self._due(plan))
+            failed, limit = failed or result.is_error, limit or result.limit
+            await self._add_result(plan.call.id, result, own=self._is_own_tool(plan))
+            if listed and position < len(plans):
+                # What has ended, and not what is left: that of thousands would be quadratic.
+                self._context.drop(OPEN_CALLS)
+            elif listed:
+                self._context.set(OPEN_CALLS, ())
+            if self._is_completion(plan) and not result.is_error:
+                return TurnComplete(ending="completed", text=_summary(plan.call))
+            if listed and position < len(plans):
+                # The last result leaves with what belongs to the whole round.
+                self._meter.write()
+                self._context.flush()
+        return None if limit is None else TurnComplete(ending="limit", limit=limit)
+
+    def _announce(self, make: Callable[[], Event]) -> None:
+        """Tell whoever reads along what the record of the round will imply at its end."""
+        sink = self._context.texts
+        if sink is not None:
+            sink.announce(self._context.get(TURN_COUNT), self._meter.rounds, make())
+
+    def _plan(self, calls: Sequence[ToolCall], finish_reason: str) -> list[PlannedCall]:
+        left = self._bounds.tool_calls_left(self._meter.tool_calls)
+        return plan_calls(calls, self._prepared, finish_reason=finish_reason, calls_left=left)
+
+    def _due(self, plan: PlannedCall) -> Due:
+        """When a call must end. A run that is done may say so when its time is up, too."""
+        if self._is_completion(plan):
+            return Due(None)
+        return self._bounds.work_due(self._meter.working_s)
+
+    def _refused(self, plan: PlannedCall, *, last_id: str, failed: bool) -> CallResult | None:
+        """The answer to a `work_complete` that does not count; None for all other calls."""
+        if not self._is_completion(plan):
+            return None
+        if plan.call.id != last_id:
+            return CallResult.refused(NOT_LAST)
+        return CallResult.refused(OTHER_CALL_FAILED) if failed else None
+
+    async def _add_result(self, call_id: str, result: CallResult, *, own: bool = False) -> None:
+        tokens = await tokens_of([result.text], self._prepared.counter)
+        message = Message.tool_result(
+            call_id,
+            result.text,
+            is_error=result.is_error,
+            tokens=tokens,
+            traceback=result.traceback,
+        )
+        self._context.add_message(message)
+        self._meter.called(
+            counts=own and result.ran,
+            progress=own and not result.is_error,
+            tokens=tokens,
+        )
+
+    def _tool_context(self, plan: PlannedCall) -> ToolContext:
+        run_id = self._context.spec.run_id
+        return ToolContext(
+            run_id=run_id,
+            call_id=plan.call.id,
+            workspace=self._place.folder,
+            workspace_id=self._place.id,
+            in_thread=self._services.in_thread,
+            environment={RUN_VARIABLE: run_id},
+            processes=self._services.processes,
+        )
+
+    def _index(self, plans: Sequence[PlannedCall]) -> tuple[OpenCall, ...]:
+        turn = self._context.get(TURN_COUNT)
+        return tuple(
+            OpenCall(
+                call_id=plan.call.id,
+                tool_name=plan.call.name,
+                idempotent=plan.idempotent,
+                turn=turn,
+            )
+            for plan in plans
+        )
+
+    def _is_completion(self, plan: PlannedCall) -> bool:
+        return plan.tool is not None and plan.tool is self._prepared.completion
+
+    def _is_own_tool(self, plan: PlannedCall) -> bool:
+        """Whether it runs one of the agent's own tools."""
+        return plan.tool is not None and plan.tool is not self._prepared.completion
+
+
+def _still_refused(plan: PlannedCall) -> PlannedCall:
+    """The plan of a call that is open, if it may run.
+
+    One that is not idempotent and yet was listed as such was not to run: there were no
+    calls left for it, say. What a crash took from the books must not let it run now, for
+    no record of its own says that it began.
+    """
+    if plan.idempotent:
+        return plan
+    return PlannedCall(call=plan.call, refusal=NOT_MADE)
+
+
+def _newest_round(log: Sequence[Message]) -> tuple[tuple[ToolCall, ...], list[Message]]:
+    """The calls of the newest assistant message, and the results that they have."""
+    results: list[Message] = []
+    for message in reversed(log):
+        if message.role != "tool":
+            return message.tool_calls, results
+        results.append(message)
+    return (), results
+
+
+def _summary(call: ToolCall) -> str:
+    """The summary of a `work_complete` that succeeded, so its arguments fit its schema."""
+    return str(orjson.loads(call.arguments)["summary"]).strip()

@@ -1,0 +1,107 @@
+"""What a turn uses and how far it is, brought into the state with each flush."""
+
+from harness_actors.ports import Clock, ModelResponse, RunContext
+from harness_actors.results import Usage
+from harness_actors.state import REQUEST_TOKENS, TURN, USAGE, TurnProgress
+
+
+class TurnMeter:
+    """Counts a turn's rounds and usage, and writes them beside the messages they belong to.
+
+    Attributes:
+        rounds: Model calls of this turn that were answered, across pauses and crashes.
+        progressed: Whether a tool other than `work_complete` succeeded in this turn.
+    """
+
+    def __init__(self, context: RunContext, clock: Clock) -> None:
+        self._progress = context.get(TURN) or TurnProgress()
+        self.rounds = self._progress.rounds
+        self.progressed = self._progress.progressed
+        self._context = context
+        self._clock = clock
+        # Nobody else writes it while the turn goes on.
+        self._written = context.get(USAGE)
+        self._pending = Usage()
+        self._pending_calls = 0
+        self._pending_tokens = 0
+        self._working_since = clock.monotonic()
+        self._waited_s = 0.0
+
+    @property
+    def usage(self) -> Usage:
+        """What the run used until now, the moment included."""
+        return self._written + self._spent()
+
+    @property
+    def tool_calls(self) -> int:
+        """Tool calls of the run until now."""
+        return self._written.tool_calls + self._pending_calls
+
+    @property
+    def working_s(self) -> float:
+        """Seconds of work on the run until now."""
+        return self._written.working_s + self._unwritten_s()
+
+    def answered(self, response: ModelResponse, *, answer_tokens: int, waited_s: float) -> None:
+        """A model call was answered.
+
+        Args:
+            response: The answer.
+            answer_tokens: Tokens of its message, for models that do not report usage.
+            waited_s: Seconds of it that were no work.
+        """
+        usage = response.usage
+        self.rounds += 1
+        self._waited_s += waited_s
+        # Whatever a model says of itself: this was one call, and the rest is counted here.
+        self._pending += Usage(
+            model_calls=1,
+            input_tokens=usage.input_tokens,
+            output_tokens=usage.output_tokens,
+            cached_tokens=usage.cached_tokens,
+            cost_usd=usage.cost_usd,
+        )
+        if usage.input_tokens:
+            # The provider has counted the whole request, which corrects what was added up.
+            self._pending_tokens = usage.tokens - self._context.get(REQUEST_TOKENS)
+        else:
+            self._pending_tokens += answer_tokens
+
+    def failed(self, *, waited_s: float) -> None:
+        """A model call was made and brought no answer."""
+        self._waited_s += waited_s
+        self._pending += Usage(model_calls=1)
+
+    def called(self, *, counts: bool, progress: bool, tokens: int) -> None:
+        """A call of the log got its result.
+
+        Args:
+            counts: It called one of the agent's own tools: `work_complete` is no work.
+            progress: The same, and it succeeded.
+            tokens: Tokens of the result.
+        """
+        self._pending_calls += counts
+        self.progressed = self.progressed or progress
+        self._pending_tokens += tokens
+
+    def write(self) -> None:
+        """Write what is not in the state yet."""
+        now = self._clock.monotonic()
+        spent = self._spent()
+        self._context.increment(USAGE, spent)
+        self._context.increment(REQUEST_TOKENS, self._pending_tokens)
+        self._written += spent
+        self._pending, self._pending_calls, self._pending_tokens = Usage(), 0, 0
+        self._working_since, self._waited_s = now, 0.0
+        progress = TurnProgress(rounds=self.rounds, progressed=self.progressed)
+        # A fenced round is written twice, and is still the same round.
+        if progress != self._progress:
+            self._context.set(TURN, progress)
+            self._progress = progress
+
+    def _spent(self) -> Usage:
+        """What is not in the state yet."""
+        return self._pending + Usage(tool_calls=self._pending_calls, working_s=self._unwritten_s())
+
+    def _unwritten_s(self) -> float:
+        return max(0.0, self._clock.monotonic() - self._working_since - self._waited_s)

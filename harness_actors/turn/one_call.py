@@ -1,0 +1,197 @@
+"""The calls of one message: which may run, and what comes of each."""
+
+from collections.abc import Awaitable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import orjson
+
+from harness_actors.errors import ToolError
+from harness_actors.messages import ToolCall
+from harness_actors.ports import Tool, ToolContext
+from harness_actors.results import LimitKind
+from harness_actors.turn.bounds import Due
+from harness_actors.turn.deadline import Allowance, Raised, TimedOut, run_within
+from harness_actors.turn.interruption import is_ctrl_c
+from harness_actors.turn.origins import ORIGIN
+from harness_actors.turn.preparation import PreparedAgent
+from harness_actors.turn.texts import ERROR_CHARS, shortened, well_formed
+from harness_actors.turn.tracebacks import user_traceback
+
+CUT_ARGUMENTS = (
+    "The call was not made: your answer reached its length limit in the middle of the arguments. "
+    "Call again with shorter arguments, or do it in several smaller steps."
+)
+NO_CALLS_LEFT = "The call was not made: the run has used all of its tool calls."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedCall:
+    """A call of a message, and what is known of it before it runs.
+
+    Attributes:
+        call: The call.
+        tool: What it calls; None where it must not run.
+        refusal: Why it must not run, for the model; empty where it may.
+        limit: The bound of the run that forbids it; None where none does.
+    """
+
+    call: ToolCall
+    tool: Tool | None = None
+    refusal: str = ""
+    limit: LimitKind | None = None
+
+    @property
+    def idempotent(self) -> bool:
+        """Whether it may run twice. What does not run at all may be refused twice."""
+        if self.tool is None:
+            return True
+        spec = self.tool.spec
+        return spec.idempotent or spec.effect == "read_only"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallResult:
+    """What came of a call.
+
+    Attributes:
+        text: For the model; valid Unicode and bounded.
+        is_error: The call failed or did not run.
+        ran: The tool was called.
+        limit: The bound of the run that stopped it; None where none did.
+        traceback: Where it failed in code of a user, for that one; empty elsewhere.
+    """
+
+    text: str
+    is_error: bool = False
+    ran: bool = True
+    limit: LimitKind | None = None
+    traceback: str = ""
+
+    @classmethod
+    def refused(cls, text: str, limit: LimitKind | None = None) -> "CallResult":
+        """The result of a call that is not made."""
+        return cls(text=text, is_error=True, ran=False, limit=limit)
+
+
+def plan_calls(
+    calls: Sequence[ToolCall],
+    prepared: PreparedAgent,
+    *,
+    finish_reason: str,
+    calls_left: int | None,
+) -> list[PlannedCall]:
+    """Say of each call whether it may run.
+
+    Args:
+        calls: Calls of one message, in its order.
+        prepared: The agent with its tools.
+        finish_reason: Why the model stopped there, as its provider says it.
+        calls_left: Tool calls that the run may still make; None for no bound. The
+            completion tool is free: a run that is done must be able to say so.
+    """
+    planned = []
+    for call in calls:
+        tool = prepared.by_name.get(call.name)
+        if tool is None:
+            known = ", ".join(sorted(prepared.by_name)) or "none"
+            plan = PlannedCall(
+                call=call, refusal=f"There is no tool {call.name!r}. Tools: {known}."
+            )
+        elif finish_reason == "length" and not _is_json(call.arguments):
+            plan = PlannedCall(call=call, refusal=CUT_ARGUMENTS)
+        elif tool is not prepared.completion and calls_left == 0:
+            plan = PlannedCall(call=call, refusal=NO_CALLS_LEFT, limit="tool_calls")
+        else:
+            plan = PlannedCall(call=call, tool=tool)
+            if calls_left is not None and tool is not prepared.completion:
+                calls_left -= 1
+        planned.append(plan)
+    return planned
+
+
+async def run_call(planned: PlannedCall, context: ToolContext, due: Due) -> CallResult:
+    """Run one call, unless it must not or its time is up.
+
+    Every failure comes back as a result; only a cancellation of the turn is raised.
+    """
+    if planned.tool is None:
+        return CallResult.refused(planned.refusal, planned.limit)
+    if due.over:
+        return CallResult.refused(_time_is_up("began"), due.kind)
+    tool, own = planned.tool, planned.tool.spec.timeout_s
+    by_run = due.seconds is not None and (own is None or due.seconds <= own)
+    outcome = await run_within(
+        Allowance(due if by_run else Due(own)),
+        f"a call of tool {planned.call.name!r}",
+        partial(_begin, tool, planned.call, context),
+    )
+    match outcome:
+        case TimedOut():
+            return _late(planned, outcome, by_run=by_run)
+        case Raised(error):
+            # Everything else is an answer to the model, also what is no `Exception`: `sys.exit`
+            # in a tool, or the panic of a library in Rust, would end the process of all its
+            # neighbours.
+            if is_ctrl_c(error):
+                raise error
+            return CallResult(
+                text=_error_text(error), is_error=True, traceback=user_traceback(error)
+            )
+        case returned:
+            # Any object: a tool may be the user's own class, whose types nobody has checked.
+            return _returned(planned, returned.value)
+
+
+def _begin(tool: Tool, call: ToolCall, context: ToolContext) -> Awaitable[str]:
+    # In a task of its own, so that it need not be taken back.
+    ORIGIN.set(call.name)
+    return tool.run(call.arguments, context)
+
+
+def _returned(planned: PlannedCall, value: object) -> CallResult:
+    if isinstance(value, str):
+        return CallResult(text=shortened(well_formed(value)))
+    wrong = f"{planned.call.name!r} returned {type(value).__name__}, not text"
+    return CallResult(text=wrong, is_error=True)
+
+
+def _late(planned: PlannedCall, late: TimedOut, *, by_run: bool) -> CallResult:
+    if late.last is not None and is_ctrl_c(late.last):
+        raise late.last
+    limit = late.due.kind if by_run else None
+    sentences = [_time_is_up("finished")]
+    if planned.tool is not None and limit is None:
+        own = planned.tool.spec.timeout_s
+        sentences = [f"{planned.call.name!r} was stopped: it ran past its limit of {own:g} s."]
+    sentences += getattr(late.last, "__notes__", ())
+    if late.left:
+        sentences.append("It does not end and was left alone: what it began may still happen.")
+    text = shortened(well_formed(" ".join(sentences)), ERROR_CHARS)
+    return CallResult(text=text, is_error=True, limit=limit)
+
+
+def _time_is_up(verb: str) -> str:
+    return f"The run's time was up before this call {verb}."
+
+
+def _error_text(error: BaseException) -> str:
+    if isinstance(error, ToolError):
+        return shortened(well_formed(error.text))
+    name, text = type(error).__name__, _words(error)
+    return shortened(f"{name}: {text}" if text else name, ERROR_CHARS)
+
+
+def _words(error: BaseException) -> str:
+    try:
+        return well_formed(str(error)).strip()
+    except Exception as broken:  # noqa: BLE001 - an error that cannot say what it is
+        return f"(its text cannot be read: {type(broken).__name__})"
+
+
+def _is_json(text: str) -> bool:
+    try:
+        orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return False
+    return True
