@@ -15,41 +15,33 @@ from harness_actors.coordination.closing import Closing
 from harness_actors.coordination.deadlines import Deadlines
 from harness_actors.coordination.dispatch import Dispatch
 from harness_actors.coordination.endings import (
-    CANCELLED,
     agent_error,
-    executor_lost,
-    limit_reached,
 )
 from harness_actors.coordination.graph import ENTRY, successor
+from harness_actors.coordination.losses import Losses, retrace
 from harness_actors.coordination.protocol import (
-    QUARANTINE,
     Answered,
     Changed,
     Committed,
     Cut,
     Envelope,
     Forget,
-    GoOn,
     Slot,
     SnapshotWanted,
     ToolsStarted,
 )
-from harness_actors.coordination.routing import LOSSES_BEFORE_FAILURE
 from harness_actors.coordination.run_changes import RunChanges, entry
+from harness_actors.coordination.stopping import Stopping
 from harness_actors.errors import WorkflowError
-from harness_actors.events import ExecutorLost
 from harness_actors.messages import Message
 from harness_actors.ports import Clock
 from harness_actors.records import Hop, RunAdded, RunSpec, StoredRun
-from harness_actors.results import Usage
 from harness_actors.signals import Outcome, Parked, RepairTrigger, RunEnd
 from harness_actors.state import (
     AGENT_TURN,
     PARKING,
-    USAGE,
     SharedState,
     StateDelta,
-    Write,
 )
 
 
@@ -86,6 +78,8 @@ class Coordinator:
             self.runs, self._conversations, self._dispatch, self._deadlines, self.budget, clock
         )
         self._closing = Closing(self.runs, self.budget, self._changes, self._dispatch)
+        self._stopping = Stopping(command, self._changes, self._dispatch, self._deadlines, clock)
+        self._losses = Losses(self.runs, self._changes, self._dispatch)
         self._ceilings = Ceilings(clock)
         self.receipts = self._dispatch.receipts
 
@@ -146,7 +140,7 @@ class Coordinator:
         if closed := closed_elsewhere(run.state):
             self._changes.change(run, closed, effects)
         self._closing.note(run, effects, restored=ours)
-        self._retrace(run)
+        retrace(run)
         self._dispatch.deliver(run, effects)
         return effects
 
@@ -154,11 +148,8 @@ class Coordinator:
         """A run that is served is to go on: one that was to park does not, after all."""
         effects = Effects()
         run = self.runs.get(run_id)
-        if run is not None and run.parking:
-            run.parking, run.unparked_in = False, run.hop_number
-            self._changes.change(run, entry(PARKING, False), effects)
-            if run.closing is None and run.makes_rounds:
-                self._dispatch.post(run, GoOn(), effects)
+        if run is not None:
+            self._stopping.go_on(run, effects)
         return effects
 
     def received(self, slot: Slot, envelope: Envelope) -> Effects:
@@ -207,28 +198,14 @@ class Coordinator:
             slot: Where it was.
             cause: Why it had to be killed; empty where it died by itself.
         """
-        effects = Effects()
-        for run in self.runs.values():
-            run.replicas.pop(slot, None)
-        # Listed first: one that leaves the quarantine host lets the next one in.
-        for run in [run for run in self.runs.values() if run.slot == slot]:
-            self._lost(run, slot, cause, effects)
-        return effects
+        return self._losses.host_lost(slot, cause)
 
     def stop(self, run_id: str, mode: str) -> Effects:
         """A user asked a run to stop; `mode` is a `StopMode`. One not served is ignored."""
         effects = Effects()
         run = self.runs.get(run_id)
-        if run is None:
-            return effects
-        if mode == "park":
-            self._ask_to_park(run, effects)
-            return effects
-        self._cut(run, effects)
-        if mode == "park_now":
-            self._changes.put_aside(run, StateDelta(), effects)
-        else:
-            self._changes.end(run, StateDelta(), CANCELLED, effects)
+        if run is not None:
+            self._stopping.stop(run, mode, effects)
         return effects
 
     def stop_idle(self, stored: StoredRun, mode: str) -> Effects:
@@ -237,16 +214,11 @@ class Coordinator:
         Cancelled, it ends. Put aside is only one that this command had begun and could
         not go on with; the others are.
         """
-        effects = Effects()
         if stored.end is not None:
-            return effects
+            return Effects()
         if stored.spec.run_id in self.runs:
             return self.stop(stored.spec.run_id, mode)
-        if mode == "cancel":
-            self._changes.end(_taken_from(stored), StateDelta(), CANCELLED, effects)
-        elif stored.command == self._command:
-            self._changes.put_aside(_taken_from(stored), StateDelta(), effects)
-        return effects
+        return self._stopping.stop_idle(stored, mode, _taken_from)
 
     def allow(self, limit_usd: float | None, *, spent_usd: float) -> Effects:
         """Say what all runs of this command may cost together.
@@ -272,12 +244,7 @@ class Coordinator:
 
     def overdue(self) -> Effects:
         """Time passed: runs whose time is over, and that did not end by themselves, end."""
-        effects = Effects()
-        now = self._clock.now()
-        for run, kind in self._deadlines.passed(now):
-            self._cut(run, effects)
-            self._changes.end(run, self._uncounted(run, now), limit_reached(kind, run), effects)
-        return effects
+        return self._stopping.overdue()
 
     @property
     def next_overdue_at(self) -> float | None:
@@ -336,52 +303,6 @@ class Coordinator:
                 self._changes.end(run, StateDelta(), end, effects)
             else:
                 self._dispatch.deliver(run, effects)
-
-    def _lost(self, run: ActiveRun, slot: Slot, cause: str, effects: Effects) -> None:
-        self._dispatch.leave(run, effects)
-        theirs = bool(slot.code) or run.busy_since is not None
-        if theirs:
-            run.losses += 1
-            tools = () if slot.code else run.tools
-            lost = ExecutorLost(executor=str(slot), losses=run.losses, cause=cause, tools=tools)
-            delta = StateDelta(events=(lost,))
-            alone = slot.index == QUARANTINE or bool(slot.code)
-            if run.losses >= LOSSES_BEFORE_FAILURE and alone:
-                self._changes.end(
-                    run, delta, executor_lost(slot, run.losses, tools, cause), effects
-                )
-                return
-            self._retrace(run)
-            self._changes.change(run, delta, effects, moved=True)
-        else:
-            self._retrace(run)
-        self._dispatch.deliver(run, effects)
-
-    def _retrace(self, run: ActiveRun) -> None:
-        """A turn may have been under way, with calls whose outcome nobody knows."""
-        if run.hop.to == AGENT_TURN:
-            run.hop = Hop(to=ENTRY, signal=RepairTrigger(resumed=True))
-
-    def _ask_to_park(self, run: ActiveRun, effects: Effects) -> None:
-        if run.slot is None:
-            # It waits for the quarantine host, so there is no round to finish.
-            self._changes.put_aside(run, StateDelta(), effects)
-            return
-        if not run.parking:
-            run.parking = True
-            self._changes.change(run, entry(PARKING, True), effects)
-        self._dispatch.stop_at_round(run, effects)
-
-    def _uncounted(self, run: ActiveRun, now: float) -> StateDelta:
-        """What an executor of the user's own has worked and will not be asked for."""
-        if run.slot is None or not run.slot.code or run.busy_since is None:
-            return StateDelta()
-        worked = USAGE.encode(Usage(working_s=max(0.0, now - run.busy_since)))
-        return StateDelta((Write(USAGE.name, "increment", worked),))
-
-    def _cut(self, run: ActiveRun, effects: Effects) -> None:
-        self._dispatch.post(run, Cut(), effects)
-        self._dispatch.leave(run, effects)
 
 
 def _taken_from(stored: StoredRun) -> ActiveRun:

@@ -27,13 +27,13 @@ BUGS = (
     ),
     Bug(
         name="a run that is out of time is not cut",
-        path="harness_actors/coordination/coordinator.py",
+        path="harness_actors/coordination/stopping.py",
         before="""\
             self._cut(run, effects)
-            self._changes.end(run, self._uncounted(run, now), limit_reached(kind, run), effects)
+            self._changes.end(run, _uncounted(run, now), limit_reached(kind, run), effects)
 """,
         after="""\
-            self._changes.end(run, self._uncounted(run, now), limit_reached(kind, run), effects)
+            self._changes.end(run, _uncounted(run, now), limit_reached(kind, run), effects)
 """,
         promise="a limit ends a run from the middle of a call, and its processes with it",
         tests=(
@@ -50,7 +50,7 @@ BUGS = (
     ),
     Bug(
         name="a run that parked as it was resumed stays parked",
-        path="harness_actors/coordination/coordinator.py",
+        path="harness_actors/coordination/stopping.py",
         before="            run.parking, run.unparked_in = False, run.hop_number\n",
         after="            run.parking = False\n",
         promise="a run that is resumed goes on, also where it was about to park",
@@ -299,7 +299,7 @@ BUGS = (
     ),
     Bug(
         name="a run without budget that is resumed goes on",
-        path="harness_actors/coordination/coordinator.py",
+        path="harness_actors/coordination/stopping.py",
         before="            if run.closing is None and run.makes_rounds:\n",
         after="            if run.makes_rounds:\n",
         promise="where a budget is spent, no run makes a further model call",
@@ -328,7 +328,7 @@ BUGS = (
     ),
     Bug(
         name="an executor that dies is told of with the tools of the turn before",
-        path="harness_actors/coordination/coordinator.py",
+        path="harness_actors/coordination/losses.py",
         before="            tools = () if slot.code else run.tools\n",
         after="            tools = run.tools\n",
         promise="who is told of a death is told what ran",

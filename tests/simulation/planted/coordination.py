@@ -13,8 +13,10 @@ from harness_actors.coordination.coordinator import Coordinator
 from harness_actors.coordination.deadlines import Deadlines
 from harness_actors.coordination.dispatch import Dispatch
 from harness_actors.coordination.endings import CANCELLED, last_words
+from harness_actors.coordination.losses import Losses
 from harness_actors.coordination.protocol import Changed, Committed, Deliver, Envelope, Slot
 from harness_actors.coordination.run_changes import RunChanges
+from harness_actors.coordination.stopping import Stopping
 from harness_actors.records import SnapshotTaken
 from harness_actors.state import USAGE, SharedState, StateDelta
 from tests.simulation.planted.bug import Patches, PlantedBug
@@ -78,23 +80,23 @@ def _snapshot_misses_an_entry() -> Patches:
 
 
 def _losses_are_not_counted() -> Patches:
-    lost = Coordinator._lost
+    lost = Losses._lost
 
-    def patched(self: Coordinator, run: ActiveRun, *facts: Any) -> None:
+    def patched(self: Losses, run: ActiveRun, *facts: Any) -> None:
         run.losses = 0
         lost(self, run, *facts)
 
-    return [(Coordinator, "_lost", patched)]
+    return [(Losses, "_lost", patched)]
 
 
 def _losses_count_for_all() -> Patches:
-    lost = Coordinator._lost
+    lost = Losses._lost
 
-    def patched(self: Coordinator, run: ActiveRun, *facts: Any) -> None:
+    def patched(self: Losses, run: ActiveRun, *facts: Any) -> None:
         run.losses += 2
         lost(self, run, *facts)
 
-    return [(Coordinator, "_lost", patched)]
+    return [(Losses, "_lost", patched)]
 
 
 def _budget_from_zero() -> Patches:
@@ -136,7 +138,7 @@ def _everything_is_current() -> Patches:
 
 
 def _park_is_forgotten() -> Patches:
-    return [(Coordinator, "_ask_to_park", lambda self, run, effects: None)]
+    return [(Stopping, "_ask_to_park", lambda self, run, effects: None)]
 
 
 def _parked_runs_keep_their_command() -> Patches:
@@ -152,10 +154,10 @@ def _parked_runs_keep_their_command() -> Patches:
 
 
 def _cut_is_not_told() -> Patches:
-    def patched(self: Coordinator, run: ActiveRun, effects: Effects) -> None:
+    def patched(self: Stopping, run: ActiveRun, effects: Effects) -> None:
         self._dispatch.leave(run, effects)
 
-    return [(Coordinator, "_cut", patched)]
+    return [(Stopping, "_cut", patched)]
 
 
 def _budget_forgets_what_ended() -> Patches:

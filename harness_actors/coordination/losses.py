@@ -1,0 +1,70 @@
+"""What becomes of runs whose host died under them."""
+
+from collections.abc import Mapping
+
+from harness_actors.coordination.active import ActiveRun, Effects
+from harness_actors.coordination.dispatch import Dispatch
+from harness_actors.coordination.endings import executor_lost
+from harness_actors.coordination.graph import ENTRY
+from harness_actors.coordination.protocol import QUARANTINE, Slot
+from harness_actors.coordination.routing import LOSSES_BEFORE_FAILURE
+from harness_actors.coordination.run_changes import RunChanges
+from harness_actors.events import ExecutorLost
+from harness_actors.records import Hop
+from harness_actors.signals import RepairTrigger
+from harness_actors.state import AGENT_TURN, StateDelta
+
+
+class Losses:
+    """Lets runs go on in the next host, and ends one that keeps killing its own.
+
+    Args:
+        runs: The runs in service, by id; the coordinator's own mapping.
+        changes: Writes down what becomes of them.
+        dispatch: Brings them to the next host.
+    """
+
+    def __init__(
+        self, runs: Mapping[str, ActiveRun], changes: RunChanges, dispatch: Dispatch
+    ) -> None:
+        self._runs = runs
+        self._changes = changes
+        self._dispatch = dispatch
+
+    def host_lost(self, slot: Slot, cause: str) -> Effects:
+        """See `Coordinator.host_lost`."""
+        effects = Effects()
+        for run in self._runs.values():
+            run.replicas.pop(slot, None)
+        # Listed first: one that leaves the quarantine host lets the next one in.
+        for run in [run for run in self._runs.values() if run.slot == slot]:
+            self._lost(run, slot, cause, effects)
+        return effects
+
+    def _lost(self, run: ActiveRun, slot: Slot, cause: str, effects: Effects) -> None:
+        self._dispatch.leave(run, effects)
+        theirs = bool(slot.code) or run.busy_since is not None
+        if theirs:
+            run.losses += 1
+            tools = () if slot.code else run.tools
+            lost = ExecutorLost(executor=str(slot), losses=run.losses, cause=cause, tools=tools)
+            delta = StateDelta(events=(lost,))
+            alone = slot.index == QUARANTINE or bool(slot.code)
+            if run.losses >= LOSSES_BEFORE_FAILURE and alone:
+                end = executor_lost(slot, run.losses, tools, cause)
+                self._changes.end(run, delta, end, effects)
+                return
+            retrace(run)
+            self._changes.change(run, delta, effects, moved=True)
+        else:
+            retrace(run)
+        self._dispatch.deliver(run, effects)
+
+
+def retrace(run: ActiveRun) -> None:
+    """Lead a run to repair where a turn may have been under way when its host died.
+
+    It may have calls whose outcome nobody knows.
+    """
+    if run.hop.to == AGENT_TURN:
+        run.hop = Hop(to=ENTRY, signal=RepairTrigger(resumed=True))

@@ -1,0 +1,101 @@
+"""Runs that are to stop: because their user says so, or because their time is up."""
+
+from collections.abc import Callable
+
+from harness_actors.coordination.active import ActiveRun, Effects
+from harness_actors.coordination.deadlines import Deadlines
+from harness_actors.coordination.dispatch import Dispatch
+from harness_actors.coordination.endings import CANCELLED, limit_reached
+from harness_actors.coordination.protocol import Cut, GoOn
+from harness_actors.coordination.run_changes import RunChanges, entry
+from harness_actors.ports import Clock
+from harness_actors.records import StoredRun
+from harness_actors.results import Usage
+from harness_actors.state import PARKING, USAGE, StateDelta, Write
+
+
+class Stopping:
+    """Parks, cancels and ends runs, whether or not somebody serves them.
+
+    Args:
+        command: The command whose runs these are.
+        changes: Writes down what becomes of them.
+        dispatch: Tells their hosts.
+        deadlines: Knows whose time is up.
+        clock: Tells the time.
+    """
+
+    def __init__(
+        self,
+        command: str,
+        changes: RunChanges,
+        dispatch: Dispatch,
+        deadlines: Deadlines,
+        clock: Clock,
+    ) -> None:
+        self._command = command
+        self._changes = changes
+        self._dispatch = dispatch
+        self._deadlines = deadlines
+        self._clock = clock
+
+    def stop(self, run: ActiveRun, mode: str, effects: Effects) -> None:
+        """A user asked a run in service to stop; `mode` is a `StopMode`."""
+        if mode == "park":
+            self._ask_to_park(run, effects)
+            return
+        self._cut(run, effects)
+        if mode == "park_now":
+            self._changes.put_aside(run, StateDelta(), effects)
+        else:
+            self._changes.end(run, StateDelta(), CANCELLED, effects)
+
+    def stop_idle(
+        self, stored: StoredRun, mode: str, as_active: Callable[[StoredRun], ActiveRun]
+    ) -> Effects:
+        """See `Coordinator.stop_idle`; of a run that is not in service, nor over."""
+        effects = Effects()
+        if mode == "cancel":
+            self._changes.end(as_active(stored), StateDelta(), CANCELLED, effects)
+        elif stored.command == self._command:
+            self._changes.put_aside(as_active(stored), StateDelta(), effects)
+        return effects
+
+    def go_on(self, run: ActiveRun, effects: Effects) -> None:
+        """A run that was to park does not, after all."""
+        if run.parking:
+            run.parking, run.unparked_in = False, run.hop_number
+            self._changes.change(run, entry(PARKING, False), effects)
+            if run.closing is None and run.makes_rounds:
+                self._dispatch.post(run, GoOn(), effects)
+
+    def overdue(self) -> Effects:
+        """See `Coordinator.overdue`."""
+        effects = Effects()
+        now = self._clock.now()
+        for run, kind in self._deadlines.passed(now):
+            self._cut(run, effects)
+            self._changes.end(run, _uncounted(run, now), limit_reached(kind, run), effects)
+        return effects
+
+    def _ask_to_park(self, run: ActiveRun, effects: Effects) -> None:
+        if run.slot is None:
+            # It waits for the quarantine host, so there is no round to finish.
+            self._changes.put_aside(run, StateDelta(), effects)
+            return
+        if not run.parking:
+            run.parking = True
+            self._changes.change(run, entry(PARKING, True), effects)
+        self._dispatch.stop_at_round(run, effects)
+
+    def _cut(self, run: ActiveRun, effects: Effects) -> None:
+        self._dispatch.post(run, Cut(), effects)
+        self._dispatch.leave(run, effects)
+
+
+def _uncounted(run: ActiveRun, now: float) -> StateDelta:
+    """What an executor of the user's own has worked and will not be asked for."""
+    if run.slot is None or not run.slot.code or run.busy_since is None:
+        return StateDelta()
+    worked = USAGE.encode(Usage(working_s=max(0.0, now - run.busy_since)))
+    return StateDelta((Write(USAGE.name, "increment", worked),))
