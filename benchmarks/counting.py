@@ -60,5 +60,5 @@ async def counts_of(runtime: Runtime) -> Mapping[str, int]:
     if isinstance(runtime, LocalRuntime):
         counted = await reached._coordinator.counts()
     else:
-        counted = await reached._cell.call("counts")
+        counted = await reached._cell.call(CountingCoordinatorHost.counts)
     return counted
