@@ -14,7 +14,7 @@ from harness_actors.coordination.graph import DEFAULT_EDGES, Workflow
 from harness_actors.errors import ConfigError
 from harness_actors.messages import Message, check_plain
 from harness_actors.models.prices import check_cost_bounds
-from harness_actors.ports import Agent, Model, Tool
+from harness_actors.ports import Agent, AskingTool, Model, Tool
 from harness_actors.records import MadeWith, RunSpec, WorkspaceSpec
 from harness_actors.setups import Setup, setup_of
 from harness_actors.stores.conversations import RequestHead, request_name
@@ -132,6 +132,21 @@ class Program:
         """
         bounds = {"limits.cost_usd": config.limits.cost_usd, "budget_usd": budget_usd}
         check_cost_bounds(self.workflow.agent.model, bounds)
+
+    def check_unattended(self, config: HarnessConfig) -> None:
+        """Refuse runs that would wait for a user where a batch has none.
+
+        Raises:
+            ConfigError: The agent has a tool that asks, and its runs are to wait for answers.
+        """
+        tools = self.workflow.agent.tools
+        asking = [tool.spec.name for tool in tools if isinstance(tool, AskingTool)]
+        if asking and config.on_question == "wait":
+            problem = (
+                f"the agent may ask its user, by {asking[0]}, and a batch does not wait for "
+                "answers yet; set it to deny or fail, or leave the tool out"
+            )
+            raise ConfigError("on_question", problem)
 
     def spec(
         self,

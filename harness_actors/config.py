@@ -14,6 +14,7 @@ from harness_actors.pickling import pickled_by_position
 
 Completion = Literal["explicit", "answer"]
 StopPolicy = Literal["interactive", "strict_automation"]
+OnQuestion = Literal["wait", "deny", "fail"]
 
 NOT_BUILT = (
     "stall",
@@ -83,6 +84,8 @@ class HarnessConfig:
             the answer as unverified, ``"strict_automation"`` ends the run as stalled.
         continuation: Nudges; None asks for none and leaves it to the stop policy.
         limits: Bounds of the run.
+        on_question: What follows when the agent asks its user: ``"wait"`` for the answer;
+            ``"deny"`` tells the model that nobody is there, and goes on; ``"fail"`` ends the run.
 
     Raises:
         ConfigError: A value is out of range, or its room is not built yet.
@@ -95,6 +98,7 @@ class HarnessConfig:
     stop_policy: StopPolicy = "interactive"
     continuation: ContinuationConfig | None = field(default_factory=ContinuationConfig)
     limits: Limits = field(default_factory=Limits)
+    on_question: OnQuestion = "wait"
     stall: None = None
     work_items: None = None
     contract: None = None
@@ -110,6 +114,7 @@ class HarnessConfig:
         _check_count("max_input_tokens", self.max_input_tokens)
         _check_choice("completion", self.completion, ("explicit", "answer"))
         _check_choice("stop_policy", self.stop_policy, ("interactive", "strict_automation"))
+        _check_choice("on_question", self.on_question, ("wait", "deny", "fail"))
         _check_type("limits", self.limits, Limits, "Limits(...)")
         if self.continuation is not None:
             _check_type(
@@ -148,6 +153,8 @@ class HarnessConfig:
         if self.limits.calls_per_message == CALLS_PER_MESSAGE:
             # Left out, so that set-ups from before there was such a bound are the same.
             del plain["limits"]["calls_per_message"]
+        if self.on_question == "wait":
+            del plain["on_question"]  # the same of runs that could not ask
         return plain
 
 

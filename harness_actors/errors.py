@@ -19,6 +19,7 @@ HarnessError
 ├── CellError                the actors of a cell could not be started
 ├── ActorLostError           a process of the cell died
 ├── RunNotFoundError         no journal here knows this run
+├── AnswerError              an answer to a run was not taken
 ├── RunParkedError           a run was put aside before it ended
 ├── ConversationBusyError    one harness was asked for two runs at once
 ├── ConversationMovedOnError another run has continued the conversation of a cut one
@@ -285,6 +286,23 @@ class RunNotFoundError(HarnessError):
         return f"no run {self.run_id!r} in {self.looked_in}"
 
 
+class AnswerError(HarnessError):
+    """An answer to a run was not taken; nothing was changed.
+
+    Attributes:
+        run_id: The run.
+        problem: Why not.
+    """
+
+    def __init__(self, run_id: str, problem: str) -> None:
+        super().__init__(run_id, problem)
+        self.run_id = run_id
+        self.problem = problem
+
+    def __str__(self) -> str:
+        return f"run {self.run_id!r} was not answered: {self.problem}"
+
+
 class RunParkedError(HarnessError):
     """A run was put aside before it ended, so there is no result yet.
 
@@ -304,13 +322,23 @@ class ConversationBusyError(HarnessError):
     """A conversation has one run at a time; one harness continues one conversation.
 
     Whichever harness or command began the run in progress.
+
+    Attributes:
+        conversation_id: The conversation.
+        waiting: The run of it that waits for its user; empty where one is in progress.
     """
 
-    def __init__(self, conversation_id: str) -> None:
-        super().__init__(conversation_id)
+    def __init__(self, conversation_id: str, waiting: str = "") -> None:
+        super().__init__(conversation_id, waiting)
         self.conversation_id = conversation_id
+        self.waiting = waiting
 
     def __str__(self) -> str:
+        if self.waiting:
+            return (
+                f"run {self.waiting!r} of conversation {self.conversation_id!r} waits for answers; "
+                "answer it and take it up, cancel it, or begin another conversation"
+            )
         return (
             f"conversation {self.conversation_id!r} has a run in progress; "
             "await it first, or begin another conversation, in a new AgentHarness"

@@ -1,21 +1,21 @@
 """`AgentHarness`: one agent, run by run, from Python."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
-from contextlib import aclosing, suppress
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from contextlib import aclosing
 from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from harness_actors.actors import Runtime, RuntimeKind, StopMode
+from harness_actors.actors import Runtime, RuntimeKind
 from harness_actors.actors.cell_processes import is_served
-from harness_actors.actors.driver.following import follow
-from harness_actors.actors.driver.interrupts import Interruptible
+from harness_actors.actors.driver.awaiting import Answerer
+from harness_actors.actors.driver.followed_run import FollowedRun
 from harness_actors.actors.driver.open_cells import close_cell, in_place, open_cell
 from harness_actors.actors.text.hearing import HeardItem, Item, with_texts
 from harness_actors.agents import Program, new_run_id, settings_of
-from harness_actors.config import HarnessConfig
+from harness_actors.config import HarnessConfig, OnQuestion
 from harness_actors.coordination.graph import Workflow
 from harness_actors.errors import (
     ActorLostError,
@@ -23,12 +23,10 @@ from harness_actors.errors import (
     CellError,
     ConfigError,
     ConversationBusyError,
-    HarnessError,
     RunNotFoundError,
-    RunParkedError,
     StoreError,
 )
-from harness_actors.events import RunEvent, RunParked, TextDelta, TextGap
+from harness_actors.events import RunEvent, TextDelta, TextGap
 from harness_actors.messages import Message
 from harness_actors.ports import Agent
 from harness_actors.records import WorkspaceSpec
@@ -51,6 +49,10 @@ class AgentHarness:
             connected to a Ray stays with that.
         store: The journal's file; by default one in ``$HARNESS_HOME``.
         workspace: The folder that the agent's tools work in, made if there is none.
+        on_question: What follows when the agent asks its user, by the tool `ask_user`: called with
+            each `OpenQuestion`, a function, async or not, answers with a text, and the run goes
+            on; with None the run waits, as it does where none is given. A word is the setting of
+            that name, see `HarnessConfig`.
         hooks: Not built yet.
         on_loss: Called with a line where Ray was lost, which says what is done about that: one of
             our own is started again, another is waited for, and the run goes on. None logs it
@@ -72,6 +74,7 @@ class AgentHarness:
         address: str | None = None,
         store: str | Path | None = None,
         workspace: str | Path | None = None,
+        on_question: Answerer | OnQuestion | None = None,
         hooks: None = None,
         on_loss: Callable[[str], None] | None = None,
         **config_fields: Any,
@@ -82,6 +85,13 @@ class AgentHarness:
             raise ConfigError("runtime", f"must be 'ray' or 'local', not {runtime!r}")
         if not isinstance(agent, Workflow) and not hasattr(agent, "model"):
             raise ConfigError("agent", f"must be a ChatAgent or a workflow, not {agent!r}")
+        given: object = on_question
+        if isinstance(given, str):
+            config_fields["on_question"] = given
+        elif given is not None and not callable(given):
+            problem = f"must be a function, 'wait', 'deny' or 'fail', not {given!r}"
+            raise ConfigError("on_question", problem)
+        self._answerer = on_question if callable(on_question) else None
         self.config = settings_of(agent, config, config_fields)
         self._program = Program.of(agent)
         self._program.check_bounds(self.config)
@@ -94,10 +104,8 @@ class AgentHarness:
         self._conversation_id: str | None = None
         self._file: FileId | None = None
         self._is_on_record = False
-        self._active: str | None = None
+        self._active: FollowedRun | None = None
         self._run_id: str | None = None
-        self._serving: Runtime | None = None
-        self._stop_mode: StopMode | None = None
 
     @property
     def is_running(self) -> bool:
@@ -131,11 +139,13 @@ class AgentHarness:
             message: The task: the text of a user message, or messages.
 
         Returns:
-            How it ended, whatever the model and the tools did.
+            How it ended, whatever the model and the tools did; or, with the status
+            ``awaiting_input``, what it asks its user. It is at no process then, for as long as it
+            takes; ``resume(run_id, answers={...})`` goes on with it.
 
         Raises:
             BadInputError: The message is empty, or no message.
-            ConversationBusyError: A run of this harness is not over.
+            ConversationBusyError: A run of this harness is not over, or waits for its user.
             RunParkedError: `park` was called before it ended.
             CellError: The actors did not come up.
             StoreError: The journal cannot be written; `resume` goes on when it can. Or it was
@@ -182,7 +192,7 @@ class AgentHarness:
                     await runtime.subscribe([run_id])
                 await runtime.submit([spec], code=code, secrets=secrets)
 
-            events = self._follow(runtime, run_id, begin)
+            events = self._follow(runtime, begin)
             told = with_texts(runtime, run_id, events) if text else events
             async with aclosing(told) as stream:
                 async for item in stream:
@@ -190,13 +200,21 @@ class AgentHarness:
         finally:
             self._end()
 
-    async def resume(self, run_id: str) -> HarnessResult:
-        """Take up a run that was interrupted, with the agent and settings it has.
+    async def resume(
+        self, run_id: str, *, answers: Mapping[str, str] | None = None
+    ) -> HarnessResult:
+        """Take up a run that was interrupted or waits, with the agent and settings it has.
+
+        Args:
+            run_id: The run.
+            answers: What its user answers, by the ids of `HarnessResult.questions`: all of them
+                are on disk before it goes on, or none. The first answer to a question counts.
 
         Returns:
-            How it ended; at once if it had ended before.
+            How it ended; at once if it had ended before. What it asks where it waits still.
 
         Raises:
+            AnswerError: It waits for no such answer, or has one.
             RunNotFoundError: The store does not know the run.
             StoreInUseError: Another process works on the store.
             ConversationMovedOnError: Another run has continued its conversation since.
@@ -221,10 +239,12 @@ class AgentHarness:
                 assert self._store is not None, "the runtime works on it"
                 await asyncio.to_thread(check_taking_up, self._store, [run_id])
             self._conversation_id, self._is_on_record = heading.conversation_id, True
+            if answers:
+                await runtime.answer(run_id, answers)
             if heading.end is not None:
                 return heading.end.with_transcript(await runtime.events(run_id))
             begin = partial(runtime.resume, [run_id], secrets=self._program.secrets)
-            return await _last(self._follow(runtime, run_id, begin, cursor))
+            return await _last(self._follow(runtime, begin, cursor))
         finally:
             self._end()
 
@@ -256,7 +276,7 @@ class AgentHarness:
             ConversationBusyError: A run of this one is not over.
         """
         if self._active is not None:
-            raise ConversationBusyError(self._conversation_id or self._active)
+            raise ConversationBusyError(self._conversation_id or self._active.run_id)
         self._conversation_id, self._is_on_record = None, False
 
     async def park(self, *, now: bool = False) -> None:
@@ -265,12 +285,8 @@ class AgentHarness:
         Args:
             now: Cut the round in progress; else it is finished first.
         """
-        if self._active is None:
-            return
-        # A run that is only on its way to the runtime is stopped when it is there.
-        self._stop_mode = "park_now" if now else "park"
-        if self._serving is not None:
-            await self._serving.stop([self._active], self._stop_mode)
+        if self._active is not None:
+            await self._active.stop(now=now)
 
     async def close(self) -> None:
         """Give back the store and its cell; harnesses with the same store lose them too.
@@ -293,44 +309,25 @@ class AgentHarness:
 
     def _begin(self, run_id: str) -> None:
         if self._active is not None:
-            raise ConversationBusyError(self._conversation_id or self._active)
-        self._active = self._run_id = run_id
+            raise ConversationBusyError(self._conversation_id or self._active.run_id)
+        self._active, self._run_id = FollowedRun(run_id, self._answerer), run_id
 
     def _end(self) -> None:
-        self._active = self._serving = self._stop_mode = None
+        self._active = None
 
     async def _follow(
         self,
         runtime: Runtime,
-        run_id: str,
         begin: Callable[[], Awaitable[None]],
         cursor: int | None = None,
     ) -> AsyncGenerator[RunEvent | HarnessResult]:
-        async def serve() -> None:
-            await begin()
-            self._serving = runtime
-            if self._stop_mode is not None:
-                await runtime.stop([run_id], self._stop_mode)
-
-        work = Interruptible(self.park)
+        assert self._active is not None, "it was begun"
+        items = self._active.follow(runtime, begin, self._program.secrets, cursor)
         try:
-            with work:
-                async with aclosing(follow(runtime, [run_id], serve, cursor)) as items:
-                    async for item in items:
-                        self._is_on_record = True
-                        if isinstance(item, HarnessResult):
-                            yield item.with_transcript(await runtime.events(run_id))
-                            return
-                        yield item
-                        if isinstance(item.event, RunParked):
-                            break
-            await work.passed_on()
-            raise RunParkedError(run_id)
-        except (asyncio.CancelledError, GeneratorExit):
-            # Nobody waits for the run any more, so it must not go on spending.
-            with suppress(HarnessError):
-                await asyncio.shield(runtime.stop([run_id], "park_now"))
-            raise
+            async with aclosing(items):
+                async for item in items:
+                    self._is_on_record = True
+                    yield item
         except (ActorLostError, CellError, StoreError):
             # This cell serves nobody any more; the next call gets another.
             await self.close()

@@ -212,8 +212,9 @@ class StoredChange:
     losses: int
 
 
-RunPhase = Literal["running", "parked", "ended"]
-"""Whether a command works on a run, or would on its resume; nobody does; or it is over."""
+RunPhase = Literal["running", "parked", "waiting", "ended"]
+"""Whether a command works on a run, or would on its resume; nobody does; it waits for answers of
+its user, or to be taken up with them; or it is over."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -232,6 +233,8 @@ class RunHeading:
         turns: Turns that were started.
         rounds: Model calls that were answered.
         workspace: Where an unfinished run works; None for nowhere, and where it is over.
+        questions: What a run asks that waits for its user: plain values of each question with,
+            under ``answer``, what was answered, or None. Empty of any other run.
     """
 
     run_id: str
@@ -244,10 +247,18 @@ class RunHeading:
     turns: int = 0
     rounds: int = 0
     workspace: str | None = None
+    questions: tuple[Mapping[str, Any], ...] = ()
+
+    @property
+    def is_answered(self) -> bool:
+        """It waits for nothing more than to be taken up."""
+        return all(question["answer"] is not None for question in self.questions)
 
     @property
     def phase(self) -> RunPhase:
         """Where it stands. A journal cannot know whether its processes still live."""
         if self.end is not None:
             return "ended"
+        if self.questions:
+            return "waiting"
         return "running" if self.command else "parked"

@@ -111,14 +111,32 @@ class Deliverable:
     content: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenQuestion:
+    """What a run asks its user, and goes on when it is answered.
+
+    Attributes:
+        id: Unique in its run; an answer names it.
+        text: The question.
+        options: The answers that may be given; empty where any may.
+        why: What the answer is needed for; empty where the model did not say.
+    """
+
+    id: str
+    text: str
+    options: tuple[str, ...] = ()
+    why: str = ""
+
+
 @pickled_by_position
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HarnessResult:
-    """How a run ended.
+    """How a run ended, or what it waits for.
 
     Attributes:
         run_id: The run.
-        status: `done` is success; the others say in one word what else.
+        status: `done` is success; the others say in one word what else. `awaiting_input` is no
+            end: the run waits for answers to `questions`.
         reason: Why, in words for programs (`kind`) and for people (`message`).
         turn_count: Turns that were started; where an executor of the user's own stands in the
             place of the agent turn, those that it answered.
@@ -145,6 +163,21 @@ class HarnessResult:
 
     def __post_init__(self) -> None:
         check_reason(self.status, self.reason.kind)
+
+    @property
+    def questions(self) -> tuple[OpenQuestion, ...]:
+        """What it asks its user; empty unless its status is `awaiting_input`."""
+        if self.status != "awaiting_input":
+            return ()
+        return tuple(
+            OpenQuestion(
+                id=asked["id"],
+                text=asked["text"],
+                options=tuple(asked.get("options") or ()),
+                why=asked.get("why") or "",
+            )
+            for asked in self.reason.details.get("questions", ())
+        )
 
     def with_transcript(self, events: tuple[RunEvent, ...]) -> "HarnessResult":
         return replace(self, transcript=events)

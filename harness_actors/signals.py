@@ -71,6 +71,14 @@ class Parked:
     """The run was asked to stop between two rounds and did; it can be taken up again."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waiting:
+    """The run has asked its user, and goes on in the middle of its turn when that has answered.
+
+    What it asks is in its state; see `QUESTIONS`. Meanwhile it is at no host.
+    """
+
+
 @pickled_by_position
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunEnd:
@@ -93,7 +101,7 @@ class RunEnd:
 Signal = RepairTrigger | RepairComplete | CompactionComplete | TurnComplete | CustomSignal
 """What travels along an edge."""
 
-Outcome = Signal | Parked | RunEnd
+Outcome = Signal | Parked | Waiting | RunEnd
 """What an executor may answer."""
 
 _SIGNALS: dict[str, type[Signal]] = {

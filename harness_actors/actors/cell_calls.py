@@ -27,6 +27,8 @@ class CellCalls(Protocol):
 
     async def resume(self, run_ids: Sequence[str], secrets: Mapping[str, str]) -> None: ...
 
+    async def answer(self, run_id: str, answers: Mapping[str, str]) -> None: ...
+
     async def stop(self, run_ids: Sequence[str], mode: StopMode) -> None: ...
 
     async def allow(self, budget_usd: float | None) -> None: ...
@@ -90,6 +92,9 @@ class CellRuntime(ABC):
 
     async def allow(self, budget_usd: float | None) -> None:
         await self.ask(CellCalls.allow, budget_usd)
+
+    async def answer(self, run_id: str, answers: Mapping[str, str]) -> None:
+        await self.ask(CellCalls.answer, run_id, answers)
 
     async def stop(self, run_ids: Sequence[str], mode: StopMode) -> None:
         await self.ask(CellCalls.stop, run_ids, mode)

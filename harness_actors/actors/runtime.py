@@ -128,8 +128,19 @@ class Runtime(Protocol):
         """
         ...
 
+    async def answer(self, run_id: str, answers: Mapping[str, str]) -> None:
+        """Answer a run that waits for its user, by the ids of its questions.
+
+        The answers are on disk when this returns. The run goes on when it is resumed.
+
+        Raises:
+            RunNotFoundError: The store does not know it.
+            AnswerError: It waits for no such answer, or was given one before.
+        """
+        ...
+
     async def stop(self, run_ids: Sequence[str], mode: StopMode) -> None:
-        """Ask runs to stop; `RunParked` or `RunCompleted` tell when they did.
+        """Ask runs to stop; `RunParked`, `InputAwaited` or `RunCompleted` tell when.
 
         A run that is not over can be cancelled whether it is served or not. To park one
         that nobody serves does nothing.

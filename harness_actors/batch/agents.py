@@ -211,6 +211,7 @@ class Agents:
         if id(loaded) not in self._ready:
             program = Program.of(loaded.agent)
             program.check_bounds(loaded.config, budget_usd=self._budget_usd)
+            program.check_unattended(loaded.config)
             workspace = loaded.workspace or self._workspace
             ready = ReadyAgent(program=program, config=loaded.config, workspace=workspace)
             self._ready[id(loaded)] = (loaded, ready)

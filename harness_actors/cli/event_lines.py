@@ -2,7 +2,8 @@
 
 import sys
 import textwrap
-from typing import IO
+from collections.abc import Iterable, Iterator, Mapping
+from typing import IO, Any
 
 from harness_actors.batch.words import cost_among_others
 from harness_actors.events import (
@@ -11,6 +12,8 @@ from harness_actors.events import (
     ContinuationPrompt,
     Event,
     ExecutorLost,
+    InputAwaited,
+    QuestionAnswered,
     Repaired,
     RunEvent,
     RunResumed,
@@ -114,10 +117,26 @@ def event_line(event: Event) -> str | None:
         case ExecutorLost(executor=executor, tools=tools):
             during = f" during {', '.join(tools)}" if tools else ""
             return _short(f"  {executor} died{during}; the run goes on in another")
+        case InputAwaited(questions=questions):
+            return "\n".join(question_lines(questions))
+        case QuestionAnswered(question_id=question_id):
+            return f"{question_id} is answered"
         case RunResumed():
             return "resumed"
         case _:
             return None
+
+
+def question_lines(questions: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """Questions of a run to its user, whole, each with what is known of it."""
+    for asked in questions:
+        yield f"{asked['id']}: {one_line(asked['text'])}"
+        if asked.get("options"):
+            yield f"    one of: {', '.join(map(one_line, asked['options']))}"
+        if asked.get("why"):
+            yield f"    {one_line(asked['why'])}"
+        if asked.get("answer") is not None:
+            yield f"    answered: {one_line(asked['answer'])}"
 
 
 def _short(text: str) -> str:

@@ -7,7 +7,15 @@ from harness_actors.coordination.routing import Replica
 from harness_actors.records import Entry, Hop, RunSpec
 from harness_actors.results import LimitKind
 from harness_actors.signals import RunEnd
-from harness_actors.state import AGENT_TURN, OPEN_CALLS, USAGE, SharedState, StateDelta, Write
+from harness_actors.state import (
+    AGENT_TURN,
+    OPEN_CALLS,
+    USAGE,
+    WAITED_S,
+    SharedState,
+    StateDelta,
+    Write,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,13 +101,19 @@ class ActiveRun:
         return self.announced or tuple(dict.fromkeys(call["tool_name"] for call in listed))
 
     @property
+    def counts_from(self) -> float:
+        """When its time began, in seconds since the epoch: later by all its waits for its user."""
+        waited_s: float = self.state.values.get(WAITED_S.name, 0.0)
+        return self.started_at + waited_s
+
+    @property
     def due(self) -> tuple[float, LimitKind] | None:
         """When its time is over if nothing changes, in seconds since the epoch, and by which
         bound; None for never."""
         limits = self.spec.config.limits
         times: list[tuple[float, LimitKind]] = []
         if limits.time_s is not None:
-            times.append((self.started_at + limits.time_s, "time"))
+            times.append((self.counts_from + limits.time_s, "time"))
         if limits.working_s is not None and self.busy_since is not None:
             worked_s = self.state.values.get(USAGE.name, {}).get("working_s", 0.0)
             times.append((self.busy_since + limits.working_s - worked_s, "working_time"))

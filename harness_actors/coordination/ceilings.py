@@ -71,6 +71,6 @@ class Ceilings:
             return None
         if out_of_turns(config, values.get(TURN_COUNT.name, 0)):
             return limit_reached("max_turns", run)
-        bounds = Bounds(config.limits, run.started_at, self._clock)
+        bounds = Bounds(config.limits, run.counts_from, self._clock)
         kind = bounds.reached(Usage(**values.get(USAGE.name, {})))
         return None if kind is None else limit_reached(kind, run)

@@ -32,16 +32,19 @@ from harness_actors.coordination.protocol import (
 )
 from harness_actors.coordination.run_changes import RunChanges, entry
 from harness_actors.coordination.stopping import Stopping
-from harness_actors.errors import WorkflowError
+from harness_actors.coordination.waiting import Waits
+from harness_actors.errors import AnswerError, WorkflowError
 from harness_actors.messages import Message
 from harness_actors.ports import Clock
 from harness_actors.records import Hop, RunAdded, RunSpec, StoredRun
-from harness_actors.signals import Outcome, Parked, RepairTrigger, RunEnd
+from harness_actors.signals import Outcome, Parked, RepairTrigger, RunEnd, Waiting
 from harness_actors.state import (
     AGENT_TURN,
     PARKING,
     SharedState,
     StateDelta,
+    is_waiting,
+    unanswered,
 )
 
 
@@ -80,6 +83,7 @@ class Coordinator:
         self._closing = Closing(self.runs, self.budget, self._changes, self._dispatch)
         self._stopping = Stopping(command, self._changes, self._dispatch, self._deadlines, clock)
         self._losses = Losses(self.runs, self._changes, self._dispatch)
+        self._waits = Waits(self._changes, clock)
         self._ceilings = Ceilings(clock)
         self.receipts = self._dispatch.receipts
 
@@ -129,7 +133,13 @@ class Coordinator:
         if ours and not asked and run.state.values.get(PARKING.name):
             self._changes.put_aside(run, StateDelta(), effects)
             return effects
+        waits = is_waiting(run.state.values)
+        if waits and unanswered(run.state.values):
+            self._waits.ask_again(run, effects)
+            return effects
         self._changes.begin(run)
+        if waits:
+            self._waits.end(run, effects)
         if not ours:
             now = self._clock.now()
             effects.entries.append(
@@ -142,6 +152,24 @@ class Coordinator:
         self._closing.note(run, effects, restored=ours)
         retrace(run)
         self._dispatch.deliver(run, effects)
+        return effects
+
+    def answer(self, stored: StoredRun, answers: Mapping[str, str]) -> Effects:
+        """A user answers a run that waits; whoever takes it up next goes on with that.
+
+        Args:
+            stored: The run as the journal has it.
+            answers: By the id of the question.
+
+        Raises:
+            AnswerError: The run is over, in progress, or waits for no such answer.
+        """
+        effects = Effects()
+        if stored.end is not None:
+            raise AnswerError(stored.spec.run_id, f"it is over: {stored.end.status}")
+        if stored.spec.run_id in self.runs:
+            raise AnswerError(stored.spec.run_id, "it is in progress, and waits for no answer")
+        self._waits.answer(_taken_from(stored), answers, effects)
         return effects
 
     def resume(self, run_id: str) -> Effects:
@@ -278,7 +306,7 @@ class Coordinator:
         match outcome:
             case RunEnd():
                 self._changes.end(run, delta, outcome, effects)
-            case Parked() if run.closing is not None:
+            case Parked() | Waiting() if run.closing is not None:
                 self._changes.end(run, delta, run.closing, effects)
             case Parked() if run.unparked_in == run.hop_number and not run.parking:
                 # It had parked before it heard that it is to go on.
@@ -286,6 +314,8 @@ class Coordinator:
                 self._dispatch.deliver(run, effects)
             case Parked():
                 self._changes.put_aside(run, delta, effects)
+            case Waiting():
+                self._waits.begin(run, delta, effects)
             case signal:
                 delta = self._ceilings.count(run, delta)
                 run.hop = Hop(to=successor(run.spec.edges, run.hop.to), signal=signal)

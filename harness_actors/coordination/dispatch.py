@@ -74,7 +74,7 @@ class Dispatch:
             values=_select(run.state.values, None if needs is None else needs.keys),
             log_from=known,
             log=tuple(run.state.log[known:]) if reads_log else (),
-            started_at=run.started_at,
+            started_at=run.counts_from,
             parking=run.parking or run.closing is not None,
             spec=None if replica else run.spec,
             stream=self._streams.get(run_id, "") if _speaks(slot) else "",

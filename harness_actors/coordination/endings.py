@@ -9,9 +9,10 @@ from harness_actors.events import RunCompleted
 from harness_actors.messages import Message
 from harness_actors.results import HarnessResult, LimitKind, Reason, Usage
 from harness_actors.signals import RunEnd
-from harness_actors.state import USAGE, SharedState, StateDelta, turns_of
+from harness_actors.state import QUESTIONS, USAGE, SharedState, StateDelta, turns_of
 from harness_actors.turn.bounds import words_of
 
+NOT_BEGUN = "The call was not made: the run ended while it waited for its user."
 NAMED_TOOLS = 5
 """Most tools that are named in a sentence."""
 
@@ -84,8 +85,11 @@ def last_words(state: SharedState, end: RunEnd, *, shared: bool = False) -> Stat
         end: How it ended.
         shared: Another run is continuing its conversation, and has answered them.
     """
+    held = (state.values.get(QUESTIONS.name) or {}).get("held", ())
     unanswered = tuple(
-        Message.tool_result(call.id, UNKNOWN_OUTCOME, is_error=True)
+        Message.tool_result(
+            call.id, NOT_BEGUN if call.id in held else UNKNOWN_OUTCOME, is_error=True
+        )
         for call in (() if shared else state.log.open_calls())
     )
     completed = RunCompleted(
@@ -108,5 +112,5 @@ def result_of(run: ActiveRun, end: RunEnd, *, now: float) -> HarnessResult:
         output_text=end.output_text,
         completion_verified=end.completion_verified,
         usage=Usage(**values.get(USAGE.name, {})),
-        wall_s=max(0.0, now - run.started_at),
+        wall_s=max(0.0, now - run.counts_from),
     )

@@ -44,7 +44,8 @@ class Deliver:
         values: The entries of the state that the executor reads, as plain values.
         log_from: Length of the log that the host is believed to have.
         log: The messages behind it.
-        started_at: When the run was first submitted, in seconds since the epoch.
+        started_at: When the run's time began, in seconds since the epoch: when it was submitted
+            first, later by its waits for its user.
         parking: The run was asked to stop at the next round.
         spec: The run; None where the host has it already.
         stream: Name of the stream actor that is to be told what the model says; empty where

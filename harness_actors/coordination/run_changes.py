@@ -9,7 +9,7 @@ from harness_actors.coordination.deadlines import Deadlines
 from harness_actors.coordination.dispatch import Dispatch
 from harness_actors.coordination.endings import last_words, result_of
 from harness_actors.errors import ConversationBusyError
-from harness_actors.events import RunParked
+from harness_actors.events import Event, RunParked
 from harness_actors.ports import Clock
 from harness_actors.records import RunAdded, RunChanged, SnapshotTaken
 from harness_actors.results import HarnessResult
@@ -157,11 +157,23 @@ class RunChanges:
         self, run: ActiveRun, delta: StateDelta, effects: Effects, *, moved: bool = False
     ) -> None:
         """A run is parked, with a last change."""
+        parked = RunParked(turn=turns_of(run.state.values))
+        self.leave_service(run, delta, parked, effects, moved=moved)
+
+    def leave_service(
+        self,
+        run: ActiveRun,
+        delta: StateDelta,
+        event: Event,
+        effects: Effects,
+        *,
+        moved: bool = False,
+    ) -> None:
+        """A run is served no longer, and not over; an event says why."""
         asked = run.state.values.get(PARKING.name)
         writes = (*delta.writes, *(entry(PARKING, False).writes if asked else ()))
-        turn = turns_of(run.state.values)
-        parked = StateDelta(writes, delta.messages, (*delta.events, RunParked(turn=turn)))
-        self.change(run, parked, effects, moved=moved)
+        last = StateDelta(writes, delta.messages, (*delta.events, event))
+        self.change(run, last, effects, moved=moved)
         # No command's any more: the next incarnation must not go on with it unasked.
         effects.entries.append(
             RunAdded(spec=run.spec, command="", at=self._clock.now(), again=True)

@@ -17,6 +17,8 @@ from harness_actors.events.event import Event, RunEvent
 from harness_actors.events.registry import EVENT_TYPES, KINDS, decode_event, encode_event
 from harness_actors.events.runs import (
     ExecutorLost,
+    InputAwaited,
+    QuestionAnswered,
     Repaired,
     RunCompleted,
     RunParked,
@@ -46,6 +48,8 @@ __all__ = [
     "CustomEvent",
     "Event",
     "ExecutorLost",
+    "InputAwaited",
+    "QuestionAnswered",
     "Repaired",
     "RoundCompleted",
     "RunCompleted",

@@ -8,6 +8,8 @@ from harness_actors.events.custom import CustomEvent
 from harness_actors.events.event import Event
 from harness_actors.events.runs import (
     ExecutorLost,
+    InputAwaited,
+    QuestionAnswered,
     Repaired,
     RunCompleted,
     RunParked,
@@ -30,6 +32,8 @@ KINDS: tuple[type[Event], ...] = (
     RunStarted,
     RunResumed,
     RunParked,
+    InputAwaited,
+    QuestionAnswered,
     Repaired,
     ExecutorLost,
     RunCompleted,
@@ -52,7 +56,7 @@ _KINDS = {kind.type: kind for kind in KINDS}
 EVENT_TYPES: frozenset[str] = frozenset(_KINDS)
 """Their names."""
 
-_TUPLES = {"tool_names", "tools"}
+_TUPLES = {"tool_names", "tools", "questions"}
 """Fields that JSON knows as lists."""
 
 

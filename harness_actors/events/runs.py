@@ -1,7 +1,8 @@
 """Of a run as a whole: begun, put aside, moved, repaired, over."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from harness_actors.events.event import Event
 
@@ -32,6 +33,26 @@ class RunParked(Event):
     type: ClassVar[str] = "run_parked"
 
     turn: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InputAwaited(Event):
+    """A run waits for answers of its user; it goes on when it is taken up with them."""
+
+    type: ClassVar[str] = "input_awaited"
+
+    turn: int
+    questions: tuple[Mapping[str, Any], ...]
+    """Those that are open: ``id``, ``text``, ``options`` and ``why`` of each."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuestionAnswered(Event):
+    """An answer is on record. The first one counts."""
+
+    type: ClassVar[str] = "question_answered"
+
+    question_id: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,11 +6,14 @@ from typing import Any
 
 from harness_actors.events import TurnCompleted, TurnStarted
 from harness_actors.ports import RunContext
-from harness_actors.signals import Parked, Signal, TurnComplete
+from harness_actors.signals import Parked, Signal, TurnComplete, Waiting
 from harness_actors.state import (
     AGENT_TURN,
+    ANSWERS,
     BUDGET,
     OPEN_CALLS,
+    QUESTIONS,
+    QUESTIONS_ASKED,
     REQUEST_TOKENS,
     TURN,
     TURN_COUNT,
@@ -45,6 +48,9 @@ class AgentTurn:
         USAGE,
         REQUEST_TOKENS,
         BUDGET,
+        QUESTIONS,
+        QUESTIONS_ASKED,
+        ANSWERS,
     )
     reads_log = True
 
@@ -52,7 +58,7 @@ class AgentTurn:
         self._services = services
         self._ready: OrderedDict[tuple[int, str], PreparedAgent] = OrderedDict()
 
-    async def handle(self, signal: Signal, context: RunContext) -> TurnComplete | Parked:
+    async def handle(self, signal: Signal, context: RunContext) -> TurnComplete | Parked | Waiting:
         prepared = await self._prepared(context)
         workspace = await self._workspace(context)
         if context.get(TURN) is None:

@@ -11,6 +11,7 @@ from harness_actors.records import RunSpec
 from harness_actors.signals import RepairComplete, RepairTrigger, Signal
 from harness_actors.state import (
     OPEN_CALLS,
+    QUESTIONS,
     REPAIR,
     REPAIRS,
     REQUEST_TOKENS,
@@ -35,7 +36,7 @@ class Repair:
     """
 
     name = REPAIR
-    reads: tuple[StateKey[Any], ...] = (STARTED, OPEN_CALLS, TURN_COUNT)
+    reads: tuple[StateKey[Any], ...] = (STARTED, OPEN_CALLS, TURN_COUNT, QUESTIONS)
     reads_log = False
 
     def __init__(self, end_processes: Callable[[str], Awaitable[None]] | None = None) -> None:
@@ -69,10 +70,17 @@ def _preview(spec: RunSpec) -> str:
     return next(texts, "")[:PREVIEW_CHARS]
 
 
+def _held(context: RunContext) -> tuple[str, ...]:
+    questions = context.get(QUESTIONS)
+    return () if questions is None else questions.held
+
+
 def _close_calls(context: RunContext) -> int:
     """Answer the open calls that must not run again; the number of them."""
     calls = context.get(OPEN_CALLS)
-    lost = [call for call in calls if not call.idempotent]
+    # Those that have not begun wait with the question before them.
+    held = _held(context)
+    lost = [call for call in calls if not call.idempotent and call.call_id not in held]
     for call in lost:
         result = Message.tool_result(call.call_id, UNKNOWN_OUTCOME, is_error=True)
         context.add_message(result)
@@ -87,5 +95,5 @@ def _close_calls(context: RunContext) -> int:
         )
     if lost:
         context.increment(REPAIRS, len(lost))
-        context.set(OPEN_CALLS, tuple(call for call in calls if call.idempotent))
+        context.set(OPEN_CALLS, tuple(call for call in calls if call not in lost))
     return len(lost)

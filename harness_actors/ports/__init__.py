@@ -8,6 +8,8 @@ from harness_actors.ports.journal import Journal
 from harness_actors.ports.models import Agent, Model, ModelRequest, ModelResponse, TokenCounter
 from harness_actors.ports.runs import Executor, RunContext
 from harness_actors.ports.tools import (
+    AskedQuestion,
+    AskingTool,
     Effect,
     Tool,
     ToolContext,
@@ -19,6 +21,8 @@ from harness_actors.ports.tools import (
 
 __all__ = [
     "Agent",
+    "AskedQuestion",
+    "AskingTool",
     "Clock",
     "Effect",
     "Executor",

@@ -39,6 +39,16 @@ class Journal(Protocol):
     def load_unfinished(self, command: str) -> list[StoredRun]:
         """The runs of a command that are not over, oldest first; costs by these alone."""
 
+    def run_behind(self, run_id: str) -> str | None:
+        """The first other run that spoke in its conversation after a run had begun to.
+
+        Results that answer what a run left open do not count. None where there is no such
+        run, and where the run itself has said nothing.
+        """
+
+    def waiting_in(self, conversation_id: str) -> str | None:
+        """The run of a conversation that waits for its user; None where none does."""
+
     def load_conversation(self, conversation_id: str) -> list[Message]: ...
     def load_code(self, code: str) -> bytes | None: ...
     def load_processes(self) -> list[ProcessMark]:

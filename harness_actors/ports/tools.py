@@ -1,5 +1,6 @@
 """What the harness expects of tools, and they of the process that they run in."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -141,6 +142,47 @@ class Tool(Protocol):
             ToolError: The call failed in a way the model can act on. Any other
                 exception is answered to the model with its type and text.
         """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskedQuestion:
+    """What a call asks the user of its run.
+
+    Attributes:
+        text: The question.
+        options: The answers that may be given; empty where any may.
+        why: What the answer is needed for; empty where that is not said.
+    """
+
+    text: str
+    options: tuple[str, ...] = ()
+    why: str = ""
+
+
+class AskingTool(ABC):
+    """A tool whose calls are not made: the user of the run answers them, and it waits for that.
+
+    To be derived from, so that no other tool is taken for one.
+    """
+
+    @property
+    @abstractmethod
+    def spec(self) -> ToolSpec: ...
+
+    @abstractmethod
+    def question(self, arguments: str) -> AskedQuestion:
+        """What a call asks.
+
+        Args:
+            arguments: What the model wrote; checked here.
+
+        Raises:
+            ToolError: Nobody can be asked that; said to the model.
+        """
+
+    async def run(self, arguments: str, context: ToolContext) -> str:
+        """Never called where the tool is offered to a model by an agent turn of ours."""
+        raise NotImplementedError(f"{self.spec.name} is answered by the user of a run")
 
 
 @dataclass(frozen=True, slots=True)

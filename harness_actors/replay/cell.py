@@ -1,5 +1,6 @@
 """The coordinator of a rerun with a journal of its own, and the comparison with the other one."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from harness_actors.actors.host.shipped_executors import executor_needs
@@ -8,7 +9,7 @@ from harness_actors.coordination.coordinator import Coordinator
 from harness_actors.coordination.protocol import Deliver, Envelope, FromHost, Slot
 from harness_actors.messages import Message
 from harness_actors.ports import Clock
-from harness_actors.records import RunAdded, RunChanged
+from harness_actors.records import RunAdded, RunChanged, StoredRun
 from harness_actors.replay.differences import Difference, of_changes
 from harness_actors.replay.recording import Recording
 from harness_actors.replay.visits import deeds_of, is_note
@@ -121,9 +122,20 @@ class RerunCell:
                 added to the conversation until then is in it now.
         """
         self._bring_others(next_position)
+        self._perform(self._coordinator.adopt(self._stored()))
+
+    def answer(self, answers: Mapping[str, str]) -> None:
+        """The user of the run answered what it waits for."""
+        self._perform(self._coordinator.answer(self._stored(), answers))
+
+    def cancel_idle(self) -> None:
+        """The user cancelled the run while nobody served it."""
+        self._perform(self._coordinator.stop_idle(self._stored(), "cancel"))
+
+    def _stored(self) -> StoredRun:
         stored = self._journal.load_run(self._run_id)
         assert stored is not None, "it was submitted"
-        self._perform(self._coordinator.adopt(stored))
+        return stored
 
     def tell(self, sentence: str) -> None:
         """Something was taken from the recording."""

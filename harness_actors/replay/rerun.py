@@ -13,6 +13,7 @@ from tempfile import TemporaryDirectory
 
 from harness_actors.conversation import Conversation
 from harness_actors.coordination.protocol import Answered, Changed, Deliver, ToolsStarted
+from harness_actors.events import QuestionAnswered
 from harness_actors.executors import (
     AgentTurn,
     AgentTurnServices,
@@ -37,8 +38,15 @@ from harness_actors.replay.stand_ins import (
 from harness_actors.replay.tape import Tape
 from harness_actors.replay.visits import Visit, own_part, visits_of
 from harness_actors.results import HarnessResult
-from harness_actors.signals import Outcome, Parked, RunEnd, TurnComplete
-from harness_actors.state import AGENT_TURN, COMPACTION, REPAIR, STOP_DECISION, StateDelta
+from harness_actors.signals import Outcome, Parked, RunEnd, TurnComplete, Waiting
+from harness_actors.state import (
+    AGENT_TURN,
+    ANSWERS,
+    COMPACTION,
+    REPAIR,
+    STOP_DECISION,
+    StateDelta,
+)
 from harness_actors.stores import SqliteJournal
 
 
@@ -247,6 +255,8 @@ class _Rerun:
         self.cell.receive(Answered(delta, outcome))
         if parks or isinstance(outcome, Parked):
             self._go_on_later()
+        elif isinstance(outcome, Waiting):
+            self._go_on_answered()
 
     def _cut_off(self, visit: Visit) -> None:
         match visit.cut:
@@ -275,6 +285,22 @@ class _Rerun:
         later = "taken up again where it goes on" if is_taken_up else "nobody has taken it up again"
         self.cell.tell(f"the run was put aside, and {later}")
         self._adopt()
+
+    def _go_on_answered(self) -> None:
+        visit = self._visit
+        for change in () if visit is None else visit.meanwhile:
+            told = [e.question_id for e in change.delta.events if isinstance(e, QuestionAnswered)]
+            if told:
+                self.cell.tell("what its user answered")
+                given = next(w.value for w in change.delta.writes if w.key == ANSWERS.name)
+                self.cell.answer({question_id: given[question_id] for question_id in told})
+            else:
+                self.cell.adopt(change.position)
+        if visit is not None and visit.end is not None:
+            self.cell.tell("its user cancelled it while it waited")
+            self.cell.cancel_idle()
+        else:
+            self._adopt()
 
     def _adopt(self) -> None:
         if self._visit is not None and self._visit.next_position is not None:

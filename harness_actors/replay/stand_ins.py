@@ -5,12 +5,21 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from harness_actors.errors import ToolError
 from harness_actors.messages import Message
-from harness_actors.ports import ModelRequest, ModelResponse, Tool, ToolContext, ToolSpec
+from harness_actors.ports import (
+    AskedQuestion,
+    AskingTool,
+    ModelRequest,
+    ModelResponse,
+    Tool,
+    ToolContext,
+    ToolSpec,
+)
 from harness_actors.records import WorkspaceSpec
 from harness_actors.replay.recording import Recording
 from harness_actors.replay.tape import Tape
-from harness_actors.state import OPEN_CALLS, REQUEST_TOKENS, TURN_COUNT
+from harness_actors.state import OPEN_CALLS, QUESTIONS, REQUEST_TOKENS, TURN_COUNT
 from harness_actors.turn.texts import MESSAGE_TOKENS, PART_TOKENS
 
 WORK_COMPLETE = "work_complete"
@@ -97,6 +106,24 @@ class RecordedTool:
 
 
 @dataclass(frozen=True)
+class RecordedAskingTool(AskingTool):
+    """Asks what the journal has, and refuses what the journal has refused."""
+
+    known: ToolSpec
+    asked: Mapping[str, AskedQuestion]
+    refused: Mapping[str, str]
+
+    @property
+    def spec(self) -> ToolSpec:
+        return self.known
+
+    def question(self, arguments: str) -> AskedQuestion:
+        if arguments not in self.asked:
+            raise ToolError(self.refused.get(arguments, ""))
+        return self.asked[arguments]
+
+
+@dataclass(frozen=True)
 class RecordedAgent:
     """An agent that does what the journal says."""
 
@@ -107,7 +134,13 @@ class RecordedAgent:
 
     @classmethod
     def of(cls, recording: Recording, stage: Stage) -> "RecordedAgent":
-        tools = [RecordedTool(stage, spec) for spec in tools_of(recording)]
+        asked, refused = _asked_in(recording)
+        tools: list[Tool] = [
+            RecordedAskingTool(spec, asked[spec.name], refused)
+            if spec.name in asked
+            else RecordedTool(stage, spec)
+            for spec in tools_of(recording)
+        ]
         prompt = PROMPT if overhead_tokens(recording) else ""
         return cls(RecordedModel(stage), tools, prompt)
 
@@ -195,6 +228,31 @@ def _not_idempotent(recording: Recording) -> set[str]:
         for call in write.value
         if not call["idempotent"]
     }
+
+
+def _asked_in(
+    recording: Recording,
+) -> tuple[Mapping[str, Mapping[str, AskedQuestion]], Mapping[str, str]]:
+    """What was asked, by the name of the tool and the arguments of its call; and what those were
+    told that failed, by their arguments."""
+    calls = {call.id: call for m in recording.messages for call in m.tool_calls}
+    asked: dict[str, dict[str, AskedQuestion]] = {}
+    for change in recording.changes:
+        for write in change.delta.writes:
+            if write.key != QUESTIONS.name:
+                continue
+            questions = QUESTIONS.decode(write.value)
+            for question in () if questions is None else questions.asked:
+                call = calls[question.call_id]
+                asked.setdefault(call.name, {})[call.arguments] = AskedQuestion(
+                    text=question.text, options=question.options, why=question.why
+                )
+    refused = {
+        calls[message.tool_call_id].arguments: message.text
+        for message in recording.messages
+        if message.is_error and message.tool_call_id in calls
+    }
+    return asked, refused
 
 
 def _counted_text(message: Message) -> str:

@@ -5,12 +5,19 @@ from dataclasses import dataclass
 from typing import Literal
 
 from harness_actors.coordination.graph import ENTRY
-from harness_actors.events import ExecutorLost, RunParked, RunResumed, StopDecided
+from harness_actors.events import (
+    ExecutorLost,
+    InputAwaited,
+    QuestionAnswered,
+    RunParked,
+    RunResumed,
+    StopDecided,
+)
 from harness_actors.records import Hop, RunSpec, StoredChange
 from harness_actors.replay.recording import Recording
 from harness_actors.results import HarnessResult
 from harness_actors.signals import TurnComplete
-from harness_actors.state import AGENT_TURN, OPEN_CALLS, TURNS_MADE, StateDelta
+from harness_actors.state import AGENT_TURN, OPEN_CALLS, TURNS_MADE, WAITING_SINCE, StateDelta
 
 Cut = Literal["cancelled", "parked", "lost", "died", "ended", "failed", "here"]
 """What ended a visit from outside: its user, twice; the death of its process while a tool
@@ -36,6 +43,8 @@ class Visit:
         end: How the run ended by it, from inside or outside.
         cut: What ended it from outside; None where it answered.
         parks: It answered, and then the run was put aside.
+        waits: It asked the user, and the run was put aside until somebody went on with it.
+        meanwhile: What was committed of the run until then: answers, and that it was asked for.
         given: Its code is not ours, so what it did is taken as it is.
         cause: Of a lost one: why its process was killed.
         tools: Of a lost one: those that ran.
@@ -48,6 +57,8 @@ class Visit:
     end: HarnessResult | None = None
     cut: Cut | None = None
     parks: bool = False
+    waits: bool = False
+    meanwhile: tuple[StoredChange, ...] = ()
     given: bool = False
     cause: str = ""
     tools: tuple[str, ...] = ()
@@ -109,6 +120,8 @@ class _Reader:
                 return self._lost(to, start, lost)
             if self._was_left(to, change):
                 return self._died(to, start)
+            if any(isinstance(e, InputAwaited) for e in events):
+                return self._waiting(to, start)
             if change.hop is None and any(isinstance(e, RunParked) for e in events):
                 return self._parked(to, start)
             self._at += 1
@@ -177,6 +190,26 @@ class _Reader:
         self._adopted()
         return visit
 
+    def _waiting(self, to: str, start: int) -> Visit:
+        asked, self._at = self._at, self._at + 1
+        while self._at < len(self._changes) and _is_of_a_wait(self._changes[self._at]):
+            self._at += 1
+        over = self._at < len(self._changes) and self._ends_with(self._changes[self._at])
+        behind = self._changes[self._at : self._at + 1]
+        visit = Visit(
+            to=to,
+            changes=tuple(self._changes[start:asked]),
+            end=self._end if over else None,
+            waits=True,
+            meanwhile=tuple(self._changes[asked + 1 : self._at]),
+            next_position=behind[0].position if behind else None,
+        )
+        if behind and any(write.key == WAITING_SINCE.name for write in behind[0].delta.writes):
+            self._at += 1
+        self._adopted()
+        self.over |= over
+        return visit
+
     def _adopted(self) -> None:
         """The run was taken up again. A turn that was perhaps in progress begins with repair."""
         if self._at < len(self._changes) and _closes_calls(self._changes[self._at]):
@@ -212,6 +245,12 @@ class _Reader:
             tools=tools,
             next_position=behind[0].position if behind else None,
         )
+
+
+def _is_of_a_wait(change: StoredChange) -> bool:
+    """Whether the coordinator took an answer, or said again what a run waits for."""
+    kinds = InputAwaited | QuestionAnswered
+    return any(isinstance(event, kinds) for event in change.delta.events)
 
 
 def _closes_calls(change: StoredChange) -> bool:

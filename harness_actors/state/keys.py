@@ -26,6 +26,40 @@ class TurnProgress:
     progressed: bool = False
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """What an agent asks its user.
+
+    Attributes:
+        id: Unique in its run, and short enough to be typed.
+        call_id: The tool call by which it was asked; its answer is the call's result.
+        text: The question.
+        options: The answers that may be given; empty where any may.
+        why: What the answer is needed for; empty where the model did not say.
+    """
+
+    id: str
+    call_id: str
+    text: str
+    options: tuple[str, ...] = ()
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Questions:
+    """The questions of one message of the model.
+
+    Attributes:
+        asked: In its order.
+        held: Ids of the calls of that message that have not begun: the questions, and all that
+            stands after the first of them. They are open, and not lost. None is held any more
+            once the run goes on.
+    """
+
+    asked: tuple[Question, ...]
+    held: tuple[str, ...] = ()
+
+
 REPAIR = "repair"
 COMPACTION = "compaction"
 AGENT_TURN = "agent_turn"
@@ -54,6 +88,20 @@ the coordinator that it was made to."""
 BUDGET: StateKey[float | None] = StateKey("harness.budget", float | None, COORDINATOR)
 """What all runs of the command may cost together, in US dollars; None for no bound. The
 coordinator holds them to it, and keeps it with each run so that it outlives itself."""
+QUESTIONS: StateKey[Questions | None] = StateKey("harness.questions", Questions | None, AGENT_TURN)
+"""Those of the message whose calls are being made; None where it has none."""
+QUESTIONS_ASKED: StateKey[int] = StateKey(
+    "harness.questions_asked", int, AGENT_TURN, "increment", 0
+)
+ANSWERS: StateKey[dict[str, str]] = StateKey(
+    "harness.answers", dict[str, str], COORDINATOR, "set", {}
+)
+"""What was answered, by the id of the question. Written before anybody takes the run up."""
+WAITING_SINCE: StateKey[float | None] = StateKey("harness.waiting_since", float | None, COORDINATOR)
+"""Since when the run has waited for its user, in seconds since the epoch; None where it does
+not."""
+WAITED_S: StateKey[float] = StateKey("harness.waited_s", float, COORDINATOR, "increment", 0.0)
+"""For how long it has waited for its user before, which is none of its time."""
 NUDGES: StateKey[int] = StateKey("harness.nudges", int, STOP_DECISION, "set", 0)
 """Nudges since the last progress."""
 REPAIRS: StateKey[int] = StateKey("harness.repairs", int, REPAIR, "increment", 0)
@@ -63,3 +111,15 @@ STARTED: StateKey[bool] = StateKey("harness.started", bool, REPAIR, "set", False
 def turns_of(values: Mapping[str, Any]) -> int:
     """Turns that a run has had, by the entries of its state: whoever counted them."""
     return max(values.get(TURN_COUNT.name) or 0, values.get(TURNS_MADE.name) or 0)
+
+
+def is_waiting(values: Mapping[str, Any]) -> bool:
+    """Whether a run waits for its user, by the entries of its state."""
+    return values.get(WAITING_SINCE.name) is not None
+
+
+def unanswered(values: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
+    """The questions, as plain values, to which a run has no answer yet."""
+    asked = (values.get(QUESTIONS.name) or {}).get("asked", ())
+    answers = values.get(ANSWERS.name) or {}
+    return tuple(question for question in asked if question["id"] not in answers)

@@ -32,7 +32,11 @@ def _marks(connection: sqlite3.Connection) -> None:
     connection.execute("INSERT INTO marks (mark) VALUES (?)", (UNMARKED,))
 
 
-STEPS: Mapping[int, Step] = {1: _deflated_messages, 2: _marks}
+def _waiting_runs(connection: sqlite3.Connection) -> None:
+    """3 to 4: nothing moves; the number alone keeps earlier programs from closing open calls."""
+
+
+STEPS: Mapping[int, Step] = {1: _deflated_messages, 2: _marks, 3: _waiting_runs}
 """By the version that a step begins with; it ends with the next one."""
 
 

@@ -4,7 +4,7 @@ Every function expects a transaction around it, so that its statements see one s
 """
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import orjson
@@ -14,7 +14,15 @@ from harness_actors.events import Event, RunEvent, message_events
 from harness_actors.messages import Message
 from harness_actors.records import ProcessMark, RunHeading, StoredChange, StoredRun
 from harness_actors.results import HarnessResult
-from harness_actors.state import USAGE, SharedState, StateDelta, turns_of
+from harness_actors.state import (
+    ANSWERS,
+    QUESTIONS,
+    USAGE,
+    SharedState,
+    StateDelta,
+    is_waiting,
+    turns_of,
+)
 from harness_actors.stores.codec import (
     unpack,
     unpack_events,
@@ -252,12 +260,14 @@ def load_headings(connection: sqlite3.Connection) -> list[RunHeading]:
 def _heading(connection: sqlite3.Connection, row: tuple[Any, ...]) -> RunHeading:
     run, run_id, conversation_id, added_at, metadata, command, result, at, spec = row
     end, workspace = unpack_result(result), None
+    questions: tuple[Mapping[str, Any], ...] = ()
     if end is not None:
         turns, rounds = end.turn_count, end.usage.model_calls
     else:
         values = _entries(connection, run).values
         turns = whole(turns_of(values))
         rounds = whole((values.get(USAGE.name) or {}).get("model_calls", 0))
+        questions = _questions(values)
         workspace = (unpack(spec).get("workspace") or {}).get("path")
     return RunHeading(
         run_id=text(run_id),
@@ -270,7 +280,28 @@ def _heading(connection: sqlite3.Connection, row: tuple[Any, ...]) -> RunHeading
         turns=turns,
         rounds=rounds,
         workspace=workspace,
+        questions=questions,
     )
+
+
+def _questions(values: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
+    """What a run waits for, with the answers that it has."""
+    if not is_waiting(values):
+        return ()
+    answers = mapping(values.get(ANSWERS.name) or {})
+    asked = mapping(values.get(QUESTIONS.name) or {}).get("asked", ())
+    return tuple({**mapping(one), "answer": answers.get(one["id"])} for one in asked)
+
+
+def load_waiting(connection: sqlite3.Connection, conversation_id: str) -> str | None:
+    """The run of a conversation that waits for its user; None where none does."""
+    unfinished = connection.execute(
+        "SELECT id, run_id FROM runs WHERE conversation_id = ? AND command = '' "
+        "AND NOT EXISTS (SELECT 1 FROM results WHERE run = runs.id)",
+        (conversation_id,),
+    ).fetchall()
+    waiting = (run_id for run, run_id in unfinished if is_waiting(_entries(connection, run).values))
+    return next((text(run_id) for run_id in waiting), None)
 
 
 def load_removed_cost(connection: sqlite3.Connection) -> float:

@@ -9,7 +9,7 @@ from harness_actors.events import RunEvent
 from harness_actors.messages import Message
 from harness_actors.records import ProcessMark, RunHeading, StoredChange, StoredRun
 from harness_actors.results import HarnessResult
-from harness_actors.stores import queries as load
+from harness_actors.stores import queries
 
 T = TypeVar("T")
 
@@ -27,10 +27,10 @@ class ReadableJournal(ABC):
 
     def known(self, run_ids: Sequence[str]) -> set[str]:
         """Those of these runs that the journal has, over or not."""
-        return self._read(lambda connection: load.load_known(connection, run_ids))
+        return self._read(lambda connection: queries.load_known(connection, run_ids))
 
     def load_run(self, run_id: str) -> StoredRun | None:
-        return self._read(lambda connection: load.load_run(connection, run_id))
+        return self._read(lambda connection: queries.load_run(connection, run_id))
 
     def run_behind(self, run_id: str) -> str | None:
         """The first other run that spoke in its conversation after a run had begun to.
@@ -38,33 +38,37 @@ class ReadableJournal(ABC):
         Results that answer what a run left open do not count. None where there is no such
         run, and where the run itself has said nothing.
         """
-        return self._read(lambda connection: load.load_run_behind(connection, run_id))
+        return self._read(lambda connection: queries.load_run_behind(connection, run_id))
 
     def load_result(self, run_id: str) -> HarnessResult | None:
         """How a run ended; None while it is unfinished, or where nobody knows it."""
-        return self._read(lambda connection: load.load_result(connection, run_id))
+        return self._read(lambda connection: queries.load_result(connection, run_id))
 
     def load_unfinished(self, command: str) -> list[StoredRun]:
         """The runs of a command that are not over, oldest first."""
-        return self._read(lambda connection: load.load_unfinished(connection, command))
+        return self._read(lambda connection: queries.load_unfinished(connection, command))
 
     def load_conversation(self, conversation_id: str) -> list[Message]:
-        return self._read(lambda connection: load.load_conversation(connection, conversation_id))
+        return self._read(lambda connection: queries.load_conversation(connection, conversation_id))
 
     def has_conversation(self, conversation_id: str) -> bool:
         """Whether a run of a conversation is in the journal."""
-        return self._read(lambda connection: load.has_conversation(connection, conversation_id))
+        return self._read(lambda connection: queries.has_conversation(connection, conversation_id))
+
+    def waiting_in(self, conversation_id: str) -> str | None:
+        """The run of a conversation that waits for its user; None where none does."""
+        return self._read(lambda connection: queries.load_waiting(connection, conversation_id))
 
     def load_own_messages(self, run_id: str) -> list[Message]:
         """What a run itself added to its conversation's log, its task included."""
-        return self._read(lambda connection: load.load_own_messages(connection, run_id))
+        return self._read(lambda connection: queries.load_own_messages(connection, run_id))
 
     def load_code(self, code: str) -> bytes | None:
-        return self._read(lambda connection: load.load_code(connection, code))
+        return self._read(lambda connection: queries.load_code(connection, code))
 
     def load_processes(self) -> list[ProcessMark]:
         """The processes of all terms that were marked and not forgotten, oldest first."""
-        return self._read(load.load_processes)
+        return self._read(queries.load_processes)
 
     def load_events(
         self, after: int, *, run_id: str | None = None, limit: int = 1000
@@ -76,7 +80,7 @@ class ReadableJournal(ABC):
             run_id: Only those of this run.
             limit: Events after which the list ends with the change that it is in.
         """
-        return self._read(lambda connection: load.load_events(connection, after, run_id, limit))
+        return self._read(lambda connection: queries.load_events(connection, after, run_id, limit))
 
     def load_changes(self, run_id: str, after: int = 0, limit: int = 1000) -> list[StoredChange]:
         """Changes of a run behind a position, oldest first; empty behind the newest.
@@ -87,12 +91,12 @@ class ReadableJournal(ABC):
                 begins at the first change.
             limit: Most changes in the list.
         """
-        return self._read(lambda connection: load.load_changes(connection, run_id, after, limit))
+        return self._read(lambda connection: queries.load_changes(connection, run_id, after, limit))
 
     def headings(self) -> list[RunHeading]:
         """All runs, oldest first."""
-        return self._read(load.load_headings)
+        return self._read(queries.load_headings)
 
     def position(self) -> int:
         """The newest position; 0 in an empty journal."""
-        return self._read(load.load_position)
+        return self._read(queries.load_position)

@@ -6,13 +6,15 @@ from pathlib import Path
 from harness_actors.errors import StoreError
 from harness_actors.stores.faults import damaged, foreign
 
-VERSION = 3
+VERSION = 4
 """The version that is written. Each was shipped:
 
 1. The first.
 2. Messages may be deflated. Rows of version 1 stay as they are and are read as before.
 3. The file and its write-ahead log have marks, by which they know each other; see `marks`.
    What runs cost that were removed is kept.
+4. Runs may wait for their users. Nothing is stored otherwise, but an earlier program would take
+   calls that wait for calls that were lost.
 """
 OLDEST = 1
 """The oldest version that can be read, and brought up to the newest."""

@@ -13,9 +13,7 @@ from harness_actors.stores.reader import JournalReader
 
 
 class Looks(Protocol):
-    """What must be known of a journal; see `Loads`."""
-
-    def load_run(self, run_id: str) -> StoredRun | None: ...
+    """What must be known of a journal; see `Journal`."""
 
     def run_behind(self, run_id: str) -> str | None: ...
 
@@ -36,13 +34,15 @@ def check_taking_up(store: Path, run_ids: Iterable[str]) -> None:
     """
     journal = JournalReader(store)
     for run_id in run_ids:
-        check_one(journal, run_id)
+        run = journal.load_run(run_id)
+        if run is not None:
+            check_run(journal, run)
 
 
-def check_one(journal: Looks, run_id: str) -> None:
-    """See `check_taking_up`; of one run, in a journal that is open already."""
-    run = journal.load_run(run_id)
-    if run is None or run.end is not None or not _goes_on_in_the_middle(run):
+def check_run(journal: Looks, run: StoredRun) -> None:
+    """See `check_taking_up`; of one run, as a journal has it that is open already."""
+    run_id = run.spec.run_id
+    if run.end is not None or not _goes_on_in_the_middle(run):
         return
     later = journal.run_behind(run_id)
     if later is not None:

@@ -4,6 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from harness_actors.tools.asking import ask_user as ask_user
     from harness_actors.tools.coding import coding_tools as coding_tools
     from harness_actors.tools.coding import find_tool as find_tool
     from harness_actors.tools.command import CommandRunner as CommandRunner
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "CommandRunner": "command",
     "FunctionTool": "function",
+    "ask_user": "asking",
     "coding_tools": "coding",
     "copy_workspace": "workspace",
     "find_tool": "coding",

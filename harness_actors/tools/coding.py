@@ -9,6 +9,7 @@ from typing import Any
 
 from harness_actors.errors import ConfigError
 from harness_actors.ports import Tool
+from harness_actors.tools.asking import ask_user
 from harness_actors.tools.command import run_command
 from harness_actors.tools.completion import work_complete
 from harness_actors.tools.files import create_directory, edit_file, read_file, write_file
@@ -59,7 +60,7 @@ def find_tool(name: str, beside: Path | None = None) -> Tool:
 
 
 def _shipped() -> Mapping[str, Tool]:
-    return {found.spec.name: found for found in (*coding_tools(), work_complete)}
+    return {found.spec.name: found for found in (*coding_tools(), ask_user, work_complete)}
 
 
 def _as_tool(name: str, module: object, found: Any) -> Tool:

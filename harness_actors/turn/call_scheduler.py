@@ -13,12 +13,13 @@ from harness_actors.messages import Message, ToolCall
 from harness_actors.ports import RunContext, ToolContext
 from harness_actors.records import FolderId
 from harness_actors.results import LimitKind
-from harness_actors.signals import TurnComplete
+from harness_actors.signals import TurnComplete, Waiting
 from harness_actors.state import OPEN_CALLS, TURN_COUNT, OpenCall
 from harness_actors.turn.bounds import Bounds, Due
 from harness_actors.turn.meter import TurnMeter
 from harness_actors.turn.one_call import CallResult, PlannedCall, plan_calls, run_call
 from harness_actors.turn.preparation import PreparedAgent
+from harness_actors.turn.questions import Asking, asks
 from harness_actors.turn.services import RUN_VARIABLE, AgentTurnServices
 from harness_actors.turn.texts import tokens_of
 
@@ -63,8 +64,11 @@ class ToolCalls:
         self._meter = meter
         self._bounds = bounds
         self._place = place
+        self._asking = Asking(context)
 
-    async def run(self, calls: Sequence[ToolCall], *, finish_reason: str) -> TurnComplete | None:
+    async def run(
+        self, calls: Sequence[ToolCall], *, finish_reason: str
+    ) -> TurnComplete | Waiting | None:
         """Run the calls of the message that was just added.
 
         Args:
@@ -72,8 +76,10 @@ class ToolCalls:
             finish_reason: Why the model stopped behind them.
 
         Returns:
-            How the turn ends, or None where it goes on.
+            How the turn ends, or that it waits for its user; None where it goes on.
         """
+        # Repair may have closed the last call of a message that had asked; ids come again.
+        self._asking.forget()
         plans = self._plan(calls, finish_reason)
         fenced = not all(plan.idempotent for plan in plans)
         if fenced:
@@ -85,14 +91,18 @@ class ToolCalls:
             self._announce(lambda: answer_event(self._context.log[-1]))
         return await self._run_in_order(plans, last_id=calls[-1].id, failed=False, listed=fenced)
 
-    async def finish(self) -> TurnComplete | None:
-        """Run again what a crash left open, of which there must be something.
+    async def finish(self) -> TurnComplete | Waiting | None:
+        """Run again what a crash left open, or begin what waited for its user; there is something.
 
         Repair has closed what must not run again. What is open without being listed as
         idempotent is closed here, should something else stand in for Repair.
         """
-        log = self._context.log
-        listed = {call.call_id: call for call in self._context.get(OPEN_CALLS) if call.idempotent}
+        log, held = self._context.log, self._asking.held
+        listed = {
+            call.call_id: call
+            for call in self._context.get(OPEN_CALLS)
+            if call.idempotent or call.call_id in held
+        }
         again = [call for call in log.open_calls() if call.id in listed]
         self._context.set(OPEN_CALLS, tuple(listed[call.id] for call in again))
         for call in log.open_calls():
@@ -101,8 +111,15 @@ class ToolCalls:
         calls, results = _newest_round(log)
         if again:
             self._context.tools_started(list(dict.fromkeys(call.name for call in again)))
+        plans = [
+            plan if plan.call.id in held else _still_refused(plan) for plan in self._plan(again, "")
+        ]
+        if held:
+            self._asking.release()
+            # What was held and is not idempotent may be lost from here on.
+            await self._context.flush()
         return await self._run_in_order(
-            [_still_refused(plan) for plan in self._plan(again, "")],
+            plans,
             last_id=calls[-1].id,
             failed=any(result.is_error for result in results),
             listed=True,
@@ -110,7 +127,7 @@ class ToolCalls:
 
     async def _run_in_order(
         self, plans: Sequence[PlannedCall], *, last_id: str, failed: bool, listed: bool
-    ) -> TurnComplete | None:
+    ) -> TurnComplete | Waiting | None:
         """Run calls of one message.
 
         Args:
@@ -122,6 +139,10 @@ class ToolCalls:
         limit: LimitKind | None = None
         for position, plan in enumerate(plans, start=1):
             result = self._refused(plan, last_id=last_id, failed=failed)
+            if result is None and asks(plan):
+                result = self._asking.answered(plan)
+                if result is None:
+                    return self._ask(plans[position - 1 :], listed=listed)
             if result is None:
                 if not listed and self._is_own_tool(plan):
                     self._announce(partial(call_event, plan.call))
@@ -133,6 +154,7 @@ class ToolCalls:
                 self._context.drop(OPEN_CALLS)
             elif listed:
                 self._context.set(OPEN_CALLS, ())
+                self._asking.forget()
             if self._is_completion(plan) and not result.is_error:
                 return TurnComplete(ending="completed", text=_summary(plan.call))
             if listed and position < len(plans):
@@ -140,6 +162,12 @@ class ToolCalls:
                 self._meter.write()
                 self._context.flush()
         return None if limit is None else TurnComplete(ending="limit", limit=limit)
+
+    def _ask(self, plans: Sequence[PlannedCall], *, listed: bool) -> TurnComplete | Waiting:
+        if not listed:
+            self._context.set(OPEN_CALLS, self._index(plans))
+        self._meter.write()
+        return self._asking.ask(plans)
 
     def _announce(self, make: Callable[[], Event]) -> None:
         """Tell whoever reads along what the record of the round will imply at its end."""

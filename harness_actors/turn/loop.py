@@ -10,7 +10,7 @@ from harness_actors.errors import HarnessError
 from harness_actors.events import RoundCompleted
 from harness_actors.messages import Message
 from harness_actors.ports import ModelResponse, RunContext
-from harness_actors.signals import Parked, TurnComplete
+from harness_actors.signals import Parked, TurnComplete, Waiting
 from harness_actors.state import BUDGET, TURN_COUNT
 from harness_actors.turn.acceptance import is_large
 from harness_actors.turn.answers import as_message, ask
@@ -61,10 +61,10 @@ class TurnLoop:
         self._awaited: Awaitable[None] | None = None
         """To be on disk before the next model call begins."""
 
-    async def run(self) -> TurnComplete | Parked:
-        """Do rounds until the turn ends, or the run is asked to park between two."""
+    async def run(self) -> TurnComplete | Parked | Waiting:
+        """Do rounds until the turn ends, waits for its user, or is to park between two."""
         self._last = self._context.flush()
-        ended: TurnComplete | Parked | None = await self._finish_open_calls()
+        ended: TurnComplete | Parked | Waiting | None = await self._finish_open_calls()
         while ended is None:
             if self._awaited is not None:
                 await self._awaited
@@ -73,7 +73,7 @@ class TurnLoop:
                 ended = Parked()
             else:
                 ended = self._bound_reached() or await self._round()
-        if isinstance(ended, Parked):
+        if isinstance(ended, Parked | Waiting):
             return ended
         if ended.ending != "limit":
             # Else the last calls could leave another folder to whoever scores it.
@@ -81,7 +81,7 @@ class TurnLoop:
         self._meter.write()
         return replace(ended, text=ended.text or self._text, progressed=self._meter.progressed)
 
-    async def _finish_open_calls(self) -> TurnComplete | None:
+    async def _finish_open_calls(self) -> TurnComplete | Waiting | None:
         if not self._context.log.open_calls():
             return None
         ended = await self._calls.finish() or self._rounds_done()
@@ -101,7 +101,7 @@ class TurnLoop:
         kind = self._bounds.reached(self._meter.usage)
         return None if kind is None else TurnComplete(ending="limit", limit=kind)
 
-    async def _round(self) -> TurnComplete | Parked | None:
+    async def _round(self) -> TurnComplete | Parked | Waiting | None:
         """One model call and its tools; how the turn ends, or None where it goes on."""
         self._check_workspace()
         working_s, voice = self._meter.working_s, self._voice()

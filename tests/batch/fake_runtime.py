@@ -191,6 +191,9 @@ class FakeRuntime:
     async def allow(self, budget_usd: float | None) -> None:
         self.allowed_usd = budget_usd
 
+    async def answer(self, run_id: str, answers: Mapping[str, str]) -> None:
+        raise NotImplementedError("a batch does not answer its runs")
+
     async def stop(self, run_ids: Sequence[str], mode: StopMode) -> None:
         if mode == "cancel":
             for run_id in run_ids:

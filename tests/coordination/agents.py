@@ -15,12 +15,15 @@ from harness_actors.signals import (
     RunEnd,
     Signal,
     TurnComplete,
+    Waiting,
 )
 from harness_actors.state import (
     AGENT_TURN,
+    ANSWERS,
     BUDGET,
     COMPACTION,
     OPEN_CALLS,
+    QUESTIONS,
     REPAIR,
     STOP_DECISION,
     TURN,
@@ -31,8 +34,9 @@ from harness_actors.state import (
 )
 from tests.coordination.world import TOOLS, Handler, Served, WaitFor, Work
 
-Round = Literal["effect", "lookup", "turn"]
-"""A tool that must not run twice; one that may; the turn ends here and another begins."""
+Round = Literal["effect", "lookup", "turn", "ask"]
+"""A tool that must not run twice; one that may; the turn ends here and another begins;
+two questions to the user."""
 
 Plans = Mapping[str, Sequence[Round]]
 
@@ -67,11 +71,12 @@ class Team:
     def repair(self, run: Served, signal: Signal) -> Work:
         yield from ()
         calls = run.values.get(OPEN_CALLS.name) or []
-        lost = [call for call in calls if not call["idempotent"]]
+        held = (run.values.get(QUESTIONS.name) or {}).get("held", ())
+        lost = [c for c in calls if not c["idempotent"] and c["call_id"] not in held]
         results = tuple(
             Message.tool_result(call["call_id"], UNKNOWN_OUTCOME, is_error=True) for call in lost
         )
-        writes = (_open(call for call in calls if call["idempotent"]),) if lost else ()
+        writes = (_open(call for call in calls if call not in lost),) if lost else ()
         return _answer(RepairComplete(repairs_made=len(lost)), *writes, messages=results)
 
     def compaction(self, run: Served, signal: Signal) -> Work:
@@ -93,8 +98,10 @@ class Team:
         if run.log.open_calls():
             yield TOOLS
             for call in run.values.get(OPEN_CALLS.name) or []:
-                self.effects[run.spec.run_id, len(run.log) - 1] += not call["idempotent"]
-            yield StateDelta((_open(()),), run.add(*self._results(run)))
+                if not call["idempotent"]:
+                    self.effects[run.spec.run_id, len(run.log) - 1] += 1
+            writes = (_open(()), *_nothing_asked(run))
+            yield StateDelta(writes, run.add(*self._results(run)))
         plan = self._plans.get(run.spec.run_id, self._plan)
         while not run.parking:
             done = sum(message.role == "assistant" for message in run.log)
@@ -106,6 +113,8 @@ class Team:
                     ended = run.add(Message.assistant("that is it for now"))
                     yield StateDelta(_cost(run), ended)
                     return _answer(TurnComplete(ending="rounds"), Write(TURN.name, "set", None))
+                case "ask":
+                    return _asks(run, done)
                 case kind:
                     yield from self._round(run, done, idempotent=kind == "lookup")
         return _answer(Parked())
@@ -131,7 +140,12 @@ class Team:
             yield WaitFor(change)
 
     def _results(self, run: Served) -> list[Message]:
-        return [Message.tool_result(call.id, "done") for call in run.log.open_calls()]
+        asked = (run.values.get(QUESTIONS.name) or {}).get("asked", ())
+        answers = {one["call_id"]: run.values[ANSWERS.name][one["id"]] for one in asked}
+        return [
+            Message.tool_result(call.id, answers.get(call.id, "done"))
+            for call in run.log.open_calls()
+        ]
 
 
 def _shares(run: Served) -> bool:
@@ -143,6 +157,24 @@ def _cost(run: Served) -> tuple[Write, ...]:
     """What a round costs, where that matters."""
     used = {"model_calls": 1, "cost_usd": ROUND_USD}
     return (Write(USAGE.name, "increment", used),) if _shares(run) else ()
+
+
+def _asks(run: Served, number: int) -> Any:
+    ids = [f"call_{number % 2}_{place}" for place in (0, 1)]
+    message = run.add(Message.assistant(None, [ToolCall(call_id, "ask", "{}") for call_id in ids]))
+    asked = [
+        {"id": f"q{2 * number + place}", "call_id": call_id, "text": "?", "options": [], "why": ""}
+        for place, call_id in enumerate(ids)
+    ]
+    listed = [
+        {"call_id": call_id, "tool_name": "ask", "idempotent": True, "turn": 1} for call_id in ids
+    ]
+    questions = Write(QUESTIONS.name, "set", {"asked": asked, "held": ids})
+    return _answer(Waiting(), *_cost(run), _open(listed), questions, messages=message)
+
+
+def _nothing_asked(run: Served) -> tuple[Write, ...]:
+    return (Write(QUESTIONS.name, "set", None),) if run.values.get(QUESTIONS.name) else ()
 
 
 def _open(calls: Any) -> Write:

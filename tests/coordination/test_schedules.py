@@ -15,13 +15,13 @@ from harness_actors.coordination.deadlines import GRACE_S
 from harness_actors.coordination.protocol import QUARANTINE, Slot
 from harness_actors.events import RunParked
 from harness_actors.records import RunChanged, StoredRun
-from harness_actors.state import USAGE
+from harness_actors.state import ANSWERS, USAGE, is_waiting, unanswered
 from tests.coordination.agents import ROUND_USD, Round, Team
 from tests.coordination.world import World, a_spec
 
 Action = tuple[str, Callable[[], object]]
 
-ROUNDS: st.SearchStrategy[Round] = st.sampled_from(["effect", "lookup", "turn"])
+ROUNDS: st.SearchStrategy[Round] = st.sampled_from(["effect", "lookup", "turn", "ask"])
 PLANS = st.lists(st.lists(ROUNDS, min_size=1, max_size=8), min_size=1, max_size=3)
 
 WEIGHTS = {
@@ -86,7 +86,10 @@ class Scheduler:
         actions.append(("crash", world.crash))
         actions.append(("next command", self.next_command))
         actions.append(("time passes", self._time_passes))
-        actions += [("resume", partial(self.resume, run_id)) for run_id in self.idle()]
+        for run_id in self.idle():
+            actions.append(("resume", partial(self.resume, run_id)))
+            for question in unanswered(world.stored(run_id).state.values):
+                actions.append(("answer", partial(self.answer, run_id, question["id"])))
         return actions
 
     def act(self, chance: Random, roughness: float) -> None:
@@ -166,12 +169,22 @@ class Scheduler:
         effects = self.world.coordinator.adopt(self.world.stored(run_id), asked=True)
         self.wishes.note(run_id, effects, parks=False)
 
+    def answer(self, run_id: str, question_id: str) -> None:
+        """Somebody answers a question, and perhaps somebody else at the same moment."""
+        world, answers = self.world, {question_id: f"{run_id}: {question_id}"}
+        stored = world.stored(run_id)
+        world.perform(world.coordinator.answer(stored, answers))
+
     def finish(self) -> None:
         """Let all runs come to their end, undisturbed."""
         self.world.settle()
-        for run_id in self.idle():
-            self.resume(run_id)
-        self.world.settle()
+        while idle := self.idle():
+            for run_id in idle:
+                for question in unanswered(self.world.stored(run_id).state.values):
+                    self.answer(run_id, question["id"])
+                    self.world.settle()
+                self.resume(run_id)
+            self.world.settle()
 
     # ---- what must hold ------------------------------------------------------------------
 
@@ -193,6 +206,8 @@ class Scheduler:
             if run.due is not None:
                 assert next_at is not None
                 assert next_at <= run.due[0] + GRACE_S, "nobody will look at it in time"
+        for run in world.coordinator.runs.values():
+            assert not is_waiting(run.state.values), "a run that waits is served"
         alone = [run for run in world.coordinator.runs.values() if _in_quarantine(run.slot)]
         assert len(alone) <= 1, "the quarantine host serves one run at a time"
 
@@ -205,11 +220,22 @@ class Scheduler:
             assert end.reason.kind != "max_turns", "it had a turn left for all of its plan"
             assert world.changes(run_id)[-1].end is not None
             assert repaired(world.log(run_id))[1] == 0
+            self._check_answers(run_id)
         assert all(times == 1 for times in self.team.effects.values()), "an effect happened twice"
         assert not world.coordinator.runs
         for host in world.hosts.values():
             assert not host.runs, "a host keeps runs that are over"
             assert len(host.seen) == 0
+
+    def _check_answers(self, run_id: str) -> None:
+        """Each answer that was given is the result of its call, once."""
+        values = self.world.stored(run_id).state.values
+        given = sorted((values.get(ANSWERS.name) or {}).values())
+        results = [m.text for m in self.world.log(run_id) if m.role == "tool"]
+        read = sorted(text for text in results if text.startswith(f"{run_id}: "))
+        (end,) = self.world.ends(run_id)
+        assert read == given or (end.status != "done" and set(read) < set(given))
+        assert len(set(read)) == len(read)
 
 
 class Wishes:
@@ -295,6 +321,13 @@ def test_a_run_goes_on_after_a_crash_at_every_committed_prefix(
             pass
     world.crash()
     world.settle()
+    while not world.ends():
+        asked = unanswered(world.stored().state.values)
+        answers = {question["id"]: "yes" for question in asked}
+        world.perform(world.coordinator.answer(world.stored(), answers))
+        world.settle()
+        world.perform(world.coordinator.adopt(world.stored(), asked=True))
+        world.settle()
     assert [end.status for end in world.ends()] == ["done"]
     assert repaired(world.log())[1] == 0
     assert all(times == 1 for times in team.effects.values())

@@ -37,10 +37,11 @@ from harness_actors.signals import (
     RepairTrigger,
     RunEnd,
     Signal,
+    Waiting,
     decode_signal,
     encode_signal,
 )
-from harness_actors.state import SharedState, StateDelta, StateKey
+from harness_actors.state import ANSWERS, SharedState, StateDelta, StateKey, Write, unanswered
 from harness_actors.testing.clock import ManualClock
 from harness_actors.testing.scripted import Reply, Script, ScriptedModel
 from tests.bounded import bounded
@@ -205,6 +206,8 @@ class Driver:
         self.prepared_workspaces: list[WorkspaceSpec] = []
         self.tool_notices = 0
         self.parking = False
+        self.answer: Callable[[str], str] | None = None
+        """What the user says to a question; None leaves the run waiting."""
         self.texts: TextSink | None = None
         self.hop: tuple[str, Signal] = ("repair", RepairTrigger())
         self.lag = lag
@@ -222,8 +225,8 @@ class Driver:
         if self._dead is not None and self._dead.is_set():
             await asyncio.Event().wait()
 
-    async def run(self, *, resumed: bool = False) -> RunEnd | Parked:
-        """Serve the run until it ends or parks.
+    async def run(self, *, resumed: bool = False) -> RunEnd | Parked | Waiting:
+        """Serve the run until it ends, parks or waits.
 
         Args:
             resumed: It was interrupted: a hop that was on its way is sent again, and a
@@ -236,17 +239,27 @@ class Driver:
             self.hop = ("repair", RepairTrigger(resumed=True))
         while True:
             outcome = await self.serve(*self.hop)
-            if isinstance(outcome, RunEnd | Parked):
+            if isinstance(outcome, Waiting) and self.answer is not None:
+                self.take_answers(self.answer)
+                self.hop = ("repair", RepairTrigger(resumed=True))
+                continue
+            if isinstance(outcome, RunEnd | Parked | Waiting):
                 return outcome
             signal = decode_signal(pickle.loads(pickle.dumps(encode_signal(outcome))))
             self.hop = (CYCLE[(CYCLE.index(self.hop[0]) + 1) % len(CYCLE)], signal)
+
+    def take_answers(self, answer: Callable[[str], str]) -> None:
+        """Commit the answers of the user to all that is asked."""
+        given = self.state.values.get(ANSWERS.name) or {}
+        fresh = {one["id"]: answer(one["text"]) for one in unanswered(self.state.values)}
+        self._apply(StateDelta((Write(ANSWERS.name, "set", {**given, **fresh}),)))
 
     @property
     def model(self) -> RecordingModel:
         assert isinstance(self.agent.model, RecordingModel)
         return self.agent.model
 
-    async def run_through_crashes(self, *plans: int) -> RunEnd | Parked:
+    async def run_through_crashes(self, *plans: int) -> RunEnd | Parked | Waiting:
         """Serve the run; it dies at each of the given steps and is taken up again."""
         resumed = False
         for steps in plans:

@@ -26,6 +26,7 @@ from harness_actors.ports import ToolContext
 from harness_actors.signals import Parked, RunEnd
 from harness_actors.state import OPEN_CALLS, REQUEST_TOKENS, TURN, TURN_COUNT, USAGE
 from harness_actors.testing.scripted import Reply
+from harness_actors.tools import ask_user
 from tests.executors.driver import (
     Driver,
     ProcessDiedError,
@@ -36,7 +37,7 @@ from tests.executors.driver import (
     finishes,
 )
 
-TOOLS = ("read", "write", "read_fails", "write_fails", "unknown", "work_complete")
+TOOLS = ("read", "write", "read_fails", "write_fails", "unknown", "work_complete", "ask_user")
 IDEMPOTENT = ("read", "read_fails")
 
 
@@ -53,10 +54,11 @@ class Scenario:
         self.tools = [self._tool(name) for name in TOOLS[:4]]
         self.model = RecordingModel(self._reply, before=self._step)
         self.driver = Driver(
-            SimpleAgent(self.model, self.tools),
+            SimpleAgent(self.model, [*self.tools, ask_user]),
             lag=self.lag,
             **{"max_rounds_per_turn": 3, "continuation": {"max_prompts": 10}, **self.settings},
         )
+        self.driver.answer = lambda question: f"answer to {question}"
         return self.driver
 
     def _reply(self, messages: Sequence[Message]) -> Reply:
@@ -73,7 +75,13 @@ class Scenario:
         )
 
     def _arguments(self, name: str, spoken: int, position: int) -> dict[str, object]:
-        return {"summary": "done"} if name == "work_complete" else {"at": [spoken, position]}
+        match name:
+            case "work_complete":
+                return {"summary": "done"}
+            case "ask_user":
+                return {"question": str([spoken, position])}
+            case _:
+                return {"at": [spoken, position]}
 
     def _tool(self, name: str) -> SimpleTool:
         async def act(arguments: str, _context: ToolContext) -> str:
@@ -135,6 +143,9 @@ def _check_effects(scenario: Scenario) -> None:
         for position, call in enumerate(message.tool_calls):
             results = log[at + 1 : at + 1 + len(message.tool_calls)]
             (result,) = [r for r in results if r.tool_call_id == call.id]
+            if call.name == "ask_user":
+                question = json.loads(call.arguments)["question"]
+                assert result.text == f"answer to {question}"
             if call.name in TOOLS[:4] and result.text != UNKNOWN_OUTCOME:
                 assert json.loads(call.arguments)["at"][1] == position
                 assert started[call.arguments] >= 1
@@ -145,6 +156,8 @@ MIXED = Scenario(
         ["read"],
         ["write", "read", "write"],
         [],
+        ["read", "write", "ask_user", "write", "ask_user", "read"],
+        ["ask_user"],
         ["read", "read_fails"],
         ["write", "work_complete"][::-1],
         ["write_fails", "unknown"],

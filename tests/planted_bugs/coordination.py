@@ -118,7 +118,7 @@ BUGS = (
         name="a run that parks for want of money waits to be taken up",
         path="harness_actors/coordination/coordinator.py",
         before="""\
-            case Parked() if run.closing is not None:
+            case Parked() | Waiting() if run.closing is not None:
                 self._changes.end(run, delta, run.closing, effects)
 """,
         after="",

@@ -10,7 +10,7 @@ BUGS = (
         after="",
         promise="a rerun of what the journal holds has no differences",
         tests=(
-            "tests/replay/test_replay.py::test_a_conversation_that_went_on_each_time_that_a_run_was_put_aside",
+            "tests/replay/test_corpus.py::test_a_recorded_run_comes_out_the_same",
         ),
     ),
     Bug(

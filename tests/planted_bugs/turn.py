@@ -109,7 +109,7 @@ BUGS = (
         name="calls that were answered for a dead process stay listed as open",
         path="harness_actors/executors/repair.py",
         before=(
-            "        context.set(OPEN_CALLS, tuple(call for call in calls if call.idempotent))\n"
+            "        context.set(OPEN_CALLS, tuple(call for call in calls if call not in lost))\n"
         ),
         after="",
         promise="every call has exactly one result",
@@ -141,8 +141,12 @@ BUGS = (
     Bug(
         name="a call that was refused runs when its process has died",
         path="harness_actors/turn/call_scheduler.py",
-        before='            [_still_refused(plan) for plan in self._plan(again, "")],\n',
-        after='            self._plan(again, ""),\n',
+        before="""\
+            plan if plan.call.id in held else _still_refused(plan) for plan in self._plan(again, "")
+""",
+        after="""\
+            plan for plan in self._plan(again, "")
+""",
         promise="what is not idempotent starts only when its record is on disk",
         tests=(
             "tests/turn/test_loop.py::test_a_call_that_was_refused_before_a_crash_does_not_run_after_it",

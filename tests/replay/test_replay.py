@@ -21,7 +21,6 @@ from harness_actors.signals import Outcome, Signal
 from harness_actors.state import StateKey
 from harness_actors.stores import JournalReader
 from harness_actors.testing import Reply, ScriptedModel, an_agent
-from tests.actors.followers import until
 from tests.data import recorded as recorded_conversations
 from tests.replay.recorded_runs import (
     FIRST_COMMAND,
@@ -438,43 +437,6 @@ async def test_a_run_that_continues_a_conversation(store: Path) -> None:
 
     for name in ("one", "two", "three"):
         check(await replay(load_recording(JournalReader(store), name)))
-
-
-async def test_a_conversation_that_went_on_while_a_run_was_put_aside(store: Path) -> None:
-    first = Session(store, program([WRITE, Reply.call("hang"), done()]), {}, "a", "one", "c")
-    second = Session(store, program(ScriptedModel(_always(done()))), {}, "b", "two", "c")
-    async with opened_locally(store, FIRST_COMMAND) as runtime:
-        await first.submit(runtime)
-        await first.until(_hung("hang"), runtime)
-        await runtime.stop(["one"], "park_now")
-        await first.until(lambda event: isinstance(event, RunParked), runtime)
-    await second.to_its_end()
-    await first.taken_up()
-
-    for name in ("one", "two"):
-        check(await replay(load_recording(JournalReader(store), name)))
-
-
-async def test_a_conversation_that_went_on_each_time_that_a_run_was_put_aside(store: Path) -> None:
-    # By the number of answers in the conversation, those of the others included.
-    hangs = Reply.call("hang")
-    script = [WRITE, hangs, done(), hangs, done(), done()]
-    first = Session(store, program(script), {}, "a", "one", "c")
-    others = program(ScriptedModel(_always(done())))
-    for number, command in enumerate((FIRST_COMMAND, SECOND_COMMAND)):
-        async with opened_locally(store, command) as runtime:
-            cursor = await runtime.position()
-            if number:
-                await runtime.resume(["one"], secrets={})
-            else:
-                await first.submit(runtime)
-            cursor = await until(runtime, "one", _hung("hang"), cursor=cursor)
-            await runtime.stop(["one"], "park_now")
-            await until(runtime, "one", lambda e: isinstance(e, RunParked), cursor=cursor)
-        await Session(store, others, {}, "b", f"other-{number}", "c").to_its_end()
-    await first.taken_up("third")
-
-    check(await replay(load_recording(JournalReader(store), "one")))
 
 
 @pytest.mark.parametrize("place", range(0, len(recorded_conversations()), 5))

@@ -20,7 +20,7 @@ from harness_actors.records import (
     StoredRun,
 )
 from harness_actors.results import HarnessResult
-from harness_actors.state import SharedState
+from harness_actors.state import SharedState, is_waiting
 
 NAME = "journal"
 
@@ -177,6 +177,15 @@ class MemoryJournal:
             if run.command == command and run.end is None
         ]
         return [run for run_id in unfinished if (run := self.load_run(run_id)) is not None]
+
+    def waiting_in(self, conversation_id: str) -> str | None:
+        idle = (
+            run
+            for run in self._disk.runs.values()
+            if run.spec.conversation_id == conversation_id and not run.command and run.end is None
+        )
+        waiting = (run.spec.run_id for run in idle if is_waiting(self._state(run).values))
+        return next(waiting, None)
 
     def load_conversation(self, conversation_id: str) -> list[Message]:
         return list(self._disk.logs.get(conversation_id, ()))

@@ -132,6 +132,14 @@ class WatchedJournal:
             lambda runs: [view_of_run(run) for run in runs],
         )
 
+    def waiting_in(self, conversation_id: str) -> str | None:
+        return self._read(
+            conversation_id, lambda j: j.waiting_in(conversation_id), lambda waiting: waiting
+        )
+
+    def run_behind(self, run_id: str) -> str | None:
+        return self._read(run_id, lambda j: j.run_behind(run_id), lambda later: later)
+
     def load_conversation(self, conversation_id: str) -> list[Message]:
         return self._read(
             conversation_id, lambda j: j.load_conversation(conversation_id), lambda log: log

@@ -33,7 +33,7 @@ from harness_actors.executors import (
 from harness_actors.ports import Executor, Journal, ToolProcesses
 from harness_actors.records import WorkspaceSpec
 from harness_actors.stores import SqliteJournal
-from harness_actors.stores.taking_up import check_one, check_taking_up
+from harness_actors.stores.taking_up import check_run, check_taking_up
 from harness_actors.tools import reaping
 from harness_actors.tools.reaping import RunReaper
 from harness_actors.turn import deadline as patience
@@ -247,7 +247,9 @@ class Schedule:
             raise StoreError(JOURNAL, "it is not there")
         refused = None
         try:
-            check_one(MemoryJournal(self.disk), run_id)
+            journal = MemoryJournal(self.disk)
+            if (run := journal.load_run(run_id)) is not None:
+                check_run(journal, run)
         except ConversationMovedOnError as error:
             refused = error
         if self._folder is not None:

@@ -8,7 +8,7 @@ import asyncio
 import gzip
 import shutil
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +16,21 @@ from harness_actors.actors.local import LocalRuntime
 from harness_actors.agents import ChatAgent, Program
 from harness_actors.config import HarnessConfig
 from harness_actors.coordination.graph import HarnessWorkflowBuilder
-from harness_actors.events import CustomEvent, Event, ExecutorLost, RunParked, ToolCalled
+from harness_actors.events import (
+    CustomEvent,
+    Event,
+    ExecutorLost,
+    InputAwaited,
+    RunParked,
+    ToolCalled,
+)
 from harness_actors.messages import Message
 from harness_actors.ports import RunContext
 from harness_actors.records import RunSpec, WorkspaceSpec
 from harness_actors.signals import Outcome, Signal
 from harness_actors.state import StateKey
 from harness_actors.testing import Reply, ScriptedModel
-from harness_actors.tools import tool
+from harness_actors.tools import ask_user, tool
 
 LONG_ROUNDS = 50
 """So many that a run has a snapshot, which it gets at 64 changes."""
@@ -96,13 +103,18 @@ def script(messages: Sequence[Message]) -> Reply:
     if how == "wait":
         asked = [("reserve", {"item": item, "count": 0}) for item in ("bolts", "nuts")]
         return Reply.calls(asked, said="Both, please.")
+    if how == "ask" and answers == rounds:
+        shelf = {"question": "Which shelf?", "options": ["3", "4"], "why": "to reserve it"}
+        bolts = {"question": "How many bolts?"}
+        reserved = {"item": "bolts", "count": 2}
+        return Reply.calls([("ask_user", bolts), ("ask_user", shelf), ("reserve", reserved)])
     if how == "answer" or (how == "hesitate" and answers == rounds):
         return Reply.text("That is all I know.")
     return Reply.call("work_complete", {"summary": f"did {rounds} rounds"})
 
 
 def _program() -> Program:
-    model, tools = ScriptedModel(script), (reserve, look_up)
+    model, tools = ScriptedModel(script), (reserve, look_up, ask_user)
     agent = ChatAgent(model=model, tools=tools, instructions="You keep a warehouse.")
     return Program.of(HarnessWorkflowBuilder(agent).insert_after("repair", Shelves()).build())
 
@@ -151,6 +163,14 @@ class Work:
         await self.until(spec, lambda event: isinstance(event, ToolCalled), rounds + 2)
         return spec
 
+    async def ask(self, rounds: int, answers: Mapping[str, str]) -> RunSpec:
+        """Begin a run, and return when it has asked two questions and has these answers."""
+        spec = await self.begin(f"ask {rounds}")
+        await self.until(spec, lambda event: isinstance(event, InputAwaited))
+        if answers:
+            await self._runtime.answer(spec.run_id, answers)
+        return spec
+
     async def stop(self, spec: RunSpec, mode: Any) -> None:
         await self._runtime.stop([spec.run_id], mode)
         ends = "run_completed" if mode == "cancel" else RunParked.type
@@ -175,6 +195,12 @@ async def make_journal(store: Path, workspace: Path, *, killed: Path | None = No
     await work.end("look 9", limits={"model_calls": 4})
     await work.stop(await work.wait(2), "cancel")
     long = await work.wait(LONG_ROUNDS)
+    await work.ask(2, {})
+    await work.ask(1, {"q2": "4"})
+    asked = await work.ask(1, {"q1": "a dozen", "q2": "3"})
+    await runtime.resume([asked.run_id], secrets={})
+    await work.until(asked, lambda event: event.type == "run_completed")
+    await work.ask(0, {"q2": "4", "q1": "ünïcode 漢字"})
     await runtime.stop([long.run_id], "park")
     await work.stop(long, "park_now")
     await runtime.close()

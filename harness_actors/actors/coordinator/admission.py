@@ -1,7 +1,7 @@
 """What drivers ask of a cell: runs to begin, to take up again, and to stop."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from harness_actors.actors.runtime import StopMode
@@ -11,6 +11,7 @@ from harness_actors.errors import ConversationBusyError, RunNotFoundError
 from harness_actors.messages import Message
 from harness_actors.ports import Journal
 from harness_actors.records import RunSpec, StoredRun
+from harness_actors.stores.taking_up import check_run
 
 READ_TOGETHER = 50
 """Runs of one call that are looked up together: a reading waits for the commit before it, and
@@ -86,7 +87,11 @@ class Admission:
             if spec.conversation_id != spec.run_id:
                 # Whoever left it just now is on disk with its last words.
                 await self._settle()
-                log = await self._read(self._journal.load_conversation, spec.conversation_id)
+                talk = spec.conversation_id
+                # It is to go on where it stands; what is said after that is none of its answers.
+                if waiting := await self._read(self._journal.waiting_in, talk):
+                    raise ConversationBusyError(talk, waiting)
+                log = await self._read(self._journal.load_conversation, talk)
             self._perform(self._coordinator.submit(spec, log))
 
     @property
@@ -112,6 +117,8 @@ class Admission:
         Raises:
             RunNotFoundError: The journal does not know one of them.
             ConversationBusyError: Another run of a conversation is served, or waits for keys.
+            ConversationMovedOnError: Another run has continued the conversation of one.
+            BadInputError: The workspace of one is gone.
         """
         async with self._adding:
             for run_id in run_ids:
@@ -125,9 +132,23 @@ class Admission:
                     self.hold(stored.spec)
                 elif stored.end is None and (asked or stored.command == self._command):
                     self._check_free(stored.spec)
+                    if asked:
+                        # Whoever asks has looked, but others may have spoken since.
+                        await self._read(check_run, self._journal, stored)
                     await self._prepare([stored.spec])
                     self._held.pop(run_id, None)
                     self._perform(self._coordinator.adopt(stored, asked=asked))
+
+    async def answer(self, run_id: str, answers: Mapping[str, str]) -> None:
+        """Take answers to a run that waits; nobody need serve it, and nobody takes it up for that.
+
+        Raises:
+            RunNotFoundError: The journal does not know it.
+            AnswerError: It waits for no such answer.
+        """
+        async with self._adding:
+            stored = await self._stored(run_id)
+            self._perform(self._coordinator.answer(stored, answers))
 
     async def stop(self, run_ids: Sequence[str], mode: StopMode) -> None:
         """Stop runs; to cancel one, nobody need serve it.

@@ -198,6 +198,12 @@ class CoordinatorHost:
         await self._writer.settle()
         self._check()
 
+    async def answer(self, run_id: str, answers: Mapping[str, str]) -> None:
+        """See `Runtime.answer`."""
+        self._check()
+        await self._admission.answer(run_id, answers)
+        await self._on_disk()
+
     async def stop(self, run_ids: Sequence[str], mode: StopMode) -> None:
         """See `Runtime.stop`."""
         self._check()

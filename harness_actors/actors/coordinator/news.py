@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from harness_actors.events import Event, RunEvent, RunParked, message_events
+from harness_actors.events import Event, InputAwaited, RunEvent, RunParked, message_events
 from harness_actors.records import Entry, RunChanged
 from harness_actors.results import HarnessResult
 
@@ -133,4 +133,4 @@ def _size(change: RunChanged) -> int:
 
 
 def _parked(change: RunChanged) -> bool:
-    return any(isinstance(event, RunParked) for event in change.delta.events)
+    return any(isinstance(event, RunParked | InputAwaited) for event in change.delta.events)

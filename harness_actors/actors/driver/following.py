@@ -3,7 +3,7 @@
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 
 from harness_actors.actors.runtime import Runtime
-from harness_actors.events import RunEvent, RunParked
+from harness_actors.events import InputAwaited, RunEvent, RunParked
 from harness_actors.results import HarnessResult
 
 
@@ -13,7 +13,7 @@ async def follow(
     begin: Callable[[], Awaitable[None]],
     cursor: int | None = None,
 ) -> AsyncGenerator[RunEvent | HarnessResult]:
-    """Begin runs, and tell what happens in them until each has ended or was put aside.
+    """Begin runs, and tell what happens in them until each has ended, waits, or was put aside.
 
     Args:
         runtime: What serves them.
@@ -36,7 +36,7 @@ async def follow(
         for event in news.events:
             if event.run_id in waiting:
                 yield event
-                if isinstance(event.event, RunParked):
+                if isinstance(event.event, RunParked | InputAwaited):
                     waiting.discard(event.run_id)
         for run_id in [run_id for run_id in news.results if run_id in waiting]:
             waiting.discard(run_id)

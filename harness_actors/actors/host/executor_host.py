@@ -291,7 +291,7 @@ class ExecutorHost:
             began = asyncio.get_running_loop().time()
             with self._keeping(run.spec.run_id):
                 outcome = await executor.handle(deliver.signal, context)
-            check_outcome(self._slot.executor, outcome)
+            check_outcome(self._slot.executor, outcome, may_wait=not self._slot.code)
             last = self._last_of(context, began)
         except asyncio.CancelledError:
             # Cut by the coordinator, which has gone on without this hop.

@@ -18,7 +18,7 @@ from harness_actors.actors.processes import wait_until_gone
 from harness_actors.actors.runtime import News, StopMode, TextCursor, Texts
 from harness_actors.actors.text.listening import Listener
 from harness_actors.errors import ActorLostError, HarnessError
-from harness_actors.events import RoundCompleted, RunParked
+from harness_actors.events import InputAwaited, RoundCompleted, RunParked
 from harness_actors.records import RunSpec
 
 T = TypeVar("T")
@@ -122,7 +122,7 @@ class RayRuntime(CellRuntime):
         news = await super().wait_for_news(cursor, messages=messages)
         if news.results or any(isinstance(e.event, RoundCompleted) for e in news.events):
             self._cell.went_on()
-        parked = (e.run_id for e in news.events if isinstance(e.event, RunParked))
+        parked = (e.run_id for e in news.events if isinstance(e.event, RunParked | InputAwaited))
         over = {*news.results, *parked}
         self._begun -= over
         self._beginning -= over

@@ -15,7 +15,7 @@ from harness_actors.state import USAGE
 from harness_actors.stores import JournalReader
 from harness_actors.stores.places import holder_of
 
-PHASES = ("running", "interrupted", "parked", "ended")
+PHASES = ("running", "interrupted", "parked", "waiting", "ended")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,12 +38,14 @@ class RunFacts:
 
     @property
     def word(self) -> str:
-        """`running`, `interrupted`, `parked`, or the status that it ended with."""
+        """`running`, `interrupted`, `parked`, `waiting`, or the status that it ended with."""
         return word_of(self.heading, served=self.served)
 
     @property
     def status(self) -> str:
         end = self.heading.end
+        if self.heading.questions and self.heading.is_answered:
+            return "waiting(answered)"
         return self.word if end is None else f"{end.status}({end.reason.kind})"
 
     def as_json(self) -> dict[str, Any]:
@@ -60,6 +62,7 @@ class RunFacts:
             "changed_at": heading.changed_at,
             "what": self.what,
             "metadata": dict(heading.metadata),
+            **({"questions": list(heading.questions)} if heading.questions else {}),
             "store": str(self.store),
         }
 

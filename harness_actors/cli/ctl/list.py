@@ -23,7 +23,7 @@ def list_runs(
         typer.Option(
             "--status",
             metavar="WORD",
-            help="Only running, interrupted, parked, ended, or an ending such as failed.",
+            help="Only running, interrupted, parked, waiting, ended, or an ending such as failed.",
         ),
     ] = None,
     limit: Annotated[

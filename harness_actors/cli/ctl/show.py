@@ -132,7 +132,7 @@ def _print(told: dict[str, Any], facts: "RunFacts") -> None:
 
 def _rows(told: dict[str, Any], facts: "RunFacts") -> list[tuple[str, str]]:
     from harness_actors.cli.ctl.list import age
-    from harness_actors.cli.event_lines import used
+    from harness_actors.cli.event_lines import question_lines, used
 
     settings = told["settings"]
     rows = [
@@ -151,6 +151,8 @@ def _rows(told: dict[str, Any], facts: "RunFacts") -> list[tuple[str, str]]:
         rows.append(("printed", told["log"]))
     if told["stands_at"]:
         rows.append(("stands at", told["stands_at"]["executor"]))
+    if told.get("questions"):
+        rows.append(("asks", "\n".join(question_lines(told["questions"]))))
     if told["losses"]:
         rows.append(("processes lost", str(told["losses"])))
     for call in told["open_calls"]:

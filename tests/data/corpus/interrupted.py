@@ -295,12 +295,6 @@ async def conversations(store: Path) -> None:
     for number in (1, 2, 3):
         name = f"talk-{number}"
         await Take(store, name, agent, task=f"part {number}", talk="talk").to_its_end()
-    # A list answers by what was said in the whole conversation.
-    replies = [WRITE, Reply.call("hang"), *(done() for _ in range(4))]
-    cut = Take(store, "overtaken", replies, talk="overtaken")
-    await _cut_in_a_call(cut, "park_now")
-    await Take(store, "overtaker", agent, task="meanwhile", talk="overtaken").to_its_end()
-    await cut.taken_up()
 
 
 async def pictures(store: Path) -> None:

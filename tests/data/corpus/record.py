@@ -1,4 +1,5 @@
-"""Records all runs in a new journal: ``python -m tests.data.corpus.record NAME``.
+"""Records all runs, or only those that ask their user, in a new journal:
+``python -m tests.data.corpus.record NAME [waiting]``.
 
 Twice in a row it records the same. It is run by hand alone, and leaves what was recorded before
 as it is, so that this shows what later code makes of it.
@@ -18,10 +19,15 @@ from harness_actors.stores.expiry import compact
 from tests.data.corpus import journals, plain, write
 from tests.data.corpus.interrupted import INTERRUPTED, Take
 from tests.data.corpus.scripts import ENDINGS, LIMITS, own_programs, real_runs
+from tests.data.corpus.waiting import WAITING
 
 
-async def record(store: Path) -> None:
-    """Make all runs in one journal, one after the other."""
+async def record(store: Path, *, only_waiting: bool) -> None:
+    """Make runs in one journal, one after the other."""
+    for make in WAITING:
+        await make(store)
+    if only_waiting:
+        return
     for name, (agent, settings) in {**ENDINGS, **LIMITS, **own_programs()}.items():
         await Take(store, name, agent, settings).to_its_end()
     for make in INTERRUPTED:
@@ -57,16 +63,16 @@ async def described(store: Path) -> dict[str, Any]:
     return found
 
 
-def main(journal: str) -> None:
+def main(journal: str, which: str = "") -> None:
     if os.environ.get("PYTHONHASHSEED") != "0":
         # The hash of an agent's code depends on the order of sets.
         os.environ["PYTHONHASHSEED"] = "0"
-        os.execv(sys.executable, [sys.executable, "-m", "tests.data.corpus.record", journal])
+        os.execv(sys.executable, [sys.executable, "-m", "tests.data.corpus.record", *sys.argv[1:]])
     if journal in journals():
         raise SystemExit(f"{journal!r} is recorded, and stays as it is; name another one")
     with TemporaryDirectory() as folder:
         store = Path(folder) / "runs.db"
-        asyncio.run(record(store))
+        asyncio.run(record(store, only_waiting=which == "waiting"))
         slim(store)
         found = asyncio.run(described(store))
         write(journal, store, found)
@@ -74,4 +80,4 @@ def main(journal: str) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])

@@ -6,8 +6,7 @@ from harness_actors.actors.coordinator.admission import Admission
 from harness_actors.coordination.active import ActiveRun, Effects
 from harness_actors.coordination.run_changes import RunChanges
 from harness_actors.messages import Message
-from harness_actors.stores import queries as load
-from harness_actors.stores import taking_up
+from harness_actors.stores import queries, taking_up
 from harness_actors.stores.schema import PLACES
 from tests.simulation.planted.bug import Patches, PlantedBug
 from tests.simulation.planted.promises import GIVEN_BACK, OWN_WORDS, REFUSED, TALK_ALONE
@@ -48,9 +47,9 @@ def _conversations_are_loaded_run_by_run() -> Patches:
             "WHERE conversation_id = ?2 ORDER BY runs.id, messages.id",
             (PLACES, conversation_id),
         )
-        return [load._message(row) for row in found]
+        return [queries._message(row) for row in found]
 
-    return [(load, "load_conversation", patched)]
+    return [(queries, "load_conversation", patched)]
 
 
 def _nobody_looks_who_spoke_since() -> Patches:

@@ -1,0 +1,74 @@
+"""What a run that waits for its user comes to for now, and who may answer it at once."""
+
+import asyncio
+import inspect
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+from harness_actors.actors.runtime import Runtime
+from harness_actors.errors import ConfigError
+from harness_actors.events import InputAwaited, RoundCompleted, RunStarted
+from harness_actors.results import HarnessResult, OpenQuestion, Reason, Usage
+
+Answerer = Callable[[OpenQuestion], "str | Awaitable[str | None] | None"]
+"""Answers a question at once; None leaves the run waiting."""
+
+
+async def result_of_waiting(runtime: Runtime, run_id: str, asked: InputAwaited) -> HarnessResult:
+    """The result of a run that is no end of it: nothing of it is in the journal.
+
+    Its usage is that of its rounds; how long anybody worked is told when it is over.
+    """
+    told = await runtime.events(run_id)
+    usage, began, newest = Usage(), 0.0, 0.0
+    for one in told:
+        newest = one.at
+        match one.event:
+            case RunStarted():
+                began = one.at
+            case RoundCompleted() as done:
+                usage += Usage(
+                    model_calls=1,
+                    tool_calls=done.tool_calls,
+                    input_tokens=done.input_tokens,
+                    output_tokens=done.output_tokens,
+                    cached_tokens=done.cached_tokens,
+                    cost_usd=done.cost_usd,
+                )
+    number = len(asked.questions)
+    message = f"{number} question{'' if number == 1 else 's'} to answer"
+    details = {"questions": [dict(question) for question in asked.questions]}
+    return HarnessResult(
+        run_id=run_id,
+        status="awaiting_input",
+        reason=Reason(kind="question", message=message, details=details),
+        turn_count=asked.turn,
+        usage=usage,
+        transcript=told,
+        wall_s=newest - began,
+    )
+
+
+async def answers_from(answerer: Answerer, result: HarnessResult) -> Mapping[str, str]:
+    """What a program of the user answers to the questions of a run, by their ids.
+
+    Raises:
+        ConfigError: It answers something that is neither a text nor None.
+    """
+    answers: dict[str, str] = {}
+    for question in result.questions:
+        # In a thread where it may block: other runs of this process go on.
+        answer: Any = (
+            answerer(question)
+            if inspect.iscoroutinefunction(answerer)
+            else await asyncio.to_thread(answerer, question)
+        )
+        if inspect.isawaitable(answer):
+            answer = await answer
+        if answer is None:
+            continue
+        if not isinstance(answer, str):
+            problem = f"must answer a text or None, not {type(answer).__name__}"
+            raise ConfigError("on_question", problem)
+        answers[question.id] = answer
+    return answers

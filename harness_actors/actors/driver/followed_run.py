@@ -1,0 +1,108 @@
+"""One run as whoever began it follows it: until it ends, waits for its user or is put aside."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import aclosing, suppress
+from functools import partial
+
+from harness_actors.actors.driver.awaiting import Answerer, answers_from, result_of_waiting
+from harness_actors.actors.driver.following import follow
+from harness_actors.actors.driver.interrupts import Interruptible
+from harness_actors.actors.runtime import Runtime, StopMode
+from harness_actors.errors import HarnessError, RunParkedError
+from harness_actors.events import InputAwaited, RunEvent
+from harness_actors.results import HarnessResult
+
+
+class FollowedRun:
+    """Follows one run, answers what it asks, and stops it.
+
+    Args:
+        run_id: The run.
+        answerer: Answers its questions at once; None leaves it waiting.
+    """
+
+    def __init__(self, run_id: str, answerer: Answerer | None = None) -> None:
+        self.run_id = run_id
+        self._answerer = answerer
+        self._serving: Runtime | None = None
+        self._stop_mode: StopMode | None = None
+        self._answering: asyncio.Future[Mapping[str, str]] | None = None
+
+    async def stop(self, *, now: bool = False) -> None:
+        """Ask it to be put aside; `now` cuts the round in progress."""
+        # One that is only on its way to the runtime is stopped when it is there.
+        self._stop_mode = "park_now" if now else "park"
+        if self._answering is not None:
+            # It is at no host; whoever answers is not waited for.
+            self._answering.cancel()
+        elif self._serving is not None:
+            await self._serving.stop([self.run_id], self._stop_mode)
+
+    async def follow(
+        self,
+        runtime: Runtime,
+        begin: Callable[[], Awaitable[None]],
+        secrets: Mapping[str, str],
+        cursor: int | None = None,
+    ) -> AsyncGenerator[RunEvent | HarnessResult]:
+        """Have it served, and tell what happens in it; its result comes last.
+
+        Args:
+            runtime: What serves it.
+            begin: Submits it, or asks to go on with it.
+            secrets: Keys for going on with it when it was answered.
+            cursor: Position of the journal to begin after; None for its end.
+
+        Raises:
+            RunParkedError: It was put aside.
+        """
+        work = Interruptible(self.stop)
+        try:
+            with work:
+                while True:
+                    asked: InputAwaited | None = None
+                    serve = partial(self._serve, runtime, begin)
+                    async with aclosing(follow(runtime, [self.run_id], serve, cursor)) as items:
+                        async for item in items:
+                            if isinstance(item, HarnessResult):
+                                yield item.with_transcript(await runtime.events(self.run_id))
+                                return
+                            yield item
+                            if isinstance(item.event, InputAwaited):
+                                asked = item.event
+                    if asked is None:
+                        break
+                    waiting = await result_of_waiting(runtime, self.run_id, asked)
+                    answers = await self._answers_to(waiting)
+                    if not answers:
+                        yield waiting
+                        return
+                    cursor = await runtime.position()
+                    await runtime.answer(self.run_id, answers)
+                    begin = partial(runtime.resume, [self.run_id], secrets=secrets)
+            await work.passed_on()
+            raise RunParkedError(self.run_id)
+        except (asyncio.CancelledError, GeneratorExit):
+            # Nobody waits for it any more, so it must not go on spending.
+            with suppress(HarnessError):
+                await asyncio.shield(runtime.stop([self.run_id], "park_now"))
+            raise
+
+    async def _serve(self, runtime: Runtime, begin: Callable[[], Awaitable[None]]) -> None:
+        await begin()
+        self._serving = runtime
+        if self._stop_mode is not None:
+            await runtime.stop([self.run_id], self._stop_mode)
+
+    async def _answers_to(self, waiting: HarnessResult) -> Mapping[str, str]:
+        """What is answered at once; nothing where that is left, or it is to stop meanwhile."""
+        if self._answerer is None or self._stop_mode is not None:
+            return {}
+        self._answering = asyncio.ensure_future(answers_from(self._answerer, waiting))
+        try:
+            await asyncio.wait([self._answering])
+            return {} if self._answering.cancelled() else self._answering.result()
+        finally:
+            self._answering.cancel()
+            self._answering = None

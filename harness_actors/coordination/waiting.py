@@ -1,0 +1,118 @@
+"""Runs that wait for their user: at no host, in no memory, until they are answered."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from harness_actors.coordination.active import ActiveRun, Effects
+from harness_actors.coordination.run_changes import RunChanges, entry
+from harness_actors.errors import AnswerError, WorkflowError
+from harness_actors.events import InputAwaited, QuestionAnswered
+from harness_actors.ports import Clock
+from harness_actors.state import (
+    ANSWERS,
+    WAITED_S,
+    WAITING_SINCE,
+    StateDelta,
+    Write,
+    is_waiting,
+    turns_of,
+    unanswered,
+)
+
+MOST_ANSWER_CHARS = 100_000
+"""Of one answer: a model reads it as the result of a call."""
+
+
+class Waits:
+    """Puts runs aside that have asked, takes answers, and lets runs go on with them.
+
+    Args:
+        changes: Writes down what becomes of them.
+        clock: Tells for how long they have waited.
+    """
+
+    def __init__(self, changes: RunChanges, clock: Clock) -> None:
+        self._changes = changes
+        self._clock = clock
+
+    def begin(self, run: ActiveRun, delta: StateDelta, effects: Effects) -> None:
+        """A run has asked, and leaves service until somebody takes it up with the answers.
+
+        Raises:
+            WorkflowError: It has asked nothing.
+        """
+        self._changes.change(run, delta, effects)
+        if not unanswered(run.state.values):
+            raise WorkflowError(run.hop.to, "waits for answers, but has asked nothing")
+        since = entry(WAITING_SINCE, self._clock.now())
+        self._changes.leave_service(run, since, _asks(run), effects)
+
+    def ask_again(self, run: ActiveRun, effects: Effects) -> None:
+        """A run was asked for that still waits: whoever did is told what for."""
+        self._changes.change(run, StateDelta(events=(_asks(run),)), effects)
+
+    def answer(self, run: ActiveRun, answers: Mapping[str, str], effects: Effects) -> None:
+        """Take answers to a run that waits. They are committed before it goes on.
+
+        Args:
+            run: The run; nobody serves it.
+            answers: By the id of the question: all of them are taken, or none.
+            effects: What is to be done.
+
+        Raises:
+            AnswerError: The run does not wait; has no such question, or an answer to it; or
+                the answer is none.
+        """
+        values = run.state.values
+        if not is_waiting(values):
+            raise AnswerError(run.spec.run_id, "it waits for no answer")
+        open_questions = {question["id"]: question for question in unanswered(values)}
+        given = values.get(ANSWERS.name) or {}
+        for question_id, text in answers.items():
+            if problem := _problem(question_id, text, open_questions, given):
+                raise AnswerError(run.spec.run_id, problem)
+        told = tuple(QuestionAnswered(question_id=question_id) for question_id in answers)
+        write = Write(ANSWERS.name, "set", {**given, **answers})
+        self._changes.change(run, StateDelta((write,), events=told), effects)
+
+    def end(self, run: ActiveRun, effects: Effects) -> None:
+        """A run that was answered is served again: its time goes on."""
+        since = run.state.values[WAITING_SINCE.name]
+        waited = Write(WAITED_S.name, "increment", max(0.0, self._clock.now() - since))
+        delta = StateDelta((*entry(WAITING_SINCE, None).writes, waited))
+        self._changes.change(run, delta, effects)
+
+
+def _asks(run: ActiveRun) -> InputAwaited:
+    values = run.state.values
+    questions = tuple(
+        {name: question[name] for name in ("id", "text", "options", "why")}
+        for question in unanswered(values)
+    )
+    return InputAwaited(turn=turns_of(values), questions=questions)
+
+
+def _problem(
+    question_id: str, text: object, questions: Mapping[str, Any], given: Mapping[str, str]
+) -> str:
+    """What is wrong with an answer; empty where nothing is."""
+    if question_id in given:
+        return f"question {question_id!r} was answered before; the first answer counts"
+    if question_id not in questions:
+        known = ", ".join(questions) or "none"
+        return f"it has no question {question_id!r}; open are {known}"
+    if not isinstance(text, str) or not text.strip():
+        return f"the answer to {question_id!r} is empty"
+    if len(text) > MOST_ANSWER_CHARS:
+        return (
+            f"the answer to {question_id!r} has {len(text)} characters, and may have "
+            f"{MOST_ANSWER_CHARS}; put what is long into a file, and name that"
+        )
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return f"the answer to {question_id!r} is no valid Unicode"
+    options = questions[question_id]["options"]
+    if options and text not in options:
+        return f"the answer to {question_id!r} must be one of {', '.join(map(repr, options))}"
+    return ""
