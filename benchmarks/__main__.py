@@ -106,7 +106,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--smoke", action="store_true", help="once and small: do they run?")
     parser.add_argument("--json", action="store_true", help="their JSON lines, and no table")
     parser.add_argument("--record", type=Path, help="add their JSON lines to a file")
-    parser.add_argument("options", nargs="*", help="behind `--`, for each benchmark that is run")
+    parser.add_argument("options", nargs="*", help="after `--`, for each benchmark that is run")
     return parser.parse_args()
 
 

@@ -50,10 +50,10 @@ async def wait_for_answers(kind: RuntimeKind, work: Work) -> None:
         with window("none"):
             await asyncio.sleep(SETTLE_S)
         program, waiting = program_of(work), set[str]()
-        for name, first, behind in (("one", 0, 1), ("all", 1, work.conversations)):
-            numbers = range(first, behind)
+        for name, first, stop in (("one", 0, 1), ("all", 1, work.conversations)):
+            numbers = range(first, stop)
             waiting |= await submit(runtime, program, work, work.log, numbers)
-            await asyncio.to_thread(until_open, work, behind)
+            await asyncio.to_thread(until_open, work, stop)
             with window(name):
                 await asyncio.sleep(SETTLE_S)
         await asyncio.to_thread(tell, work, "release")

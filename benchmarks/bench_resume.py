@@ -4,7 +4,7 @@ Unit: seconds from the moment at which Ray is up until the first new task asks i
 the start of the cell, and whatever is read of the results and of the journal before. The batch
 has a tasks file of 10,000 finished tasks and 10 new ones; each finished one has a line in
 `results.jsonl` and a run of 5 rounds in the journal, copied from one that was run. Beside it
-stands a batch of the same new tasks with nothing behind it: the difference is what the finished
+stands a batch of the same new tasks with nothing after it: the difference is what the finished
 ones cost. Reading the tasks file, which the command does before it starts Ray, is apart.
 
 What would change our mind: more than 5 s. Then a batch that was interrupted late would be slow

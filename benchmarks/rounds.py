@@ -69,7 +69,7 @@ class Rounds:
 
     Attributes:
         message_bytes: Bytes of the messages of all rounds that were made.
-        version: Version of the run's state behind them.
+        version: Version of the run's state after them.
     """
 
     def __init__(self, run_id: str, *, fenced: bool, text: str) -> None:

@@ -1,8 +1,8 @@
 """The append-only log of a conversation, and the rules that it keeps.
 
 The rules are those of the providers: every tool call of an assistant message has
-exactly one result, the results stand right behind it, and no result stands alone.
-Call ids pair an assistant message with the results behind it and nothing else:
+exactly one result, the results stand right after it, and no result stands alone.
+Call ids pair an assistant message with the results after it and nothing else:
 models do reuse an id later in the same conversation.
 """
 
@@ -82,7 +82,7 @@ def repaired(messages: Sequence[Message]) -> tuple[list[Message], int]:
     Returns:
         The messages in an order and number that providers accept, and how many
         repairs that took: results without a call and second results are left out,
-        late results move behind their call, missing ones say that the outcome is
+        late results move after their call, missing ones say that the outcome is
         unknown, and a call id given twice in one message gets a suffix.
     """
     answers, repairs = _answers(messages)
@@ -156,7 +156,7 @@ def _answers(messages: Sequence[Message]) -> tuple[dict[tuple[int, int], int], i
 
 
 def _end_of_block(messages: Sequence[Message], position: int) -> int:
-    """Where the results right behind the message at `position` end."""
+    """Where the results right after the message at `position` end."""
     end = position + 1
     while end < len(messages) and messages[end].role == "tool":
         end += 1

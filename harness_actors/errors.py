@@ -55,7 +55,7 @@ class ConfigError(HarnessError):
         return f"{self.field}: {self.problem}"
 
 
-AND_MORE = "and more behind these"
+AND_MORE = "and more after these"
 """The last of faults that are more than are told."""
 
 
@@ -354,7 +354,7 @@ class ConversationMovedOnError(HarnessError):
     Attributes:
         run_id: The run that was to be taken up.
         conversation_id: The conversation of both.
-        later_run_id: The first run that spoke behind it.
+        later_run_id: The first run that spoke after it.
     """
 
     def __init__(self, run_id: str, conversation_id: str, later_run_id: str) -> None:

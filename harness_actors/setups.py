@@ -196,5 +196,5 @@ def _shown(value: Any, start: int = 0) -> str:
         text = orjson.dumps(value).decode()
         return text if len(text) <= SHOWN_CHARS else text[:SHOWN_CHARS] + "…"
     cut = value[start : start + SHOWN_CHARS]
-    before, behind = "…" if start else "", "…" if start + SHOWN_CHARS < len(value) else ""
-    return repr(f"{before}{cut}{behind}")
+    before, after = "…" if start else "", "…" if start + SHOWN_CHARS < len(value) else ""
+    return repr(f"{before}{cut}{after}")

@@ -409,7 +409,7 @@ async def test_parking_where_nothing_runs_does_nothing() -> None:
         assert (await harness.run("again")).status == "done"
 
 
-async def test_behind_a_run_that_was_cut_the_conversation_is_free_again(
+async def test_after_a_run_that_was_cut_the_conversation_is_free_again(
     at_work: tuple[AgentHarness, Path],
 ) -> None:
     harness, log = at_work

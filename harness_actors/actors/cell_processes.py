@@ -63,7 +63,7 @@ def rays_with_cells() -> set[str]:
             title = entry.read_bytes()
         except OSError:
             continue  # it ended meanwhile
-        # Ray names its workers so, with the method that they are in behind it.
+        # Ray names its workers so, with the method that they are in after it.
         if title.startswith(b"ray::RayCoordinator"):
             mark = ProcessMark(role=COORDINATOR, node="", pid=int(entry.parent.name), started=0)
             found.add(ray_of(mark))

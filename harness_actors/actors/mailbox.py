@@ -136,7 +136,7 @@ class Outbox:
 
     @property
     def is_idle(self) -> bool:
-        """Whatever was posted has come through; never so behind the death of the peer."""
+        """Whatever was posted has come through; never so after the death of the peer."""
         return not self._closed and not self._waiting and self._sending is None
 
     def close(self) -> None:
@@ -175,7 +175,7 @@ class Outbox:
             except ActorLostError:
                 raise
             except Exception as error:
-                # Of one run, most likely: what was posted with it and behind it must still leave.
+                # Of one run, most likely: what was posted with it and after it must still leave.
                 if len(batch) > 1:
                     for parcel in batch:
                         await self._deliver(peer, [parcel])
@@ -191,7 +191,7 @@ class SeenEnvelopes:
 
     def __init__(self) -> None:
         self._newest: dict[str, tuple[int, int, int]] = {}
-        # A copy may come late, behind the word that its run is over: it must not begin
+        # A copy may come late, after the word that its run is over: it must not begin
         # the run anew.
         self._over: OrderedDict[str, tuple[int, int, int]] = OrderedDict()
 

@@ -15,7 +15,7 @@ from harness_actors.actors.carrying import carries
 from harness_actors.records import ProcessMark
 
 COMPANION_ROLE = "supervisor of "
-"""Begins the role of a process that ends by itself with the actor which is named behind it."""
+"""Begins the role of a process that ends by itself with the actor which is named after it."""
 COMPANION_S = 5.0
 """How long such processes may take."""
 

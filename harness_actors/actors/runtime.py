@@ -19,7 +19,7 @@ up again; `park_now`: the same, but the round is cut; `cancel`: the run ends."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class News:
-    """What came to be on disk behind a cursor.
+    """What came to be on disk after a cursor.
 
     Attributes:
         cursor: To be given to the next call; it survives a death of the coordinator.
@@ -43,7 +43,7 @@ class TextCursor:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Texts:
-    """What was said in a run behind a cursor.
+    """What was said in a run after a cursor.
 
     Attributes:
         cursor: To be given to the next call.
@@ -88,7 +88,7 @@ class Runtime(Protocol):
         ...
 
     async def wait_for_news(self, cursor: int, *, messages: bool = False) -> News:
-        """What is on disk behind the cursor; returns when there is something.
+        """What is on disk after the cursor; returns when there is something.
 
         Args:
             cursor: From the call before, or from `position`.
@@ -123,7 +123,7 @@ class Runtime(Protocol):
 
         None takes back the bound of an earlier command, whose runs may still go on.
 
-        Where it is spent, each run ends `limit(budget)` behind the round that it is in,
+        Where it is spent, each run ends `limit(budget)` after the round that it is in,
         whether the caller is still there or not.
         """
         ...

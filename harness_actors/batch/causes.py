@@ -97,7 +97,7 @@ def _line(text: str, *, last: bool = False) -> str:
 
 
 def _cut(line: str) -> str:
-    """A line behind which more was said, without what was only begun, such as an advice."""
+    """A line after which more was said, without what was only begun, such as an advice."""
     for end in ("; ", ". ", " "):
         if (at := line.rfind(end)) > CAUSE_CHARS // 2:
             return f"{line[:at]}…"

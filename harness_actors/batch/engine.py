@@ -184,7 +184,7 @@ class Engine:
         self._take_off(flight)
         told = self._cursor
         for event in await self._runtime.events(run_id):
-            # What is behind that is told to whoever follows.
+            # What is after that is told to whoever follows.
             if isinstance(event.event, RoundCompleted) and event.position <= told:
                 self.brakes.spend(event.event.cost_usd)
         await self._runtime.resume([run_id], secrets=self._agents.secrets())

@@ -15,7 +15,7 @@ from importlib.machinery import ModuleSpec, PathFinder
 from typing import Any
 
 PATH_VARIABLE = "HARNESS_CHECK_PATH"
-"""What the command of a check had set as PYTHONPATH: it comes behind what is installed."""
+"""What the command of a check had set as PYTHONPATH: it comes after what is installed."""
 NOT_INSTALLED = frozenset({"conftest", "test", "tests"})
 """Names that belong to the workspace, though some package or the library has them, too."""
 
@@ -60,6 +60,6 @@ def _others() -> list[str]:
     return [first, *(os.path.abspath(entry) for entry in given.split(os.pathsep) if entry)]
 
 
-# Behind the finders of modules that are part of the interpreter.
+# After the finders of modules that are part of the interpreter.
 _KNOWN = list(sys.path) if __name__ == "sitecustomize" else None
 sys.meta_path.insert(len(sys.meta_path) - 1, Installed(_KNOWN))

@@ -40,7 +40,7 @@ def dollars(cost_usd: float, *, digits: int = 4) -> str:
 
     Args:
         cost_usd: In US dollars; 0 where no price is known.
-        digits: Behind the point.
+        digits: After the point.
 
     >>> dollars(0.5), dollars(0.0)
     ('$0.5000', '-')

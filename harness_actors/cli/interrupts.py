@@ -12,7 +12,7 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)
 class Interrupts:
     """Does the first step when the user interrupts, the next at the next time.
 
-    Behind the last one an interrupt does what it does in any program. Used as a context
+    After the last one an interrupt does what it does in any program. Used as a context
     manager in a running event loop.
 
     Args:

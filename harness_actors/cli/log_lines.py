@@ -24,15 +24,15 @@ class LogLines:
     Args:
         path: The log; it may never come to be.
         lines: Where to.
-        behind: Bytes of it that are not shown.
+        skipped: Bytes at its beginning that are not shown.
         whose: What each line begins with, where several runs are shown.
     """
 
-    def __init__(self, path: Path, lines: EventLines, *, behind: int = 0, whose: str = "") -> None:
+    def __init__(self, path: Path, lines: EventLines, *, skipped: int = 0, whose: str = "") -> None:
         self._path = path
         self._lines = lines
         self._whose = whose or " "
-        self._read = behind
+        self._read = skipped
         self._rest = b""
         self._held: deque[tuple[float, str]] = deque()
         self._begun: set[str] = set()

@@ -44,7 +44,7 @@ class Printed:
         self._log = log_of(store, run_id)
         self._known = 0 if new else _size(self._log)
         if self._shown:
-            self._live = LogLines(self._log, self._lines, behind=self._known, whose=self._whose)
+            self._live = LogLines(self._log, self._lines, skipped=self._known, whose=self._whose)
 
     def before(self, item: "Heard") -> None:
         """What a tool has printed is shown before what came of it."""
@@ -55,7 +55,7 @@ class Printed:
                 self._live.show_all()
 
     def behind(self, item: "Heard") -> None:
-        """What a tool prints is shown behind the word that it begins."""
+        """What a tool prints is shown after the line that says it begins."""
         from harness_actors.events import RunEvent, ToolCalled
 
         match item:

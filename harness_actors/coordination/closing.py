@@ -11,7 +11,7 @@ from harness_actors.state import BUDGET, StateDelta
 
 
 class Closing:
-    """Ends each run behind the round that it is in, once the budget is spent.
+    """Ends each run after the round that it is in, once the budget is spent.
 
     Args:
         runs: The runs in service, by id; the coordinator's own mapping.

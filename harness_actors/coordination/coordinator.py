@@ -252,7 +252,7 @@ class Coordinator:
         """Say what all runs of this command may cost together.
 
         Where that is spent, no run makes a further model call: each ends `limit(budget)`
-        behind the round that it is in. What is allowed survives the coordinator with the
+        after the round that it is in. What is allowed survives the coordinator with the
         runs that are begun under it; what is spent must be said again.
 
         Args:

@@ -7,7 +7,7 @@ from harness_actors.coordination.active import ActiveRun
 from harness_actors.results import LimitKind
 
 GRACE_S = 0.6
-"""How long behind its time a run may still end by itself, which keeps its last round. With
+"""How long after its time a run may still end by itself, which keeps its last round. With
 what a commit takes, its result is there within a second."""
 
 

@@ -115,7 +115,7 @@ class HarnessWorkflowBuilder:
         return self
 
     def insert_after(self, name: str, executor: Executor) -> Self:
-        """Put an executor, known by its own `name`, behind `name`.
+        """Put an executor, known by its own `name`, after `name`.
 
         Raises:
             WorkflowError: Nothing leads on from `name`, or the executor's name is taken.

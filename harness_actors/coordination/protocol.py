@@ -43,7 +43,7 @@ class Deliver:
         signal: What the executor before it answered.
         values: The entries of the state that the executor reads, as plain values.
         log_from: Length of the log that the host is believed to have.
-        log: The messages behind it.
+        log: The messages after it.
         started_at: When the run's time began, in seconds since the epoch: when it was submitted
             first, later by its waits for its user.
         parking: The run was asked to stop at the next round.

@@ -15,7 +15,7 @@ class RequestBody:
     Attributes:
         head: What stands before the items.
         items: Commas stand between them.
-        tail: What stands behind them.
+        tail: What stands after them.
     """
 
     head: bytes
@@ -42,7 +42,7 @@ class RequestBody:
             if start == 0:
                 part[0] = self.head + part[0]
             if start + step < len(self.items):
-                part.append(b"")  # for the comma behind it
+                part.append(b"")  # for the comma after it
             else:
                 part[-1] += self.tail
             yield b",".join(part)

@@ -88,7 +88,7 @@ class Endpoint:
         """A provider's words on one line, shortened, with whatever looks like a key gone."""
         if len(self.key) >= 6:
             text = text.replace(self.key, KEY_MARK)
-        # Behind the key, of which else half would be left; before what takes long in a long text.
+        # After the key, of which else half would be left; before what takes long in a long text.
         text = text[:READ_CHARS]
         return without_keys(" ".join(text.split()))[:PROBLEM_CHARS]
 

@@ -12,7 +12,7 @@ GATHER_S = 0.05
 
 
 async def gathered(answer: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
-    """The body of an answer in pieces, at most some twenty in a second behind the first few."""
+    """The body of an answer in pieces, at most some twenty in a second after the first few."""
     content, read = answer.content, 0
     while piece := await content.readany():
         yield piece

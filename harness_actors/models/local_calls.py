@@ -161,12 +161,12 @@ def prompt_messages(messages: Sequence[Message], tools: Sequence[ToolSpec]) -> l
     to write itself, and the user's word. Where a plain answer ends the run, a result says how
     to give one: else a model of this size makes the same call until it is stopped.
     """
-    behind_result = "" if _end_by_call(tools) else ANSWER_NOW
+    after_result = "" if _end_by_call(tools) else ANSWER_NOW
     system = "\n\n".join([m.text for m in messages if m.role == "system"] + [tools_prompt(tools)])
     prompt = [Message.system(system).encoded]
     for message in messages:
         if message.role == "tool":
-            prompt.append(Message.user(f"Result: {message.text}{behind_result}").encoded)
+            prompt.append(Message.user(f"Result: {message.text}{after_result}").encoded)
         elif message.role == "assistant" and message.tool_calls:
             prompt.append(Message.assistant("\n".join(map(_as_text, message.tool_calls))).encoded)
         elif message.role != "system":

@@ -206,7 +206,7 @@ async def read_events(
 
 
 async def _drain(pieces: AsyncIterator[bytes]) -> None:
-    """Read what comes behind the end mark: a connection is used again only when it is read out."""
+    """Read what comes after the end mark: a connection is used again only when it is read out."""
     with suppress(TimeoutError):
         async with asyncio.timeout(DRAIN_S):
             async for _ in pieces:

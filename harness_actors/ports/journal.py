@@ -39,7 +39,7 @@ class Journal(Protocol):
     def load_unfinished(self, command: str) -> list[StoredRun]:
         """The runs of a command that are not over, oldest first; costs by these alone."""
 
-    def run_behind(self, run_id: str) -> str | None:
+    def run_after(self, run_id: str) -> str | None:
         """The first other run that spoke in its conversation after a run had begun to.
 
         Results that answer what a run left open do not count. None where there is no such
@@ -60,7 +60,7 @@ class Journal(Protocol):
     def load_events(
         self, after: int, *, run_id: str | None = None, limit: int = 1000
     ) -> list[RunEvent]:
-        """Events behind a position, oldest first; those of one change are never split."""
+        """Events after a position, oldest first; those of one change are never split."""
 
     def headings(self) -> list[RunHeading]: ...
     def removed_cost_usd(self) -> float: ...

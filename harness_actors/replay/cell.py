@@ -161,7 +161,7 @@ class RerunCell:
         if made.end is None and is_note(made.delta, made.hop):
             return
         if not self.is_behind:
-            raise DivergedError("the rerun went on behind the end of the journal's run")
+            raise DivergedError("the rerun went on after the end of the journal's run")
         self.differences += of_changes(self._where(), self._changes[self._at], made)
         self.messages += made.delta.messages
         self.end = made.end or self.end

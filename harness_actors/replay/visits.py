@@ -48,7 +48,7 @@ class Visit:
         given: Its code is not ours, so what it did is taken as it is.
         cause: Of a lost one: why its process was killed.
         tools: Of a lost one: those that ran.
-        next_position: Journal position of the first change behind it; None at the end.
+        next_position: Journal position of the first change after it; None at the end.
     """
 
     to: str
@@ -109,7 +109,7 @@ class _Reader:
         self.over = False
 
     def visit(self) -> Visit:
-        """The next visit; all that it committed is behind us then."""
+        """The next visit; all that it committed has been read then."""
         start, to = self._at, self._to
         while self._at < len(self._changes):
             change = self._changes[self._at]
@@ -231,7 +231,7 @@ class _Reader:
         tools: tuple[str, ...] = (),
         own: int = 0,
     ) -> Visit:
-        """What was read since `start`; the coordinator's `own` changes come behind it."""
+        """What was read since `start`; the coordinator's `own` changes come after it."""
         behind = self._changes[self._at + own : self._at + own + 1]
         return Visit(
             to=to,

@@ -3,7 +3,7 @@
 Only plain JSON is written, never code: whoever reads a journal unpickles nothing.
 A packed value is deflated JSON (BLOB) or, where the value has what the fast encoder
 refuses (integers beyond 64 bits, lone surrogates), JSON as it is (TEXT). A message is a
-BLOB: its bytes as they are or, since version 2, deflated behind one byte that no JSON
+BLOB: its bytes as they are or, since version 2, deflated after one byte that no JSON
 begins with.
 """
 

@@ -151,7 +151,7 @@ def _log_of(connection: sqlite3.Connection, column: str, wanted: str) -> list[Me
     return [_message(row) for row in found]
 
 
-def load_run_behind(connection: sqlite3.Connection, run_id: str) -> str | None:
+def load_run_after(connection: sqlite3.Connection, run_id: str) -> str | None:
     # CROSS JOIN as in `load_conversation`; a result may answer what the run itself left open.
     said = (
         "CROSS JOIN records ON records.run = runs.id AND version IS NOT NULL "
@@ -181,7 +181,7 @@ def load_messages(connection: sqlite3.Connection, position: int) -> list[Message
 def load_events(
     connection: sqlite3.Connection, after: int, run_id: str | None, limit: int
 ) -> list[RunEvent]:
-    """Events of changes behind a position, until there are `limit` or a few more.
+    """Events of changes after a position, until there are `limit` or a few more.
 
     Of one change, those of its messages come first, in the order of the messages, then
     those that it carries itself.

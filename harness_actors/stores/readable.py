@@ -32,13 +32,13 @@ class ReadableJournal(ABC):
     def load_run(self, run_id: str) -> StoredRun | None:
         return self._read(lambda connection: queries.load_run(connection, run_id))
 
-    def run_behind(self, run_id: str) -> str | None:
+    def run_after(self, run_id: str) -> str | None:
         """The first other run that spoke in its conversation after a run had begun to.
 
         Results that answer what a run left open do not count. None where there is no such
         run, and where the run itself has said nothing.
         """
-        return self._read(lambda connection: queries.load_run_behind(connection, run_id))
+        return self._read(lambda connection: queries.load_run_after(connection, run_id))
 
     def load_result(self, run_id: str) -> HarnessResult | None:
         """How a run ended; None while it is unfinished, or where nobody knows it."""
@@ -73,7 +73,7 @@ class ReadableJournal(ABC):
     def load_events(
         self, after: int, *, run_id: str | None = None, limit: int = 1000
     ) -> list[RunEvent]:
-        """Events behind a position, oldest first; those of one change are never split.
+        """Events after a position, oldest first; those of one change are never split.
 
         Args:
             after: A journal position; 0 begins at the first event.
@@ -83,7 +83,7 @@ class ReadableJournal(ABC):
         return self._read(lambda connection: queries.load_events(connection, after, run_id, limit))
 
     def load_changes(self, run_id: str, after: int = 0, limit: int = 1000) -> list[StoredChange]:
-        """Changes of a run behind a position, oldest first; empty behind the newest.
+        """Changes of a run after a position, oldest first; empty after the newest.
 
         Args:
             run_id: The run.

@@ -33,7 +33,7 @@ PLACES = 1 << 20
 """The id of a message is the position of its change times this, plus its place there.
 
 So messages need neither a column nor an index to be found: those of a change are a
-range of ids, those behind a position too, and the rows are in the order of writing,
+range of ids, those after a position too, and the rows are in the order of writing,
 which packs pages full.
 """
 

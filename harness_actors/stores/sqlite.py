@@ -151,7 +151,7 @@ class SqliteJournal(ReadableJournal):
             except VALUE_ERRORS as error:
                 problem = f"an entry cannot be stored ({type(error).__name__}: {error})"
                 raise StoreError(str(self._path), problem) from error
-            # Behind it, too: what follows from a commit must not leave if that is nowhere.
+            # After it, too: what follows from a commit must not leave if that is nowhere.
             if (size := self._files.check()) > self._log_bytes:
                 self._move_log(size)
 
@@ -175,7 +175,7 @@ class SqliteJournal(ReadableJournal):
         reading = transaction(self._reader, "DEFERRED")
         room = room_for(size_of(self._path))
         with self._read_lock, self._faults(), damage(self._path), reading, room:
-            # Behind it: what was read of a journal that is nowhere is of no use to anybody.
+            # After it: what was read of a journal that is nowhere is of no use to anybody.
             found = read(self._reader)
             self._files.check_main()
             return found

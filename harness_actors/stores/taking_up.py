@@ -15,7 +15,7 @@ from harness_actors.stores.reader import JournalReader
 class Looks(Protocol):
     """What must be known of a journal; see `Journal`."""
 
-    def run_behind(self, run_id: str) -> str | None: ...
+    def run_after(self, run_id: str) -> str | None: ...
 
 
 def check_taking_up(store: Path, run_ids: Iterable[str]) -> None:
@@ -44,7 +44,7 @@ def check_run(journal: Looks, run: StoredRun) -> None:
     run_id = run.spec.run_id
     if run.end is not None or not _goes_on_in_the_middle(run):
         return
-    later = journal.run_behind(run_id)
+    later = journal.run_after(run_id)
     if later is not None:
         raise ConversationMovedOnError(run_id, run.spec.conversation_id, later)
     workspace = run.spec.workspace
@@ -63,9 +63,9 @@ def is_lost(workspace: str) -> bool:
 
 
 def _goes_on_in_the_middle(run: StoredRun) -> bool:
-    """Whether its model is asked again behind what was said already.
+    """Whether its model is asked again after what was said already.
 
-    A run whose first turn has not begun makes its workspace then, and says its task behind
+    A run whose first turn has not begun makes its workspace then, and says its task after
     all that is in the log. One whose last turn is over has only to be judged, in our workflow.
     """
     if not run.state.values.get(TURN_COUNT.name):

@@ -152,7 +152,7 @@ class _Links:
         text = os.readlink(name, dir_fd=folder)
         parent = self.top.joinpath(*above)
         if self.keep_outside and _stays(len(above), text):
-            # An agent's thousand links behind each other need not be resolved.
+            # An agent's thousand links to one another need not be resolved.
             os.symlink(text, name, dir_fd=to)
             return
         real = _resolved(parent / name, text)

@@ -73,7 +73,7 @@ class ToolCalls:
 
         Args:
             calls: All calls of the message, at least one.
-            finish_reason: Why the model stopped behind them.
+            finish_reason: Why the model stopped after them.
 
         Returns:
             How the turn ends, or that it waits for its user; None where it goes on.

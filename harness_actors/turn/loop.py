@@ -68,7 +68,7 @@ class TurnLoop:
         while ended is None:
             if self._awaited is not None:
                 await self._awaited
-            # Looked at behind that: what is told meanwhile holds for this round, too.
+            # Looked at after that: what is told meanwhile holds for this round, too.
             if self._context.parking:
                 ended = Parked()
             else:

@@ -43,7 +43,7 @@ def user_traceback(error: BaseException) -> str:
         text = "".join(told.format())
     except Exception as broken:  # noqa: BLE001 - classes of users, which may raise anywhere
         return f"(its traceback cannot be read: {type(broken).__name__})"
-    # Cut before it is searched, for an exception may say megabytes; and behind it, to measure.
+    # Cut before it is searched, for an exception may say megabytes; and after that, to measure.
     searched = without_keys(shortened(well_formed(text), 4 * TRACEBACK_CHARS))
     return shortened(searched.strip(), TRACEBACK_CHARS)
 
@@ -74,9 +74,9 @@ def _cut(told: TracebackException, left: list[int]) -> None:
 def _users_frames(stack: StackSummary | None) -> StackSummary:
     frames = [frame for frame in stack or () if not frame.filename.startswith(_ours())]
     users = [place for place, f in enumerate(frames) if not f.filename.startswith(_callers())]
-    # Behind the last of the user's stands what he called: `wait_for`, say, which timed out.
-    behind = users[-1] if users else len(frames)
-    kept = [frames[place] for place in users] + frames[behind + 1 :]
+    # After the user's last frame comes what it called: `wait_for`, say, which timed out.
+    last = users[-1] if users else len(frames)
+    kept = [frames[place] for place in users] + frames[last + 1 :]
     if len(kept) > FRAMES:
         gap = FrameSummary(f"[… {len(kept) - FRAMES} frames left out …]", 0, "…", line="")
         kept = [*kept[: FRAMES // 4], gap, *kept[FRAMES // 4 - FRAMES :]]

@@ -19,7 +19,7 @@ from harness_actors.results import HarnessResult
 async def opened(
     kind: str, store: Path, *, command: str | None = None, clock: Clock | None = None
 ) -> AsyncIterator[Runtime]:
-    """A runtime on a journal, closed behind; only the local one takes a clock."""
+    """A runtime on a journal, closed afterwards; only the local one takes a clock."""
     command = command or uuid4().hex
     runtime: Runtime
     if kind == "local":
@@ -69,7 +69,7 @@ async def results(
 async def until(
     runtime: Runtime, run_id: str, wanted: Callable[[Event], bool], *, cursor: int = 0
 ) -> int:
-    """Follow a run until an event of it is as wanted; returns the cursor behind it."""
+    """Follow a run until an event of it is as wanted; returns the cursor after it."""
     while True:
         happened = await runtime.wait_for_news(cursor, messages=True)
         cursor = happened.cursor

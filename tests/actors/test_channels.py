@@ -143,7 +143,7 @@ class _Wire(asyncio.Transport):
         self.written += data
 
 
-async def test_what_is_told_comes_before_what_is_asked_behind_it() -> None:
+async def test_what_is_told_comes_before_what_is_asked_after_it() -> None:
     coordinator = End()
     async with a_pair(coordinator, End()) as (_, theirs):
         theirs.tell(b"told")

@@ -653,7 +653,7 @@ async def test_nothing_is_kept_of_a_forgotten_run(a_host: Makes) -> None:
 
 
 @pytest.mark.parametrize("late", ["its delivery", "another word of its step"])
-async def test_what_comes_late_behind_the_word_that_a_run_is_over_begins_nothing(
+async def test_what_comes_late_after_the_word_that_a_run_is_over_begins_nothing(
     a_host: Makes, late: str
 ) -> None:
     desk = a_host(answers)

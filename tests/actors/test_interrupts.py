@@ -26,7 +26,7 @@ def test_a_program_that_takes_the_signal_itself_keeps_it() -> None:
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
-def test_behind_the_work_ctrl_c_is_that_of_python_again() -> None:
+def test_after_the_work_ctrl_c_is_that_of_python_again() -> None:
     async def program(*, work: bool) -> None:
         before = signal.getsignal(signal.SIGINT)
         if work:
@@ -42,7 +42,7 @@ def test_behind_the_work_ctrl_c_is_that_of_python_again() -> None:
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
-def test_work_that_begins_behind_ctrl_c_is_put_aside_like_the_rest() -> None:
+def test_work_that_begins_after_ctrl_c_is_put_aside_like_the_rest() -> None:
     asked = {name: asyncio.Event() for name in ("first", "second")}
 
     async def work(name: str) -> None:

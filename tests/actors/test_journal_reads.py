@@ -27,7 +27,7 @@ async def test_all_that_a_new_incarnation_has_on_disk_is_told_page_by_page(tmp_p
     with ThreadPoolExecutor(1) as thread:
         readings = Readings(journal, bulletin, thread)
         while cursor < bulletin.position:
-            happened = await readings.behind(cursor, messages=False)
+            happened = await readings.after(cursor, messages=False)
             told += [event.event for event in happened.events]
             results.update(happened.results)
             cursor = happened.cursor

@@ -76,7 +76,7 @@ class Told:
 
 
 async def heard(told: Told, *events: Event) -> list[HeardItem]:
-    """What is told of a run whose text comes behind its first event, and before all others."""
+    """What is told of a run whose text comes after its first event, and before all others."""
 
     async def items() -> AsyncGenerator[Item]:
         for event in events:
@@ -164,7 +164,7 @@ async def test_a_call_of_a_round_that_was_lost_is_told_again_when_it_is_made_aga
     assert events[5:] == [RunResumed(turn=1), CALLS, again, SECOND, RETURNED, completed(1)]
 
 
-async def test_a_round_that_was_cut_behind_its_record_ends_with_its_repair() -> None:
+async def test_a_round_that_was_cut_after_its_record_ends_with_its_repair() -> None:
     told = Told(
         spoken("one two", ended=True),
         spoken("three", round_=2, answer=2, ended=True),
@@ -224,7 +224,7 @@ async def test_each_answer_whose_text_is_late_is_waited_for(
     monkeypatch.setattr(hearing, "PATIENCE_S", 0.5)
 
     class Late(Told):
-        """Each text comes a while behind the event that tells of it."""
+        """Each text comes a while after the event that tells of it."""
 
         async def texts(self, run_id: str, cursor: TextCursor | None = None) -> Texts:
             await asyncio.sleep(0.3)

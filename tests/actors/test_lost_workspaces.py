@@ -143,7 +143,7 @@ async def test_calls_of_the_same_answer_do_nothing_in_another_folder(
     assert list(folder.iterdir()) == []
 
 
-async def test_a_turn_that_completes_behind_that_has_failed(tmp_path: Path) -> None:
+async def test_a_turn_that_completes_after_that_has_failed(tmp_path: Path) -> None:
     script = Script(
         Reply.calls([("lose", {"how": "linked"}), ("work_complete", {"summary": "all is well"})])
     )

@@ -307,7 +307,7 @@ def test_an_envelope_is_new_once() -> None:
     assert seen.is_new(an_envelope(1))
     assert not seen.is_new(an_envelope(1))
     assert seen.is_new(an_envelope(2))
-    assert not seen.is_new(an_envelope(1)), "it is behind what was seen"
+    assert not seen.is_new(an_envelope(1)), "it is older than what was seen"
 
 
 def test_a_later_step_or_term_begins_to_count_anew() -> None:

@@ -65,7 +65,7 @@ async def test_changes_gather_and_an_ending_is_told_at_once() -> None:
     assert not await is_waiting(news)
 
 
-async def test_changes_behind_an_ending_gather_as_before() -> None:
+async def test_changes_after_an_ending_gather_as_before() -> None:
     bulletin = Bulletin(0)
     publish(bulletin, a_change(end=True))
     await follow(bulletin, 0)
@@ -112,7 +112,7 @@ async def test_what_came_between_two_calls_is_not_missed() -> None:
     assert not await is_waiting(follow(bulletin, 0, at_once=True))
 
 
-async def test_an_ending_between_two_calls_is_told_at_once_behind_other_changes() -> None:
+async def test_an_ending_between_two_calls_is_told_at_once_after_other_changes() -> None:
     bulletin = Bulletin(0)
     publish(bulletin, a_change(), a_change(end=True), a_change())
     assert not await is_waiting(follow(bulletin, 0))
@@ -134,7 +134,7 @@ async def test_a_slow_follower_loses_nothing_to_a_fast_one() -> None:
         cursor, seen = 0, []
         while cursor < 30:
             await bulletin.news(cursor, at_once=True)
-            notices = bulletin.behind(cursor)
+            notices = bulletin.after(cursor)
             assert notices is not None
             seen += [notice.change.version for notice in notices]
             cursor = bulletin.position
@@ -168,7 +168,7 @@ async def test_a_follower_that_went_away_does_not_disturb_the_others() -> None:
     assert not await is_waiting(stays)
 
 
-async def test_only_what_is_behind_the_cursor_is_given() -> None:
+async def test_only_what_is_after_the_cursor_is_given() -> None:
     bulletin = Bulletin(10)
     publish(bulletin, *(a_change(number) for number in range(5)))
     assert bulletin.position == 15
@@ -178,20 +178,20 @@ async def test_only_what_is_behind_the_cursor_is_given() -> None:
 
 
 def _versions(bulletin: Bulletin, cursor: int) -> list[int] | None:
-    notices = bulletin.behind(cursor)
+    notices = bulletin.after(cursor)
     return None if notices is None else [notice.change.version for notice in notices]
 
 
 async def test_what_happened_before_it_began_must_be_read_from_the_journal() -> None:
     bulletin = Bulletin(10)
-    assert bulletin.behind(9) is None
-    assert bulletin.behind(10) == []
+    assert bulletin.after(9) is None
+    assert bulletin.after(10) == []
 
 
 async def test_memory_is_bounded_and_what_fell_out_is_known_to_be_missing() -> None:
     bulletin = Bulletin(0)
     publish(bulletin, *(a_change(number) for number in range(KEPT_CHANGES + 7)))
-    assert bulletin.behind(6) is None
+    assert bulletin.after(6) is None
     kept = _versions(bulletin, 7)
     assert kept is not None
     assert (len(kept), kept[0]) == (KEPT_CHANGES, 7)
@@ -201,7 +201,7 @@ async def test_entries_that_are_no_changes_move_the_position_only() -> None:
     bulletin = Bulletin(0)
     bulletin.publish([CodeStored(code="c", blob=b"")], [3])
     assert bulletin.position == 3
-    assert bulletin.behind(0) == []
+    assert bulletin.after(0) == []
 
 
 def test_events_come_in_order_with_those_of_their_messages_where_asked() -> None:
@@ -209,7 +209,7 @@ def test_events_come_in_order_with_those_of_their_messages_where_asked() -> None
     call = Message.assistant("hm", [ToolCall("c", "f", "{}")])
     one, two = CustomEvent(name="one"), CustomEvent(name="two")
     publish(bulletin, a_change(1, one, messages=(call,)), a_change(2, two))
-    notices = bulletin.behind(0)
+    notices = bulletin.after(0)
     assert notices is not None
     plain = events_of(notices, messages=False)
     assert [event.event for event in plain] == [one, two]
@@ -229,7 +229,7 @@ def test_events_come_in_order_with_those_of_their_messages_where_asked() -> None
 def test_results_are_those_of_the_changes_that_end_a_run() -> None:
     bulletin = Bulletin(0)
     publish(bulletin, a_change(1), a_change(2, end=True))
-    notices = bulletin.behind(0)
+    notices = bulletin.after(0)
     assert notices is not None
     assert list(results_of(notices)) == ["run"]
     assert not results_of(notices[:1])
@@ -240,7 +240,7 @@ def test_large_messages_are_held_up_to_a_number_of_bytes() -> None:
     large = Message.tool_result("call", "x" * (KEPT_BYTES // 4))
     for number in range(10):
         publish(bulletin, a_change(number, messages=(large,)))
-    held = bulletin.behind(7)
+    held = bulletin.after(7)
     assert held is not None
     assert [notice.position for notice in held] == [8, 9, 10]
-    assert bulletin.behind(5) is None, "those are in the journal only"
+    assert bulletin.after(5) is None, "those are in the journal only"

@@ -138,7 +138,7 @@ def test_a_lock_that_nobody_releases_holds_nobody_up_for_long(
     assert not log_of(store, "run").exists()
 
 
-def test_what_is_printed_behind_the_end_of_a_step_is_kept_too(store: Path) -> None:
+def test_what_is_printed_after_the_end_of_a_step_is_kept_too(store: Path) -> None:
     kept = RunOutput(RunLog(store, "run"), "agent_turn")
     kept.write("stdout", "begun")
     kept.close()

@@ -118,7 +118,7 @@ async def test_a_call_that_is_cut_while_it_starts_a_cell_leaves_that_to_the_next
     assert cell.begun == 2
 
 
-async def test_a_call_behind_one_that_found_no_cell_tries_again(tmp_path: Path) -> None:
+async def test_a_call_after_one_that_found_no_cell_tries_again(tmp_path: Path) -> None:
     last = Calls()
     cell = Cell(tmp_path / "runs.db", Calls(GONE), [CellError("the coordinator", "no room"), last])
     with pytest.raises(CellError, match="no room"):

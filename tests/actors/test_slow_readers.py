@@ -49,18 +49,18 @@ async def test_a_reader_that_stops_reading_misses_text_and_is_told_and_nobody_wa
             slow = asyncio.ensure_future(runtime.texts(spec.run_id))
             items = [item async for item in stream]
         before = await slow
-        behind = await runtime.texts(spec.run_id, before.cursor)
+        after = await runtime.texts(spec.run_id, before.cursor)
 
     assert _text(items) == ANSWER
     assert not any(isinstance(item, TextGap) for item in items)
     assert isinstance(items[-1], HarnessResult)
     assert items[-1].output_text == ANSWER
     heard = "".join(spoken.text for spoken in before.spoken)
-    at_last = "".join(spoken.text for spoken in behind.spoken)
+    at_last = "".join(spoken.text for spoken in after.spoken)
     assert ANSWER.startswith(heard)
     assert ANSWER.endswith(at_last)
-    assert behind.missed
-    assert len(heard) + behind.missed + len(at_last) == len(ANSWER)
+    assert after.missed
+    assert len(heard) + after.missed + len(at_last) == len(ANSWER)
 
 
 async def read_to_its_end(runtime: Runtime, run_id: str) -> str:

@@ -72,11 +72,11 @@ async def test_a_slow_reader_is_told_how_much_it_missed(monkeypatch: pytest.Monk
     before = await stream.read("run", None)
     await stream.receive([piece("5678"), piece("9012", dropped=3), piece("345678")])
 
-    behind = await stream.read("run", before.cursor)
+    after = await stream.read("run", before.cursor)
 
-    assert said(behind) == "9012345678"
-    assert behind.missed == 4
-    assert [spoken.dropped for spoken in behind.spoken] == [3, 0]
+    assert said(after) == "9012345678"
+    assert after.missed == 4
+    assert [spoken.dropped for spoken in after.spoken] == [3, 0]
     assert stream.held == {"run": 10}
 
 
@@ -350,12 +350,12 @@ async def test_what_is_said_belongs_to_the_answer_in_which_it_is() -> None:
     assert speaker.take() == []
 
 
-async def test_an_event_stands_behind_the_text_before_it() -> None:
+async def test_an_event_stands_after_the_text_before_it() -> None:
     speaker = a_speaker()
     speaker.begin(1, 1)
     speaker.say("I look")
     speaker.announce(1, 1, CALLED)
-    # Whoever began to read behind the next answer has not heard it begin.
+    # Whoever began to read after the next answer has not heard it begin.
     speaker.announce(1, 2, CALLED)
     first, second, third = speaker.take()
     assert (first.text, first.event) == ("I look", None)

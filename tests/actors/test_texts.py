@@ -144,7 +144,7 @@ def gazes_then_answers(folder: Path) -> Program:
     return Program.of(ChatAgent(model=ScriptedModel(script, word_s=0.001), tools=[gaze]))
 
 
-async def test_a_call_is_told_while_its_tool_is_at_work_behind_the_text_of_its_answer(
+async def test_a_call_is_told_while_its_tool_is_at_work_after_the_text_of_its_answer(
     runtime: Runtime, tmp_path: Path
 ) -> None:
     program = gazes_then_answers(tmp_path)

@@ -56,7 +56,7 @@ async def test_time_ends_a_run_that_is_stuck_in_a_users_executor(runtime: Runtim
 @pytest.mark.timeout(200)
 @pytest.mark.parametrize("kind", ["local", pytest.param("ray", marks=pytest.mark.ray)])
 @pytest.mark.parametrize("runs", [1, 4])
-async def test_a_spent_budget_ends_all_runs_behind_their_round(
+async def test_a_spent_budget_ends_all_runs_after_their_round(
     tmp_path: Path, kind: str, runs: int
 ) -> None:
     program = endless()

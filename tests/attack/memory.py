@@ -82,7 +82,7 @@ def _role(pid: int) -> str:
     words = Path(f"/proc/{pid}/cmdline").read_bytes().decode("utf-8", "replace").split("\0")
     line = " ".join(words)
     if line.startswith("ray::"):
-        # Behind the dot is what it does just now.
+        # After the dot is what it does just now.
         return words[0].partition(".")[0].split()[0]
     if found := re.search(r"harness_actors[/.]?([\w/.]*)", line):
         return f"harness_actors {found[1]}".strip()

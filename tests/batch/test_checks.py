@@ -282,12 +282,12 @@ async def test_what_is_changed_during_a_look_is_seen_by_the_next(
     await programs.begin()
     before = asyncio.ensure_future(programs.changes())
     await asyncio.to_thread(looking.wait, 10)
-    behind = asyncio.ensure_future(programs.changes())
+    after = asyncio.ensure_future(programs.changes())
     await asyncio.sleep(0)
     goes_on.set()
 
     assert await before == Difference()
-    assert await behind == Difference(programs=frozenset({"changed"}))
+    assert await after == Difference(programs=frozenset({"changed"}))
 
 
 def test_compiled_files_that_are_changed_are_not_believed(tmp_path: Path) -> None:

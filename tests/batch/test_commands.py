@@ -24,7 +24,7 @@ from tests.batch.test_changes import NEW, OLD
 COUNT = 4
 ROUND_USD = 1.0
 STUCK_S = 10.0
-"""Behind that a command does not come to its end."""
+"""A command that takes longer than this will never end."""
 
 How = Literal["done", "failed", "time", "budget", "never"]
 
@@ -41,7 +41,7 @@ class Command:
     endings: tuple[How, ...]
     """By task."""
     then: str
-    """What befalls the run directory behind it."""
+    """What happens to the run directory afterwards."""
     concurrency: int = 2
 
 
@@ -134,7 +134,7 @@ async def run(folder: Folder, command: Command) -> None:
         assert set(folder.journal.specs) == known, "what is refused starts nothing"
         assert folder.lines() == before
         return
-    _check_behind(batch, runtime, folder)
+    _check_after(batch, runtime, folder)
     begun = set(folder.journal.specs) - known
     if command.budget_usd is not None and cost_usd >= command.budget_usd:
         assert not begun, "nothing starts when the budget is spent"
@@ -155,7 +155,7 @@ async def run(folder: Folder, command: Command) -> None:
         _check_complete(folder, command, begun, listed)
 
 
-def _check_behind(batch: Batch, runtime: FakeRuntime, folder: Folder) -> None:
+def _check_after(batch: Batch, runtime: FakeRuntime, folder: Folder) -> None:
     """What must be so whatever the command did."""
     tally = batch.tally
     assert (tally.running, tally.checking) == (0, 0)

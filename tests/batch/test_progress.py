@@ -181,7 +181,7 @@ def a_terminal(out: io.StringIO) -> Console:
 SHOWS_CURSOR, GREEN, RED = "\x1b[?25h", "\x1b[32m", "\x1b[31m"
 
 
-def test_checks_that_failed_behind_runs_that_were_stopped_are_told_apart() -> None:
+def test_checks_that_failed_after_runs_that_were_stopped_are_told_apart() -> None:
     checked = CheckResult(passed=False, exit_code=1, seconds=0.0, output="")
     done = [replace(FAILED, status="done", check=checked)] * 4
     at_limit = replace(FAILED, status="limit", reason=Reason(kind="max_turns"), check=checked)

@@ -127,7 +127,7 @@ async def test_a_compacted_file_is_on_the_disk_before_it_takes_the_place_of_the_
     beside, folder = disk.order
     assert (beside.endswith(".new"), folder) == (True, tmp_path.name)
     assert disk.synced[beside] == path.read_bytes() == written(outcome("a", attempt=2))
-    assert disk.synced[tmp_path.name] == frozenset({path.name}), "behind the renaming"
+    assert disk.synced[tmp_path.name] == frozenset({path.name}), "after the renaming"
 
 
 @pytest.mark.parametrize("left", [-1, -20], ids=["without its line feed", "torn"])
@@ -356,11 +356,11 @@ def test_nothing_is_cut_from_a_file_that_is_refused(
     assert len(list(tmp_path.iterdir())) == 1 + linked
 
 
-@given(foreign=st.binary(max_size=60), behind=st.booleans())
-def test_any_last_line_is_kept_or_is_the_beginning_of_ours(foreign: bytes, behind: bool) -> None:
+@given(foreign=st.binary(max_size=60), after=st.booleans())
+def test_any_last_line_is_kept_or_is_the_beginning_of_ours(foreign: bytes, after: bool) -> None:
     with TemporaryDirectory() as folder:
         path = Path(folder) / "results.jsonl"
-        content = (OURS + b"\n" if behind else b"") + foreign
+        content = (OURS + b"\n" if after else b"") + foreign
         path.write_bytes(content)
         try:
             ResultsFile(path)
@@ -371,7 +371,7 @@ def test_any_last_line_is_kept_or_is_the_beginning_of_ours(foreign: bytes, behin
         assert left == b"" or b'{"id":"'.startswith(left[:7])
 
 
-def test_zeros_behind_our_lines_are_what_a_power_cut_left(tmp_path: Path) -> None:
+def test_zeros_after_our_lines_are_what_a_power_cut_left(tmp_path: Path) -> None:
     path = tmp_path / "results.jsonl"
     for torn in (b"\0\0\0", OURS[:30] + b"\0\0", OURS[:30] + b"\n"):
         path.write_bytes(OURS + b"\n" + torn)

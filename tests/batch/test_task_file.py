@@ -177,7 +177,7 @@ def test_faults_stop_at_a_number_that_people_read(tmp_path: Path) -> None:
     head, *told, last = str(refused.value).splitlines()
     assert head.endswith(": more than 20 faults")
     assert [line.partition(":")[0] for line in told] == [f"line {n}" for n in range(1, 21)]
-    assert last == "and more behind these"
+    assert last == "and more after these"
 
 
 def test_as_many_faults_as_are_told_are_counted(tmp_path: Path) -> None:

@@ -133,7 +133,7 @@ class Battle:
                 ray = await stack.enter_async_context(RayByHand())
             # The Ray of a command leaves much behind when it is killed.
             own = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="hc")))
-            # Behind the command's end nothing is left in it.
+            # After the command's end nothing is left in it.
             memory = stack.enter_context(small_memory()) if self._poison == "memory" else None
             model = WatchedModel(self._folder / "model.log", seed=self._seed)
             await stack.enter_async_context(model)

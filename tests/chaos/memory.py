@@ -95,7 +95,7 @@ class SmallMemory:
 
 @contextmanager
 def small_memory() -> Iterator[SmallMemory]:
-    """A group for processes that this one starts; removed behind it, when they have ended."""
+    """A group for processes that this one starts; removed after it, when they have ended."""
     group = _make()
     try:
         yield group

@@ -1,4 +1,4 @@
-"""Whatever befalls a run, three things at once in any order: each promise holds behind them."""
+"""Whatever befalls a run, three things at once in any order: each promise holds after them."""
 
 from collections.abc import Callable
 from itertools import product
@@ -127,5 +127,5 @@ def test_whatever_befalls_a_run_at_once(place: Slot | None, on_disk: bool) -> No
             at.finish()
             at.check_end(2)
         except AssertionError as broken:
-            broken.add_note(f"behind: {told}")
+            broken.add_note(f"after: {told}")
             raise

@@ -1,4 +1,4 @@
-"""The money of a command: its runs stop behind the round that spends the last of it."""
+"""The money of a command: its runs stop after the round that spends the last of it."""
 
 import pytest
 
@@ -61,7 +61,7 @@ def reasons(world: World) -> set[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("runs", [1, 4])
-def test_a_spent_budget_ends_all_runs_behind_their_round(runs: int) -> None:
+def test_a_spent_budget_ends_all_runs_after_their_round(runs: int) -> None:
     world = a_world(runs, budget_usd=10)
     world.settle()
     assert reasons(world) == {("limit", "budget")}

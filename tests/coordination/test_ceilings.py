@@ -79,7 +79,7 @@ def test_a_run_that_no_executor_ends_ends_at_its_bounds(
     assert not world.coordinator.runs
 
 
-def test_what_is_over_is_not_begun_again_behind_a_restart() -> None:
+def test_what_is_over_is_not_begun_again_after_a_restart() -> None:
     world = World(Restless().handlers)
     world.submit(a_spec(config=HarnessConfig(max_turns=3)))
     world.commit()

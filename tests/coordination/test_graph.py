@@ -44,13 +44,13 @@ def test_the_default_is_a_cycle_of_our_four() -> None:
     assert not workflow.executors
 
 
-def test_an_executor_is_put_behind_another() -> None:
+def test_an_executor_is_put_after_another() -> None:
     workflow = a_builder().insert_after(AGENT_TURN, PassesOn()).build()
     assert successor(workflow.edges, AGENT_TURN) == "mine"
     assert successor(workflow.edges, "mine") == STOP_DECISION
 
 
-def test_several_are_put_behind_one_another() -> None:
+def test_several_are_put_after_one_another() -> None:
     builder = a_builder().insert_after(REPAIR, PassesOn("a")).insert_after("a", PassesOn("b"))
     edges = builder.build().edges
     assert [successor(edges, name) for name in (REPAIR, "a", "b")] == ["a", "b", COMPACTION]
@@ -174,7 +174,7 @@ def test_a_dead_end_is_refused() -> None:
         Workflow(an_agent(), ((REPAIR, COMPACTION),))
 
 
-def test_nothing_is_put_behind_what_is_not_there() -> None:
+def test_nothing_is_put_after_what_is_not_there() -> None:
     with pytest.raises(WorkflowError, match="'ghost'"):
         a_builder().insert_after("ghost", PassesOn())
     with pytest.raises(WorkflowError, match=r"'ghost'.*nothing to replace"):

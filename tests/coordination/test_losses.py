@@ -130,7 +130,7 @@ def test_a_death_between_two_rounds_is_no_loss() -> None:
     assert world.coordinator.runs["run"].losses == 0
 
 
-def test_a_death_behind_a_round_that_was_announced_is_no_loss() -> None:
+def test_a_death_after_a_round_that_was_announced_is_no_loss() -> None:
     world = started("effect", "effect")
     move_until(world, TURN)
     while not (world.log() and world.log()[-1].role == "tool"):
@@ -221,7 +221,7 @@ def lose_with_open_call(world: World, slot: Slot, run_id: str = "run") -> None:
     world.settle(hosts=False)
 
 
-def test_a_host_that_dies_before_it_did_anything_is_no_loss_behind_one_that_was() -> None:
+def test_a_host_that_dies_before_it_did_anything_is_no_loss_after_one_that_was() -> None:
     world = started("effect", "effect")
     lose_with_open_call(world, TURN)
     move_until(world, TURN)

@@ -58,7 +58,7 @@ class Scheduler:
         self.wishes = Wishes(self.world)
         self.budget_usd = budget_usd
         self._earlier_usd = 0.0
-        self._asked_behind: Counter[str] = Counter()
+        self._asked_after: Counter[str] = Counter()
         """Rounds that began since all was spent, by run."""
         if budget_usd is not None:
             self.allow(budget_usd)
@@ -99,7 +99,7 @@ class Scheduler:
         chance.choices(actions, weights)[0][1]()
 
     def _hear_twice(self, slot: Slot) -> None:
-        # The connection broke behind the call, so the same envelope comes again.
+        # The connection broke after the call, so the same envelope comes again.
         envelope = self.world.hosts[slot].outbox[0]
         self.world.hear(slot)
         self.world.perform(self.world.coordinator.received(slot, envelope))
@@ -145,10 +145,10 @@ class Scheduler:
             assert run.due is None or now < run.due[0] + GRACE_S, "its time is over"
 
     def _asked(self, run_id: str) -> None:
-        """A round begins: behind the last of the money, that of a run that was in flight."""
+        """A round begins: after the last of the money, that of a run that was in flight."""
         if self.world.coordinator.budget.is_spent:
-            self._asked_behind[run_id] += 1
-            assert self._asked_behind[run_id] == 1, "a run goes on though all is spent"
+            self._asked_after[run_id] += 1
+            assert self._asked_after[run_id] == 1, "a run goes on though all is spent"
 
     def idle(self) -> list[str]:
         """Runs of which everything is on disk and that nobody serves, unfinished."""
@@ -200,7 +200,7 @@ class Scheduler:
             assert stored.losses == run.losses
         assert world.coordinator.budget.limit_usd == self.budget_usd
         if not world.coordinator.budget.is_spent:
-            self._asked_behind.clear()
+            self._asked_after.clear()
         next_at = world.coordinator.next_overdue_at
         for run in world.coordinator.runs.values():
             if run.due is not None:

@@ -387,7 +387,7 @@ def test_runs_that_ended_in_time_are_not_looked_at_again() -> None:
     assert not world.coordinator._deadlines._due
 
 
-def test_a_message_that_arrives_behind_its_time_is_dropped() -> None:
+def test_a_message_that_arrives_after_its_time_is_dropped() -> None:
     world = World(Team(plan=["effect"]).handlers)
     world.submit(a_spec(config=LIMITED))
     move_until(world, TURN)

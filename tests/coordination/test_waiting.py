@@ -181,7 +181,7 @@ def test_to_park_a_run_that_waits_changes_nothing() -> None:
     assert len(world.disk) == before
 
 
-def test_a_run_that_was_to_park_waits_instead_and_is_not_parked_behind_it() -> None:
+def test_a_run_that_was_to_park_waits_instead_and_is_not_parked_after_it() -> None:
     world = World(Team(plan=("ask", "effect")).handlers)
     world.submit(a_spec())
     until_the_question_is_on_its_way(world)
@@ -195,7 +195,7 @@ def test_a_run_that_was_to_park_waits_instead_and_is_not_parked_behind_it() -> N
     assert world.ends()[0].status == "done"
 
 
-def test_a_run_that_waits_is_not_gone_on_with_behind_a_restart() -> None:
+def test_a_run_that_waits_is_not_gone_on_with_after_a_restart() -> None:
     world = asked()
     world.crash()
     world.settle()

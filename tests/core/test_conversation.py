@@ -27,14 +27,14 @@ def encoded(messages: Sequence[Message]) -> list[bytes]:
 
 
 def check(messages: Sequence[Message]) -> None:
-    """Every call has exactly one result right behind it, and no result stands alone."""
+    """Every call has exactly one result right after it, and no result stands alone."""
     waiting: Counter[str | None] = Counter()
     for message in messages:
         if message.role == "tool":
             assert waiting[message.tool_call_id] == 1, "an orphan, or a second result"
             waiting[message.tool_call_id] -= 1
         else:
-            assert not any(waiting.values()), "a call without a result behind it"
+            assert not any(waiting.values()), "a call without a result after it"
             waiting = Counter(call.id for call in message.tool_calls)
             assert all(count == 1 for count in waiting.values()), "an id twice in one message"
     assert not any(waiting.values())
@@ -94,7 +94,7 @@ def test_a_missing_result_says_that_the_outcome_is_unknown() -> None:
     assert repairs == 1
 
 
-def test_a_late_result_moves_behind_its_call() -> None:
+def test_a_late_result_moves_after_its_call() -> None:
     fixed, repairs = repaired([asks("a"), Message.user("hurry"), says("a", "late")])
     assert [message.text for message in fixed] == ["", "late", "hurry"]
     assert repairs == 1
@@ -244,7 +244,7 @@ def test_a_recorded_conversation_that_was_damaged_is_put_in_order(
 
 @EACH
 def test_results_that_were_shuffled_find_their_calls(conversation: Recorded) -> None:
-    """Within the block behind its message a result may stand anywhere."""
+    """Within the block after its message a result may stand anywhere."""
     chance = Random(7)
     messages: list[Message] = []
     block: list[Message] = []

@@ -319,7 +319,7 @@ class Driver:
         return [message for message in self.state.log if message.role == "tool"]
 
     def check_log(self) -> None:
-        """Every call of the log has exactly one result right behind it."""
+        """Every call of the log has exactly one result right after it."""
         _, repairs = repaired(self.state.log)
         assert repairs == 0
 

@@ -168,7 +168,7 @@ async def test_a_run_that_never_finishes_ends_at_its_turns() -> None:
 # ---- completion -------------------------------------------------------------------------
 
 
-async def test_a_completion_behind_successful_calls_counts() -> None:
+async def test_a_completion_after_successful_calls_counts() -> None:
     script = [calls(("a", "write"), ("b", "work_complete", '{"summary": " ok "}'))]
     assert await one_turn(a_driver(script, a_tool())) == TurnComplete(
         ending="completed", text="ok", progressed=True

@@ -35,6 +35,6 @@ async def test_before_the_first_turn_the_task_counts() -> None:
     assert answer == CompactionComplete(tokens=800, compaction_needed=True)
 
 
-async def test_it_measures_behind_an_executor_of_the_users() -> None:
+async def test_it_measures_after_an_executor_of_the_users() -> None:
     answer = await a_driver(10).serve("compaction", CustomSignal(name="critic"))
     assert answer == CompactionComplete(tokens=10)

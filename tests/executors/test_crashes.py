@@ -201,7 +201,7 @@ def test_no_call_is_lost_or_doubled_whatever_the_model_does_and_wherever_it_dies
 
 
 class Paused(Scenario):
-    """The same, put aside behind each round and taken up again, in the same process."""
+    """The same, put aside after each round and taken up again, in the same process."""
 
     async def _step(self) -> None:
         await super()._step()
@@ -233,7 +233,7 @@ def _told_of_the_run(driver: Driver) -> list[Event]:
 )
 @example(replies=[["read"], [], [], []], settings={"continuation": {"max_prompts": 1}})
 @example(replies=[[], ["read"], [], []], settings={"continuation": {"max_prompts": 1}})
-def test_a_run_that_is_put_aside_behind_each_round_is_the_same_run(
+def test_a_run_that_is_put_aside_after_each_round_is_the_same_run(
     replies: list[list[str]], settings: dict[str, Any]
 ) -> None:
     async def scenario() -> None:

@@ -69,7 +69,7 @@ class RayByHand:
         said = []
         for line in process.stdout:
             said.append(line)
-            # Behind "runtime started", where its address is not noted yet.
+            # After "runtime started", where its address is not noted yet.
             if "will now block" in line:
                 return
         raise OSError(f"ray start ended: {''.join(said)}")

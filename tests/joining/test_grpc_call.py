@@ -26,7 +26,7 @@ def headers(block: bytes, flags: int = 0x5) -> bytes:
     return len(block).to_bytes(3, "big") + bytes((1, flags, 0, 0, 0, 1)) + block
 
 
-def test_the_status_is_found_behind_other_headers() -> None:
+def test_the_status_is_found_after_other_headers() -> None:
     name = b"grpc-status"
     block = b"\x88" + b"\x5f\x10application/grpc" + b"\x40" + bytes((len(name),)) + name + b"\x0216"
 

@@ -243,7 +243,7 @@ def test_lines_are_bounded_in_their_length_and_their_number() -> None:
         parser.feed(b"\n")
 
 
-def test_a_line_begins_anew_behind_each_end() -> None:
+def test_a_line_begins_anew_after_each_end() -> None:
     parser = EventParser(100 * BYTES_PER_LINE)
     found = []
     for _ in range(20):

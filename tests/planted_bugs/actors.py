@@ -37,7 +37,7 @@ BUGS = (
         path="harness_actors/actors/coordinator/journal_reads.py",
         before="            cursor=stored[-1].position if stored else newest,\n",
         after="            cursor=newest,\n",
-        promise="a cursor survives a new incarnation, and nothing behind it is left out",
+        promise="a cursor survives a new incarnation, and nothing after it is left out",
         tests=(
             "tests/actors/test_journal_reads.py::test_all_that_a_new_incarnation_has_on_disk_is_told_page_by_page",
         ),
@@ -74,7 +74,7 @@ BUGS = (
         path="harness_actors/actors/coordinator/news.py",
         before="            if notice.position <= cursor:\n",
         after="            if notice.position < cursor:\n",
-        promise="nothing is told twice behind a cursor",
+        promise="nothing is told twice after a cursor",
         tests=("tests/actors/test_news.py::test_endings_in_a_row_are_told_together",),
     ),
     Bug(
@@ -98,7 +98,7 @@ BUGS = (
         ),
     ),
     Bug(
-        name="a follower asks where it is behind the beginning",
+        name="a follower asks where it is after the beginning",
         path="harness_actors/actors/driver/following.py",
         before="""\
     if cursor is None:
@@ -261,11 +261,11 @@ BUGS = (
         seeds=1000,
     ),
     Bug(
-        name="a follower just behind what is kept misses a change",
+        name="a follower just after what is kept misses a change",
         path="harness_actors/actors/coordinator/news.py",
         before="            self._since = oldest.position\n",
         after="            self._since = oldest.position - 1\n",
-        promise="nothing behind a cursor is left out",
+        promise="nothing after a cursor is left out",
         tests=(
             "tests/actors/test_news.py::test_memory_is_bounded_and_what_fell_out_is_known_to_be_missing",
         ),
@@ -275,7 +275,7 @@ BUGS = (
         path="harness_actors/actors/coordinator/journal_writer.py",
         before="        if not entries and self._writing is None:\n",
         after="        if not entries:\n",
-        promise="what follows from a commit leaves behind it",
+        promise="what follows from a commit leaves after it",
         tests=("tests/actors/test_journal_writer.py::test_a_step_without_entries_keeps_its_place",),
     ),
     Bug(
@@ -300,7 +300,7 @@ BUGS = (
         tests=("tests/actors/test_roster.py::test_nothing_more_is_said_to_a_host_that_is_gone",),
     ),
     Bug(
-        name="text that was dropped is told of with each piece behind it",
+        name="text that was dropped is told of with each piece after it",
         path="harness_actors/actors/text/speaking.py",
         before="""\
         self._texts.clear()
@@ -356,7 +356,7 @@ BUGS = (
         ),
     ),
     Bug(
-        name="work that begins behind a Ctrl-C is not put aside",
+        name="work that begins after a Ctrl-C is not put aside",
         path="harness_actors/actors/driver/interrupts.py",
         before="""\
         if self.interrupted:
@@ -365,7 +365,7 @@ BUGS = (
         after="",
         promise="Ctrl-C puts aside whatever is in progress",
         tests=(
-            "tests/actors/test_interrupts.py::test_work_that_begins_behind_ctrl_c_is_put_aside_like_the_rest",
+            "tests/actors/test_interrupts.py::test_work_that_begins_after_ctrl_c_is_put_aside_like_the_rest",
         ),
     ),
     Bug(

@@ -101,7 +101,7 @@ BUGS = (
         tests=("tests/batch/test_batch.py::test_too_many_failures_start_nothing_new",),
     ),
     Bug(
-        name="a batch asks where it is behind its runs",
+        name="a batch asks where it is after its runs",
         path="harness_actors/batch/engine.py",
         before="""\
         self._cursor = await self._runtime.position()
@@ -117,7 +117,7 @@ BUGS = (
         ),
     ),
     Bug(
-        name="a failure behind the brakes keeps its place",
+        name="a failure after the brakes keeps its place",
         path="harness_actors/batch/engine.py",
         before="""\
             if self.brakes.are_on():

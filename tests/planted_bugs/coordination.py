@@ -124,7 +124,7 @@ BUGS = (
         after="",
         promise="a run ends limit(budget) where its budget is spent",
         tests=(
-            "tests/coordination/test_budget.py::test_a_spent_budget_ends_all_runs_behind_their_round",
+            "tests/coordination/test_budget.py::test_a_spent_budget_ends_all_runs_after_their_round",
         ),
     ),
     Bug(
@@ -137,7 +137,7 @@ BUGS = (
         after="        if slot.index == QUARANTINE and not self._router.isolate(run_id):\n",
         promise="only a death in the middle of a tool counts as a loss",
         tests=(
-            "tests/coordination/test_losses.py::test_a_host_that_dies_before_it_did_anything_is_no_loss_behind_one_that_was",
+            "tests/coordination/test_losses.py::test_a_host_that_dies_before_it_did_anything_is_no_loss_after_one_that_was",
         ),
     ),
     Bug(
@@ -211,7 +211,7 @@ BUGS = (
         ),
     ),
     Bug(
-        name="tools are taken for running behind their round",
+        name="tools are taken for running after their round",
         path="harness_actors/coordination/run_changes.py",
         before="""\
                     if run.state.values[OPEN_CALLS.name]:
@@ -220,7 +220,7 @@ BUGS = (
         after="                    self.busy(run)\n",
         promise="only a death in the middle of a tool counts as a loss",
         tests=(
-            "tests/coordination/test_losses.py::test_a_death_behind_a_round_that_was_announced_is_no_loss",
+            "tests/coordination/test_losses.py::test_a_death_after_a_round_that_was_announced_is_no_loss",
         ),
     ),
     Bug(

@@ -9,9 +9,7 @@ BUGS = (
         before="        self._brought += len(fresh)\n",
         after="",
         promise="a rerun of what the journal holds has no differences",
-        tests=(
-            "tests/replay/test_corpus.py::test_a_recorded_run_comes_out_the_same",
-        ),
+        tests=("tests/replay/test_corpus.py::test_a_recorded_run_comes_out_the_same",),
     ),
     Bug(
         name="an entry of the state gets a better name",

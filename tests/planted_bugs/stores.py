@@ -53,14 +53,14 @@ BUGS = (
         ),
     ),
     Bug(
-        name="a run is taken up to be nudged behind the words of another",
+        name="a run is taken up to be nudged after the words of another",
         path="harness_actors/stores/taking_up.py",
         before=(
             '    nudged = turn.ending == "text" and run.spec.config.completion != "answer"\n'
             '    return turn.ending == "rounds" or nudged\n'
         ),
         after='    return turn.ending == "rounds"\n',
-        promise="a run is not taken up where it would answer what was said behind it",
+        promise="a run is not taken up where it would answer what was said after it",
         tests=(
             "tests/stores/test_taking_up.py::test_a_run_that_has_only_to_be_judged_goes_on_to_its_end",
         ),
@@ -70,7 +70,7 @@ BUGS = (
         path="harness_actors/stores/taking_up.py",
         before="    if not isinstance(turn, TurnComplete) or run.spec.custom:\n",
         after="    if not isinstance(turn, TurnComplete):\n",
-        promise="a run is not taken up where it would answer what was said behind it",
+        promise="a run is not taken up where it would answer what was said after it",
         tests=(
             "tests/stores/test_taking_up.py::test_a_run_that_has_only_to_be_judged_goes_on_to_its_end",
         ),
@@ -160,7 +160,7 @@ BUGS = (
         name="a commit to a file that is nowhere is a commit",
         path="harness_actors/stores/sqlite.py",
         before="""\
-            # Behind it, too: what follows from a commit must not leave if that is nowhere.
+            # After it, too: what follows from a commit must not leave if that is nowhere.
             if (size := self._files.check()) > self._log_bytes:
                 self._move_log(size)
 """,

@@ -162,7 +162,7 @@ BUGS = (
         after="        self.stopped = reason\n",
         promise="the model is told why its command was stopped",
         tests=(
-            "tests/tools/test_supervision.py::test_a_command_that_was_stopped_says_why_also_where_its_keeper_is_lost_behind_that",
+            "tests/tools/test_supervision.py::test_a_command_that_was_stopped_says_why_also_where_its_keeper_is_lost_after_that",
         ),
     ),
     Bug(
@@ -198,7 +198,7 @@ BUGS = (
         ),
     ),
     Bug(
-        name="output is read on behind the end of its command",
+        name="output is read on after the end of its command",
         path="harness_actors/tools/shell.py",
         before="""\
         if self._resume is not None:

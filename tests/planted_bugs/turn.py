@@ -9,7 +9,7 @@ BUGS = (
         before="""\
             if self._awaited is not None:
                 await self._awaited
-            # Looked at behind that: what is told meanwhile holds for this round, too.
+            # Looked at after that: what is told meanwhile holds for this round, too.
             if self._context.parking:
 """,
         after="""\
@@ -173,7 +173,7 @@ BUGS = (
         after="            failed, limit = failed or result.is_error, result.limit\n",
         promise="a message that asks for more calls than there are ends the run",
         tests=(
-            "tests/turn/test_bounds.py::test_a_call_beyond_the_bound_ends_the_run_whatever_else_is_refused_behind_it",
+            "tests/turn/test_bounds.py::test_a_call_beyond_the_bound_ends_the_run_whatever_else_is_refused_after_it",
         ),
     ),
     Bug(
@@ -237,17 +237,17 @@ BUGS = (
         after="        self._text = message.text\n",
         promise="what was said last is what came of a run that reached a limit",
         tests=(
-            "tests/turn/test_bounds.py::test_what_was_said_last_is_kept_though_a_round_says_nothing_behind_it",
+            "tests/turn/test_bounds.py::test_what_was_said_last_is_kept_though_a_round_says_nothing_after_it",
         ),
     ),
     Bug(
-        name="a completion takes a call from those behind it",
+        name="a completion takes a call from those after it",
         path="harness_actors/turn/one_call.py",
         before="            if calls_left is not None and tool is not prepared.completion:\n",
         after="            if calls_left is not None:\n",
         promise="a run may make all of its tool calls",
         tests=(
-            "tests/turn/test_bounds.py::test_a_completion_that_comes_too_early_takes_no_call_from_those_behind_it",
+            "tests/turn/test_bounds.py::test_a_completion_that_comes_too_early_takes_no_call_from_those_after_it",
         ),
     ),
     Bug(
@@ -326,7 +326,7 @@ BUGS = (
         after="        self.progressed = False\n",
         promise="a run has five nudges in a row, and progress resets them",
         tests=(
-            "tests/executors/test_crashes.py::test_a_run_that_is_put_aside_behind_each_round_is_the_same_run",
+            "tests/executors/test_crashes.py::test_a_run_that_is_put_aside_after_each_round_is_the_same_run",
         ),
     ),
     Bug(

@@ -176,7 +176,7 @@ async def test_what_an_executor_told_when_it_parked_comes_out_the_same(tmp_path:
     assert (end.status, end.turn_count) == ("done", 1)
 
 
-async def test_a_run_that_parked_behind_an_own_agent_turn_comes_out_the_same(
+async def test_a_run_that_parked_after_an_own_agent_turn_comes_out_the_same(
     tmp_path: Path,
 ) -> None:
     gate = tmp_path / "gate"

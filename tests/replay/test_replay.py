@@ -289,7 +289,7 @@ async def test_a_run_that_is_put_aside_is_replayed_to_there(store: Path) -> None
 
 
 @pytest.mark.parametrize("replies", [[READ], [Reply.text("hm")]])
-async def test_a_run_that_was_put_aside_behind_its_round(
+async def test_a_run_that_was_put_aside_after_its_round(
     store: Path, tmp_path: Path, replies: list[Reply]
 ) -> None:
     """It was asked in the middle of a round, which goes on or ends its turn."""

@@ -109,7 +109,7 @@ class Disk:
         self.changes.append((self.position, entry))
 
     def who_spoke_behind(self, run_id: str) -> str | None:
-        """The first other run that spoke behind the first words of one, results apart."""
+        """The first other run that spoke after the first words of one, results apart."""
         conversation_id = self.runs[run_id].spec.conversation_id
         speakers = self.speakers[conversation_id]
         if run_id not in speakers:
@@ -190,7 +190,7 @@ class MemoryJournal:
     def load_conversation(self, conversation_id: str) -> list[Message]:
         return list(self._disk.logs.get(conversation_id, ()))
 
-    def run_behind(self, run_id: str) -> str | None:
+    def run_after(self, run_id: str) -> str | None:
         return self._disk.who_spoke_behind(run_id)
 
     def load_code(self, code: str) -> bytes | None:

@@ -18,7 +18,7 @@ actor is called dead while it lives; `commit`: one fails; `driver`: the driver d
 
 WEIGHTS = {"kill": 5.0, "stop": 2.0, "early": 1.5, "commit": 0.7, "driver": 0.8}
 UNTIL_S = 90.0
-"""Virtual time behind which nothing goes wrong any more."""
+"""Virtual time after which nothing goes wrong any more."""
 
 
 class Disturber:

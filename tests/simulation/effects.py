@@ -1,4 +1,4 @@
-"""What tools do: once, behind their record, and in the term that is served."""
+"""What tools do: once, after their record, and in the term that is served."""
 
 from harness_actors.actors.simulated.processes import SimulatedProcess, current_process
 from harness_actors.ports import ToolContext

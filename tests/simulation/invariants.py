@@ -80,7 +80,7 @@ def _check_turns(schedule: "Schedule", run: DiskRun, end: HarnessResult) -> None
     made = sum(isinstance(e, TurnCompleted) for _, c in run.changes for e in c.delta.events)
     most = run.spec.config.max_turns
     if end.reason.kind == "max_turns" and AGENT_TURN not in run.spec.custom and made < most:
-        text = f"{run.spec.run_id} ends behind {made} of its {most} turns"
+        text = f"{run.spec.run_id} ends after {made} of its {most} turns"
         schedule.ledger.broken("runs end as planned", text)
 
 

@@ -137,8 +137,8 @@ class WatchedJournal:
             conversation_id, lambda j: j.waiting_in(conversation_id), lambda waiting: waiting
         )
 
-    def run_behind(self, run_id: str) -> str | None:
-        return self._read(run_id, lambda j: j.run_behind(run_id), lambda later: later)
+    def run_after(self, run_id: str) -> str | None:
+        return self._read(run_id, lambda j: j.run_after(run_id), lambda later: later)
 
     def load_conversation(self, conversation_id: str) -> list[Message]:
         return self._read(

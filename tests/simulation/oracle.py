@@ -110,7 +110,7 @@ class Oracle:
         if sum(c.end is not None for _, c in run.changes) > 1 or (
             run.end is not None and change.end is None
         ):
-            self.ledger.broken("a run ends once", f"{change.run_id} goes on behind its end")
+            self.ledger.broken("a run ends once", f"{change.run_id} goes on after its end")
         if change.run_id in self._parked and not self._is_cancelled(change.run_id):
             text = f"{change.run_id} is parked, and changes"
             self.ledger.broken("a run that is stopped does nothing", text)

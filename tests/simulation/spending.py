@@ -61,5 +61,5 @@ class Spending:
         if again and run_id in self._unaware:
             self._unaware.discard(run_id)
         elif again:
-            text = f"{run_id} makes a model call behind {self.spent_usd:g} of {self.limit_usd:g}"
+            text = f"{run_id} makes a model call after {self.spent_usd:g} of {self.limit_usd:g}"
             self._ledger.broken(INVARIANT, f"{text} USD, which it was told of")

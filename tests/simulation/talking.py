@@ -106,5 +106,5 @@ class Talking:
         """It was refused, because another one has continued what it had begun to say."""
         found = self._disk.who_spoke_behind(run_id)
         if found != later:
-            text = f"{run_id} is told that {later} spoke behind it, and {found or 'nobody'} did"
+            text = f"{run_id} is told that {later} spoke after it, and {found or 'nobody'} did"
             self._ledger.broken(REFUSED, text)

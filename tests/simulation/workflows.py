@@ -35,7 +35,7 @@ KINDS: Mapping[ExecutorKind, int] = {
     "flaw": 1,
     "crash": 2,
 }
-"""Of those that are put behind another one: how often each is chosen."""
+"""Of those that are put after another one: how often each is chosen."""
 EDGES = (REPAIR, COMPACTION, AGENT_TURN, STOP_DECISION)
 
 
@@ -46,7 +46,7 @@ class PlannedExecutor:
     Attributes:
         name: Its name in the workflow.
         kind: What it does.
-        place: Which of ours it stands behind, or replaces.
+        place: Which of ours it stands after, or replaces.
         after: Of a `judge`, a `flaw` or a `crash`: the visit at which it does so, from 1.
     """
 

@@ -261,7 +261,7 @@ class Command:
     async def wait(
         self, name: str, what: str, *, talk: str | None = None, results: int = 1
     ) -> None:
-        """Begin a run, and return when something of it waits behind so many results."""
+        """Begin a run, and return when something of it waits after so many results."""
         await self.begin(name, talk=talk)
         await self.waits(what)
         await self.until(name, lambda event: isinstance(event, ToolReturned), results)

@@ -16,7 +16,7 @@ PACKED = (("runs", "spec"), ("results", "result"), ("snapshots", "state"))
 def shape_of(path: Path) -> set[str]:
     """All names of a journal, each with what it belongs to; of events their kinds alone.
 
-    Behind its writes and events a change may have more, which readers leave out.
+    After its writes and events a change may have more, which readers leave out.
 
     Readers leave out what they do not know of an event; of the rest they know all or fail.
     """

@@ -79,7 +79,7 @@ def test_a_run_is_found_by_its_id_or_by_a_beginning_of_its_own(tmp_path: Path) -
     second = kept(tmp_path / "b.db", "run-2", "run-20")
 
     for given, store, run_id in (
-        # Others begin with these, before and behind them, in the same journal and in another.
+        # Others begin with these, before and after them, in the same journal and in another.
         ("run-1", first, "run-1"),
         ("run-10", first, "run-10"),
         ("run-2", second, "run-2"),

@@ -368,7 +368,7 @@ def test_a_snapshot_stands_for_the_changes_before_it(journal: SqliteJournal) -> 
     full = journal.load_run("run-1")
     assert full is not None
 
-    # In the group behind a newer change, as a group may have it.
+    # In the group after a newer change, as a group may have it.
     values = {"harness.usage": {"model_calls": 4, "tool_calls": 4}}
     commit_in_turn(journal, SnapshotTaken(run_id="run-1", version=4, values=values))
 

@@ -33,7 +33,7 @@ def keep(journal: SqliteJournal, entries: Sequence[Entry]) -> Path:
     return journal.path
 
 
-def test_a_cut_run_behind_which_another_one_spoke_is_refused(journal: SqliteJournal) -> None:
+def test_a_cut_run_after_which_another_one_spoke_is_refused(journal: SqliteJournal) -> None:
     alone = keep(journal, [*talking("cut"), a_round(2, "cut")])
     check_taking_up(alone, ["cut"])
 
@@ -62,7 +62,7 @@ def test_a_later_run_that_has_said_nothing_yet_is_no_obstacle(journal: SqliteJou
     check_taking_up(keep(journal, [*talking("cut"), *later]), ["cut"])
 
 
-def test_a_run_that_was_put_aside_before_its_task_was_said_goes_on_behind_the_others(
+def test_a_run_that_was_put_aside_before_its_task_was_said_goes_on_after_the_others(
     journal: SqliteJournal,
 ) -> None:
     waiting = (added("cut", conversation_id="talk"), changed(1, "cut"))

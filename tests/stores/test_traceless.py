@@ -18,7 +18,7 @@ from tests.stores.open_files import open_files
 
 
 class Reading:
-    """Reads the newest position; each time, something happens behind it.
+    """Reads the newest position; each time, something happens after it.
 
     Args:
         happenings: What, in the order of the readings; nothing when they are used up.

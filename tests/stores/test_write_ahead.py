@@ -50,7 +50,7 @@ ONE, NOT_YET = (1, 1), (1, 0)
         a_log(NOT_YET, (2, 0), (3, 3), NOT_YET),
         a_log(ONE, magic=BIG),
         *(a_log(NOT_YET, (2, 2), page=1 << power) for power in range(9, 17)),
-        # The page of the last one is written behind its head.
+        # The page of the last one is written after its head.
         a_log(ONE)[:-4000],
     ],
 )

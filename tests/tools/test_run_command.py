@@ -433,7 +433,7 @@ async def test_output_that_is_closed_in_its_pause_reads_nothing_of_whoever_comes
     if os.write(output.write_end, bytes(shell.READ_BYTES)) < shell.READ_BYTES:
         pytest.skip("this machine has no pipes of that size")
     output._on_output()
-    assert output._resume is not None, "it pauses behind a full read"
+    assert output._resume is not None, "it pauses after a full read"
     output.close_write_end()
     place = output._pipe
     output.close()

@@ -389,7 +389,7 @@ async def test_a_command_that_kills_its_keeper_fails_alone(
     assert await neighbour == "exit code: 0\nok"
 
 
-def test_a_command_that_was_stopped_says_why_also_where_its_keeper_is_lost_behind_that() -> None:
+def test_a_command_that_was_stopped_says_why_also_where_its_keeper_is_lost_after_that() -> None:
     process = client.SupervisedProcess(1, cast(Any, "no link"), "mark", "run-1")
     process.hear("overrun", 600)
     process.hear("lost")

@@ -222,7 +222,7 @@ def test_what_is_removed_may_be_read_only_and_links_are_not_followed(tmp_path: P
     assert os.listdir(tmp_path / "kept") == ["a.txt"]
 
 
-def test_a_thousand_links_behind_each_other_are_copied_as_they_are(tmp_path: Path) -> None:
+def test_a_thousand_links_to_one_another_are_copied_as_they_are(tmp_path: Path) -> None:
     work = prepare(tmp_path / "w")
     for number in range(1500):
         (work / f"{number}").symlink_to(f"{number + 1}")

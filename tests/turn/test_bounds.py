@@ -119,7 +119,7 @@ async def test_a_wait_is_left_out_of_the_round_that_it_is_in_and_of_no_other() -
         ({"working_s": 15}, "working_time", 2),
     ],
 )
-async def test_no_model_call_begins_behind_a_bound(
+async def test_no_model_call_begins_after_a_bound(
     limits: dict[str, float], kind: str, rounds: int
 ) -> None:
     async def pass_time() -> None:
@@ -177,7 +177,7 @@ async def test_calls_beyond_the_bound_are_not_made_and_end_the_run() -> None:
     driver.check_log()
 
 
-async def test_a_call_beyond_the_bound_ends_the_run_whatever_else_is_refused_behind_it() -> None:
+async def test_a_call_beyond_the_bound_ends_the_run_whatever_else_is_refused_after_it() -> None:
     script = [calls(("a", "write"), ("b", "write"), ("c", "unknown")), finishes()]
     driver = a_driver(script, a_tool(), limits={"tool_calls": 1})
     end = await driver.run()
@@ -186,7 +186,7 @@ async def test_a_call_beyond_the_bound_ends_the_run_whatever_else_is_refused_beh
     assert driver.value(USAGE).model_calls == 1
 
 
-async def test_a_completion_that_comes_too_early_takes_no_call_from_those_behind_it() -> None:
+async def test_a_completion_that_comes_too_early_takes_no_call_from_those_after_it() -> None:
     write = a_tool()
     early = ("a", "work_complete", '{"summary": "ok"}')
     driver = a_driver([calls(early, ("b", "write")), finishes()], write, limits={"tool_calls": 1})
@@ -225,7 +225,7 @@ def test_work_is_due_by_the_bound_that_is_first(
     assert allowance.left(0.0) == due
 
 
-async def test_what_was_said_last_is_kept_though_a_round_says_nothing_behind_it() -> None:
+async def test_what_was_said_last_is_kept_though_a_round_says_nothing_after_it() -> None:
     script = [Reply.calls([("write", "{}")], said="I will write."), calls(("b", "write"))]
     driver = a_driver(script, a_tool(), limits={"model_calls": 2})
     outcome = await one_turn(driver)

@@ -82,7 +82,7 @@ async def test_whatever_a_tool_raises_is_an_answer_to_the_model(
     assert await results_of(a_tool(answer=error)) == [(text, True)]
 
 
-async def test_a_tool_that_fails_does_not_stop_those_behind_it() -> None:
+async def test_a_tool_that_fails_does_not_stop_those_after_it() -> None:
     assert await results_of(a_tool("a", ValueError("no")), a_tool("b")) == [
         ("ValueError: no", True),
         ("done", False),

@@ -439,7 +439,7 @@ async def test_a_run_that_is_to_park_does_not_wait_for_its_provider() -> None:
     assert driver.value(USAGE).model_calls == 0
 
 
-async def test_a_wait_that_is_given_up_ends_and_none_begins_behind_it() -> None:
+async def test_a_wait_that_is_given_up_ends_and_none_begins_after_it() -> None:
     with metered() as meter:
 
         async def waits() -> None:

@@ -163,7 +163,7 @@ class Admission:
             elif mode == "cancel" or run_id in self._held:
                 idle.append(run_id)
         if idle:
-            # Behind the others: it may take a while until nobody is being added.
+            # After the others: it may take a while until nobody is being added.
             await self._stop_idle(idle, mode)
 
     async def _stop_idle(self, run_ids: Sequence[str], mode: StopMode) -> None:

@@ -241,7 +241,7 @@ class CoordinatorHost:
             self._check()
             await self._bulletin.news(cursor, at_once=messages)
             if self._broken is None and self._bulletin.position > cursor:
-                return await self._readings.behind(cursor, messages=messages)
+                return await self._readings.after(cursor, messages=messages)
 
     async def position(self) -> int:
         return self._bulletin.position

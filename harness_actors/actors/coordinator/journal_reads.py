@@ -34,15 +34,15 @@ class Readings:
         """One call of the journal."""
         return await asyncio.get_running_loop().run_in_executor(self._thread, call, *arguments)
 
-    async def behind(self, cursor: int, *, messages: bool) -> News:
-        """What is on disk behind a cursor; see `Runtime.wait_for_news`."""
+    async def after(self, cursor: int, *, messages: bool) -> News:
+        """What is on disk after a cursor; see `Runtime.wait_for_news`."""
         # Of now: while the journal is read, more may come to be on disk.
         newest = self._bulletin.position
-        notices = self._bulletin.behind(cursor)
+        notices = self._bulletin.after(cursor)
         if notices is not None:
             events = events_of(notices, messages=messages)
             return News(cursor=newest, events=events, results=results_of(notices))
-        # Behind what is held in memory, as after a restart: ask the journal.
+        # After what is held in memory, as after a restart: ask the journal.
         stored = await self.read(self._journal.load_events, cursor)
         return News(
             cursor=stored[-1].position if stored else newest,

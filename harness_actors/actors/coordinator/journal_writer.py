@@ -72,7 +72,7 @@ class JournalWriter:
                 await self._commit()
         except StoreError as error:
             self._stop(error)
-        except Exception as error:  # noqa: BLE001 - whatever it is, what is behind it is lost
+        except Exception as error:  # noqa: BLE001 - whatever it is, what is after it is lost
             problem = f"a commit failed in an unknown way ({type(error).__name__}: {error})"
             self._stop(StoreError("runs", problem))
         finally:

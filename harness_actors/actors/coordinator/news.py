@@ -64,7 +64,7 @@ class Bulletin:
         self._urgent.set()
 
     async def news(self, cursor: int, *, at_once: bool) -> None:
-        """Return when there is something behind the cursor, or after `wake`.
+        """Return when there is something after the cursor, or after `wake`.
 
         An ending is told at once; other news wait a little for company, so that a
         follower of a thousand runs is not called for each round, nor for each ending where
@@ -93,8 +93,8 @@ class Bulletin:
         self._news.clear()
         self._urgent.clear()
 
-    def behind(self, cursor: int) -> list[Notice] | None:
-        """The changes behind a cursor; None where they are no longer held in memory."""
+    def after(self, cursor: int) -> list[Notice] | None:
+        """The changes after a cursor; None where they are no longer held in memory."""
         if cursor < self._since:
             return None
         newest = []

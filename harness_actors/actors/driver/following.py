@@ -23,7 +23,7 @@ async def follow(
             that cannot go on by themselves.
 
     Yields:
-        Their events, those of their messages included; and behind the last event of each
+        Their events, those of their messages included; and after the last event of each
         that ended its result, without the transcript.
     """
     if cursor is None:

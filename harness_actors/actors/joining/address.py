@@ -24,7 +24,7 @@ from harness_actors.errors import BadInputError, CellError
 RAY_ADDRESS = "RAY_ADDRESS"
 FORM = "give HOST:PORT of its head, such as 10.0.0.1:6379"
 HOST = re.compile(r"[\w.:%-]+")
-"""A name, or an address of IPv4 or IPv6, which may name an interface behind ``%``."""
+"""A name, or an address of IPv4 or IPv6, which may name an interface after ``%``."""
 ELSE = "start one with `ray start --head`, or use --address local for a Ray of our own"
 
 

@@ -208,7 +208,7 @@ class Connection:
 def connection() -> str:
     """What this process's connection to Ray is known by; empty where there is none.
 
-    Behind ``ray.shutdown()`` there is none, and another ``ray.init()`` makes another.
+    After ``ray.shutdown()`` there is none, and another ``ray.init()`` makes another.
     """
     if not ray.is_initialized():
         return ""

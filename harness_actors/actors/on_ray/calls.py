@@ -128,7 +128,7 @@ class CoordinatorCalls:
 
     async def attach(self) -> None:
         """Give its keys and budget to an incarnation, and learn where it is."""
-        # Where it is comes first: what falls silent behind that is asked, and killed.
+        # Where it is comes first: what falls silent after that is asked, and killed.
         marks: tuple[ProcessMark, ...] = await self.connection.unless_lost(self._hello())
         self.process = marks[0]
         await self.once(CellCalls.attach, self.secrets, self.budget_usd)

@@ -43,7 +43,7 @@ async def with_texts(
 
     An event of a round that is not on disk yet, such as a call whose tool begins, comes when
     it happens, at position 0, and not a second time with its round. A round that is lost
-    with its process is begun again, and what is told anew behind that stands.
+    with its process is begun again, and what is told anew after that stands.
 
     Args:
         runtime: What serves the run.
@@ -142,8 +142,8 @@ class _Hearing:
         """
         due = len(self._pieces)
         if self._next_place is not None:
-            behind = (at for at, (place, _) in enumerate(self._pieces) if place > self._next_place)
-            due = next(behind, due)
+            later = (at for at, (place, _) in enumerate(self._pieces) if place > self._next_place)
+            due = next(later, due)
         taken, self._pieces = self._pieces[:due], self._pieces[due:]
         self._told += [piece.event for _, piece in taken if isinstance(piece, RunEvent)]
         return [piece for _, piece in taken]

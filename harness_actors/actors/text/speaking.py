@@ -89,7 +89,7 @@ class Speaker:
         if self.closed:
             return
         if self._place != (turn, round):
-            # Somebody began to read behind the answer.
+            # Somebody began to read after the answer.
             self.begin(turn, round)
         self._seal()
         self._sealed.append(Spoken(self.run_id, self._answer, turn, round, "", event=event))

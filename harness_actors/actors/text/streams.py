@@ -28,7 +28,7 @@ WAITING_READERS = 800
 REMEMBERED_RUNS = 10_000
 
 Cursor = tuple[int, int, int]
-"""Which buffer, and how many pieces and characters of it are behind."""
+"""Which buffer, and how many pieces and characters of it were read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class Spoken:
         text: What was said; empty where only the answer's end is told.
         dropped: Characters between the piece before and this one that were dropped.
         ended: The answer is complete.
-        event: What happens in the round behind that text; None for a piece that is text.
+        event: What happens in the round after that text; None for a piece that is text.
     """
 
     run_id: str
@@ -73,7 +73,7 @@ class Reading:
     """What a reader is told.
 
     Attributes:
-        spoken: The pieces behind its cursor.
+        spoken: The pieces after its cursor.
         cursor: To be given to the next call.
         missed: Characters between the cursor and the first of them that are not there any
             more; None where nobody knows how many, for all was dropped in between.
@@ -90,7 +90,7 @@ class SpokenRun:
 
     Attributes:
         first: The cursor before the oldest piece that is held.
-        end: The cursor behind the newest.
+        end: The cursor after the newest.
         touched_at: When somebody came for it last.
         chars: Of the pieces that are held.
         readers: Who waits for more.
@@ -107,7 +107,7 @@ class SpokenRun:
     def add(self, spoken: Spoken) -> None:
         self.pieces.append(spoken)
         self.chars += len(spoken.text)
-        self.end = _behind(self.end, spoken)
+        self.end = _after(self.end, spoken)
         while len(self.pieces) > KEPT_PIECES or self.chars > KEPT_CHARS:
             self.drop_oldest()
         self.news.set()
@@ -115,10 +115,10 @@ class SpokenRun:
     def drop_oldest(self) -> None:
         oldest = self.pieces.popleft()
         self.chars -= len(oldest.text)
-        self.first = _behind(self.first, oldest)
+        self.first = _after(self.first, oldest)
 
-    def behind(self, cursor: Cursor) -> Reading:
-        """What there is behind a cursor."""
+    def after(self, cursor: Cursor) -> Reading:
+        """What there is after a cursor."""
         if cursor[0] != self.end[0]:
             return Reading(tuple(self.pieces), self.end, None)
         known = cursor[1] - self.first[1]
@@ -178,7 +178,7 @@ class TextStreams:
         return tuple(unwanted)
 
     async def read(self, run_id: str, cursor: Cursor | None) -> Reading:
-        """What was said in a run behind a cursor; returns when there is something.
+        """What was said in a run after a cursor; returns when there is something.
 
         Args:
             run_id: The run.
@@ -194,7 +194,7 @@ class TextStreams:
         if cursor == run.end and self._readers < WAITING_READERS:
             await self._news(run)
         run.touched_at = self._monotonic()
-        return run.behind(cursor)
+        return run.after(cursor)
 
     async def _news(self, run: SpokenRun) -> None:
         run.news.clear()
@@ -247,5 +247,5 @@ class TextStreams:
             self._tidy_later()
 
 
-def _behind(cursor: Cursor, spoken: Spoken) -> Cursor:
+def _after(cursor: Cursor, spoken: Spoken) -> Cursor:
     return (cursor[0], cursor[1] + 1, cursor[2] + len(spoken.text) + spoken.dropped)

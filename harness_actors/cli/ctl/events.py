@@ -56,7 +56,7 @@ def _print_events(store: Path, run_id: str, *, follow: bool, as_json: bool) -> N
     lines = EventLines(out=sys.stdout)
     after = 0
     while True:
-        # Before the look: what is committed after it is behind this position.
+        # Before the look: what is committed later is after this position.
         newest = journal.position()
         found = journal.load_events(after, run_id=run_id)
         for event in found:

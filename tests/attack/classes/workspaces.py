@@ -116,7 +116,7 @@ def _context(workspace: Path) -> ToolContext:
 
 
 async def _said(tool: Tool, arguments: dict[str, Any], context: ToolContext) -> str:
-    """What a tool said; behind a ! where it was an error."""
+    """What a tool said; after a ! where it was an error."""
     try:
         return await tool.run(json.dumps(arguments), context)
     except ToolError as error:

@@ -148,15 +148,15 @@ async def cancelled(store: Path) -> None:
 
 
 async def parked(store: Path) -> None:
-    async def behind_its_round(name: str, replies: list[Reply]) -> None:
+    async def after_its_round(name: str, replies: list[Reply]) -> None:
         take = Take(store, name, HeldModel([*replies, done()], 0))
         await _cut_when_begun(take, "park")
         async with take.opened("second") as runtime:
             await runtime.resume([name], secrets={})
             await take.end(runtime)
 
-    await behind_its_round("parked-behind-its-round", [READ])
-    await behind_its_round("parked-behind-its-turn", [Reply.text("hm")])
+    await after_its_round("parked-behind-its-round", [READ])
+    await after_its_round("parked-behind-its-turn", [Reply.text("hm")])
     fenced = Take(store, "parked-in-a-fenced-call", [WRITE, HANGS, done()])
     await _cut_in_a_call(fenced, "park_now")
     await fenced.taken_up()
@@ -309,7 +309,7 @@ async def pictures(store: Path) -> None:
 
 
 async def budgets(store: Path) -> None:
-    """The last of the money is spent by one run, and the other ends behind its round."""
+    """The last of the money is spent by one run, and the other ends after its round."""
     take = Take(store, "budget-spent", CountingModel(endless(READ)))
     async with take.opened() as runtime:
         await runtime.allow(await _spent(store) + 0.045)

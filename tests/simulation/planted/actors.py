@@ -128,11 +128,11 @@ def _cancel_is_in_memory() -> Patches:
 
 def _news_are_skipped() -> Patches:
     async def patched(self: Readings, cursor: int, *, messages: bool) -> Any:
-        happened = await behind(self, cursor, messages=messages)
+        happened = await after(self, cursor, messages=messages)
         return replace(happened, cursor=happened.cursor + 1)
 
-    behind = Readings.behind
-    return [(Readings, "behind", patched)]
+    after = Readings.after
+    return [(Readings, "after", patched)]
 
 
 def _commit_failures_are_overlooked() -> Patches:

@@ -12,7 +12,7 @@ def _receipts_overtake_posts() -> Patches:
     return [(Seats, "is_idle", lambda self, slot: True)]
 
 
-def _it_is_told_behind_the_commit() -> Patches:
+def _it_is_told_after_the_commit() -> Patches:
     take = Coordinator._take
 
     def patched(self: Coordinator, run: ActiveRun, envelope: Envelope, effects: Effects) -> None:
@@ -32,8 +32,8 @@ BUGS: tuple[PlantedBug, ...] = (
         "receipts overtake what was posted before", _receipts_overtake_posts, frozenset({SPENT})
     ),
     PlantedBug(
-        "a spent budget is told behind the commit that spends it",
-        _it_is_told_behind_the_commit,
+        "a spent budget is told after the commit that spends it",
+        _it_is_told_after_the_commit,
         frozenset({SPENT}),
     ),
 )

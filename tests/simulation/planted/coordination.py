@@ -276,7 +276,7 @@ BUGS: tuple[PlantedBug, ...] = (
         frozenset({SPENT}),
     ),
     PlantedBug(
-        "cancelled runs end behind their round",
+        "cancelled runs end after their round",
         _cancelled_runs_end_with_their_round,
         frozenset({ACKNOWLEDGED, IN_TIME}),
     ),

@@ -29,7 +29,7 @@ def _who_attaches_does_not_look() -> Patches:
     return [(cell, "is_standing", patched)]
 
 
-def _commits_do_not_look_behind() -> Patches:
+def _commits_do_not_look_twice() -> Patches:
     @contextmanager
     def patched(self: SqliteJournal) -> Iterator[None]:
         with self._write_lock, self._faults():
@@ -89,8 +89,8 @@ BUGS: tuple[PlantedBug, ...] = (
         "moved",
     ),
     PlantedBug(
-        "commits do not look behind themselves",
-        _commits_do_not_look_behind,
+        "commits do not look again when they are written",
+        _commits_do_not_look_twice,
         frozenset({AT_ITS_PATH}),
         "moved",
     ),

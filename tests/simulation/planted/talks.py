@@ -1,4 +1,4 @@
-"""Faults in conversations that several runs share: who goes on, and behind which words."""
+"""Faults in conversations that several runs share: who goes on, and after which words."""
 
 import sqlite3
 
@@ -75,7 +75,7 @@ BUGS: tuple[PlantedBug, ...] = (
         "disk",
     ),
     PlantedBug(
-        "cut runs go on behind what another one said",
+        "cut runs go on after what another one said",
         _nobody_looks_who_spoke_since,
         frozenset({OWN_WORDS}),
     ),
