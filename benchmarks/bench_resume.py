@@ -61,7 +61,7 @@ SAID: list[Reply] = [
 
 
 def next_said(body: dict[str, Any]) -> Reply:
-    """The same from a server."""
+    """What a server answers to a request: the next of `SAID`."""
     spoken: int = sum(message["role"] == "assistant" for message in body["messages"])
     return SAID[spoken]
 

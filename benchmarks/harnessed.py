@@ -1,4 +1,4 @@
-"""The same conversations as runs of the harness: durable, fenced and bounded."""
+"""The conversations of the benchmarks as runs of the harness: durable, fenced and bounded."""
 
 import asyncio
 import json
@@ -33,7 +33,7 @@ async def run_harness(kind: RuntimeKind, work: Work, warm_up: Work) -> None:
 
 
 async def run_counted(kind: RuntimeKind, work: Work, warm_up: Work) -> None:
-    """The same with coordinators that count; what they counted is in the folder's `counts`."""
+    """As `run_harness`, with coordinators that count: see `counts` in the folder."""
     from benchmarks.counting import count_messages, counts_of
 
     count_messages(kind)

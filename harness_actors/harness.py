@@ -156,7 +156,7 @@ class AgentHarness:
     async def run_stream(
         self, message: str | Sequence[Message], *, text: bool = True
     ) -> AsyncGenerator[RunEvent | HarnessResult | TextDelta | TextGap]:
-        """The same, event by event; the result comes last.
+        """Do one run to its end, as `run` does, event by event; the result comes last.
 
         Args:
             message: The task.

@@ -4,7 +4,7 @@
 
 Three groups wait for real processes, each with Rays of its own that the others do not see; after
 them is what only computes. On two cores they take turns, so that a test which gives some process a
-time may fail for want of it. Alone it must pass.
+time may fail for lack of it. Alone it must pass.
 """
 
 import os

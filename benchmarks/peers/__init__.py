@@ -1,1 +1,1 @@
-"""The same conversations held by other frameworks, each in an environment of its own."""
+"""The conversations of the benchmarks, held by other frameworks, each in its own environment."""

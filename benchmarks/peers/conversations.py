@@ -71,7 +71,7 @@ class Work:
         return [f"{number} {self.rounds} {self.log}" for number in range(self.conversations)]
 
     def warm_up(self) -> list[str]:
-        """The same for conversations that are not measured."""
+        """What the user says in the conversations of the warm-up, which are not measured."""
         log = self.folder / "warm-up"
         return [f"{number} {WARM_UP_ROUNDS} {log}" for number in range(WARM_UP_CONVERSATIONS)]
 

@@ -1,4 +1,4 @@
-"""The same conversations as one batch of the harness, through what a user calls.
+"""The conversations of the peers as one batch of the harness, through what a user calls.
 
 One batch holds the warm-up and the measured runs, so that its actors are up when the window
 begins, as the other contenders' clients are. Each run is journalled, with a pending record

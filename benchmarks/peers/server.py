@@ -19,7 +19,7 @@ def script(body: Mapping[str, Any]) -> Reply:
 
 
 def lenient(body: Mapping[str, Any]) -> Reply:
-    """The same, whatever came back: a model that does not ask again for what is unknown."""
+    """Ask for the next note, whatever came back: what is unknown is not asked for again."""
     messages: Sequence[Mapping[str, Any]] = body["messages"]
     task = next(_text(message) for message in messages if message["role"] == "user")
     number, rounds, path = task.split(" ", 2)

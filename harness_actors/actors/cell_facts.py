@@ -15,7 +15,7 @@ class CellFacts:
         host: Name of the machine that it lives on.
         node: Ray's id of that machine.
         home: The ``$HARNESS_HOME`` of the command that started it.
-        term: The how-manieth incarnation of a coordinator of this journal it is.
+        term: Number of this incarnation among all coordinators of this journal, from 1.
         in_progress: The runs that it serves.
         held: How many wait for a key that nobody has handed over.
         idle_for_s: For how long there has been nothing to do.

@@ -20,7 +20,7 @@ class Attempt:
     """One run of a task.
 
     Attributes:
-        number: The how-manieth run of the task it is, from 1.
+        number: Which run of the task it is, counted from 1.
         retries: How many of these were failures that this one makes good for; an
             attempt by `retry_failed` begins at 0 again.
         run_id: The run.

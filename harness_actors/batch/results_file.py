@@ -167,7 +167,7 @@ def store_error(path: Path, error: OSError) -> RunFileError:
 
 
 def unreadable(path: Path, error: OSError) -> BadInputError:
-    """The same of a file that is read before anything runs."""
+    """What the file system said of a file that is read before anything runs, and what to do."""
     problem = (
         f"cannot be read ({error.strerror or error}); fix its rights or move it away, or take "
         "another run directory"

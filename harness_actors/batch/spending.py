@@ -65,7 +65,7 @@ class Unlisted:
     """What those runs used that no line tells of.
 
     Attributes:
-        unfinished: Those that are not over, until now.
+        unfinished: Those that are not over yet.
         ended: Those that are: attempts that another one took the place of, and runs whose
             line the next command writes.
         stranded: How many of the unfinished ones are for a task that the command does not have.

@@ -49,7 +49,7 @@ def dollars(cost_usd: float, *, digits: int = 4) -> str:
 
 
 def cost_among_others(cost_usd: float, *, digits: int = 4) -> str:
-    """The same in a list of figures, where a mere ``-`` would not say of what.
+    """A cost in a list of figures, where a mere ``-`` would not say what is missing.
 
     >>> cost_among_others(0.5, digits=2), cost_among_others(0.0)
     ('$0.50', 'cost -')

@@ -123,7 +123,7 @@ async def journal_for_forks() -> Path:
 
 
 def _on_another_model(blob: bytes, flags: ForkFlags) -> "Program":
-    """The same agent, asking another model."""
+    """The agent of a blob, asking another model."""
     from harness_actors.actors.packing import unpack
     from harness_actors.agents import ChatAgent, Program
     from harness_actors.batch.agent_file import make_model

@@ -9,7 +9,7 @@ class Budget:
 
     Attributes:
         limit_usd: What all runs may cost together, in US dollars; None for no bound.
-        spent_usd: What they have cost until now, as far as it is committed.
+        spent_usd: What they have cost so far, counting what is committed.
         ended_usd: What those of this term have cost that are over.
     """
 

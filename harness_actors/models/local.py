@@ -108,7 +108,7 @@ class LocalModel:
         return read_call(response, f"call_{len(request.messages)}_0")
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[str | ModelResponse]:
-        """The same, with the text in pieces; an answer to a request with tools in one."""
+        """Answer one request, its text in pieces; with tools in the request, in one piece."""
         if request.tools.specs:
             response = await self.complete(request)
             if response.text:

@@ -136,7 +136,7 @@ class OpenAIModel:
     def changed(
         self, *, base_url: str | None = None, settings: Mapping[str, Any] | None = None
     ) -> "OpenAIModel":
-        """The same model elsewhere or with further settings; price, retries and bounds stay.
+        """This model elsewhere or with further settings; price, retries and bounds stay.
 
         Args:
             base_url: The endpoint; None for the one in use.
@@ -204,7 +204,7 @@ class OpenAIModel:
         return await self.answer(self._encoder.encode(request))
 
     async def answer(self, body: RequestBody) -> ModelResponse:
-        """The same for a request that is encoded already."""
+        """Answer a request that is encoded already; raises what `complete` raises."""
         retries, waited_s = 0, 0.0
         while True:
             client = await self._connection.client(self._endpoint())
@@ -218,7 +218,7 @@ class OpenAIModel:
                 return replace(response, waited_s=waited_s) if retries else response
 
     def stream(self, request: ModelRequest) -> AsyncIterator[str | ModelResponse]:
-        """The same, with the text in pieces; the whole response comes last.
+        """Answer one request, its text in pieces; the whole response comes last.
 
         A stream that breaks is asked for again only while nothing of it was yielded;
         later it ends in `ModelBusyError`, since the next answer would be another text.
@@ -229,7 +229,7 @@ class OpenAIModel:
         return self.stream_answer(self._encoder.encode(request, stream=True))
 
     async def stream_answer(self, body: RequestBody) -> AsyncGenerator[str | ModelResponse]:
-        """The same for a request that is encoded already, ``"stream": true`` included."""
+        """Answer, in pieces, a request that is encoded with ``"stream": true`` already."""
         retries, waited_s, begun = 0, 0.0, False
         while True:
             try:

@@ -17,7 +17,7 @@ def sockets_at_most() -> int:
 
 
 def sockets_allowed() -> int:
-    """The same of a process that has the limits of this one, whose own are left alone."""
+    """Sockets for calls that a process with this one's limits may have; no limit is changed."""
     return _sockets(file_limit())
 
 

@@ -99,7 +99,7 @@ class TiktokenCounter:
         return await asyncio.to_thread(self.count_now, text)
 
     def count_now(self, text: str) -> int:
-        """The same in the calling thread, however long it takes."""
+        """Count a text's tokens in the calling thread, however long it takes."""
         encoding = load_encoding(self.encoding)
         return sum(
             len(encoding.encode_ordinary(text[start : start + CHUNK_CHARS]))

@@ -25,7 +25,7 @@ class WaitMeter:
 
     @property
     def waited_s(self) -> float:
-        """All waits until now, that in progress included."""
+        """All waits so far, the one in progress included."""
         running = _now() - self._since if self._waiting else 0.0
         return self._ended_s + running
 

@@ -56,7 +56,7 @@ class Model(Protocol):
         """
 
     def stream(self, request: ModelRequest) -> AsyncIterator[str | ModelResponse]:
-        """The same, with the text in pieces; the whole response comes last."""
+        """Answer one request, its text in pieces; the whole response comes last."""
 
 
 class TokenCounter(Protocol):

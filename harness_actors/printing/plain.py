@@ -61,7 +61,7 @@ def say_json(value: Any, out: IO[str] | None = None) -> None:
 
 
 def escaped(encoded: str) -> str:
-    """The same of a text that is JSON already."""
+    """Text that is JSON already, with everything in it escaped that is harmful."""
     # Outside of strings JSON has none of them.
     return _IN_JSON.sub(lambda found: f"\\u{ord(found[0]):04x}", encoded)
 

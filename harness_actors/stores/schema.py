@@ -154,7 +154,7 @@ def begins_a_journal(begins: bytes) -> bool:
 
 
 def check_header(path: Path, connection: sqlite3.Connection) -> None:
-    """The same from the two numbers alone that a file carries in its header.
+    """Refuse what is no journal of ours, by the two numbers in the file's header alone.
 
     Raises:
         StoreError: The file is of something else, or of an unknown version.

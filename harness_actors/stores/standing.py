@@ -76,7 +76,7 @@ class StandingFiles:
         return sizes[1]
 
     def check_main(self) -> None:
-        """The same of the journal alone, at a third of the cost."""
+        """Look at the journal's file alone, at a third of the cost of `check`; raises the same."""
         self._size(*self._files[0])
 
     def _size(self, name: str, known: FileId | None) -> int:

@@ -63,7 +63,7 @@ def as_message(reply: Reply, position: int) -> dict[str, Any]:
 
 
 def event_stream(answer: Mapping[str, Any]) -> bytes:
-    """The same answer as a stream: its text word by word, each call's arguments in two."""
+    """An answer as a stream: its text word by word, each call's arguments in two."""
     head = {
         "id": answer["id"],
         "object": "chat.completion.chunk",

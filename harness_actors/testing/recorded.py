@@ -86,7 +86,7 @@ class RecordedModel:
         return taken.response
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[str | ModelResponse]:
-        """The same, the text in the pieces in which it was recorded, or word by word."""
+        """Answer one request, its text in the pieces that were recorded, or word by word."""
         taken = self._taken(request)
         if taken is not None:
             for piece in taken.pieces or words_of(taken.response.text or ""):

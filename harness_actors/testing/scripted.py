@@ -136,7 +136,7 @@ class ScriptedModel:
         )
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[str | ModelResponse]:
-        """The same, the text word by word."""
+        """Answer one request, its text word by word."""
         response = await self.complete(request)
         for word in words_of(response.text or ""):
             yield word

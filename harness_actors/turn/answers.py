@@ -56,7 +56,7 @@ async def ask(
         prepared: The agent.
         context: The run, with its conversation.
         bounds: Those of the run.
-        working_s: Seconds of work on the run until now.
+        working_s: Seconds of work on the run so far.
         voice: Tells the text as it comes; None where nobody reads it.
     """
     model = prepared.agent.model

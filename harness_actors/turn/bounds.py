@@ -109,7 +109,7 @@ class Bounds:
         """When work must end that waits on nothing, by whichever bound is first.
 
         Args:
-            working_s: Seconds of work until now.
+            working_s: Seconds of work so far.
         """
         wall, left = self.wall_due(), self.working_left(working_s)
         if left is None or (wall.seconds is not None and wall.seconds <= left):

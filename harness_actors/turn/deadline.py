@@ -29,7 +29,7 @@ class Returned:
 
 @dataclass(frozen=True, slots=True)
 class Raised:
-    """The same with an exception, of any kind; never the cancellation of the caller."""
+    """The work raised in time, or while it was told to end; never the caller's cancellation."""
 
     error: BaseException
 

@@ -29,17 +29,17 @@ class TurnMeter:
 
     @property
     def usage(self) -> Usage:
-        """What the run used until now, the moment included."""
+        """What the run used so far, up to this moment."""
         return self._written + self._spent()
 
     @property
     def tool_calls(self) -> int:
-        """Tool calls of the run until now."""
+        """Tool calls of the run so far."""
         return self._written.tool_calls + self._pending_calls
 
     @property
     def working_s(self) -> float:
-        """Seconds of work on the run until now."""
+        """Seconds of work on the run so far."""
         return self._written.working_s + self._unwritten_s()
 
     def answered(self, response: ModelResponse, *, answer_tokens: int, waited_s: float) -> None:

@@ -52,7 +52,7 @@ class Voice:
             self._sink.end()
 
     async def _streamed(self, model: Model, request: ModelRequest) -> Any:
-        """The same as a stream.
+        """Ask for the answer as a stream.
 
         Raises:
             _RefusedError: It is to be asked for whole.

@@ -68,7 +68,7 @@ class Drivers:
     async def run(
         self, *arguments: str, command: Sequence[str] = HARNESS, **variables: str
     ) -> Done:
-        """The same, and wait for its end."""
+        """Begin `harness` with these arguments, or another command, and wait for its end."""
         return await ended(await self.start(*arguments, command=command, **variables))
 
 

@@ -91,7 +91,7 @@ class Coordinator:
         return told
 
     async def next(self, kind: type, count: int = 1) -> Envelope:
-        """The how-manieth message of a kind; waits for it."""
+        """Wait for that many messages of a kind, and return the last of them."""
         async with asyncio.timeout(10):
             while len(found := self.of(kind)) < count:
                 self._changed.clear()

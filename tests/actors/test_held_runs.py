@@ -1,4 +1,4 @@
-"""Runs that their own command cannot go on with, for want of a key, can be stopped."""
+"""Runs that their own command cannot go on with, for lack of a key, can be stopped."""
 
 import asyncio
 import os

@@ -159,7 +159,7 @@ class _Battle:
         ]
 
     def endings(self) -> dict[str, str]:
-        """How tasks have ended until now, by id."""
+        """How tasks have ended so far, by id."""
         if not self._results.exists():
             return {}
         lines = self._results.read_text().split("\n")[:-1]

@@ -90,5 +90,5 @@ def _role(pid: int) -> str:
 
 
 def peak_of_this_process_mb() -> float:
-    """The most memory that this process has taken until now, in MB."""
+    """The most memory that this process has taken so far, in MB."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024

@@ -667,7 +667,7 @@ async def test_runs_that_the_runtime_puts_aside_make_room_and_are_what_the_end_i
         if at == 1:
             runtime.end(run_id, ended(runtime.journal.specs[run_id]))
         else:
-            # As for want of a key.
+            # As for lack of a key.
             await runtime.stop([run_id], "park")
 
     assert (await command).keys() == {"t2"}

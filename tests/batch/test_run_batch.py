@@ -1,4 +1,4 @@
-"""The same promises as in `test_batch`, with the actors of this process and real tools."""
+"""What `test_batch` promises, with the actors of this process and real tools."""
 
 import json
 import os

@@ -15,7 +15,7 @@ SMALL_BYTES = 64 << 20
 LEFT_BYTES, LEFT_BYTES_PER_RUN = 1 << 20, 16 << 10
 """What a batch gets before the disk is full: enough to begin, not enough to end."""
 PAGES = 100
-"""The same in pages of a journal, of 4 KB."""
+"""What a journal gets before it is full, in pages of 4 KB."""
 LIMITED_ROLES = ("coordinator",)
 FULL = Path(__file__).parent / "full"
 

@@ -37,7 +37,7 @@ class Kind:
 
     @property
     def ends_command(self) -> bool:
-        """The same command has to be given again."""
+        """Its strike ends the command, which has to be given again."""
         return self.scope == "driver"
 
     @property

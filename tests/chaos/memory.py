@@ -28,7 +28,7 @@ class MemoryDeaths:
     """How the processes of a tool that takes too much memory ended.
 
     Attributes:
-        by_kernel: Killed by the kernel, for want of memory.
+        by_kernel: Killed by the kernel, for lack of memory.
         by_signal: Killed as the kernel would, by themselves.
         problem: Why no group with little memory was to be had; empty where there was one.
     """

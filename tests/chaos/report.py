@@ -62,7 +62,7 @@ def _cells(name: str, verdict: Verdict) -> list[str]:
 
 
 def as_plain(verdicts: Mapping[str, Verdict]) -> dict[str, Any]:
-    """The same as plain values."""
+    """The verdicts as plain values, by kind."""
     return {name: _plain(verdict) for name, verdict in verdicts.items()}
 
 

@@ -201,7 +201,7 @@ def test_no_call_is_lost_or_doubled_whatever_the_model_does_and_wherever_it_dies
 
 
 class Paused(Scenario):
-    """The same, put aside after each round and taken up again, in the same process."""
+    """A run that is put aside after each round and taken up again, in one process."""
 
     async def _step(self) -> None:
         await super()._step()

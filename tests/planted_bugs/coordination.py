@@ -115,7 +115,7 @@ BUGS = (
         ),
     ),
     Bug(
-        name="a run that parks for want of money waits to be taken up",
+        name="a run that parks for lack of money waits to be taken up",
         path="harness_actors/coordination/coordinator.py",
         before="""\
             case Parked() | Waiting() if run.closing is not None:

@@ -217,7 +217,7 @@ BUGS = (
         if future.cancelled():
             pass
 """,
-        promise="a call fails for want of threads only where none will come back",
+        promise="a call fails for lack of threads only where none will come back",
         tests=(
             "tests/turn/test_threads.py::test_a_call_that_is_stopped_leaves_its_thread_taken_until_it_returns",
         ),
@@ -294,7 +294,7 @@ BUGS = (
             self.held += 1
             if future.cancelled():
                 cancelled""",
-        promise="a call fails for want of threads only where none will come back",
+        promise="a call fails for lack of threads only where none will come back",
         tests=(
             "tests/turn/test_threads.py::test_a_call_that_returns_as_it_is_stopped_holds_no_thread",
         ),
@@ -304,7 +304,7 @@ BUGS = (
         path="harness_actors/turn/threads.py",
         before="                    if self.held == self._size:\n",
         after="                    if self.held:\n",
-        promise="a call fails for want of threads only where none will come back",
+        promise="a call fails for lack of threads only where none will come back",
         tests=(
             "tests/turn/test_threads.py::test_behind_a_busy_thread_a_call_waits_though_another_is_held",
         ),

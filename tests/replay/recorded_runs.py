@@ -85,7 +85,7 @@ async def hang(context: ToolContext) -> str:
 
 @tool(effect="read_only")
 async def look_long(context: ToolContext) -> str:
-    """The same, and idempotent."""
+    """Look for as long as somebody lets it."""
     await asyncio.Event().wait()
     return "never"
 
@@ -118,7 +118,7 @@ class CountingModel:
 
 
 class SilentModel:
-    """Never answers from its how-manieth answer on; before, it follows a script."""
+    """Follows its script, and when that is used up never answers."""
 
     name = "silent"
     key_names: tuple[str, ...] = ()

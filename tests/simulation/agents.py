@@ -88,7 +88,7 @@ class PlannedModel:
 
 
 class KeyedModel(PlannedModel):
-    """The same, and it needs a key."""
+    """A planned model that needs a key."""
 
     def use_keys(self, keys: Mapping[str, str]) -> None:
         self.keys = keys

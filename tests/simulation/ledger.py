@@ -93,7 +93,7 @@ class Ledger:
             not go on is over after `PROMPT_S`.
         calm: The same, but processes may be stopped.
         harmed: Processes that were stopped, or called dead while they lived.
-        slow_s: What slow blocking calls have taken until now, in seconds.
+        slow_s: What slow blocking calls have taken so far, in seconds.
     """
 
     loop: SimulatedLoop

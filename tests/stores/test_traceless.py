@@ -67,7 +67,7 @@ def closed(path: Path) -> Path:
 
 @pytest.fixture
 def shared(closed: Path, journal: SqliteJournal) -> tuple[Path, SqliteJournal, int]:
-    """The same journal while it is open, and its term."""
+    """The journal of `closed` while it is open, and its term."""
     return closed, journal, journal.begin_term()
 
 

@@ -27,7 +27,7 @@ class Admission:
         store: Its path, for messages to people.
         command: Who owns the runs that are submitted here.
         read: Makes one call of the journal.
-        settle: Returns when all that was done until now is on disk.
+        settle: Returns when all that was done before it was called is on disk.
         perform: Does what the coordinator says.
         prepare: Awaited with runs before they begin to be served.
         has_keys: Whether all of these keys are at hand.

@@ -34,8 +34,7 @@ class EarlierCosts:
     async def ended_usd(self) -> float:
         """What those cost that were over when this term began, in US dollars.
 
-        What the others have cost until now, which may be taken up by and by, is put into
-        the budget.
+        What the others have cost so far is put into the budget, for they may be taken up.
         """
         while self._ended_usd is None:
             ended_since = self._coordinator.budget.ended_usd

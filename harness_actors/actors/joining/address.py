@@ -94,7 +94,7 @@ def find_ray(address: str | None, *, is_named: bool = True) -> Found | None:
         is_named: See `connect`.
 
     Returns:
-        None where it takes one of our own: by ``"local"``, or for want of a live one that
+        None where it takes one of our own: by ``"local"``, or for lack of a live one that
         is this user's or root's.
 
     Raises:

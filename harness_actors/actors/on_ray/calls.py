@@ -63,7 +63,8 @@ class CoordinatorCalls:
         self.secrets = keys_here() if own else dict[str, str]()
         """The keys of its runs, which each incarnation must be given anew."""
         self.budget_usd: float | None = None
-        """The same of what its runs may cost together; None for no bound."""
+        """What its runs may cost together, which each incarnation must be told anew; None for
+        no bound."""
         self._served = True
         """It has been there since it was last known to be away."""
         self.process = process

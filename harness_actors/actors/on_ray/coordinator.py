@@ -57,7 +57,7 @@ class RayCoordinator:
         node: Ray's id of the node that the cell lives on.
         agent_turns: Number of agent turn hosts.
         leave_s: See `LEAVE_S`.
-        idle_s: When it leaves for want of runs, in seconds; None for never.
+        idle_s: When it leaves for lack of runs, in seconds; None for never.
         warm_cells: Beside how many newer cells of its node it stays while it is idle.
         home: See `CellFacts`.
         file: Which file the journal is, so that an incarnation that Ray starts does not

@@ -26,7 +26,7 @@ class RunFacts:
         store: Its journal.
         heading: What the journal's list says of it.
         served: Somebody works on its journal now.
-        usage: What it used until now.
+        usage: What it used so far.
         what: Its task of a batch, or the beginning of its task.
     """
 
