@@ -48,7 +48,7 @@ class Death:
 class Liveness:
     """What is known of how alive an actor is.
 
-    Silence is counted in looks and not by the clock: whoever looks may have been stopped
+    Silence is counted in ticks and not by the clock: whoever counts may have been stopped
     itself, and must then not take its own pause for the other's.
     """
 
@@ -61,11 +61,11 @@ class Liveness:
         self._heard = True
 
     def doubted(self) -> None:
-        """The connection broke: ask at the next look."""
+        """The connection broke: ask at the next tick."""
         self._silent = max(self._silent, TICKS // 2)
 
-    def look(self) -> None:
-        """A tick has passed."""
+    def tick(self) -> None:
+        """A tick has passed: count it as silent if nothing was heard in it."""
         self._silent = 0 if self._heard else self._silent + 1
         self._heard = False
 
@@ -153,7 +153,7 @@ async def _fell_silent(peer: Suspect, signs: Liveness, tick_s: float) -> bool:
                 if not asking.result():
                     return False
                 asking = None
-            signs.look()
+            signs.tick()
             if signs.is_doubtful and asking is None:
                 asking = asyncio.create_task(_answers(peer, signs))
         return True

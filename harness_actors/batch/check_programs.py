@@ -21,8 +21,8 @@ from harness_actors.batch.installed import (
     Installed,
     base_interpreter,
     compare,
-    look,
     package_folders,
+    read_installed,
 )
 from harness_actors.tools.environment import (
     plain_environment,
@@ -63,7 +63,7 @@ class CheckPrograms:
         """Look at what is installed now, if that was not done yet."""
         async with self._one:
             if not self.python:
-                self._begun = await self._look()
+                self._begun = await self._read()
                 self.python = await asyncio.to_thread(_named)
                 self._scripts = await asyncio.to_thread(_scripts_of_base, self._folders)
 
@@ -83,12 +83,12 @@ class CheckPrograms:
             await asyncio.sleep(PAUSES * self._took_s)
             # Who asks from here on needs a look that begins later.
             self._next = None
-            self._now = compare(self._begun, await self._look())
+            self._now = compare(self._begun, await self._read())
             return self._now
 
-    async def _look(self) -> Installed:
+    async def _read(self) -> Installed:
         began = time.monotonic()
-        found = await asyncio.to_thread(look, self._folders, self._packages)
+        found = await asyncio.to_thread(read_installed, self._folders, self._packages)
         self._took_s = time.monotonic() - began
         return found
 

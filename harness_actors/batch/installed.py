@@ -21,7 +21,7 @@ State = tuple[int, int, int]
 
 @dataclass(frozen=True, slots=True)
 class Installed:
-    """A look at what is installed.
+    """What is installed, at one moment.
 
     Attributes:
         library: The interpreter and each entry of its standard library.
@@ -38,7 +38,7 @@ class Installed:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """How two looks differ.
+    """How the states of two moments differ.
 
     Attributes:
         library: Entries of the standard library that were changed, added or removed.
@@ -79,8 +79,8 @@ def package_folders() -> tuple[Path, ...]:
     return tuple(dict.fromkeys(folder for folder in found if folder.is_dir()))
 
 
-def look(program_folders: Sequence[str], packages: Sequence[Path]) -> Installed:
-    """Look at all of it; blocks for some 3 µs for each file.
+def read_installed(program_folders: Sequence[str], packages: Sequence[Path]) -> Installed:
+    """The state of all that is installed; blocks for some 3 µs for each file.
 
     Args:
         program_folders: Those of PATH.

@@ -79,7 +79,7 @@ def open_folder(root: Root, path: str) -> Iterator[int]:
         ToolError: It is outside, missing, or no folder.
     """
     with find_inside(root, path) as place:
-        found = place.look()
+        found = place.stat()
         if found is None:
             raise ToolError(f"there is no folder {shown(path)} in the workspace")
         if not stat.S_ISDIR(found.st_mode):
@@ -103,7 +103,7 @@ def replace_file(root: Root, path: str, data: bytes) -> bool:
     with find_inside(root, path, make_folders=True) as place:
         if not place.name:
             raise ToolError(f"{shown(path)} is a folder")
-        old = place.look()
+        old = place.stat()
         if old is not None:
             check_regular(path, old)
         _swap_in(place, data, old)
@@ -125,7 +125,7 @@ def make_folder(root: Root, path: str) -> bool:
         try:
             os.mkdir(place.name, dir_fd=place.folder)
         except FileExistsError:
-            found = place.look()
+            found = place.stat()
             if found is not None and not stat.S_ISDIR(found.st_mode):
                 raise ToolError(
                     f"{shown(path)} is a file; choose another name for the folder"

@@ -140,7 +140,7 @@ def grep_files(
 def _searched(root: Root, path: str) -> Iterator[tuple[int, str | None]]:
     """The folder to search, open, and the one file there that is meant; None for all."""
     with find_inside(root, path) as place:
-        found = place.look()
+        found = place.stat()
         if found is None:
             raise FileNotFoundError
         if stat.S_ISDIR(found.st_mode):

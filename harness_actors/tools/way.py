@@ -47,8 +47,8 @@ class Place:
     folder: int
     name: str
 
-    def look(self) -> os.stat_result | None:
-        """What is there; None for nothing."""
+    def stat(self) -> os.stat_result | None:
+        """The status of what is there; None for nothing. Follows no symlink."""
         with suppress(FileNotFoundError):
             return os.stat(self.name or ".", dir_fd=self.folder, follow_symlinks=False)
         return None

@@ -27,7 +27,7 @@ from tests.virtual_time import VirtualTimeLoop
 
 def after(looks: int, signs: Liveness) -> Liveness:
     for _ in range(looks):
-        signs.look()
+        signs.tick()
     return signs
 
 
@@ -56,7 +56,7 @@ def test_a_broken_connection_is_half_of_a_silence() -> None:
 def test_a_connection_that_breaks_again_and_again_does_not_put_the_end_off() -> None:
     signs = after(1, Liveness())
     for _ in range(TICKS):
-        signs.look()
+        signs.tick()
         signs.doubted()
     assert signs.is_gone
 

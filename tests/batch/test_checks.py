@@ -11,7 +11,7 @@ import pytest
 from harness_actors.batch import check_programs, installed
 from harness_actors.batch.check_copy import lay_over
 from harness_actors.batch.checks import COPY, Checks
-from harness_actors.batch.installed import Difference, Installed, compare, look
+from harness_actors.batch.installed import Difference, Installed, compare, read_installed
 from harness_actors.batch.outcomes import CheckResult, TaskOutcome, decode_outcome, encode_outcome
 from harness_actors.batch.tasks import Check, Task
 from harness_actors.results import Reason
@@ -270,14 +270,14 @@ async def test_what_is_changed_during_a_look_is_seen_by_the_next(
     coming = [Installed(), Installed(), Installed(programs={"changed": (1, 1, 1)})]
     looking, goes_on = threading.Event(), threading.Event()
 
-    def look(_folders: object, _packages: object) -> Installed:
+    def read_installed(_folders: object, _packages: object) -> Installed:
         found = coming.pop(0)
         if len(coming) == 1:
             looking.set()
             goes_on.wait(10)
         return found
 
-    monkeypatch.setattr(check_programs, "look", look)
+    monkeypatch.setattr(check_programs, "read_installed", read_installed)
     programs = check_programs.CheckPrograms()
     await programs.begin()
     before = asyncio.ensure_future(programs.changes())
@@ -292,9 +292,9 @@ async def test_what_is_changed_during_a_look_is_seen_by_the_next(
 
 def test_compiled_files_that_are_changed_are_not_believed(tmp_path: Path) -> None:
     (tmp_path / "__pycache__").mkdir()
-    before = look([], [tmp_path])
+    before = read_installed([], [tmp_path])
     (tmp_path / "__pycache__" / "json.cpython-311.pyc").touch()
-    changed = compare(before, look([], [tmp_path]))
+    changed = compare(before, read_installed([], [tmp_path]))
 
     assert changed == Difference(caches=True)
     variables = check_programs.CheckPrograms().lay_out(tmp_path / "programs", changed)

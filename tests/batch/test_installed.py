@@ -6,7 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from harness_actors.batch.installed import Difference, compare, files_state, look, tree_state
+from harness_actors.batch.installed import (
+    Difference,
+    compare,
+    files_state,
+    read_installed,
+    tree_state,
+)
 
 
 def make(folder: Path) -> tuple[Path, Path]:
@@ -84,10 +90,10 @@ def test_what_runs_is_seen_to_change_and_what_does_not_is_passed_over(
 ) -> None:
     packages, programs = make(tmp_path)
     folders = [str(programs), str(tmp_path / "gone"), str(programs)]
-    before = look(folders, [packages])
+    before = read_installed(folders, [packages])
     change(tmp_path)
 
-    found = compare(before, look(folders, [packages]))
+    found = compare(before, read_installed(folders, [packages]))
 
     paths = {str(tmp_path / name) for name in names}
     assert found == Difference(

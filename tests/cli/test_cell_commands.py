@@ -158,13 +158,13 @@ def test_a_ray_of_two_addresses_has_each_of_its_cells_once(
         made: list[Any] = [Coordinator(name) for name in names]
         return [KnownCell(n, Path(f"/{n}/runs.db"), c, 1) for n, c in zip(names, made, strict=True)]
 
-    async def look(cell: KnownCell, *, weigh: bool) -> None:
+    async def describe_cell(cell: KnownCell, *, weigh: bool) -> None:
         """None of them answers."""
 
     monkeypatch.setattr(cells, "_asked", lambda _: {"127.0.0.1:6379": True})
     monkeypatch.setattr(cells, "rays_with_cells", lambda: {HERE, THERE})
     monkeypatch.setattr(cells, "cells_at", cells_at)
-    monkeypatch.setattr(cells, "look", look)
+    monkeypatch.setattr(cells, "describe_cell", describe_cell)
 
     listed = json.loads(harness("ctl", "cell", "list", "--json").stdout)
 

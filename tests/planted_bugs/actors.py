@@ -48,11 +48,11 @@ BUGS = (
         before="""\
                     return False
                 asking = None
-            signs.look()
+            signs.tick()
 """,
         after="""\
                     return False
-            signs.look()
+            signs.tick()
 """,
         promise="an actor that answers is left alone, however little it has to do",
         tests=(

@@ -231,10 +231,10 @@ BUGS = (
         before="""\
             # Who asks from here on needs a look that begins later.
             self._next = None
-            self._now = compare(self._begun, await self._look())
+            self._now = compare(self._begun, await self._read())
 """,
         after="""\
-            self._now = compare(self._begun, await self._look())
+            self._now = compare(self._begun, await self._read())
             self._next = None
 """,
         promise="a check counts only if nothing that it ran on was changed before it ended",

@@ -250,7 +250,7 @@ def test_what_is_found_stays_where_it_was_whatever_is_at_its_path_then(
     with find_inside(root, "sub/secret.txt") as place:
         (workspace / "sub").rename(workspace / "moved")
         (workspace / "sub").symlink_to(outside)
-        assert place.look() is None
+        assert place.stat() is None
         os.mkdir("made", dir_fd=place.folder)
     assert os.listdir(workspace / "moved") == ["made"]
     assert os.listdir(outside) == ["secret.txt"]

@@ -185,13 +185,13 @@ class Connection:
         """Whether the Ray is lost, or is seen to be so in a while."""
         try:
             async with asyncio.timeout(within_s):
-                await self.unless_lost(asyncio.to_thread(self.look))
+                await self.unless_lost(asyncio.to_thread(self.ask_head))
                 await self.loss()
         except (RayLostError, TimeoutError):
             pass  # it was seen, or was not
         return self.problem is not None
 
-    def look(self) -> None:
+    def ask_head(self) -> None:
         """Ask the head for this node, and say so if it has given that up.
 
         Blocks, for as long as the head takes.

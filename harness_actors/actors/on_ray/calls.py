@@ -111,7 +111,7 @@ class CoordinatorCalls:
     async def _await_next(self) -> None:
         """Attach to the next incarnation, if it comes up."""
         # What is dead by Ray's own word alone, such as a node that is cut off, is not seen here.
-        await self.connection.unless_lost(asyncio.to_thread(self.connection.look))
+        await self.connection.unless_lost(asyncio.to_thread(self.connection.ask_head))
         with suppress(AwayError, TimeoutError):
             async with asyncio.timeout(START_DEADLINE_S):
                 await self.attach()

@@ -20,7 +20,7 @@ from harness_actors.actors.joining.connect import NAMESPACE
 from harness_actors.actors.liveness import SUSPECT_S
 from harness_actors.actors.on_ray.calls import AwayError, CoordinatorCalls
 from harness_actors.actors.on_ray.coordinator import RayCoordinatorActor
-from harness_actors.actors.on_ray.known_cells import KnownCell, list_cells, look
+from harness_actors.actors.on_ray.known_cells import KnownCell, describe_cell, list_cells
 from harness_actors.actors.on_ray.placement import (
     clear_name,
     cores_of,
@@ -132,7 +132,7 @@ async def retire(cell: KnownCell, *, answers_within_s: float = SUSPECT_S) -> int
     """
     # Known before it goes: whoever serves the journal next has processes of his own. One whose
     # journal was taken away is known to itself alone.
-    facts = asyncio.ensure_future(look(cell, answers_within_s=answers_within_s))
+    facts = asyncio.ensure_future(describe_cell(cell, answers_within_s=answers_within_s))
     marks = await asyncio.to_thread(processes_of, cell.store)
     serving = mark_of(cell.pid, COORDINATOR) if cell.pid else None
     coordinator: Any = cell.coordinator

@@ -66,7 +66,7 @@ def _pid_of(coordinator: "ActorHandle[Any]") -> int:
     return int(known.get("Pid") or 0) if known.get("State") == "ALIVE" else 0
 
 
-async def look(
+async def describe_cell(
     cell: KnownCell, *, answers_within_s: float = SUSPECT_S / 2, weigh: bool = False
 ) -> CellFacts | None:
     """What a cell says of itself; None where it does not answer in time.

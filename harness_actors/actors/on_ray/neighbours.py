@@ -10,7 +10,7 @@ from ray.exceptions import RayError
 
 from harness_actors.actors.cell_facts import CellFacts
 from harness_actors.actors.coordinator.warm_cells import by_age
-from harness_actors.actors.on_ray.known_cells import KnownCell, list_cells, look
+from harness_actors.actors.on_ray.known_cells import KnownCell, describe_cell, list_cells
 
 SHORT_OF_MEMORY = 0.9
 """Share of the node's memory in use from which on no idle cell is worth its own. Ray itself
@@ -28,7 +28,7 @@ async def make_room(node: str, *, short: bool = False) -> None:
         short: Its memory is: ask the one that has been idle for longest to leave in any case.
     """
     cells = await asyncio.to_thread(list_cells)
-    told = await asyncio.gather(*(look(cell) for cell in cells))
+    told = await asyncio.gather(*(describe_cell(cell) for cell in cells))
     here: list[tuple[KnownCell, CellFacts]] = [
         (cell, facts)
         for cell, facts in zip(cells, told, strict=True)

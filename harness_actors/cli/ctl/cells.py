@@ -12,7 +12,7 @@ from harness_actors.actors.joining.address import check_form, find_ray
 from harness_actors.actors.liveness import SUSPECT_S
 from harness_actors.actors.on_ray.attach import cells_at
 from harness_actors.actors.on_ray.cells import end, put_aside, retire
-from harness_actors.actors.on_ray.known_cells import KnownCell, look
+from harness_actors.actors.on_ray.known_cells import KnownCell, describe_cell
 from harness_actors.errors import BadInputError, CellError, HarnessError
 from harness_actors.stores.places import holder_of
 
@@ -92,7 +92,7 @@ async def reports(
         # One Ray may have several addresses, such as 127.0.0.1 and that of its node.
         cells = [cell for cell in cells if cell.key not in seen]
         seen.update(cell.key for cell in cells)
-        facts = await asyncio.gather(*(look(cell, weigh=True) for cell in cells))
+        facts = await asyncio.gather(*(describe_cell(cell, weigh=True) for cell in cells))
         yield [
             CellReport(cell=cell, address=one, facts=told, command=holder_of(cell.store))
             for cell, told in zip(cells, facts, strict=True)
@@ -161,7 +161,7 @@ async def _parked(cell: KnownCell) -> bool:
     """Whether its runs have stopped in time."""
     deadline = asyncio.get_running_loop().time() + PARKED_WITHIN_S
     while asyncio.get_running_loop().time() < deadline:
-        facts = await look(cell)
+        facts = await describe_cell(cell)
         if facts is None or not facts.in_progress:
             return True
         await asyncio.sleep(LOOK_S)
