@@ -20,7 +20,7 @@ LOCKED_S = 1.0
 
 
 class RunOutput:
-    """What is printed while one step of a run is served. Nothing is written without a line.
+    """What is printed while one hop of a run is served. Nothing is written without a line.
 
     Args:
         log: The log of the run.
@@ -63,7 +63,7 @@ class RunOutput:
         self._add(f"{record.levelname} {record.name}", origin, text.split("\n"))
 
     def close(self) -> None:
-        """The step is over: what has no end of line is a line, too."""
+        """The hop is over: what has no end of line is a line, too."""
         if not self._begun or not self._lock.acquire(timeout=LOCKED_S):
             return
         try:
@@ -98,7 +98,7 @@ class Keeping:
         executor: Who serves it.
     """
 
-    # Not a generator: it stands around each step of each run.
+    # Not a generator: it stands around each hop of each run.
     __slots__ = ("_output",)
 
     def __init__(self, store: Path, run_id: str, executor: str) -> None:

@@ -19,7 +19,7 @@ from harness_actors.results import HarnessResult
 from harness_actors.signals import TurnComplete
 from harness_actors.state import AGENT_TURN, OPEN_CALLS, TURNS_MADE, WAITING_SINCE, StateDelta
 
-Cut = Literal["cancelled", "parked", "lost", "died", "ended", "failed", "here"]
+HowCut = Literal["cancelled", "parked", "lost", "died", "ended", "failed", "here"]
 """What ended a visit from outside: its user, twice; the death of its process while a tool
 ran, or of any process at another time; a bound that others than the turn watch over; a
 failure of code that the journal does not hold; `here` the journal ends, and the run is not
@@ -55,7 +55,7 @@ class Visit:
     changes: tuple[StoredChange, ...]
     hop: Hop | None = None
     end: HarnessResult | None = None
-    cut: Cut | None = None
+    cut: HowCut | None = None
     parks: bool = False
     waits: bool = False
     meanwhile: tuple[StoredChange, ...] = ()
@@ -148,7 +148,7 @@ class _Reader:
             # Its own last words are two changes, of which the second is the end.
             self._at += 1
             return self._made(to, start, end=self._end)
-        cut: Cut = "ended"
+        cut: HowCut = "ended"
         if self._end.status == "cancelled" and kind == "user":
             cut = "cancelled"
         elif self._end.status == "failed":
@@ -225,7 +225,7 @@ class _Reader:
         *,
         hop: Hop | None = None,
         end: HarnessResult | None = None,
-        cut: Cut | None = None,
+        cut: HowCut | None = None,
         parks: bool = False,
         cause: str = "",
         tools: tuple[str, ...] = (),

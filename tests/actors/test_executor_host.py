@@ -77,13 +77,13 @@ class Coordinator:
         """What it tells with its next answer."""
         self.gate = asyncio.Event()
         self.gate.set()
-        self.refuses_step = 0
-        """It fails on whatever is said of this step."""
+        self.refuses_hop = 0
+        """It fails on whatever is said of this hop."""
         self._changed = asyncio.Event()
 
     async def receive(self, batch: Sequence[Parcel]) -> Sequence[Envelope]:
         await self.gate.wait()
-        if any(isinstance(p, Envelope) and p.hop_number == self.refuses_step for p in batch):
+        if any(isinstance(p, Envelope) and p.hop_number == self.refuses_hop for p in batch):
             raise ValueError("not taken")
         self.heard += [parcel for parcel in batch if isinstance(parcel, Envelope)]
         self._changed.set()
@@ -185,7 +185,7 @@ async def settled() -> None:
 # ---- what it takes ------------------------------------------------------------
 
 
-async def test_a_signal_is_served_and_answered_in_its_step(a_host: Makes) -> None:
+async def test_a_signal_is_served_and_answered_in_its_hop(a_host: Makes) -> None:
     desk = a_host(answers)
     await desk.say(deliver(), hop_number=7)
     envelope = await desk.coordinator.next(Answered)
@@ -353,7 +353,7 @@ async def test_a_commit_is_that_of_all_changes_before_it(a_host: Makes) -> None:
     await desk.answer()
 
 
-async def test_a_commit_of_a_step_that_is_over_is_none_of_the_next(a_host: Makes) -> None:
+async def test_a_commit_of_a_hop_that_is_over_is_none_of_the_next(a_host: Makes) -> None:
     passed = asyncio.Event()
 
     async def act(signal: Signal, context: RunContext) -> RepairComplete:
@@ -372,7 +372,7 @@ async def test_a_commit_of_a_step_that_is_over_is_none_of_the_next(a_host: Makes
     await desk.answer()
 
 
-async def test_messages_of_a_step_are_numbered_in_their_order(a_host: Makes) -> None:
+async def test_messages_of_a_hop_are_numbered_in_their_order(a_host: Makes) -> None:
     async def act(signal: Signal, context: RunContext) -> RepairComplete:
         context.set(MINE, 1)
         context.flush()
@@ -414,7 +414,7 @@ async def test_a_commit_for_which_nobody_waits_any_more_does_no_harm(a_host: Mak
 # ---- parking, cutting, forgetting ------------------------------------------------------------
 
 
-async def test_a_run_is_told_to_park_in_the_middle_of_a_step(a_host: Makes) -> None:
+async def test_a_run_is_told_to_park_in_the_middle_of_a_hop(a_host: Makes) -> None:
     gate = asyncio.Event()
     seen: list[bool] = []
 
@@ -446,7 +446,7 @@ async def test_a_request_to_park_that_comes_with_the_signal_is_not_lost(a_host: 
     await desk.answer(1)
     await desk.say(deliver(again=True), hop_number=2)
     await desk.answer(2)
-    assert seen == [True, False], "and it is for its own step only"
+    assert seen == [True, False], "and it is for its own hop only"
 
 
 async def test_a_run_that_is_not_to_park_after_all_goes_on(a_host: Makes) -> None:
@@ -479,7 +479,7 @@ async def test_a_word_for_a_run_that_is_not_here_keeps_nothing_from_the_others(
     await desk.answer()
 
 
-async def test_what_a_stubborn_step_adds_is_not_in_the_log_of_the_next(a_host: Makes) -> None:
+async def test_what_a_stubborn_hop_adds_is_not_in_the_log_of_the_next(a_host: Makes) -> None:
     begun, gate = asyncio.Event(), asyncio.Event()
     seen: list[list[str]] = []
 
@@ -505,7 +505,7 @@ async def test_what_a_stubborn_step_adds_is_not_in_the_log_of_the_next(a_host: M
 
 
 def hanging(ended: list[str], begun: asyncio.Event, gate: asyncio.Event) -> Acts:
-    """Hangs in its first step, and takes until the gate opens to end when it is cut."""
+    """Hangs in its first hop, and takes until the gate opens to end when it is cut."""
 
     async def act(signal: Signal, context: RunContext) -> RepairComplete:
         if begun.is_set():
@@ -523,7 +523,7 @@ def hanging(ended: list[str], begun: asyncio.Event, gate: asyncio.Event) -> Acts
 
 
 @pytest.mark.parametrize("how", ["forgotten", "superseded"])
-async def test_a_cut_step_ends_before_the_next_one_of_its_run_begins(
+async def test_a_cut_hop_ends_before_the_next_one_of_its_run_begins(
     a_host: Makes, how: str
 ) -> None:
     ended: list[str] = []
@@ -543,7 +543,7 @@ async def test_a_cut_step_ends_before_the_next_one_of_its_run_begins(
     assert ended == ["first ended", "next began"]
 
 
-async def test_a_step_that_waits_for_a_lost_commit_gives_way_to_the_next_one(a_host: Makes) -> None:
+async def test_a_hop_that_waits_for_a_lost_commit_gives_way_to_the_next_one(a_host: Makes) -> None:
     first = asyncio.Event()
 
     async def act(signal: Signal, context: RunContext) -> RepairComplete:
@@ -561,7 +561,7 @@ async def test_a_step_that_waits_for_a_lost_commit_gives_way_to_the_next_one(a_h
     assert envelope.hop_number == 8
 
 
-async def test_a_cut_step_says_nothing(a_host: Makes) -> None:
+async def test_a_cut_hop_says_nothing(a_host: Makes) -> None:
     ended: list[str] = []
     begun, gate = asyncio.Event(), asyncio.Event()
     gate.set()
@@ -574,7 +574,7 @@ async def test_a_cut_step_says_nothing(a_host: Makes) -> None:
     assert desk.coordinator.heard == []
 
 
-async def test_a_cut_step_that_does_not_end_is_left_alone(
+async def test_a_cut_hop_that_does_not_end_is_left_alone(
     a_host: Makes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(hosts, "CUT_GRACE_S", 0.05)
@@ -589,7 +589,7 @@ async def test_a_cut_step_that_does_not_end_is_left_alone(
     gate.set()
 
 
-async def test_what_a_stubborn_step_still_says_belongs_to_its_own_step(a_host: Makes) -> None:
+async def test_what_a_stubborn_hop_still_says_belongs_to_its_own_hop(a_host: Makes) -> None:
     begun = asyncio.Event()
 
     async def act(signal: Signal, context: RunContext) -> RepairComplete:
@@ -611,7 +611,7 @@ async def test_what_a_stubborn_step_still_says_belongs_to_its_own_step(a_host: M
     assert [e.hop_number for e in desk.coordinator.of(Answered)] == [1, 2]
 
 
-async def test_what_a_cut_step_could_not_say_is_no_fault_of_the_next(a_host: Makes) -> None:
+async def test_what_a_cut_hop_could_not_say_is_no_fault_of_the_next(a_host: Makes) -> None:
     begun, go_on = asyncio.Event(), asyncio.Event()
 
     async def act(signal: Signal, context: RunContext) -> RepairComplete:
@@ -628,7 +628,7 @@ async def test_what_a_cut_step_could_not_say_is_no_fault_of_the_next(a_host: Mak
     await desk.say(deliver(), hop_number=1)
     await begun.wait()
     await settled()
-    desk.coordinator.refuses_step = 1
+    desk.coordinator.refuses_hop = 1
     await desk.say(deliver(), hop_number=2)
     desk.coordinator.gate.set()
     await settled()
@@ -652,7 +652,7 @@ async def test_nothing_is_kept_of_a_forgotten_run(a_host: Makes) -> None:
     assert len(desk.host._seen) == 0
 
 
-@pytest.mark.parametrize("late", ["its delivery", "another word of its step"])
+@pytest.mark.parametrize("late", ["its delivery", "another word of its hop"])
 async def test_what_comes_late_after_the_word_that_a_run_is_over_begins_nothing(
     a_host: Makes, late: str
 ) -> None:
@@ -757,7 +757,7 @@ async def test_that_tools_begin_is_told_before_they_do() -> None:
 
 
 @pytest.mark.parametrize("told", [("run", 2, 1), ("run", 1, 2), ("another", 1, 1)])
-async def test_a_commit_is_that_of_its_own_run_term_and_step(
+async def test_a_commit_is_that_of_its_own_run_term_and_hop(
     a_host: Makes, told: tuple[str, int, int]
 ) -> None:
     async def act(signal: Signal, context: RunContext) -> RepairComplete:

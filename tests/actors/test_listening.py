@@ -200,7 +200,7 @@ async def test_what_was_told_of_a_call_that_is_another_by_its_record_does_not_st
 async def test_an_answer_whose_text_does_not_come_is_a_gap_and_keeps_nobody_waiting(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(hearing, "PATIENCE_S", 0.05)
+    monkeypatch.setattr(hearing, "TEXT_WAIT_S", 0.05)
     told = Told(spoken("one "))
 
     items = await heard(told, STARTED, TURN, ANSWERED, completed(1), ANSWERED, completed(2))
@@ -221,7 +221,7 @@ async def test_an_answer_whose_text_does_not_come_is_a_gap_and_keeps_nobody_wait
 async def test_each_answer_whose_text_is_late_is_waited_for(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(hearing, "PATIENCE_S", 0.5)
+    monkeypatch.setattr(hearing, "TEXT_WAIT_S", 0.5)
 
     class Late(Told):
         """Each text comes a while after the event that tells of it."""

@@ -138,7 +138,7 @@ def test_a_lock_that_nobody_releases_holds_nobody_up_for_long(
     assert not log_of(store, "run").exists()
 
 
-def test_what_is_printed_after_the_end_of_a_step_is_kept_too(store: Path) -> None:
+def test_what_is_printed_after_the_end_of_a_hop_is_kept_too(store: Path) -> None:
     kept = RunOutput(RunLog(store, "run"), "agent_turn")
     kept.write("stdout", "begun")
     kept.close()
@@ -149,8 +149,8 @@ def test_what_is_printed_after_the_end_of_a_step_is_kept_too(store: Path) -> Non
     assert told(log_of(store, "run")) == ["[agent_turn] begun", "[agent_turn] late"]
 
 
-async def test_what_has_no_end_of_line_is_kept_with_the_end_of_its_step(store: Path) -> None:
-    async def step() -> None:
+async def test_what_has_no_end_of_line_is_kept_with_the_end_of_its_hop(store: Path) -> None:
+    async def hop() -> None:
         with Keeping(store, "run", "agent_turn"):
             sys.stdout.writelines(["one\n", "two"])
             with pytest.raises(TypeError):
@@ -160,7 +160,7 @@ async def test_what_has_no_end_of_line_is_kept_with_the_end_of_its_step(store: P
         end = tap_for_a_while()
         # Who serves the run is not the tool of whoever began this task.
         ORIGIN.set("another tool")
-        await asyncio.create_task(step())
+        await asyncio.create_task(hop())
         end()
 
     assert told(log_of(store, "run")) == ["[agent_turn] one", "[agent_turn] two"]
@@ -168,7 +168,7 @@ async def test_what_has_no_end_of_line_is_kept_with_the_end_of_its_step(store: P
 
 
 async def test_where_a_command_has_the_terminal_threads_of_a_run_print_for_it(store: Path) -> None:
-    async def step() -> None:
+    async def hop() -> None:
         with Keeping(store, "run", "agent_turn"):
             thread = threading.Thread(target=print, args=("from a thread",))
             thread.start()
@@ -183,7 +183,7 @@ async def test_where_a_command_has_the_terminal_threads_of_a_run_print_for_it(st
         end()
         with terminal_taken():
             end = tap_for_a_while()
-            await asyncio.create_task(step())
+            await asyncio.create_task(hop())
             end()
 
     assert told(log_of(store, "run")) == ["[agent_turn] from a thread", "[agent_turn] from a pool"]
@@ -192,7 +192,7 @@ async def test_where_a_command_has_the_terminal_threads_of_a_run_print_for_it(st
 
 
 async def test_a_tap_keeps_what_is_a_runs_and_passes_it_on(store: Path) -> None:
-    async def step(run_id: str) -> None:
+    async def hop(run_id: str) -> None:
         with Keeping(store, run_id, "agent_turn"):
             print("of", run_id)
             await asyncio.sleep(0)
@@ -201,10 +201,10 @@ async def test_a_tap_keeps_what_is_a_runs_and_passes_it_on(store: Path) -> None:
 
     with contextlib.redirect_stdout(io.StringIO()) as terminal:
         end, and_again = tap_for_a_while(), tap_for_a_while()
-        await asyncio.gather(asyncio.create_task(step("a")), asyncio.create_task(step("b")))
+        await asyncio.gather(asyncio.create_task(hop("a")), asyncio.create_task(hop("b")))
         print("of nobody")
         with terminal_taken():
-            await asyncio.create_task(step("c"))
+            await asyncio.create_task(hop("c"))
         and_again()
         and_again()
         assert sys.stdout is not terminal, "another one still needs it"
@@ -370,7 +370,7 @@ from harness_actors.actors.tapping import tap_own_process
 tap_own_process()
 pool = ThreadPoolExecutor(1)
 
-async def step(run_id):
+async def hop(run_id):
     with Keeping(Path(sys.argv[1]), run_id, "agent_turn"):
         await asyncio.get_running_loop().run_in_executor(pool, print, "in a pool")
         pool.submit(print, "in it again").result()
@@ -386,8 +386,8 @@ async def step(run_id):
         logging.basicConfig(force=True, handlers=[])
 
 async def main():
-    await asyncio.create_task(step("a"))
-    await asyncio.create_task(step("b"))
+    await asyncio.create_task(hop("a"))
+    await asyncio.create_task(hop("b"))
     pool.submit(print, "of nobody").result()
 
 asyncio.run(main())

@@ -235,7 +235,7 @@ BUGS = (
         after="            run = ServedRun(known.spec, known.log)\n",
         promise="a hop that is over changes nothing",
         tests=(
-            "tests/actors/test_cut_steps.py::test_what_a_cut_step_adds_later_is_in_no_other_steps_log",
+            "tests/actors/test_cut_hops.py::test_what_a_cut_hop_adds_later_is_in_no_other_hops_log",
         ),
     ),
     Bug(
@@ -319,7 +319,7 @@ BUGS = (
         after="        if run is None or not isinstance(parcel, Envelope):\n",
         promise="a hop that is over changes nothing",
         tests=(
-            "tests/actors/test_executor_host.py::test_what_a_cut_step_could_not_say_is_no_fault_of_the_next",
+            "tests/actors/test_executor_host.py::test_what_a_cut_hop_could_not_say_is_no_fault_of_the_next",
         ),
     ),
     Bug(

@@ -36,7 +36,7 @@ from harness_actors.stores import SqliteJournal
 from harness_actors.stores.taking_up import check_run, check_taking_up
 from harness_actors.tools import reaping
 from harness_actors.tools.reaping import RunReaper
-from harness_actors.turn import deadline as patience
+from harness_actors.turn import deadline
 from harness_actors.turn.services import RUN_VARIABLE
 from tests.simulation.agents import load_programs, program_of
 from tests.simulation.disk import Disk, MemoryJournal
@@ -326,7 +326,7 @@ class Schedule:
         self.ledger.trace = None
         self.loop.dispose()
         # Work that was left alone belongs to this schedule's loop, which is no more.
-        patience._LEFT.clear()
+        deadline._LEFT.clear()
         for journal in self._journals:
             with suppress(Exception):
                 journal.close()

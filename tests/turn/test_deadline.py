@@ -15,7 +15,7 @@ from harness_actors.results import Usage
 from harness_actors.signals import CompactionComplete, Parked, RunEnd, TurnComplete
 from harness_actors.state import USAGE
 from harness_actors.testing.scripted import Reply
-from harness_actors.turn import deadline as patience
+from harness_actors.turn import deadline
 from harness_actors.turn.bounds import Due
 from harness_actors.turn.deadline import GRACE_S, Allowance, Raised, Returned, TimedOut, run_within
 from tests.executors.driver import Driver, RecordingModel, SimpleAgent, SimpleTool, calls, finishes
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.virtual_time
 @pytest.fixture(autouse=True)
 def nothing_left() -> None:
     """What tests before this one left behind ended with their event loops."""
-    patience._LEFT.clear()
+    deadline._LEFT.clear()
 
 
 UNBOUNDED = Allowance(Due(None))
@@ -149,11 +149,11 @@ async def test_work_that_does_not_end_is_left_alone(caplog: pytest.LogCaptureFix
     assert stubborn.cancelled == 1
     assert "a call of tool 'x' does not end, and is left alone" in caplog.text
     gc.collect()
-    assert len(patience._LEFT) == 1, "nobody else holds on to it"
+    assert len(deadline._LEFT) == 1, "nobody else holds on to it"
     stubborn.released.set()
     await stubborn.ended.wait()
     await asyncio.sleep(0)
-    assert not patience._LEFT
+    assert not deadline._LEFT
 
 
 async def test_what_was_left_alone_may_fail_later_and_nobody_hears_of_it() -> None:
@@ -171,7 +171,7 @@ async def test_what_was_left_alone_may_fail_later_and_nobody_hears_of_it() -> No
     assert isinstance(await run_within(SHORT, "work", fails_late), TimedOut)
     release.set()
     async with asyncio.timeout(10):
-        while patience._LEFT:  # noqa: ASYNC110 - its callback is nobody's event
+        while deadline._LEFT:  # noqa: ASYNC110 - its callback is nobody's event
             await asyncio.sleep(0)
     gc.collect()
     await asyncio.sleep(0)

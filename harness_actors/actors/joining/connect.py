@@ -47,7 +47,7 @@ OBJECT_STORE_BYTES = 150_000_000
 """Ours carries messages of some kilobytes, not data; the default takes 30 % of the memory."""
 NODE_S = 3.0
 """How long a raylet of this machine may take to be known to its head."""
-IMPATIENCE = {"RAY_task_events_shutdown_flush_timeout_ms": "300"}
+QUICK_SHUTDOWN = {"RAY_task_events_shutdown_flush_timeout_ms": "300"}
 """Where the head is dead, ``ray.shutdown()`` waits for 5 s to tell it what nobody looks at."""
 
 
@@ -249,8 +249,8 @@ def _environment(token_path: Path | None, *, is_shown: bool = True) -> Iterator[
     Ray reads the variables once, when it connects; what the user runs later from this process
     must not find ours.
     """
-    before = {name: os.environ.get(name) for name in (MODE, PATH, *IMPATIENCE)}
-    os.environ.update(IMPATIENCE)
+    before = {name: os.environ.get(name) for name in (MODE, PATH, *QUICK_SHUTDOWN)}
+    os.environ.update(QUICK_SHUTDOWN)
     if token_path is not None:
         os.environ[PATH] = str(token_path)
     if not is_shown:

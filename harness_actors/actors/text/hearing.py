@@ -24,8 +24,8 @@ from harness_actors.results import HarnessResult
 
 logger = logging.getLogger(__name__)
 
-PATIENCE_S = 2.0
-"""How long an answer that is on disk waits for its text, which another way leads to us."""
+TEXT_WAIT_S = 2.0
+"""How long an answer that is on disk waits for its text, which comes by another way."""
 
 Item = RunEvent | HarnessResult
 HeardItem = RunEvent | HarnessResult | TextDelta | TextGap
@@ -39,7 +39,7 @@ async def with_texts(
     """The events of a run with the text of its answers between them, in order.
 
     The text of an answer comes after the event that begins its turn and before those that
-    tell of it; what is not there in `PATIENCE_S` then is missing.
+    tell of it; what is not there in `TEXT_WAIT_S` then is missing.
 
     An event of a round that is not on disk yet, such as a call whose tool begins, comes when
     it happens, at position 0, and not a second time with its round. A round that is lost
@@ -95,11 +95,11 @@ class _Hearing:
         self._run_id = run_id
         self._cursor: TextCursor | None = None
         self._pieces: list[tuple[tuple[int, int], Piece]] = []
-        self._told: list[Event] = []
-        """Of the round whose turn it is: what was told before it was on disk."""
+        self._told_early: list[Event] = []
+        """Events of the current round that were told before they were on disk."""
         self._reading: asyncio.Future[Texts] | None = None
         self._late_at: float | None = None
-        self._patience_s = PATIENCE_S
+        self._wait_s = TEXT_WAIT_S
         self._answer: tuple[int, int, int] | None = None
         self._place = (0, 0)
         self._attempt = 0
@@ -109,10 +109,10 @@ class _Hearing:
         self._next_place: tuple[int, int] | None = (0, 0)
         self._on_disk = (0, 0)
         self._answered = False
-        """The answer of the round whose turn it is has come to the disk …"""
+        """The answer of the current round is on disk …"""
         self._open_calls: set[str] = set()
         self._was_cut = False
-        """… but what completes that round will not."""
+        """… but what completes that round will never be."""
         self._read()
 
     async def news(self, other: "asyncio.Future[Item | None]") -> None:
@@ -124,10 +124,10 @@ class _Hearing:
         self._hear()
 
     async def more(self) -> bool:
-        """Wait for more; False where there was enough of that."""
+        """Wait for more; False where the time for that is up."""
         loop = asyncio.get_running_loop()
         if self._late_at is None:
-            self._late_at = loop.time() + self._patience_s
+            self._late_at = loop.time() + self._wait_s
         left_s = self._late_at - loop.time()
         if self._reading is None or left_s <= 0:
             return False
@@ -136,7 +136,7 @@ class _Hearing:
         return True
 
     def take(self) -> list[Piece]:
-        """What was heard and not taken yet, up to the round whose turn it is.
+        """What was heard and not taken yet, up to the current round.
 
         A round may be one ahead of the disk, and so of the events of the one before.
         """
@@ -145,7 +145,7 @@ class _Hearing:
             later = (at for at, (place, _) in enumerate(self._pieces) if place > self._next_place)
             due = next(later, due)
         taken, self._pieces = self._pieces[:due], self._pieces[due:]
-        self._told += [piece.event for _, piece in taken if isinstance(piece, RunEvent)]
+        self._told_early += [piece.event for _, piece in taken if isinstance(piece, RunEvent)]
         return [piece for _, piece in taken]
 
     def was_told(self, item: Item) -> bool:
@@ -153,12 +153,12 @@ class _Hearing:
         if not isinstance(item, RunEvent):
             return False
         match item.event:
-            case event if event in self._told:
-                self._told.remove(event)
+            case event if event in self._told_early:
+                self._told_early.remove(event)
                 return True
             case RoundCompleted() | RunResumed() | ExecutorLost():
                 # Of a round that is done nothing more comes; of one that was lost, all again.
-                self._told.clear()
+                self._told_early.clear()
         return False
 
     def turn_to(self, item: Item) -> None:
@@ -179,7 +179,7 @@ class _Hearing:
                 if not self._answered:
                     # What was said to its end did not come to the disk, and is said again.
                     self._ended = (0, 0)
-        # Of such a round nothing tells that it is completed but the results of its calls.
+        # That such a round is completed shows only in the results of its calls.
         if self._was_cut and not self._open_calls and self._next_place is not None:
             turn, round_ = self._next_place
             self._begin_round(turn, round_ + 1)
@@ -208,8 +208,8 @@ class _Hearing:
             yield from self.take()
         elif isinstance(item.event, AgentResponse):
             if self.lags_behind(item):
-                # Next time somebody who was waited for in vain is not waited for.
-                self._patience_s = 0.0
+                # Text that was waited for in vain is not waited for again until some comes.
+                self._wait_s = 0.0
                 yield TextGap(run_id=self._run_id, missed=None)
             self._on_disk = self._next_place or self._on_disk
             self._answered = True
@@ -244,7 +244,7 @@ class _Hearing:
         if texts.missed or (texts.missed is None and self._open):
             yield self._place, TextGap(run_id=self._run_id, missed=texts.missed)
         for spoken in texts.spoken:
-            self._patience_s = PATIENCE_S
+            self._wait_s = TEXT_WAIT_S
             if spoken.place <= self._on_disk:
                 continue
             if spoken.answer != self._answer:

@@ -37,19 +37,19 @@ Reach = Callable[[str], Awaitable[TextTarget]]
 
 
 class Speaker:
-    """The `TextSink` of one step of a run.
+    """The `TextSink` of one hop of a run.
 
     Args:
         sender: What posts its text.
         run_id: The run.
-        step: Term and step, which no other process says anything under.
+        hop: Term and number of the hop, which no other process says anything under.
     """
 
-    def __init__(self, sender: "TextSender", run_id: str, step: tuple[int, int]) -> None:
+    def __init__(self, sender: "TextSender", run_id: str, hop: tuple[int, int]) -> None:
         self.run_id = run_id
         self._sender = sender
-        self._step = step
-        self._answer = (*step, 0)
+        self._hop = hop
+        self._answer = (*hop, 0)
         self._place = (0, 0)
         self._said = False
         self._texts: list[str] = []
@@ -62,7 +62,7 @@ class Speaker:
 
     def begin(self, turn: int, round: int) -> None:
         self._seal()
-        self._answer = (*self._step, next(self._sender.numbers))
+        self._answer = (*self._hop, next(self._sender.numbers))
         self._place = (turn, round)
         self._said = False
 
@@ -158,10 +158,10 @@ class TextSender:
         if stream != self._stream:
             self._stream, self._target = stream, None
 
-    def speaker(self, run_id: str, step: tuple[int, int]) -> Speaker:
-        """What takes the text of a step of a run."""
+    def speaker(self, run_id: str, hop: tuple[int, int]) -> Speaker:
+        """What takes the text of a hop of a run."""
         self._spoke.add(run_id)
-        return Speaker(self, run_id, step)
+        return Speaker(self, run_id, hop)
 
     def over(self, run_id: str) -> None:
         """A run is over, or goes on elsewhere."""

@@ -37,8 +37,8 @@ class Spoken:
 
     Attributes:
         run_id: The run.
-        answer: Which of the answers that were begun for it: term and step of who says it, and
-            a number within the step.
+        answer: Which of the answers that were begun for it: term and hop of who says it, and
+            a number within the hop.
         turn: The turn that the answer belongs to.
         round: The round of the turn.
         text: What was said; empty where only the answer's end is told.

@@ -46,7 +46,7 @@ from harness_actors.tools.supervision.keeper import FIRST_KILL_S, LONGEST_KILL_S
 
 CHANNEL, ACTOR, CARRIED = 3, 4, 5
 """Descriptors that a supervisor is started with."""
-KEEPER_PATIENCE_S = 1.0
+KEEPER_GRACE_S = 1.0
 """How long a keeper may take to end its command before it is killed itself."""
 
 
@@ -151,7 +151,7 @@ class Supervisor:
             return
         for kept in self._keepers.values():
             if kept.command == command and kept.kill_at is None:
-                kept.kill_at = time.monotonic() + KEEPER_PATIENCE_S
+                kept.kill_at = time.monotonic() + KEEPER_GRACE_S
                 with suppress(OSError):
                     # It may have been stopped by its own command.
                     os.kill(kept.pid, signal.SIGCONT)

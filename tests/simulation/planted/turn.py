@@ -9,7 +9,7 @@ from harness_actors.results import Usage
 from harness_actors.state import OPEN_CALLS, StateDelta
 from harness_actors.tools.reaping import RunReaper
 from harness_actors.turn import call_scheduler as tool_calls
-from harness_actors.turn import deadline as patience
+from harness_actors.turn import deadline
 from harness_actors.turn.bounds import Bounds
 from harness_actors.turn.call_scheduler import ToolCalls
 from harness_actors.turn.loop import TurnLoop
@@ -112,7 +112,7 @@ def _reaping_is_not_awaited() -> Patches:
 
 
 def _hung_work_is_waited_for() -> Patches:
-    return [(patience, "GRACE_S", None)]
+    return [(deadline, "GRACE_S", None)]
 
 
 BUGS: tuple[PlantedBug, ...] = (

@@ -1,4 +1,4 @@
-"""A host and the steps that were cut: it waits for them a little, and never for ever."""
+"""A host and the hops that were cut: it waits for them a little, and never for ever."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -23,8 +23,8 @@ from harness_actors.state import REPAIR
 from tests.actors.test_executor_host import Acting, Coordinator, Desk, deliver, settled
 
 
-class Steps:
-    """An executor whose first step ends when it is released and not before; the others at once."""
+class Hops:
+    """An executor whose first hop ends when it is released and not before; the others at once."""
 
     def __init__(self) -> None:
         self.released = asyncio.Event()
@@ -39,17 +39,17 @@ class Steps:
                     await self.released.wait()
                 except asyncio.CancelledError:
                     continue
-            context.add_message(Message.user("from a step that is over"))
+            context.add_message(Message.user("from a hop that is over"))
             context.flush()
             self.ended.set()
         return RepairComplete()
 
 
 @pytest.fixture
-async def steps() -> AsyncIterator[Steps]:
-    steps = Steps()
-    yield steps
-    steps.released.set()
+async def hops() -> AsyncIterator[Hops]:
+    hops = Hops()
+    yield hops
+    hops.released.set()
     await asyncio.sleep(0)
 
 
@@ -58,8 +58,8 @@ def a_desk(act: Any) -> Desk:
     return Desk(ExecutorHost(Slot(REPAIR), executor, coordinator, term=1), coordinator, executor)
 
 
-async def test_a_run_goes_on_beside_a_step_that_does_not_end(steps: Steps) -> None:
-    desk = a_desk(steps)
+async def test_a_run_goes_on_beside_a_hop_that_does_not_end(hops: Hops) -> None:
+    desk = a_desk(hops)
     await desk.say(deliver(Message.user("task")), hop_number=1)
     await settled()
     await desk.say(Cut(), hop_number=1, seq=2)
@@ -71,20 +71,20 @@ async def test_a_run_goes_on_beside_a_step_that_does_not_end(steps: Steps) -> No
     desk.host.close()
 
 
-async def test_what_a_cut_step_adds_later_is_in_no_other_steps_log(steps: Steps) -> None:
-    desk = a_desk(steps)
+async def test_what_a_cut_hop_adds_later_is_in_no_other_hops_log(hops: Hops) -> None:
+    desk = a_desk(hops)
     await desk.say(deliver(Message.user("task")), hop_number=1)
     await settled()
     # The coordinator has gone on without a word, so the host's own log is to be used.
     await desk.say(deliver(Message.user("more"), log_from=1, again=True), hop_number=2)
     await desk.coordinator.next(Answered)
-    steps.released.set()
-    await steps.ended.wait()
+    hops.released.set()
+    await hops.ended.wait()
     await desk.coordinator.next(Changed)
     await desk.say(deliver(Message.user("most"), log_from=2, again=True), hop_number=3)
     await desk.coordinator.next(Answered, 3)
 
-    assert steps.logs == [["task"], ["task", "more"], ["task", "more", "most"]]
+    assert hops.logs == [["task"], ["task", "more"], ["task", "more", "most"]]
     assert not desk.coordinator.of(SnapshotWanted)
     assert {envelope.hop_number for envelope in desk.coordinator.of(Changed)} == {1}, (
         "it is dropped"
