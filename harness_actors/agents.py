@@ -32,7 +32,7 @@ class ChatAgent:
         name: Shown to people.
 
     Raises:
-        ConfigError: The model is none, a tool is none, or two tools have one name.
+        ConfigError: Something else is given as model or tool, or two tools have one name.
     """
 
     model: Model
@@ -46,7 +46,7 @@ class ChatAgent:
             raise ConfigError("model", problem)
         for tool in self.tools:
             if not hasattr(tool, "spec"):
-                raise ConfigError("tools", f"{tool!r} is no tool; decorate the function with @tool")
+                raise ConfigError("tools", f"{tool!r} is not a tool; decorate it with @tool")
         names = [tool.spec.name for tool in self.tools]
         for name in names:
             if names.count(name) > 1:

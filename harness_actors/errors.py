@@ -13,7 +13,7 @@ HarnessError
 │   └── ModelSetupError      wrong key, unknown model, dead endpoint: asking again is useless
 ├── ToolError                a tool failed; its text goes back to the model
 ├── StoreError               the journal could not be read or written
-│   ├── RunFileError         the same of what a run directory keeps beside it
+│   ├── RunFileError         a file of a run directory, beside the journal, failed
 │   ├── StaleTermError       a newer coordinator owns the journal
 │   └── StoreInUseError      another command works on this store or run directory
 ├── CellError                the actors of a cell could not be started

@@ -15,9 +15,9 @@ Role = Literal["system", "user", "assistant", "tool"]
 
 
 MOST_BITS = 63
-"""Of a whole number that JSON is read back as, everywhere."""
+"""Bits of the largest whole number that every reader of JSON gives back as it was."""
 MOST_LEVELS = 100
-"""Of lists and mappings in one another, in data of users: pickling gives up at some 490."""
+"""Nesting of lists and mappings in users' data, at most: pickling gives up at some 490."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +45,9 @@ class Message:
     tokens: int
     """What this message adds to a request, in tokens of the model at hand or an estimate."""
     is_error: bool = False
-    """Of tool results only: the call failed. Not part of `encoded`."""
+    """The call failed; only set on tool results. Not part of `encoded`."""
     traceback: str = field(default="", compare=False)
-    """Of a call that failed in code of a user: where. It is no part of the conversation: it
+    """Where the call failed, if in code of a user. It is no part of the conversation: it
     travels with the change that adds the message, and a log drops it."""
 
     @classmethod

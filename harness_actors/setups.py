@@ -19,10 +19,10 @@ from harness_actors.records import MadeWith
 SHOWN_CHARS = 60
 HIDDEN = "(hidden)"
 NEAR_CHARS = 20
-"""Of a text before the place where it differs from another."""
+"""How much of a text is shown before the place where it differs from another."""
 
 _SECRET = re.compile(r"key|secret|passw|authori[sz]|credential|bearer|token", re.IGNORECASE)
-"""In the name of a field: its text is not shown, and no part of the hash."""
+"""Where the name of a field has this, its text is not shown and is no part of the hash."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +83,7 @@ def setup_of(workflow: Workflow) -> Setup:
 
 
 def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> tuple[str, ...]:
-    """In what the parts of two set-ups differ, a sentence for each part.
+    """How the parts of two set-ups differ, a sentence for each part.
 
     >>> differences({"model": "a", "max_turns": 5}, {"model": "b", "max_turns": 5})
     ("model 'a' → 'b'",)

@@ -50,9 +50,9 @@ class TurnComplete:
     progressed: bool = False
     """A tool other than `work_complete` succeeded in this turn."""
     limit: LimitKind | None = None
-    """Of a turn that ended by `limit`: which bound."""
+    """Which bound was reached, if the turn ended by `limit`."""
     error: Mapping[str, Any] | None = None
-    """Of a turn that ended by `error`: kind of reason, type and message."""
+    """Kind of reason, type and message, if the turn ended by `error`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +85,7 @@ class RunEnd:
     """The run is over.
 
     Raises:
-        ValueError: The reason is none for the status; see `REASONS`.
+        ValueError: The status does not have this reason; see `REASONS`.
     """
 
     status: Status

@@ -36,9 +36,9 @@ async def open_runtime(
         StoreError: The journal cannot be served.
         StoreInUseError: It has runs in progress in a cell that another command left behind,
             on another Ray or of another version.
-        BadInputError: ``$HARNESS_CELL_IDLE_S`` or ``$HARNESS_WARM_CELLS``, which say for how
-            long a cell under a Ray that was there before waits for the next command, and
-            beside how many newer ones, is no number.
+        BadInputError: ``$HARNESS_CELL_IDLE_S`` or ``$HARNESS_WARM_CELLS``, which say how
+            long a cell under a Ray that was there before waits for the next command, and how
+            many newer cells may be idle meanwhile, is not a number.
     """
     tell = on_progress or (lambda _: None)
     if kind == "local":

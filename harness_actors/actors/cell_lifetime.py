@@ -1,4 +1,4 @@
-"""For how long a cell stays that nobody needs, as its user says, and that it has left."""
+"""How long a cell stays when nobody needs it, and the error of one that has left."""
 
 import os
 
@@ -16,7 +16,7 @@ def idle_s() -> float:
     """How long an idle cell stays: ``$HARNESS_CELL_IDLE_S``; 0 is until its command ends.
 
     Raises:
-        BadInputError: The variable is no number of seconds.
+        BadInputError: The variable is not a number of seconds.
     """
     named = os.environ.get(IDLE_VARIABLE) or str(IDLE_S)
     try:
@@ -32,7 +32,7 @@ def warm_cells() -> int:
     """How many idle cells stay besides the newest: ``$HARNESS_WARM_CELLS``.
 
     Raises:
-        BadInputError: The variable is no number of cells.
+        BadInputError: The variable is not a number of cells.
     """
     named = os.environ.get(WARM_VARIABLE) or str(WARM_CELLS)
     if not named.isdecimal():

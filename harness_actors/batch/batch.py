@@ -268,7 +268,7 @@ async def run_batch(
             the cost of a model whose price nobody knows. A task whose own bound or agent
             does that is an outcome.
         AgentCodeError: A part of the agent cannot be sent to another process.
-        BadInputError: ``$HARNESS_CELL_IDLE_S`` or ``$HARNESS_WARM_CELLS`` is no number, or
+        BadInputError: ``$HARNESS_CELL_IDLE_S`` or ``$HARNESS_WARM_CELLS`` is not a number, or
             the run directory holds something else.
         StoreInUseError: Another command works on the run directory.
         SetupChangedError: The run directory has results or runs that were made with another

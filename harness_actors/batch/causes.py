@@ -12,7 +12,7 @@ CHECK_FAILED = "check failed"
 
 CAUSE_CHARS = 200
 MOST_CAUSES = 20
-"""In a summary; a table shows fewer."""
+"""Causes in a summary, at most; a table shows fewer."""
 
 _ID = r"\b(?=[\w-]*\d)(?=[\w-]*[A-Za-z])[\w-]{8,}\b"
 _LONG_NUMBER = r"(?<![:.\d])\b\d{4,}\b"

@@ -29,13 +29,13 @@ RECIPES = {
     "nox": frozenset({"noxfile.py"}),
     "just": frozenset({"justfile", "Justfile", ".justfile"}),
 }
-"""By program, the files in which it finds what to do."""
+"""The files in which each program finds what to do."""
 TESTS = frozenset({"test", "tests"})
 """Folders that belong to the check where its files have one."""
 _GIT = frozenset({"config", "config.worktree", "commondir", "hooks", "info"})
 _NOT_OURS = frozenset({"node_modules", "site-packages", "dist-packages"})
 _MOST_BYTES = 1 << 20
-"""A file of settings that is larger is none."""
+"""Size of a file of settings, at most; a larger one is not taken for settings."""
 _CHANGED = (
     "what it gives to checks was changed since this command began the task, perhaps by a run; "
     "put it right, and begin the task anew with --retry-failed"

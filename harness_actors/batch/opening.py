@@ -22,7 +22,7 @@ def opener(
     """Opens runtimes of one kind, as a command of its own.
 
     Raises:
-        BadInputError: ``$HARNESS_CELL_IDLE_S`` or ``$HARNESS_WARM_CELLS`` is no number.
+        BadInputError: ``$HARNESS_CELL_IDLE_S`` or ``$HARNESS_WARM_CELLS`` is not a number.
     """
     if runtime == "ray":
         # They are read when Ray is up, which is late to be told of a mistake.

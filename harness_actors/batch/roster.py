@@ -1,4 +1,4 @@
-"""Which tasks a command has: what earlier ones left of any other is none of its own."""
+"""Which tasks a command has: what earlier commands left of other tasks is not its own."""
 
 from harness_actors.batch.tasks import BadTask, Task
 

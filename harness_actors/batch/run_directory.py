@@ -113,7 +113,7 @@ class RunDirectory:
         """Make the folder, lock it, and read its results.
 
         Raises:
-            BadInputError: It is no folder, or something in it has a name of ours and is none of
+            BadInputError: It is not a folder, or something in it has a name of ours and is none of
                 ours, or cannot be read; nothing in it was changed.
             StoreInUseError: Another command works on it.
             RunFileError: The results cannot be written.
@@ -185,7 +185,7 @@ class RunDirectory:
             raise store_error(self.summary_path, error) from error
 
     def _check_journal(self) -> None:
-        """Refuse what has the journal's name and is no journal, before it is locked."""
+        """Refuse what has the journal's name and is not a journal, before it is locked."""
         try:
             with self.store.open("rb") as file:
                 begins = file.read(HEADER_BYTES)
@@ -194,14 +194,14 @@ class RunDirectory:
         except OSError as error:
             raise unreadable(self.store, error) from error
         if begins and not begins_a_journal(begins):
-            problem = "is no journal; move it away or take another run directory"
+            problem = "is not a journal; move it away or take another run directory"
             raise BadInputError(str(self.store), (problem,))
 
     def _check_workspaces(self) -> None:
         """Refuse a file where the folders of the runs are to be."""
         path = self.workspaces_path
         if path.exists() and not path.is_dir():
-            problem = "is no folder; move it away or take another run directory"
+            problem = "is not a folder; move it away or take another run directory"
             raise BadInputError(str(path), (problem,))
 
     def _check_summary(self) -> None:

@@ -24,11 +24,11 @@ COUNTS = (
 
 
 MOST = 10**15
-"""Of anything that one run can use."""
+"""What one run can use of anything, at most."""
 
 
 def _possible(used: object) -> Any:
-    """A number of a result; 0 where it is none, which must not spoil those of all others."""
+    """A number of a result; 0 if it is not one, so that it does not spoil the sum of all."""
     return used if isinstance(used, int | float) and 0 <= used <= MOST else 0
 
 

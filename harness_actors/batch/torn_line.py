@@ -23,7 +23,7 @@ def as_object(line: bytes) -> dict[str, Any] | None:
 
 
 def is_torn(line: bytes, *, first: bool) -> bool:
-    """Whether a last line that is no object is the beginning of one that we wrote.
+    """Whether a last line that is not an object is the beginning of one that we wrote.
 
     Args:
         line: The line.

@@ -107,7 +107,7 @@ class AgentFlags:
         """The folder of ``--workspace``.
 
         Raises:
-            BadInputError: It is no folder.
+            BadInputError: It is not a folder.
         """
         if self.workspace is None:
             return None

@@ -76,7 +76,7 @@ class EventLines:
         say(text, self._out)
 
     def _trace(self, traceback: str) -> None:
-        # Asked for, so it is a note, like whatever a person is to see beside JSON.
+        # Asked for, so it is a note, like whatever a person is to see besides JSON.
         if self._debug and traceback:
             self.note(textwrap.indent(traceback, "    "))
 

@@ -154,7 +154,7 @@ def _print(replayed: "Replay") -> None:
     else:
         same = replayed.same_messages
         if same == replayed.messages:
-            say(f"all {messages} are the same, but not what was written beside them")
+            say(f"all {messages} are the same, but not what was written with them")
         else:
             say(f"another log: the first {same} of {messages} are the same")
 

@@ -13,7 +13,7 @@ def check_where(runtime: str, address: str | None) -> None:
     Raises:
         BadInputError: An address is given where no Ray is used, or it is none by its form,
             or ``RAY_ADDRESS`` is not, where that is what counts; or ``HARNESS_CELL_IDLE_S``
-            or ``HARNESS_WARM_CELLS`` is no number. Whether a Ray answers there is not asked:
+            or ``HARNESS_WARM_CELLS`` is not a number. Whether a Ray answers there is not asked:
             that is a `CellError` of whoever joins it.
     """
     if runtime == "local":

@@ -26,7 +26,7 @@ class Deadlines:
         self._runs = runs
         self._due: list[tuple[float, str]] = []
         self._watched: dict[str, float] = {}
-        """By run: when it is looked at. Whatever else of it is in the heap is out of date."""
+        """When each run is looked at, by its id. Its other entries in the heap are out of date."""
 
     def watch(self, run: ActiveRun) -> None:
         """A run is served from now on, or has come to work that waits on nothing."""

@@ -80,7 +80,7 @@ class HarnessWorkflowBuilder:
             over them, but no other config.
 
     Raises:
-        ConfigError: The agent or the config is none.
+        ConfigError: Something else is given as agent or config.
 
     >>> from harness_actors.testing import ScriptedModel, an_agent
     >>> HarnessWorkflowBuilder(an_agent()).build().edges[0]

@@ -120,7 +120,7 @@ class ToolsStarted:
     user's own, or a large answer is taken in. Never committed.
 
     Attributes:
-        tools: Their names, each once; empty where it is no tool.
+        tools: Their names, each once; empty where it is not a tool.
     """
 
     tools: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""The books of the runs in service: what is committed of each, and when it is over."""
+"""The changes of the runs in service: what is committed of each, and when it is over."""
 
 from collections.abc import Mapping
 from typing import Any

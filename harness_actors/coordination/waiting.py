@@ -20,7 +20,7 @@ from harness_actors.state import (
 )
 
 MOST_ANSWER_CHARS = 100_000
-"""Of one answer: a model reads it as the result of a call."""
+"""Length of one answer, at most: a model reads it as the result of a call."""
 
 
 class Waits:
@@ -111,7 +111,7 @@ def _problem(
     try:
         text.encode()
     except UnicodeEncodeError:
-        return f"the answer to {question_id!r} is no valid Unicode"
+        return f"the answer to {question_id!r} is not valid Unicode"
     options = questions[question_id]["options"]
     if options and text not in options:
         return f"the answer to {question_id!r} must be one of {', '.join(map(repr, options))}"

@@ -1,4 +1,4 @@
-"""Of a user's own executor."""
+"""Events of a user's own executor."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

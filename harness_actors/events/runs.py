@@ -1,4 +1,4 @@
-"""Of a run as a whole: begun, put aside, moved, repaired, over."""
+"""Events of a run as a whole: begun, put aside, moved, repaired, over."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -91,4 +91,4 @@ class RunCompleted(Event):
     reason: str
     message: str
     traceback: str = ""
-    """Of a run that failed in code of a user: where."""
+    """Where code of a user failed, if that ended the run."""

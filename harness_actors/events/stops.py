@@ -1,4 +1,4 @@
-"""Of the decision whether a run is over."""
+"""Events of the decision whether a run is over."""
 
 from dataclasses import dataclass
 from typing import ClassVar

@@ -1,4 +1,4 @@
-"""Of a turn: its rounds, what the model says in them, and what its tools return."""
+"""Events of a turn: its rounds, what the model says in them, and what its tools return."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -63,7 +63,7 @@ class ToolReturned(Event):
     text: str
     is_error: bool
     traceback: str = ""
-    """Of a call that failed in code of a user: where."""
+    """Where code of a user failed, if it did."""
 
 
 @pickled_by_position

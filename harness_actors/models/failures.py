@@ -96,7 +96,7 @@ class Endpoint:
     def secret(self) -> str:
         """The key where it is to be taken out of answers, too; empty where it is none.
 
-        Servers of one's own are given words for a key, which stand in answers by right.
+        For a server of the user's own the key is often a plain word, which answers may contain.
         """
         return self.key if len(self.key) >= SECRET_CHARS else ""
 

@@ -8,7 +8,7 @@ from typing import Any
 from harness_actors.errors import ModelSetupError
 
 NO_KEY = "none"
-"""What is sent where there is no key: servers of one's own often want none, clients send one."""
+"""What is sent where there is no key: your own servers often want none, but clients send one."""
 
 
 class ProviderKey:

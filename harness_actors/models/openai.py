@@ -143,7 +143,7 @@ class OpenAIModel:
             settings: Fields of each request, over those that it has.
 
         Raises:
-            ConfigError: The endpoint is none.
+            ConfigError: The endpoint is not an address.
         """
         other = copy(self)
         if base_url is not None:
@@ -369,7 +369,7 @@ def _checked_url(url: str) -> str:
     try:
         parts = urlsplit(url)
         usable = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
-    except ValueError:  # the port is no number
+    except ValueError:  # the port is not a number
         usable = False
     if parts is None or not usable:
         raise ConfigError("base_url", f"must be like http://127.0.0.1:8000/v1, not {url!r}")

@@ -3,7 +3,7 @@
 import resource
 
 RESERVED_FILES = 256
-"""Of a process, for what is no call: Ray's connections, the journal, processes of tools."""
+"""Files of a process that are not for calls: Ray's connections, the journal, processes of tools."""
 _ENOUGH = 1 << 20
 """Where there is no limit, or a larger one."""
 

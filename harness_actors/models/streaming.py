@@ -23,9 +23,9 @@ from harness_actors.ports import ModelResponse
 
 DRAIN_S = 0.5
 BYTES_PER_LINE = 4
-"""Of the largest answer, whose tokens come in two lines each: empty ones cost time, too."""
+"""Of the largest answer, which bounds its lines: a token takes two. Empty ones cost time, too."""
 CALL_BYTES = 200
-"""What a call takes beside its texts."""
+"""What a call takes besides its texts."""
 BREATH_BYTES = 64 * 1024
 """What is taken in at most before others on the event loop have their turn: of a connection that
 always has more, reading never waits."""
@@ -50,7 +50,7 @@ class StreamedAnswer:
     sent_bytes: int
     price: Price
     most_bytes: int = ANSWER_BYTES
-    """Of all that is kept of it."""
+    """What may be kept of it, in bytes, at most."""
     finished: bool = False
     """The provider said that the answer is complete."""
     _texts: list[str] = field(default_factory=list)
@@ -91,7 +91,7 @@ class StreamedAnswer:
     def _take_call(self, position: int, piece: Any) -> None:
         function = piece.get("function") or {} if isinstance(piece, dict) else None
         if not isinstance(function, dict):
-            raise UnusableAnswerError("the stream has a tool call that is no object")
+            raise UnusableAnswerError("the stream has a tool call that is not an object")
         index = count_of(piece.get("index"))
         place = position if index is None else index
         call = self._calls.get(place)

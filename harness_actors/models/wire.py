@@ -21,12 +21,12 @@ NEEDS_TOOLS = ("parallel_tool_calls", "tool_choice")
 
 
 MOST_LEVELS = 254
-"""Of lists and objects in one another, which is what the encoder takes."""
+"""Nesting of lists and objects, at most: what the encoder takes."""
 BYTES_PER_BRACKET = 16
 """Of the largest answer. Models take a token for a bracket or two, so that they never write as
 many; three bytes for each, which can be meant to, would hold the event loop for half a second."""
 MOST_TOKENS = 10**9
-"""Of one call. No model takes or writes so many, and sums of it stay below 64 bits."""
+"""Tokens of one call, at most. No model takes or writes so many, and sums stay below 64 bits."""
 FINISH_REASON_CHARS = 64
 SAID_BYTES = 8 * 1024
 """What is kept of bytes that are no answer: more than is shown, so that a key which is cut there
@@ -34,7 +34,7 @@ is not seen."""
 
 
 class UnusableAnswerError(ValueError):
-    """The bytes of an answer are none; says what is wrong with them.
+    """The bytes that came are not an answer; says what is wrong with them.
 
     Attributes:
         problem: In words of our own.

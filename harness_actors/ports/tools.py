@@ -83,7 +83,7 @@ class ToolProcesses(Protocol):
 
         Args:
             program: Its path and its arguments.
-            environment: All its variables, beside a mark of its own.
+            environment: All its variables, except for a mark that is added.
             output: Descriptor that it prints to; the caller's to close.
             run_id: The run that it is for.
 

@@ -66,7 +66,7 @@ class Visit:
 
 
 def is_note(delta: StateDelta, hop: Hop | None) -> bool:
-    """Whether a change only notes what the coordinator was asked for, by whomever."""
+    """Whether a change only notes what the coordinator was asked for, whoever asked."""
     only_notes = all(write.key in NOT_OF_RUNS for write in delta.writes)
     return only_notes and not delta.messages and not delta.events and hop is None
 

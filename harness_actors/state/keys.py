@@ -101,7 +101,7 @@ WAITING_SINCE: StateKey[float | None] = StateKey("harness.waiting_since", float 
 """Since when the run has waited for its user, in seconds since the epoch; None where it does
 not."""
 WAITED_S: StateKey[float] = StateKey("harness.waited_s", float, COORDINATOR, "increment", 0.0)
-"""For how long it has waited for its user before, which is none of its time."""
+"""How long it has waited for its user before, which is not counted as its time."""
 NUDGES: StateKey[int] = StateKey("harness.nudges", int, STOP_DECISION, "set", 0)
 """Nudges since the last progress."""
 REPAIRS: StateKey[int] = StateKey("harness.repairs", int, REPAIR, "increment", 0)

@@ -163,5 +163,5 @@ def _sum(old: Any, write: Write) -> Any:
         if isinstance(old, int | float) and isinstance(new, int | float):
             return old + new
     except TypeError:
-        pass  # a field that is no number: told below like everything else that cannot be added
+        pass  # a field that is not a number: told below like everything else that cannot be added
     raise WorkflowError(write.key, f"cannot add {new!r} to {old!r}")

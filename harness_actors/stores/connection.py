@@ -37,7 +37,7 @@ def open_journal(path: Path, *, busy_s: float) -> sqlite3.Connection:
         busy_s: How long to wait for other processes, in seconds.
 
     Raises:
-        StoreError: The file is no journal, of another version, or damaged.
+        StoreError: The file is not a journal, of another version, or damaged.
         sqlite3.Error: SQLite cannot open it, or it stays locked.
         OSError: The file system refuses.
     """
@@ -96,7 +96,7 @@ def _connect(path: Path, busy_s: float) -> sqlite3.Connection:
 
 
 def check_file(path: Path, connection: sqlite3.Connection) -> None:
-    """Refuse a file that is no journal, of another version, mixed or damaged, before it is used.
+    """Refuse a file that is not a journal, of another version, mixed or damaged, before it is used.
 
     Args:
         path: The file.

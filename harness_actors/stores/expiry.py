@@ -83,7 +83,7 @@ def expire(path: str | Path, *, ended_before: float) -> Cleared:
 
     Raises:
         StoreInUseError: Another process works on it.
-        StoreError: It is no journal, damaged, or cannot be written.
+        StoreError: It is not a journal, damaged, or cannot be written.
     """
     path = Path(path)
     if not path.exists():
@@ -112,7 +112,7 @@ def compact(path: str | Path) -> Cleared:
 
     Raises:
         StoreInUseError: Another process works on it.
-        StoreError: There is no such file, no room, or it is no journal or damaged.
+        StoreError: There is no such file, no room, or it is not a journal or damaged.
     """
     path = Path(path)
     if not path.exists():

@@ -68,7 +68,7 @@ def days_kept() -> float:
     """How long ended runs are kept in these journals: ``$HARNESS_KEEP_DAYS``; 0 is for ever.
 
     Raises:
-        BadInputError: The variable is no number of days.
+        BadInputError: The variable is not a number of days.
     """
     named = os.environ.get("HARNESS_KEEP_DAYS") or str(DAYS_KEPT)
     try:

@@ -37,7 +37,7 @@ def _waiting_runs(connection: sqlite3.Connection) -> None:
 
 
 STEPS: Mapping[int, Step] = {1: _deflated_messages, 2: _marks, 3: _waiting_runs}
-"""By the version that a step begins with; it ends with the next one."""
+"""The steps, by the version that each begins with; it ends with the next one."""
 
 
 def migrate(

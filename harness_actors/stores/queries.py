@@ -316,6 +316,6 @@ def load_position(connection: sqlite3.Connection) -> int:
 def _message(row: tuple[str, bytes, int, int]) -> Message:
     role, encoded, tokens, is_error = row
     encoded = unpack_message(encoded)
-    # Whoever asks for a body later would break on it, and not only he.
+    # Whoever asks for a body later would fail on it, and not only that caller.
     check_body(orjson.loads(encoded))
     return Message(text(role), encoded, whole(tokens), bool(is_error))  # type: ignore[arg-type]

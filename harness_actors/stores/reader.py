@@ -28,7 +28,7 @@ class JournalReader(ReadableJournal):
         busy_s: How long to wait for other processes that lock it, in seconds.
 
     Raises:
-        StoreError: There is no such file, or it is no journal, of a version that is not
+        StoreError: There is no such file, or it is not a journal, of a version that is not
             known, or damaged.
     """
 

@@ -10,12 +10,12 @@ LONGEST_BYTES = 64 << 20
 FREE_BYTES = 128 << 20
 """What one reading may take in memory, of a journal of any size."""
 PER_BYTE = 64
-"""And besides for each byte of the file: the messages and results of real runs take 5 to 20."""
+"""And more for each byte of the file: the messages and results of real runs take 5 to 20."""
 DEEPEST = 254
 """Levels of a packed value. Deeper ones are not written, and break what takes them apart."""
 
 _EACH_BYTES = 100
-"""Of an element of a list or a mapping, with what it is kept in."""
+"""Memory of an element of a list or a mapping, with what it is kept in."""
 _WORTH_A_LOOK = 32 << 20
 _BRACKETS = b"[]{}"
 _OTHERS = bytes(set(range(256)) - set(_BRACKETS))

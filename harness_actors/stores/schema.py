@@ -117,7 +117,7 @@ def create_if_empty(connection: sqlite3.Connection) -> None:
 
 
 def check_schema(path: Path, connection: sqlite3.Connection) -> None:
-    """Refuse what is no journal of a version that is known.
+    """Refuse what is not a journal of a version that is known.
 
     What a schema holds, SQLite runs: triggers, views in the place of tables, columns that are
     computed. So it must be ours, word for word. No table has been read or written before.
@@ -154,7 +154,7 @@ def begins_a_journal(begins: bytes) -> bool:
 
 
 def check_header(path: Path, connection: sqlite3.Connection) -> None:
-    """Refuse what is no journal of ours, by the two numbers in the file's header alone.
+    """Refuse what is not a journal of ours, by the two numbers in the file's header alone.
 
     Raises:
         StoreError: The file is of something else, or of an unknown version.

@@ -44,7 +44,7 @@ class SqliteJournal(ReadableJournal):
         file: Which file it must be, and nothing is made then; None for any.
 
     Raises:
-        StoreError: The file is no journal, of a version that is not known, damaged,
+        StoreError: The file is not a journal, of a version that is not known, damaged,
             locked, or cannot be made; it is left as it is, byte for byte.
     """
 

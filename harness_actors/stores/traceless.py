@@ -62,7 +62,7 @@ class Files:
         if S_ISDIR(stat.st_mode):
             raise IsADirectoryError(EISDIR, strerror(EISDIR), str(path))
         if not S_ISREG(stat.st_mode):
-            raise StoreError(str(path), "it is no file; name the journal's file")
+            raise StoreError(str(path), "it is not a file; name the journal's file")
         return cls(
             (stat.st_ino, stat.st_size, stat.st_mtime_ns),
             _signature(beside(path, "-wal")),
@@ -209,6 +209,6 @@ def _signature(path: Path) -> tuple[int, int, int] | None:
     except FileNotFoundError:
         return None
     if not S_ISREG(stat.st_mode):
-        problem = "it is no file, and nothing that SQLite leaves there; remove it"
+        problem = "it is not a file, and nothing that SQLite leaves there; remove it"
         raise StoreError(str(path), problem)
     return (stat.st_ino, stat.st_size, stat.st_mtime_ns) if stat.st_size else None

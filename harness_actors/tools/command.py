@@ -17,7 +17,7 @@ MAX_TIMEOUT_S = 600
 
 @dataclass(frozen=True, kw_only=True)
 class CommandRunner:
-    """Runs commands for a model; what they find beside the system is said here.
+    """Runs commands for a model; what they find besides the system is said here.
 
     Attributes:
         path: Folders with programs that commands may use, before all others; for

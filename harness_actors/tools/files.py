@@ -19,7 +19,7 @@ from harness_actors.tools.texts import (
 )
 
 MAX_PLACES = 10
-"""Of a text that does not stand alone, so many places are told."""
+"""Places that are told of a text that is there more than once."""
 
 
 @tool(effect="read_only", resource_keys=["file:{path}"])

@@ -1,4 +1,4 @@
-"""What `@tool` is told beside the function, checked where it is written."""
+"""What `@tool` is told besides the function, checked where it is written."""
 
 import math
 import re
@@ -15,7 +15,7 @@ _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolOptions:
-    """What `@tool` is told beside the function; see there."""
+    """What `@tool` is told besides the function; see there."""
 
     name: str
     effect: Effect = "local_write"

@@ -66,7 +66,7 @@ async def run_shell(
     Args:
         command: For bash, or for sh where there is none.
         folder: Where it runs.
-        environment: All variables that it gets, beside a mark of its own.
+        environment: All variables that it gets, except for a mark that is added.
         timeout_s: When it is killed, in seconds.
         output_bytes: How much of its output is kept.
         leave_background: Let what it left in the background go on after it ended.

@@ -65,7 +65,7 @@ def read_signature(
     Args:
         function: A function or a bound method.
         name: The tool's name, for messages.
-        local_names: What its annotations can name beside the globals of its module.
+        local_names: What its annotations can name besides the globals of its module.
 
     Raises:
         ConfigError: An annotation cannot be resolved.

@@ -20,7 +20,7 @@ PIECE_BYTES = 1_000_000
 """What is gone through at once: up to 10 ms, where every byte is nearly what is looked for."""
 
 _UTF8_BYTES = 4
-"""Of one character, at most."""
+"""Bytes of one character, at most."""
 
 
 def read_bytes(root: Root, path: str) -> bytes:

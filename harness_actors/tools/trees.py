@@ -89,7 +89,7 @@ def clear_folder(top: int) -> None:
 
 
 def walk_paths(top: Path) -> Iterator[tuple[str, list[str], list[str]]]:
-    """As `os.walk` from the top down, at any depth; what has too long a path is passed over."""
+    """Walk as `os.walk` does, from the top down, to any depth; too long paths are passed over."""
     waiting = [str(top)]
     while waiting:
         folder = waiting.pop()

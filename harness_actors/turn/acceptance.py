@@ -5,9 +5,9 @@ from harness_actors.ports import ModelResponse
 from harness_actors.results import Usage
 
 MOST_ARGUMENT_CHARS = 1024 * 1024
-"""Of one call. Of this size, arguments that are meant to still take a tenth of a second to read."""
+"""Arguments of one call, at most. Hostile ones of this size take a tenth of a second to read."""
 MOST_SPOKEN_CHARS = 8 * 1024 * 1024
-"""Of one answer: its text, and all of its calls."""
+"""Text and calls of one answer together, at most."""
 MOST_TOKENS = 10**9
 MOST_USD = 1e9
 MOST_WAITED_S = 1e9
@@ -52,7 +52,7 @@ def _spoken_chars(response: ModelResponse) -> int:
 
 
 def _impossible_number(usage: Usage, waited_s: float) -> str:
-    # Each comparison is false of what is no number.
+    # Each comparison is false of what is not a number.
     if (
         0 <= usage.input_tokens <= MOST_TOKENS
         and 0 <= usage.output_tokens <= MOST_TOKENS

@@ -22,8 +22,8 @@ from harness_actors.turn.services import AgentTurnServices
 from harness_actors.turn.voice import Voice
 
 MOST_LOG_BYTES = 64 * 1024 * 1024
-"""Of a conversation. No provider takes a larger request, but one that means to have the memory of
-this process takes any."""
+"""The largest conversation that is sent. No honest provider takes a larger request; one that wants
+to fill this process's memory would take any."""
 
 
 class TurnLoop:

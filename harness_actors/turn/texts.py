@@ -14,7 +14,7 @@ ERROR_CHARS = 4_000
 MESSAGE_TOKENS = 4
 """What providers add to each message for its role and its borders."""
 PART_TOKENS = 85
-"""A part of a message that is no text, such as an image: the least that providers count."""
+"""A part of a message that is not a text, such as an image: the least that providers count."""
 
 
 def well_formed(text: str) -> str:

@@ -313,8 +313,8 @@ def a_database(place: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "make_it", "told"),
     [
-        ("runs.db", a_text, "is no journal; move it away"),
-        ("runs.db", a_database, "is no journal; move it away"),
+        ("runs.db", a_text, "is not a journal; move it away"),
+        ("runs.db", a_database, "is not a journal; move it away"),
         ("runs.db", a_folder, r"cannot be read \(Is a directory\)"),
         ("results.jsonl", a_text, "line 1: not a result of a batch"),
         ("results.jsonl", a_folder, r"cannot be read \(Is a directory\)"),
@@ -322,7 +322,7 @@ def a_database(place: Path) -> None:
         ("summary.json", a_folder, r"cannot be read \(Is a directory\)"),
         ("setups.json", a_text, "not the set-ups of a batch"),
         ("setups.json", a_folder, r"cannot be read \(Is a directory\)"),
-        ("workspaces", a_text, "is no folder; move it away"),
+        ("workspaces", a_text, "is not a folder; move it away"),
     ],
 )
 def test_what_is_none_of_ours_is_refused_and_nothing_is_made(

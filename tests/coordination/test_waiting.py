@@ -110,7 +110,7 @@ def test_a_run_that_is_asked_for_too_early_says_again_what_it_waits_for() -> Non
         ({"q0": ""}, "the answer to 'q0' is empty"),
         ({"q0": "x" * (MOST_ANSWER_CHARS + 1)}, "has 100001 characters, and may have 100000"),
         ({"q0": "x" * 10_000_000}, "has 10000000 characters"),
-        ({"q0": "\ud800"}, "the answer to 'q0' is no valid Unicode"),
+        ({"q0": "\ud800"}, "the answer to 'q0' is not valid Unicode"),
         ({"q0": 3}, "the answer to 'q0' is empty"),
         ({"q0": "yes", "q7": "no"}, "it has no question 'q7'"),
     ],

@@ -228,7 +228,7 @@ def test_what_is_no_file_beside_a_journal_is_told(closed: Path, suffix: str, kin
     else:
         beside.mkdir()
 
-    with pytest.raises(StoreError, match="it is no file, and nothing that SQLite") as told:
+    with pytest.raises(StoreError, match="it is not a file, and nothing that SQLite") as told:
         read_traceless(closed, Reading(), busy_s=10.0)
 
     assert told.value.path == str(beside)
@@ -236,7 +236,7 @@ def test_what_is_no_file_beside_a_journal_is_told(closed: Path, suffix: str, kin
 
 def test_a_place_without_a_file_is_told(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(StoreError, match="it is no file; name the journal's file"):
+    with pytest.raises(StoreError, match="it is not a file; name the journal's file"):
         read_traceless(tmp_path / "pipe", Reading(), busy_s=10.0)
     with pytest.raises(IsADirectoryError):
         read_traceless(tmp_path, Reading(), busy_s=10.0)

@@ -12,7 +12,7 @@ from harness_actors.results import HarnessResult
 
 KEPT_CHANGES = 2_000
 KEPT_BYTES = 32 << 20
-"""Of the messages of the changes; who is further behind reads the journal."""
+"""Of the messages in the kept changes; a follower that is further behind reads the journal."""
 GATHER_S = 0.1
 GATHER_ENDS_S = 0.02
 """How long an ending waits for more, so soon after something was told."""

@@ -98,7 +98,7 @@ def find_ray(address: str | None, *, is_named: bool = True) -> Found | None:
         is this user's or root's.
 
     Raises:
-        CellError: It is no address, or none of a kind that we can join.
+        CellError: It is not an address, or none of a kind that we can join.
     """
     named, source = _named(address)
     if not named:
@@ -115,7 +115,7 @@ def check_form(address: str | None) -> None:
         address: See `connect`.
 
     Raises:
-        BadInputError: It is no address, or none of a kind that we can join; `find_ray` has a
+        BadInputError: It is not an address, or none of a kind that we can join; `find_ray` has a
             `CellError` for this, and for all that is found out by asking.
     """
     named, source = _named(address)

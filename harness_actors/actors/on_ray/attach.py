@@ -1,4 +1,4 @@
-"""The other end of `attach`: a driver beside the one that started the cell."""
+"""The other end of `attach`: a driver that did not start the cell."""
 
 from pathlib import Path
 

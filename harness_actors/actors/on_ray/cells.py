@@ -55,7 +55,7 @@ def start_cell(
         file: Which file that is, for all incarnations of the coordinator.
         command: Who owns the runs of this cell.
         idle_s: For how long it may have nothing to do; None for ever.
-        warm_cells: Beside how many newer ones it stays while it is idle.
+        warm_cells: How many newer cells there may be for it to stay while it is idle.
     """
     node = node_of_driver()
     name = cell_name(store)
@@ -130,7 +130,7 @@ async def retire(cell: KnownCell, *, answers_within_s: float = SUSPECT_S) -> int
     Raises:
         CellError: Its processes do not end.
     """
-    # Known before it goes: whoever serves the journal next has processes of his own. One whose
+    # Known before it goes: whoever serves the journal next has other processes. One whose
     # journal was taken away is known to itself alone.
     facts = asyncio.ensure_future(describe_cell(cell, answers_within_s=answers_within_s))
     marks = await asyncio.to_thread(processes_of, cell.store)

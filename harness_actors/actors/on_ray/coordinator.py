@@ -57,8 +57,8 @@ class RayCoordinator:
         node: Ray's id of the node that the cell lives on.
         agent_turns: Number of agent turn hosts.
         leave_s: See `LEAVE_S`.
-        idle_s: When it leaves for lack of runs, in seconds; None for never.
-        warm_cells: Beside how many newer cells of its node it stays while it is idle.
+        idle_s: After how many seconds without runs it leaves; None for never.
+        warm_cells: How many newer cells its node may have for it to stay while it is idle.
         home: See `CellFacts`.
         file: Which file the journal is, so that an incarnation that Ray starts does not
             make another where it was taken away; None to make one where there is none.
@@ -153,7 +153,7 @@ class RayCoordinator:
                 self._self.leave.remote(self._leave_s)
 
     async def _serve(self, idle_s: float | None, warm_cells: int) -> str:
-        """Another driver is there, and says how long this cell may be idle, and beside whom.
+        """Another driver says how long this cell may be idle, and with how many newer ones.
 
         Returns:
             Who owns the runs that are in progress here.
@@ -202,7 +202,7 @@ class RayCoordinator:
         return in_progress
 
     async def give_room(self, newer: int, short: bool) -> None:
-        """Leave if this cell is idle, and beside that many newer ones there is no place for it.
+        """Leave if this cell is idle, and there are too many newer ones for it to stay.
 
         Args:
             newer: How many cells of this node were used later.

@@ -18,7 +18,7 @@ ends processes at 0.95."""
 
 
 async def make_room(node: str, *, short: bool = False) -> None:
-    """Ask the idle cells of a node whether they still have a place beside the newer ones.
+    """Ask the idle cells of a node whether they may stay although there are newer ones.
 
     Each decides for itself, by the number that its own command has named, and none leaves
     that is in use by then. Whoever asks at the same moment asks the same ones.

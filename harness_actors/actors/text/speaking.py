@@ -18,7 +18,7 @@ GATHER_S = 0.25
 and a reader sees no difference."""
 RETRY_S = 0.2
 WAITING_CHARS = KEPT_CHARS
-"""Of one run, until they are sent; more is dropped."""
+"""Characters of one run that wait to be sent, at most; more is dropped."""
 
 
 class TextTarget(Protocol):
@@ -151,7 +151,7 @@ class TextSender:
         self._sending: asyncio.Task[None] | None = None
         self._closed = False
         self.numbers = count(1)
-        """Of the answers that are begun here."""
+        """Numbers for the answers that are begun here."""
 
     def follow(self, stream: str) -> None:
         """Post to the stream actor of this name from now on."""

@@ -85,7 +85,7 @@ class Supervisor:
         self._frames = Frames()
         self._outputs: deque[int] = deque()
         self._keepers: dict[int, Kept] = {}
-        """By descriptor of their controls."""
+        """The keepers, by the descriptor of their controls."""
         self._spare: Kept | None = None
         """Forked ahead, so that a command need not wait for it."""
         self._wake = woken_by_children()
