@@ -45,9 +45,9 @@ class Message:
     tokens: int
     """What this message adds to a request, in tokens of the model at hand or an estimate."""
     is_error: bool = False
-    """The call failed; only set on tool results. Not part of `encoded`."""
+    """Of tool results only: the call failed. Not part of `encoded`."""
     traceback: str = field(default="", compare=False)
-    """Where the call failed, if in code of a user. It is no part of the conversation: it
+    """Of a call that failed in code of a user: where. It is no part of the conversation: it
     travels with the change that adds the message, and a log drops it."""
 
     @classmethod

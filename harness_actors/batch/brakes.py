@@ -6,7 +6,7 @@ from harness_actors.batch.settings import BatchSettings
 
 Ending = Literal["complete", "budget", "failures", "interrupted", "parked", "error"]
 """Why a batch ended: all tasks did; why nothing new was started; `parked`: runs were put
-aside by the runtime, for lack of a key; `error`: the runtime or a file failed."""
+aside by the runtime, for want of a key; `error`: the runtime or a file failed."""
 
 
 class Brakes:

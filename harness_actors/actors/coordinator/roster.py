@@ -29,7 +29,7 @@ class HostStarter(Protocol):
     """Places executor hosts; one answer per runtime."""
 
     async def start(self, slot: Slot, incarnation: int) -> Peer:
-        """Begin to start a host for a slot, under its number in the cell; its `hello` awaits it.
+        """Begin to start a host for a slot, the cell's how-manieth; its `hello` awaits it.
 
         Raises:
             CellError: It cannot be placed; says why.
