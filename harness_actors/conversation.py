@@ -8,7 +8,6 @@ models do reuse an id later in the same conversation.
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from typing import overload
 
 from harness_actors.messages import Message, ToolCall
@@ -34,8 +33,7 @@ class Conversation(Sequence[Message]):
         self.extend(messages)
 
     def append(self, message: Message) -> None:
-        if message.traceback:
-            message = replace(message, traceback="")
+        message = message.without_facts()
         self._messages.append(message)
         self.tokens += message.tokens
         self.size_bytes += len(message.encoded)
@@ -106,7 +104,7 @@ def repaired(messages: Sequence[Message]) -> tuple[list[Message], int]:
         repairs += sum(at >= end for at in names)
         answered = set(names.values())
         missing = [call.id for call in unique if call.id not in answered]
-        fixed += [Message.tool_result(name, UNKNOWN_OUTCOME, is_error=True) for name in missing]
+        fixed += [Message.tool_result(name, UNKNOWN_OUTCOME, failure="unknown") for name in missing]
         repairs += len(missing)
     return fixed, repairs
 
@@ -166,4 +164,6 @@ def _end_of_block(messages: Sequence[Message], position: int) -> int:
 def _named(result: Message, call_id: str) -> Message:
     if result.tool_call_id == call_id:
         return result
-    return Message.tool_result(call_id, result.text, is_error=result.is_error)
+    return Message.tool_result(
+        call_id, result.text, is_error=result.is_error, failure=result.failure
+    )

@@ -5,13 +5,21 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import orjson
 
 from harness_actors.errors import WorkflowError
 
 Role = Literal["system", "user", "assistant", "tool"]
+
+Failure = Literal["failed", "timed_out", "denied", "refused", "unknown"]
+"""What became of a call that has no success: its tool failed; it was stopped, for its time or its
+run's was up; its user, or whoever stands in, did not want it; it was not made; it was cut off
+before it could report."""
+FAILURES: tuple[Failure, ...] = get_args(Failure)
+Disposition = Literal["done", "waiting"] | Failure
+"""What became of a call; `waiting` are those without a result."""
 
 
 MOST_BITS = 63
@@ -30,6 +38,28 @@ class ToolCall:
     """The arguments as the model wrote them; meant to be a JSON object, not always one."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MessageFacts:
+    """What a change says of a message that it adds. It is no part of the conversation: a log
+    drops it.
+
+    Attributes:
+        traceback: Of a call that failed in code of a user: where.
+        limit: Of a call that a bound of its run stopped, or did not let begin: which.
+        finish_reason: Of an answer that the model did not end by itself: why it stopped.
+    """
+
+    traceback: str = ""
+    limit: str = ""
+    finish_reason: str = ""
+
+    def __bool__(self) -> bool:
+        return bool(self.traceback or self.limit or self.finish_reason)
+
+
+NO_FACTS = MessageFacts()
+
+
 @dataclass(frozen=True)
 class Message:
     """One message of a conversation.
@@ -46,9 +76,9 @@ class Message:
     """What this message adds to a request, in tokens of the model at hand or an estimate."""
     is_error: bool = False
     """Of tool results only: the call failed. Not part of `encoded`."""
-    traceback: str = field(default="", compare=False)
-    """Of a call that failed in code of a user: where. It is no part of the conversation: it
-    travels with the change that adds the message, and a log drops it."""
+    failure: Failure | None = None
+    """Of such a one: how. None where it did not fail, and in what earlier versions recorded."""
+    facts: MessageFacts = field(default=NO_FACTS, compare=False)
 
     @classmethod
     def system(cls, text: str, *, tokens: int | None = None) -> "Message":
@@ -84,12 +114,26 @@ class Message:
         text: str,
         *,
         is_error: bool = False,
+        failure: Failure | None = None,
         tokens: int | None = None,
-        traceback: str = "",
+        facts: MessageFacts = NO_FACTS,
     ) -> "Message":
-        body = {"role": "tool", "tool_call_id": call_id, "content": text}
-        result = cls._encode(body, tokens, is_error)
-        return replace(result, traceback=traceback) if traceback else result
+        """The result of a call.
+
+        Args:
+            call_id: The call.
+            text: For the model.
+            is_error: It failed.
+            failure: How; None of an error is that its tool failed.
+            tokens: What it adds to a request; None estimates it.
+            facts: What is told of it with the change that adds it.
+        """
+        encoded = encode_json({"role": "tool", "tool_call_id": call_id, "content": text})
+        if tokens is None:
+            tokens = estimate_tokens(encoded)
+        if is_error and failure is None:
+            failure = "failed"
+        return cls("tool", encoded, tokens, failure is not None, failure, facts)
 
     @classmethod
     def from_wire(cls, body: dict[str, Any], *, tokens: int | None = None) -> "Message":
@@ -97,11 +141,11 @@ class Message:
         return cls._encode(body, tokens)
 
     @classmethod
-    def _encode(cls, body: dict[str, Any], tokens: int | None, is_error: bool = False) -> "Message":
+    def _encode(cls, body: dict[str, Any], tokens: int | None) -> "Message":
         encoded = encode_json(body)
         if tokens is None:
             tokens = estimate_tokens(encoded)
-        return cls(body["role"], encoded, tokens, is_error)
+        return cls(body["role"], encoded, tokens)
 
     @cached_property
     def body(self) -> dict[str, Any]:
@@ -129,9 +173,23 @@ class Message:
         """The call that this result answers; None for other roles."""
         return self.body.get("tool_call_id")
 
+    @property
+    def disposition(self) -> Disposition | None:
+        """What became of the call that this result answers; None for other roles, and for an
+        error that an earlier version recorded, which did not say."""
+        if self.role != "tool":
+            return None
+        return self.failure if self.is_error else "done"
+
+    def without_facts(self) -> "Message":
+        """The message as a log keeps it."""
+        return replace(self, facts=NO_FACTS) if self.facts else self
+
     def __reduce__(self) -> tuple[Any, ...]:
         # Without this, a parsed body would travel beside the bytes it was read from.
-        told = (self.traceback,) if self.traceback else ()
+        told: tuple[Any, ...] = (self.failure, self.facts) if self.facts else ()
+        if self.failure and not told:
+            told = (self.failure,)
         return (Message, (self.role, self.encoded, self.tokens, self.is_error, *told))
 
 

@@ -111,7 +111,7 @@ async def test_a_tools_traceback_is_in_its_event_and_the_model_sees_what_it_saw(
     assert stored is not None
     log = stored.state.log
     assert b"_divide" not in b"".join(message.encoded for message in log)
-    assert not any(message.traceback for message in log), "a conversation has none"
+    assert not any(message.facts.traceback for message in log), "a conversation has none"
 
     rerun = await replay(load_recording(journal, result.run_id))
     assert rerun.same, rerun.differences

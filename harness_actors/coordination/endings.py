@@ -87,9 +87,9 @@ def last_words(state: SharedState, end: RunEnd, *, shared: bool = False) -> Stat
     """
     held = (state.values.get(QUESTIONS.name) or {}).get("held", ())
     unanswered = tuple(
-        Message.tool_result(
-            call.id, NOT_BEGUN if call.id in held else UNKNOWN_OUTCOME, is_error=True
-        )
+        Message.tool_result(call.id, NOT_BEGUN, failure="refused")
+        if call.id in held
+        else Message.tool_result(call.id, UNKNOWN_OUTCOME, failure="unknown")
         for call in (() if shared else state.log.open_calls())
     )
     completed = RunCompleted(

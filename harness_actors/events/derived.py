@@ -25,7 +25,8 @@ def message_events(messages: Iterable[Message]) -> list[Event]:
                     call_id=message.tool_call_id or "",
                     text=_preview(message.text),
                     is_error=message.is_error,
-                    traceback=message.traceback,
+                    failure=message.failure or "",
+                    traceback=message.facts.traceback,
                 )
             )
     return events

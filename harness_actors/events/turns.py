@@ -62,6 +62,9 @@ class ToolReturned(Event):
     call_id: str
     text: str
     is_error: bool
+    failure: str = ""
+    """Of an error: what became of the call, see `Failure`; empty where an earlier version has
+    recorded it."""
     traceback: str = ""
     """Where code of a user failed, if it did."""
 

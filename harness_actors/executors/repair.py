@@ -82,7 +82,7 @@ def _close_calls(context: RunContext) -> int:
     held = _held(context)
     lost = [call for call in calls if not call.idempotent and call.call_id not in held]
     for call in lost:
-        result = Message.tool_result(call.call_id, UNKNOWN_OUTCOME, is_error=True)
+        result = Message.tool_result(call.call_id, UNKNOWN_OUTCOME, failure="unknown")
         context.add_message(result)
         context.increment(REQUEST_TOKENS, result.tokens)
         context.emit(

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
-from harness_actors.messages import encode_json
+from harness_actors.messages import ToolCall, encode_json
 from harness_actors.records import FolderId
 
 Effect = Literal["read_only", "local_write", "network", "destructive"]
@@ -170,11 +170,11 @@ class AskingTool(ABC):
     def spec(self) -> ToolSpec: ...
 
     @abstractmethod
-    def question(self, arguments: str) -> AskedQuestion:
+    def question(self, call: ToolCall) -> AskedQuestion:
         """What a call asks.
 
         Args:
-            arguments: What the model wrote; checked here.
+            call: The call; its arguments are what the model wrote, and are checked here.
 
         Raises:
             ToolError: Nobody can be asked that; said to the model.

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from harness_actors.events import ExecutorLost, encode_event
@@ -65,15 +65,26 @@ def _of_messages(
     for place in range(max(len(stored), len(made))):
         left = stored[place] if place < len(stored) else None
         right = made[place] if place < len(made) else None
-        if left != right:
+        if not _are_same(left, right):
             what = f"message {place + 1} ({(left or right).role})"  # type: ignore[union-attr]
             yield Difference(where=where, what=what, journal=_text(left), rerun=_text(right))
+
+
+def _are_same(stored: Message | None, made: Message | None) -> bool:
+    if stored is None or made is None:
+        return stored is made
+    if stored.is_error and stored.failure is None:
+        # Recorded by an earlier version, which did not say how a call failed.
+        made = replace(made, failure=None)
+    elif stored.facts.limit != made.facts.limit:
+        return False
+    return stored == made
 
 
 def _text(message: Message | None) -> str:
     if message is None:
         return ""
-    error = " (error)" if message.is_error else ""
+    error = f" ({message.failure or 'error'})" if message.is_error else ""
     return _cut(f"{message.encoded.decode()}{error}, {message.tokens} tokens")
 
 

@@ -9,6 +9,7 @@ from harness_actors.messages import Message
 from harness_actors.records import RunSpec, StoredChange
 from harness_actors.results import HarnessResult
 from harness_actors.stores import JournalReader
+from harness_actors.stores.conversations import head_of
 
 CHANGES_PER_PAGE = 1000
 
@@ -23,6 +24,7 @@ class Recording:
         changes: Its committed changes, oldest first.
         end: How it ended; None while it is unfinished.
         others: What other runs added to its conversation, with journal positions.
+        tools: Names of its agent's tools; None where they are not on record.
     """
 
     spec: RunSpec
@@ -30,6 +32,7 @@ class Recording:
     changes: tuple[StoredChange, ...]
     end: HarnessResult | None
     others: tuple[tuple[int, Message], ...] = ()
+    tools: frozenset[str] | None = None
 
     @property
     def messages(self) -> list[Message]:
@@ -75,7 +78,13 @@ def load_recording(journal: JournalReader, run_id: str) -> Recording:
         changes=changes if stored.end else changes[: stored.state.version],
         end=stored.end,
         others=tuple(sorted(others, key=lambda placed: placed[0])),
+        tools=_tools(journal, stored.spec.code),
     )
+
+
+def _tools(journal: JournalReader, code: str) -> frozenset[str] | None:
+    head = head_of(journal, code)
+    return None if head is None else frozenset(tool["function"]["name"] for tool in head.tools)
 
 
 def _changes(journal: JournalReader, run_id: str) -> Iterator[StoredChange]:

@@ -29,13 +29,14 @@ from harness_actors.replay.differences import Difference, of_ends
 from harness_actors.replay.recording import Recording
 from harness_actors.replay.stand_ins import (
     RecordedAgent,
+    RecordedCalls,
     RecordedClock,
     RecordedCounter,
     Stage,
     at_once,
     leave_workspace,
 )
-from harness_actors.replay.tape import Tape
+from harness_actors.replay.tape import Tape, asked_in
 from harness_actors.replay.visits import Visit, own_part, visits_of
 from harness_actors.results import HarnessResult
 from harness_actors.signals import Outcome, Parked, RunEnd, TurnComplete, Waiting
@@ -118,7 +119,8 @@ class _Rerun:
         self._stage = Stage()
         self._clock = RecordedClock(self._stage, recording)
         self._agent = RecordedAgent.of(recording, self._stage)
-        self._executors = _executors(recording, self._clock)
+        self._asked = asked_in(recording)
+        self._executors = _executors(recording, self._clock, RecordedCalls(self._stage))
         self._left = asyncio.Event()
         self._problem = ""
         self._visit: Visit | None = None
@@ -176,8 +178,14 @@ class _Rerun:
         context = self._context(executor, deliver)
         self._left.clear()
         if visit.to == AGENT_TURN:
-            limits = self._recording.spec.config.limits
-            self._stage.tape = Tape(visit, context.log, limits, self._leave)
+            self._stage.tape = Tape(
+                visit,
+                context.log,
+                self._recording.spec.config.limits,
+                answered=sum(message.role == "assistant" for message in self.cell.messages),
+                asked=self._asked,
+                leave=self._leave,
+            )
             self._clock.turn_begins()
         work = asyncio.ensure_future(executor.handle(deliver.signal, context))
         left = asyncio.ensure_future(self._left.wait())
@@ -315,13 +323,16 @@ def _answers_in(messages: Sequence[Message]) -> str:
     return f"{answered} of the model, {resulted} of tools"
 
 
-def _executors(recording: Recording, clock: RecordedClock) -> dict[str, Executor]:
+def _executors(
+    recording: Recording, clock: RecordedClock, calls: RecordedCalls
+) -> dict[str, Executor]:
     counter = RecordedCounter.of(recording)
     services = AgentTurnServices(
         counter_for=lambda _model: counter,
         clock=clock,
         in_thread=at_once,
         prepare_workspace=leave_workspace,
+        run_call=calls.run,
     )
     return {
         REPAIR: Repair(),

@@ -1,12 +1,11 @@
 """What stands in a rerun where the agent, its tools and the time stood."""
 
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from harness_actors.errors import ToolError
-from harness_actors.messages import Message
+from harness_actors.messages import Message, ToolCall
 from harness_actors.ports import (
     AskedQuestion,
     AskingTool,
@@ -17,9 +16,12 @@ from harness_actors.ports import (
     ToolSpec,
 )
 from harness_actors.records import WorkspaceSpec
+from harness_actors.replay.old_records import tools_told
 from harness_actors.replay.recording import Recording
-from harness_actors.replay.tape import Tape
-from harness_actors.state import OPEN_CALLS, QUESTIONS, REQUEST_TOKENS, TURN_COUNT
+from harness_actors.replay.tape import Tape, asked_in
+from harness_actors.state import OPEN_CALLS, REQUEST_TOKENS, TURN_COUNT
+from harness_actors.turn.bounds import Due
+from harness_actors.turn.one_call import CallResult, PlannedCall, run_call
 from harness_actors.turn.texts import MESSAGE_TOKENS, PART_TOKENS
 
 WORK_COMPLETE = "work_complete"
@@ -96,31 +98,40 @@ class RecordedModel:
 
 @dataclass(frozen=True)
 class RecordedTool:
-    """Answers with the results that the journal has; nothing is done."""
+    """One that is known by its name; what became of its calls is in the journal."""
 
-    stage: Stage
     spec: ToolSpec
 
     async def run(self, arguments: str, context: ToolContext) -> str:
-        return await self.stage.open_tape().result(context.call_id, self.spec.name)
+        """Never called: see `RecordedCalls`."""
+        raise NotImplementedError(f"{self.spec.name} does nothing in a rerun")
+
+
+@dataclass(frozen=True)
+class RecordedCalls:
+    """Says of each call of a recorded tool what the journal has of it; nothing is done."""
+
+    stage: Stage
+
+    async def run(self, planned: PlannedCall, context: ToolContext, due: Due) -> CallResult:
+        if isinstance(planned.tool, RecordedTool):
+            return await self.stage.open_tape().result(planned.call)
+        return await run_call(planned, context, due)
 
 
 @dataclass(frozen=True)
 class RecordedAskingTool(AskingTool):
     """Asks what the journal has, and refuses what the journal has refused."""
 
+    stage: Stage
     known: ToolSpec
-    asked: Mapping[str, AskedQuestion]
-    refused: Mapping[str, str]
 
     @property
     def spec(self) -> ToolSpec:
         return self.known
 
-    def question(self, arguments: str) -> AskedQuestion:
-        if arguments not in self.asked:
-            raise ToolError(self.refused.get(arguments, ""))
-        return self.asked[arguments]
+    def question(self, call: ToolCall) -> AskedQuestion:
+        return self.stage.open_tape().question(call)
 
 
 @dataclass(frozen=True)
@@ -134,11 +145,9 @@ class RecordedAgent:
 
     @classmethod
     def of(cls, recording: Recording, stage: Stage) -> "RecordedAgent":
-        asked, refused = _asked_in(recording)
+        asking = {call.name for call, _ in asked_in(recording).values()}
         tools: list[Tool] = [
-            RecordedAskingTool(spec, asked[spec.name], refused)
-            if spec.name in asked
-            else RecordedTool(stage, spec)
+            RecordedAskingTool(stage, spec) if spec.name in asking else RecordedTool(spec)
             for spec in tools_of(recording)
         ]
         prompt = PROMPT if overhead_tokens(recording) else ""
@@ -183,15 +192,16 @@ def overhead_tokens(recording: Recording) -> int:
 
 
 def tools_of(recording: Recording) -> list[ToolSpec]:
-    """The agent's tools, as far as the log shows them.
+    """The agent's tools, as far as the journal shows them.
 
     All that a rerun needs to know of one is its name and whether it is idempotent, which
     decides what is written before it starts.
     """
     calls = {call.name: call for m in recording.messages for call in m.tool_calls}
-    names = _names_told(recording.messages)
-    if names is None:
-        names = set(calls)
+    known: Collection[str] | None = recording.tools
+    if known is None:
+        known = tools_told(recording.messages)
+    names = set(calls if known is None else known)
     if recording.spec.config.completion == "explicit":
         names.discard(WORK_COMPLETE)
     fenced = _not_idempotent(recording)
@@ -206,19 +216,6 @@ def tools_of(recording: Recording) -> list[ToolSpec]:
     ]
 
 
-def _names_told(messages: Iterable[Message]) -> set[str] | None:
-    """The tools that a model was told of when it asked for one that there is not."""
-    asked: dict[str, str] = {}
-    for message in messages:
-        asked.update((call.id, call.name) for call in message.tool_calls)
-        name = asked.get(message.tool_call_id or "")
-        opening = f"There is no tool {name!r}. Tools: "
-        if message.role == "tool" and message.is_error and message.text.startswith(opening):
-            told = message.text.removeprefix(opening).removesuffix(".")
-            return set() if told == "none" else set(told.split(", "))
-    return None
-
-
 def _not_idempotent(recording: Recording) -> set[str]:
     return {
         call["tool_name"]
@@ -228,31 +225,6 @@ def _not_idempotent(recording: Recording) -> set[str]:
         for call in write.value
         if not call["idempotent"]
     }
-
-
-def _asked_in(
-    recording: Recording,
-) -> tuple[Mapping[str, Mapping[str, AskedQuestion]], Mapping[str, str]]:
-    """What was asked, by the name of the tool and the arguments of its call; and what those were
-    told that failed, by their arguments."""
-    calls = {call.id: call for m in recording.messages for call in m.tool_calls}
-    asked: dict[str, dict[str, AskedQuestion]] = {}
-    for change in recording.changes:
-        for write in change.delta.writes:
-            if write.key != QUESTIONS.name:
-                continue
-            questions = QUESTIONS.decode(write.value)
-            for question in () if questions is None else questions.asked:
-                call = calls[question.call_id]
-                asked.setdefault(call.name, {})[call.arguments] = AskedQuestion(
-                    text=question.text, options=question.options, why=question.why
-                )
-    refused = {
-        calls[message.tool_call_id].arguments: message.text
-        for message in recording.messages
-        if message.is_error and message.tool_call_id in calls
-    }
-    return asked, refused
 
 
 def _counted_text(message: Message) -> str:

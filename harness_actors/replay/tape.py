@@ -1,29 +1,61 @@
 """What a journal answers in place of a model, of tools and of the clock, in one visit.
 
-Everything is a function of how long the log is, never a cursor: the message that stands
-at that place in the journal is what comes next.
+Everything is a function of how long the log is, never a cursor. An answer of the model is the
+message that stands at that place in the journal; what became of a call is found by its id among
+the results of the same answer, wherever it stands there.
 """
 
 import asyncio
-from collections.abc import Callable
-from typing import NoReturn
+from collections.abc import Callable, Mapping
+from typing import NoReturn, cast
 
 from harness_actors.config import Limits
 from harness_actors.conversation import Conversation
 from harness_actors.errors import ContextOverflowError, ModelError, ToolError
-from harness_actors.messages import Message
-from harness_actors.ports import ModelResponse
+from harness_actors.messages import Message, ToolCall
+from harness_actors.ports import AskedQuestion, ModelResponse
 from harness_actors.records import StoredChange
+from harness_actors.replay.old_records import (
+    failure_in_words,
+    is_old,
+    is_out_of_time,
+    was_cut_short,
+)
+from harness_actors.replay.recording import Recording
 from harness_actors.replay.visits import Visit
-from harness_actors.results import Usage
+from harness_actors.results import LimitKind, Usage
 from harness_actors.signals import TurnComplete
-from harness_actors.state import USAGE
-from harness_actors.turn.one_call import CUT_ARGUMENTS
-from harness_actors.turn.texts import RESULT_CHARS
+from harness_actors.state import QUESTIONS, USAGE
+from harness_actors.turn.one_call import CUT_SHORT, CallResult
 
-TIME_IS_UP = "The run's time was up before this call "
 JUST_BEFORE_S = 0.001
-"""What is left of a limit that ran out during a call: the call is stopped by it at once."""
+"""What is left of a limit that ran out during a model call: that is stopped by it at once."""
+
+CallPlace = tuple[int, str]
+"""A call of a run: by how many answers its model had given with the one that asks for it, and by
+its id, which comes again in other answers."""
+
+
+def asked_in(recording: Recording) -> Mapping[CallPlace, tuple[ToolCall, AskedQuestion]]:
+    """What the calls of a run asked its user."""
+    asked: dict[CallPlace, tuple[ToolCall, AskedQuestion]] = {}
+    answers, calls = 0, dict[str, ToolCall]()
+    for change in recording.changes:
+        for message in change.delta.messages:
+            if message.role == "assistant":
+                answers, calls = answers + 1, {call.id: call for call in message.tool_calls}
+        for write in change.delta.writes:
+            questions = QUESTIONS.decode(write.value) if write.key == QUESTIONS.name else None
+            for question in () if questions is None else questions.asked:
+                # An executor in the place of the agent turn may ask by none.
+                if call := calls.get(question.call_id):
+                    asked[answers, call.id] = (
+                        call,
+                        AskedQuestion(
+                            text=question.text, options=question.options, why=question.why
+                        ),
+                    )
+    return asked
 
 
 class Tape:
@@ -33,12 +65,21 @@ class Tape:
         visit: The visit.
         log: The conversation as the executor has it; it grows while the visit goes on.
         limits: The bounds of the run.
+        answered: Answers that the model had given in the run before the visit.
+        asked: What its calls asked, as `asked_in` finds it.
         leave: Called where the journal has nothing more to say: with what was asked for in
             vain, or with an empty text where it shows that the visit was cut.
     """
 
     def __init__(
-        self, visit: Visit, log: Conversation, limits: Limits, leave: Callable[[str], None]
+        self,
+        visit: Visit,
+        log: Conversation,
+        limits: Limits,
+        *,
+        answered: int,
+        asked: Mapping[CallPlace, tuple[ToolCall, AskedQuestion]],
+        leave: Callable[[str], None],
     ) -> None:
         self._visit = visit
         self._log = log
@@ -48,6 +89,14 @@ class Tape:
         self._messages = [
             (message, change) for change in visit.changes for message in change.delta.messages
         ]
+        self._asked = asked
+        self._answers = [answered]
+        """How many there were before each message of the visit, and behind the last."""
+        self._results: dict[CallPlace, Message] = {}
+        for message, _ in self._messages:
+            if message.role == "tool":
+                self._results[self._answers[-1], message.tool_call_id or ""] = message
+            self._answers.append(self._answers[-1] + (message.role == "assistant"))
 
     async def answer(self, model: str) -> ModelResponse:
         """What the model said next.
@@ -68,49 +117,64 @@ class Tape:
             usage=_usage_in(change),
         )
 
-    async def result(self, call_id: str, tool: str) -> str:
-        """What a call came to.
+    async def result(self, call: ToolCall) -> CallResult:
+        """What became of a call that was made, or that the time of its run did not let begin."""
+        message = self._results.get(self._place_of(call))
+        if message is None:
+            called = f"tool {call.name!r} was called by {call.id!r}"
+            if (found := self._next()) is not None:
+                await self._give_up(f"{called} where {_placed(found[0])} follows")
+            await self._stuck(called)
+        if not is_old(message):
+            limit = cast("LimitKind | None", message.facts.limit or None)
+            return CallResult(text=message.text, failure=message.failure, limit=limit)
+        return CallResult(
+            text=message.text,
+            failure=failure_in_words(message),
+            limit=self.limit_by_time() if is_out_of_time(message) else None,
+        )
+
+    def question(self, call: ToolCall) -> AskedQuestion:
+        """What a call asks.
 
         Raises:
-            ToolError: It failed.
+            ToolError: It could not ask that.
         """
-        found = self._next()
-        if found is None:
-            await self._stuck(f"tool {tool!r} was called")
-        message = found[0]
-        if message.role != "tool" or message.tool_call_id != call_id:
-            await self._give_up(
-                f"tool {tool!r} was called by {call_id!r} where {_placed(message)} follows"
-            )
-        if _time_was_up(message):
-            await _until_stopped(message.text.removeprefix(f"{TIME_IS_UP}finished.").strip())
-        text = unshortened(message.text)
-        if message.is_error:
-            raise ToolError(text)
-        return text
+        place = self._place_of(call)
+        if place in self._asked:
+            return self._asked[place][1]
+        told = self._results.get(place)
+        # Of one whose turn did not come in this visit, nobody looks at the words.
+        raise ToolError("" if told is None else told.text)
 
     def seconds_left(self) -> float | None:
-        """What is left of the limit by time that stopped the run; None where none did."""
-        found = self._next()
-        if found is not None:
-            if not _time_was_up(found[0]):
-                return None
-            return 0.0 if found[0].text.startswith(f"{TIME_IS_UP}began") else JUST_BEFORE_S
+        """What is left of the limit by time that ended the turn, of which the journal has nothing
+        more; None where none did."""
+        if self._next() is not None:
+            return None
         ending = self._ending()
         if ending is None or ending.limit not in ("time", "working_time"):
             return None
         return JUST_BEFORE_S if self._asked_in_vain() else 0.0
 
-    def limit_by_time(self) -> str:
+    def limit_by_time(self) -> LimitKind:
         """Which limit by time it was."""
         ending = self._ending()
         if ending is not None and ending.limit in ("time", "working_time"):
             return ending.limit
         return "time" if self._limits.time_s is not None else "working_time"
 
+    @property
+    def _place(self) -> int:
+        """How many messages the visit has added until now."""
+        return len(self._log) - self._begun_at
+
+    def _place_of(self, call: ToolCall) -> CallPlace:
+        """That of a call of the newest answer."""
+        return self._answers[min(self._place, len(self._messages))], call.id
+
     def _next(self) -> tuple[Message, StoredChange] | None:
-        place = len(self._log) - self._begun_at
-        return self._messages[place] if place < len(self._messages) else None
+        return self._messages[self._place] if self._place < len(self._messages) else None
 
     def _ending(self) -> TurnComplete | None:
         signal = None if self._visit.hop is None else self._visit.hop.signal
@@ -143,36 +207,14 @@ class Tape:
         raise AssertionError("a visit that was left does not go on")
 
     def _finish_reason(self, message: Message) -> str:
-        ids = {call.id for call in message.tool_calls}
-        place = len(self._log) - self._begun_at
-        for result, _ in self._messages[place + 1 :]:
-            if result.role != "tool":
-                break
-            # Only an answer that reached its length limit has its calls refused like this.
-            if result.is_error and result.tool_call_id in ids and result.text == CUT_ARGUMENTS:
-                return "length"
-        return "tool_calls" if ids else "stop"
-
-
-async def _until_stopped(last_words: str) -> None:
-    """Wait for the limit, of which nearly nothing is left, and say what was said then."""
-    try:
-        await asyncio.Event().wait()
-    except asyncio.CancelledError as stopped:
-        if last_words:
-            stopped.add_note(last_words)
-        raise
-
-
-def unshortened(text: str) -> str:
-    """A text that is shortened to this one: long results are kept without their middle."""
-    if len(text) <= RESULT_CHARS:
-        return text
-    head, tail = RESULT_CHARS - RESULT_CHARS // 2, RESULT_CHARS // 2
-    note = text[head : len(text) - tail].split()
-    # "[… 6 of 10 characters left out …]"
-    whole = int(note[3]) if len(note) > 3 and note[3].isdigit() else len(text)
-    return text[:head] + " " * (whole - head - tail) + text[len(text) - tail :]
+        if message.facts.finish_reason:
+            return message.facts.finish_reason
+        answer = self._answers[self._place + 1]
+        places = ((answer, call.id) for call in message.tool_calls)
+        results = [self._results[place] for place in places if place in self._results]
+        if was_cut_short(results):
+            return CUT_SHORT
+        return "tool_calls" if message.tool_calls else "stop"
 
 
 def as_raised(model: str, ending: TurnComplete) -> Exception:
@@ -208,10 +250,6 @@ def _usage_in(change: StoredChange) -> Usage:
         if write.key == USAGE.name:
             spent += USAGE.decode(write.value)
     return spent
-
-
-def _time_was_up(message: Message) -> bool:
-    return message.role == "tool" and message.is_error and message.text.startswith(TIME_IS_UP)
 
 
 def _placed(message: Message) -> str:

@@ -16,8 +16,8 @@ from typing import Any, TypeAlias
 import orjson
 
 from harness_actors.config import HarnessConfig
-from harness_actors.events import Event, decode_event, encode_event
-from harness_actors.messages import Message
+from harness_actors.events import decode_event, encode_event
+from harness_actors.messages import FAILURES, Failure, Message, MessageFacts
 from harness_actors.records import Hop, MadeWith, RunSpec, WorkspaceSpec
 from harness_actors.results import HarnessResult, decode_result, encode_result
 from harness_actors.signals import decode_signal, encode_signal
@@ -36,6 +36,8 @@ _MESSAGE_COMPRESSOR = zlib.compressobj(
     6, zlib.DEFLATED, -12, 5, zlib.Z_DEFAULT_STRATEGY, MESSAGE_VOCABULARY
 )
 
+_FACTS = ("limit", "finish_reason")
+"""Those facts of messages that are stored by their names."""
 _DEFLATED = b"\x01"
 _CHECKED_BYTES = 1 << 20
 """A shorter value takes less room than there is, whatever it holds."""
@@ -131,36 +133,76 @@ def unpack_message(packed: bytes) -> bytes:
     return encoded
 
 
+_OF_FAILURES: Mapping[Failure, int] = {name: 2 + place for place, name in enumerate(FAILURES)}
+_FAILURES = {code: name for name, code in _OF_FAILURES.items()}
+
+
+def pack_failure(message: Message) -> int:
+    """The column `is_error` of a message: 0 for none, else how the call failed.
+
+    Earlier versions wrote 1 for all errors.
+    """
+    return int(message.is_error) if message.failure is None else _OF_FAILURES[message.failure]
+
+
+def unpack_failure(packed: Any) -> Failure | None:
+    """How a call failed; None where it did not, or where nothing says how."""
+    return _FAILURES.get(packed)
+
+
 def pack_delta(delta: StateDelta) -> Packed | None:
     """The writes and the events of a change; None where it has neither.
 
-    Its messages are rows of their own. What their rows have no column for is a third part,
-    where there is any: the tracebacks, each with the place of its message.
+    Its messages are rows of their own. What their rows have no column for are further parts,
+    where there is any: the tracebacks, each with the place of its message, and other facts.
     """
-    traced = [(place, m.traceback) for place, m in enumerate(delta.messages) if m.traceback]
-    if not delta.writes and not delta.events and not traced:
+    further = _pack_facts(delta.messages)
+    if not delta.writes and not delta.events and not further:
         return None
     writes = [(write.key, write.change, write.value) for write in delta.writes]
     events = [encode_event(event) for event in delta.events]
-    return pack((writes, events, traced) if traced else (writes, events))
+    return pack((writes, events, *further))
+
+
+def _pack_facts(messages: Sequence[Message]) -> tuple[list[Any], ...]:
+    placed = [(place, message.facts) for place, message in enumerate(messages) if message.facts]
+    if not placed:
+        return ()
+    traced = [(place, facts.traceback) for place, facts in placed if facts.traceback]
+    others = [
+        (place, {name: fact for name in _FACTS if (fact := getattr(facts, name))})
+        for place, facts in placed
+        if facts.limit or facts.finish_reason
+    ]
+    return (traced, others) if others else (traced,)
 
 
 def unpack_writes(packed: Packed | None) -> tuple[Write, ...]:
     return () if packed is None else tuple(Write(*write) for write in unpack(packed)[0])
 
 
-def unpack_events(packed: Packed | None) -> list[Event]:
-    return [] if packed is None else [decode_event(event) for event in unpack(packed)[1]]
+def unpack_delta(packed: Packed | None, messages: Sequence[Message]) -> StateDelta:
+    """What `pack_delta` wrote, with the messages of its rows, each with its facts."""
+    if packed is None:
+        return StateDelta(messages=tuple(messages))
+    writes, events, *further = unpack(packed)
+    return StateDelta(
+        tuple(Write(*write) for write in writes),
+        _with_facts(messages, further),
+        tuple(decode_event(event) for event in events),
+    )
 
 
-def with_tracebacks(messages: Sequence[Message], packed: Packed | None) -> list[Message]:
-    """The messages of a change, each with its traceback."""
+def _with_facts(messages: Sequence[Message], further: Sequence[Any]) -> tuple[Message, ...]:
+    traced, others = (*further, (), ())[:2]
+    facts: dict[int, dict[str, str]] = {place: {"traceback": text} for place, text in traced}
+    for place, told in others:
+        known = {name: told[name] for name in _FACTS if name in told}
+        facts[place] = {**facts.get(place, {}), **known}
     found = list(messages)
-    # No call failed, no traceback: most changes need not be unpacked for this.
-    if packed is not None and any(message.is_error for message in found):
-        for place, traceback in [part for parts in unpack(packed)[2:] for part in parts]:
-            found[place] = replace(found[place], traceback=traceback)
-    return found
+    for place, named in facts.items():
+        found[place] = replace(found[place], facts=MessageFacts(**named))
+    return tuple(found)
 
 
 def pack_hop(hop: Hop | None) -> Packed | None:

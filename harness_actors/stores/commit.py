@@ -19,6 +19,7 @@ from harness_actors.records import (
 from harness_actors.stores.codec import (
     pack,
     pack_delta,
+    pack_failure,
     pack_hop,
     pack_message,
     pack_result,
@@ -176,7 +177,7 @@ class Committer:
             problem = f"one change may hold {PLACES} messages, not {len(messages)}"
             raise StoreError(str(self._path), problem)
         rows.messages.extend(
-            (position * PLACES + place, m.role, m.tokens, m.is_error, pack_message(m.encoded))
+            (position * PLACES + place, m.role, m.tokens, pack_failure(m), pack_message(m.encoded))
             for place, m in enumerate(messages)
         )
 

@@ -92,7 +92,7 @@ def conversation_of(journal: ReadableJournal, run: StoredRun) -> StoredConversat
     Raises:
         StoreError: The journal cannot be read.
     """
-    head = _head_of(journal, run.spec.code)
+    head = head_of(journal, run.spec.code)
     messages = [message.body for message in run.state.log]
     tools: tuple[Mapping[str, Any], ...] | None = None
     if head is not None:
@@ -126,7 +126,9 @@ def find_conversation(stores: Iterable[Path], run_id: str) -> StoredConversation
     raise broken or RunNotFoundError(run_id, ", ".join(map(str, paths)) or "any journal")
 
 
-def _head_of(journal: ReadableJournal, code: str) -> RequestHead | None:
+def head_of(journal: ReadableJournal, code: str) -> RequestHead | None:
+    """What stands before the conversation in every request of a program; None where that is not
+    on record."""
     kept = journal.load_code(request_name(code))
     if kept is None:
         return None

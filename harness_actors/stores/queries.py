@@ -25,13 +25,13 @@ from harness_actors.state import (
 )
 from harness_actors.stores.codec import (
     unpack,
-    unpack_events,
+    unpack_delta,
+    unpack_failure,
     unpack_hop,
     unpack_message,
     unpack_result,
     unpack_spec,
     unpack_writes,
-    with_tracebacks,
 )
 from harness_actors.stores.columns import check_body, mapping, number, text, whole
 from harness_actors.stores.schema import PLACES
@@ -194,9 +194,8 @@ def load_events(
     )
     found: list[RunEvent] = []
     for position, owner, at, delta in changes:
-        messages = with_tracebacks(load_messages(connection, position), delta)
-        events: list[Event] = message_events(messages)
-        events += unpack_events(delta)
+        change = unpack_delta(delta, load_messages(connection, position))
+        events: list[Event] = [*message_events(change.messages), *change.events]
         found.extend(
             RunEvent(position=position, run_id=text(owner), at=number(at), event=event)
             for event in events
@@ -221,11 +220,7 @@ def load_changes(
             position=position,
             at=number(at),
             version=whole(version),
-            delta=StateDelta(
-                unpack_writes(delta),
-                tuple(with_tracebacks(load_messages(connection, position), delta)),
-                tuple(unpack_events(delta)),
-            ),
+            delta=unpack_delta(delta, load_messages(connection, position)),
             hop=None if hop is None else unpack_hop(hop),
             losses=whole(losses),
         )
@@ -318,4 +313,5 @@ def _message(row: tuple[str, bytes, int, int]) -> Message:
     encoded = unpack_message(encoded)
     # Whoever asks for a body later would fail on it, and not only that caller.
     check_body(orjson.loads(encoded))
-    return Message(text(role), encoded, whole(tokens), bool(is_error))  # type: ignore[arg-type]
+    failure = unpack_failure(is_error)
+    return Message(text(role), encoded, whole(tokens), bool(is_error), failure)  # type: ignore[arg-type]

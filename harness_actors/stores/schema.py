@@ -14,7 +14,9 @@ VERSION = 4
 3. The file and its write-ahead log have marks, by which they know each other; see `marks`.
    What runs cost that were removed is kept.
 4. Runs may wait for their users. Nothing is stored otherwise, but an earlier program would take
-   calls that wait for calls that were lost.
+   calls that wait for calls that were lost. Results say how their calls failed: the column
+   `is_error` has a number for each way, where earlier rows have 1. Changes may have a fourth
+   part, for facts of messages beside their tracebacks.
 """
 OLDEST = 1
 """The oldest version that can be read, and brought up to the newest."""

@@ -3,6 +3,7 @@
 from functools import cached_property
 
 from harness_actors.errors import ToolError
+from harness_actors.messages import ToolCall
 from harness_actors.ports import AskedQuestion, AskingTool, ToolSpec
 from harness_actors.tools.signature import Signature, read_signature
 
@@ -35,8 +36,8 @@ class AskUser(AskingTool):
             idempotent=True,
         )
 
-    def question(self, arguments: str) -> AskedQuestion:
-        given = self._signature.arguments.parse(arguments)
+    def question(self, call: ToolCall) -> AskedQuestion:
+        given = self._signature.arguments.parse(call.arguments)
         text = given["question"].strip()
         options = tuple(option.strip() for option in given.get("options") or ())
         if not text:

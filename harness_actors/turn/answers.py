@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Awaitable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from harness_actors.config import Limits
@@ -13,13 +13,14 @@ from harness_actors.errors import (
     ModelError,
     error_facts,
 )
-from harness_actors.messages import Message, ToolCall
+from harness_actors.messages import Message, MessageFacts, ToolCall
 from harness_actors.models.waits import NotAskedAgainError, metered
 from harness_actors.ports import Model, ModelRequest, ModelResponse, RunContext
 from harness_actors.signals import Parked, TurnComplete
 from harness_actors.turn.acceptance import fault_of
 from harness_actors.turn.bounds import Bounds, Due
 from harness_actors.turn.deadline import Allowance, Raised, TimedOut, run_within
+from harness_actors.turn.one_call import CUT_SHORT
 from harness_actors.turn.origins import ORIGIN
 from harness_actors.turn.preparation import PreparedAgent
 from harness_actors.turn.texts import tokens_of, well_formed
@@ -134,7 +135,11 @@ async def as_message(response: ModelResponse, prepared: PreparedAgent) -> Messag
     text = None if response.text is None else well_formed(response.text)
     spoken = [text or "", *(part for call in calls for part in (call.name, call.arguments))]
     tokens = await tokens_of(spoken, prepared.counter)
-    return Message.assistant(text, calls, tokens=tokens)
+    message = Message.assistant(text, calls, tokens=tokens)
+    if calls and response.finish_reason == CUT_SHORT:
+        # It decides what becomes of the calls, and nothing else shows it.
+        message = replace(message, facts=MessageFacts(finish_reason=CUT_SHORT))
+    return message
 
 
 def _name(given: str) -> str:

@@ -17,7 +17,7 @@ from harness_actors.signals import TurnComplete, Waiting
 from harness_actors.state import OPEN_CALLS, TURN_COUNT, OpenCall
 from harness_actors.turn.bounds import Bounds, Due
 from harness_actors.turn.meter import TurnMeter
-from harness_actors.turn.one_call import CallResult, PlannedCall, plan_calls, run_call
+from harness_actors.turn.one_call import CallResult, PlannedCall, plan_calls
 from harness_actors.turn.preparation import PreparedAgent
 from harness_actors.turn.questions import Asking, asks
 from harness_actors.turn.services import RUN_VARIABLE, AgentTurnServices
@@ -107,7 +107,8 @@ class ToolCalls:
         self._context.set(OPEN_CALLS, tuple(listed[call.id] for call in again))
         for call in log.open_calls():
             if call.id not in listed:
-                await self._add_result(call.id, CallResult.refused(UNKNOWN_OUTCOME))
+                lost = CallResult(text=UNKNOWN_OUTCOME, failure="unknown")
+                await self._add_result(call.id, lost)
         calls, results = _newest_round(log)
         if again:
             self._context.tools_started(list(dict.fromkeys(call.name for call in again)))
@@ -146,7 +147,8 @@ class ToolCalls:
             if result is None:
                 if not listed and self._is_own_tool(plan):
                     self._announce(partial(call_event, plan.call))
-                result = await run_call(plan, self._tool_context(plan), self._due(plan))
+                context, due = self._tool_context(plan), self._due(plan)
+                result = await self._services.run_call(plan, context, due)
             failed, limit = failed or result.is_error, limit or result.limit
             await self._add_result(plan.call.id, result, own=self._is_own_tool(plan))
             if listed and position < len(plans):
@@ -198,9 +200,9 @@ class ToolCalls:
         message = Message.tool_result(
             call_id,
             result.text,
-            is_error=result.is_error,
+            failure=result.failure,
             tokens=tokens,
-            traceback=result.traceback,
+            facts=result.facts,
         )
         self._context.add_message(message)
         self._meter.called(

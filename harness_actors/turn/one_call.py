@@ -1,13 +1,13 @@
 """The calls of one message: which may run, and what comes of each."""
 
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
 import orjson
 
 from harness_actors.errors import ToolError
-from harness_actors.messages import ToolCall
+from harness_actors.messages import Failure, MessageFacts, ToolCall
 from harness_actors.ports import Tool, ToolContext
 from harness_actors.results import LimitKind
 from harness_actors.turn.bounds import Due
@@ -18,6 +18,8 @@ from harness_actors.turn.preparation import PreparedAgent
 from harness_actors.turn.texts import ERROR_CHARS, shortened, well_formed
 from harness_actors.turn.tracebacks import user_traceback
 
+CUT_SHORT = "length"
+"""The reason of a model that stopped because its answer reached its length limit."""
 CUT_ARGUMENTS = (
     "The call was not made: your answer reached its length limit in the middle of the arguments. "
     "Call again with shorter arguments, or do it in several smaller steps."
@@ -56,22 +58,39 @@ class CallResult:
 
     Attributes:
         text: For the model; valid Unicode and bounded.
-        is_error: The call failed or did not run.
-        ran: The tool was called.
+        failure: Why it is no success; None where it is one.
         limit: The bound of the run that stopped it; None where none did.
         traceback: Where it failed in code of a user, for that one; empty elsewhere.
     """
 
     text: str
-    is_error: bool = False
-    ran: bool = True
+    failure: Failure | None = None
     limit: LimitKind | None = None
     traceback: str = ""
 
     @classmethod
     def refused(cls, text: str, limit: LimitKind | None = None) -> "CallResult":
         """The result of a call that is not made."""
-        return cls(text=text, is_error=True, ran=False, limit=limit)
+        return cls(text=text, failure="refused", limit=limit)
+
+    @property
+    def is_error(self) -> bool:
+        """Whether it failed, or did not run."""
+        return self.failure is not None
+
+    @property
+    def ran(self) -> bool:
+        """Whether it is one of the calls that a run may make."""
+        return self.failure not in ("refused", "unknown")
+
+    @property
+    def facts(self) -> MessageFacts:
+        """What is told with its message."""
+        return MessageFacts(traceback=self.traceback, limit=self.limit or "")
+
+
+RunCall = Callable[[PlannedCall, ToolContext, Due], Awaitable[CallResult]]
+"""As `run_call`."""
 
 
 def plan_calls(
@@ -98,7 +117,7 @@ def plan_calls(
             plan = PlannedCall(
                 call=call, refusal=f"There is no tool {call.name!r}. Tools: {known}."
             )
-        elif finish_reason == "length" and not _is_json(call.arguments):
+        elif finish_reason == CUT_SHORT and not _is_json(call.arguments):
             plan = PlannedCall(call=call, refusal=CUT_ARGUMENTS)
         elif tool is not prepared.completion and calls_left == 0:
             plan = PlannedCall(call=call, refusal=NO_CALLS_LEFT, limit="tool_calls")
@@ -136,7 +155,7 @@ async def run_call(planned: PlannedCall, context: ToolContext, due: Due) -> Call
             if is_ctrl_c(error):
                 raise error
             return CallResult(
-                text=_error_text(error), is_error=True, traceback=user_traceback(error)
+                text=_error_text(error), failure="failed", traceback=user_traceback(error)
             )
         case returned:
             # Any object: a tool may be the user's own class, whose types nobody has checked.
@@ -153,7 +172,7 @@ def _returned(planned: PlannedCall, value: object) -> CallResult:
     if isinstance(value, str):
         return CallResult(text=shortened(well_formed(value)))
     wrong = f"{planned.call.name!r} returned {type(value).__name__}, not text"
-    return CallResult(text=wrong, is_error=True)
+    return CallResult(text=wrong, failure="failed")
 
 
 def _late(planned: PlannedCall, late: TimedOut, *, by_run: bool) -> CallResult:
@@ -168,7 +187,7 @@ def _late(planned: PlannedCall, late: TimedOut, *, by_run: bool) -> CallResult:
     if late.left:
         sentences.append("It does not end and was left alone: what it began may still happen.")
     text = shortened(well_formed(" ".join(sentences)), ERROR_CHARS)
-    return CallResult(text=text, is_error=True, limit=limit)
+    return CallResult(text=text, failure="timed_out", limit=limit)
 
 
 def _time_is_up(verb: str) -> str:

@@ -53,9 +53,9 @@ class Asking:
         try:
             _question(plan)
         except ToolError as error:
-            return CallResult(text=error.text, is_error=True)
+            return CallResult(text=error.text, failure="failed")
         denies = self._context.spec.config.on_question == "deny"
-        return CallResult(text=NOBODY_THERE, is_error=True) if denies else None
+        return CallResult(text=NOBODY_THERE, failure="denied") if denies else None
 
     def ask(self, plans: Sequence[PlannedCall]) -> Waiting | TurnComplete:
         """Put the questions of a message.
@@ -99,4 +99,4 @@ def asks(plan: PlannedCall) -> bool:
 
 def _question(plan: PlannedCall) -> AskedQuestion:
     assert isinstance(plan.tool, AskingTool), "only such calls come here"
-    return plan.tool.question(plan.call.arguments)
+    return plan.tool.question(plan.call)

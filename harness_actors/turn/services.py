@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 from harness_actors.ports import Clock, TokenCounter, ToolProcesses
 from harness_actors.records import FolderId, WorkspaceSpec
+from harness_actors.turn.one_call import RunCall, run_call
 
 RUN_VARIABLE = "HARNESS_RUN_ID"
 """Environment variable by which the processes of a run's tools can be found."""
@@ -38,6 +39,7 @@ class AgentTurnServices:
         prepare_workspace: Makes a run's folder and returns it. Blocks, and is called in
             that pool before a run's first turn; after a crash perhaps again, so it must
             leave a folder that is complete as it is.
+        run_call: Runs one call of a tool, or says what came of it before.
         watch_workspace: Given that folder, returns what tells when it is no longer at its path;
             None where nobody watches.
         processes: Starts the processes of tools; None where tools start them as children.
@@ -48,4 +50,5 @@ class AgentTurnServices:
     in_thread: Callable[..., Awaitable[Any]]
     prepare_workspace: Callable[[WorkspaceSpec], Path]
     watch_workspace: Callable[[Path], Watched | None] = lambda _path: None
+    run_call: RunCall = run_call
     processes: ToolProcesses | None = None

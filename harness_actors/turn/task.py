@@ -16,7 +16,7 @@ async def begin_task(context: RunContext, prepared: PreparedAgent) -> None:
     any origin.
     """
     for call in context.log.open_calls():
-        context.add_message(Message.tool_result(call.id, UNKNOWN_OUTCOME, is_error=True))
+        context.add_message(Message.tool_result(call.id, UNKNOWN_OUTCOME, failure="unknown"))
         context.increment(REPAIRS, 1)
     messages, repairs = repaired(context.spec.task)
     if repairs:

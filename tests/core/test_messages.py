@@ -1,6 +1,7 @@
 """Messages: encoded once, read when somebody asks, never broken by odd text."""
 
 import pickle
+from dataclasses import replace
 from typing import Any
 
 import hypothesis.strategies as st
@@ -10,7 +11,9 @@ from hypothesis import given
 
 from harness_actors.errors import WorkflowError
 from harness_actors.messages import (
+    FAILURES,
     Message,
+    MessageFacts,
     ToolCall,
     check_plain,
     encode_json,
@@ -88,6 +91,27 @@ def test_a_message_travels_as_its_bytes_alone() -> None:
 def test_pickling_keeps_the_mark_of_an_error_and_the_tokens() -> None:
     copy = pickle.loads(pickle.dumps(Message.tool_result("c", "no", is_error=True, tokens=7)))
     assert (copy.is_error, copy.tokens) == (True, 7)
+
+
+def test_pickling_keeps_what_became_of_a_call_and_what_is_told_with_it() -> None:
+    facts = MessageFacts(limit="time", traceback="line 3")
+    for message in (
+        Message.tool_result("c", "no", failure="timed_out", facts=facts),
+        Message.tool_result("c", "no", failure="refused"),
+        replace(Message.assistant("so"), facts=MessageFacts(finish_reason="length")),
+    ):
+        copy = pickle.loads(pickle.dumps(message))
+        assert copy == message
+        assert copy.facts == message.facts
+
+
+def test_what_became_of_a_call_is_no_part_of_what_its_model_reads() -> None:
+    results = [Message.tool_result("c", "no", failure=how) for how in FAILURES]
+    results.append(Message.tool_result("c", "no"))
+
+    assert len({result.encoded for result in results}) == 1
+    assert [result.disposition for result in results] == [*FAILURES, "done"]
+    assert [result.is_error for result in results] == [True] * len(FAILURES) + [False]
 
 
 def test_tokens_are_given_or_estimated() -> None:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from harness_actors.errors import ToolError
-from harness_actors.messages import Message
+from harness_actors.messages import Message, ToolCall
 from harness_actors.ports import ToolContext
 from harness_actors.signals import RunEnd, Waiting
 from harness_actors.state import OPEN_CALLS, QUESTIONS, TURN_COUNT, USAGE, Questions
@@ -180,7 +180,7 @@ async def test_the_tool_itself_asks_nobody() -> None:
     with pytest.raises(NotImplementedError, match="ask_user is answered by the user of a run"):
         await ask_user.run("{}", context)
     with pytest.raises(ToolError):
-        ask_user.question("no json")
+        ask_user.question(ToolCall("c", "ask_user", "no json"))
 
 
 async def test_an_answer_of_many_characters_reaches_the_model_whole() -> None:

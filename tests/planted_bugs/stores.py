@@ -172,11 +172,9 @@ BUGS = (
     ),
     Bug(
         name="changes are read without the tracebacks of their calls",
-        path="harness_actors/stores/queries.py",
-        before="""\
-                tuple(with_tracebacks(load_messages(connection, position), delta)),
-""",
-        after="                tuple(load_messages(connection, position)),\n",
+        path="harness_actors/stores/codec.py",
+        before="        _with_facts(messages, further),\n",
+        after="        tuple(messages),\n",
         promise="who looks at a run sees where its tools failed",
         tests=(
             "tests/stores/test_round_trips.py::test_a_traceback_comes_back_wherever_its_message_is_read",

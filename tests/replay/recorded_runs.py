@@ -223,8 +223,7 @@ class Session:
             conversation_id=self.conversation_id,
             metadata=self.metadata,
         )
-        code = {self.program.code: self.program.blob}
-        await runtime.submit([spec], code=code, secrets={})
+        await runtime.submit([spec], code=self.program.stored, secrets={})
 
     async def to_its_end(self) -> HarnessResult:
         async with opened_locally(self.store, FIRST_COMMAND) as runtime:

@@ -32,7 +32,7 @@ def test_those_of_the_messages_come_first_then_the_changes_own(journal: SqliteJo
     assert [one.event for one in found] == [
         AgentResponse(text="Let me look.", tool_names=("read_file",)),
         ToolCalled(call_id="call-1", tool_name="read_file", arguments='{"path": "a.py"}'),
-        ToolReturned(call_id="call-1", text="no such file", is_error=True),
+        ToolReturned(call_id="call-1", text="no such file", is_error=True, failure="failed"),
         turn,
         own,
     ]

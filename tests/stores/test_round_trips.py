@@ -1,6 +1,8 @@
 """What was committed is what is loaded, by this process or the next."""
 
+import sqlite3
 import tempfile
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,7 +13,7 @@ from hypothesis import strategies as st
 
 from harness_actors.config import ContinuationConfig, HarnessConfig, Limits
 from harness_actors.events import CustomEvent, ToolReturned
-from harness_actors.messages import Message, ToolCall
+from harness_actors.messages import FAILURES, Message, MessageFacts, ToolCall
 from harness_actors.records import (
     CodeStored,
     Entry,
@@ -307,7 +309,9 @@ writes = st.one_of(
 messages = st.one_of(
     st.builds(Message.user, st.text()),
     st.builds(Message.assistant, st.text()),
-    st.builds(Message.tool_result, st.text(), st.text(), is_error=st.booleans()),
+    st.builds(
+        Message.tool_result, st.text(), st.text(), failure=st.sampled_from((None, *FAILURES))
+    ),
 )
 events = st.builds(
     CustomEvent, name=st.text(), data=st.dictionaries(st.text(), json_values, max_size=2)
@@ -392,14 +396,66 @@ def test_a_later_snapshot_takes_the_place_of_the_earlier(journal: SqliteJournal)
     assert stored.state.version == 2
 
 
+def test_what_became_of_a_call_comes_back_wherever_its_result_is_read(
+    journal: SqliteJournal,
+) -> None:
+    told = [Message.tool_result(f"call-{how}", "no", failure=how) for how in FAILURES]
+    told += [Message.tool_result("call-done", "yes"), Message.user("and then?")]
+    commit_in_turn(journal, added(), changed(1, messages=told))
+
+    (change,) = journal.load_changes("run-1")
+
+    dispositions = [*FAILURES, "done", None]
+    assert [message.disposition for message in change.delta.messages] == dispositions
+    log = journal.load_conversation("talk-of-run-1")
+    assert [message.disposition for message in log] == dispositions
+    returned = [e.event for e in journal.load_events(0) if isinstance(e.event, ToolReturned)]
+    assert [event.failure for event in returned] == [*FAILURES, ""]
+
+
+def test_an_error_of_an_earlier_version_does_not_say_what_became_of_its_call(
+    journal: SqliteJournal,
+) -> None:
+    old = Message("tool", Message.tool_result("call-1", "no").encoded, 3, is_error=True)
+    commit_in_turn(journal, added(), changed(1, messages=[old]))
+
+    (read,) = journal.load_conversation("talk-of-run-1")
+
+    assert read == old
+    assert (read.is_error, read.failure, read.disposition) == (True, None, None)
+    with closing(sqlite3.connect(journal.path)) as connection:
+        assert connection.execute("SELECT max(is_error) FROM messages").fetchone() == (1,)
+
+
+def test_facts_of_messages_come_back_with_their_change_alone(journal: SqliteJournal) -> None:
+    call = ToolCall("call-1", "look", '{"at')
+    facts = [
+        MessageFacts(finish_reason="length"),
+        MessageFacts(limit="time"),
+        MessageFacts(limit="working_time", traceback="line 3"),
+        MessageFacts(),
+        MessageFacts(traceback="line 4"),
+    ]
+    told = [replace(Message.assistant(None, [call]), facts=facts[0])]
+    told += [Message.tool_result("c", "no", failure="failed", facts=fact) for fact in facts[1:]]
+    commit_in_turn(journal, added(), changed(1, messages=told))
+
+    (change,) = journal.load_changes("run-1")
+
+    assert [message.facts for message in change.delta.messages] == facts
+    log = journal.load_conversation("talk-of-run-1")
+    assert not any(message.facts for message in log)
+
+
 def test_a_traceback_comes_back_wherever_its_message_is_read(journal: SqliteJournal) -> None:
     call = ToolCall("call-1", "look", "{}")
+    line_3, line_4 = (MessageFacts(traceback=f"line {number}") for number in (3, 4))
     told = [
         Message.assistant(None, [call]),
-        Message.tool_result(call.id, "ValueError", is_error=True, traceback="line 3"),
+        Message.tool_result(call.id, "ValueError", is_error=True, facts=line_3),
         Message.tool_result(call.id, "found"),
         Message.tool_result(call.id, "not found", is_error=True),
-        Message.tool_result(call.id, "KeyError", is_error=True, traceback="line 4"),
+        Message.tool_result(call.id, "KeyError", is_error=True, facts=line_4),
     ]
     traced = ["", "line 3", "", "", "line 4"]
     commit_in_turn(journal, added(), changed(1, messages=told), changed(2, messages=told[::-1]))
@@ -408,11 +464,11 @@ def test_a_traceback_comes_back_wherever_its_message_is_read(journal: SqliteJour
 
     first, second, third = journal.load_changes("run-1")
 
-    assert [message.traceback for message in first.delta.messages] == traced
-    assert [message.traceback for message in second.delta.messages] == traced[::-1]
+    assert [message.facts.traceback for message in first.delta.messages] == traced
+    assert [message.facts.traceback for message in second.delta.messages] == traced[::-1]
     assert third.delta.messages == (told[3],)
     # Its model is not told what a program looks like inside.
     log = journal.load_conversation("talk-of-run-1")
-    assert [message.traceback for message in log] == [""] * 11
+    assert [message.facts.traceback for message in log] == [""] * 11
     returned = [e.event for e in journal.load_events(0) if isinstance(e.event, ToolReturned)]
     assert [event.traceback for event in returned] == [*traced[1:], *traced[:0:-1], ""]

@@ -105,6 +105,7 @@ def _brief(message: "Message") -> dict[str, Any]:
         "text": message.text,
         "calls": [{"name": c.name, "arguments": c.arguments} for c in message.tool_calls],
         "is_error": message.is_error,
+        "disposition": message.disposition,
     }
 
 

@@ -23,7 +23,8 @@ def log(store: Path, run_id: str) -> str | None:
 
 
 def conversation(journal: "JournalReader", stored: "StoredRun") -> list[dict[str, Any]]:
-    """All messages in the Chat Completions format; of failed calls `is_error` besides."""
+    """All messages in the Chat Completions format; of failed calls `is_error` besides, and what
+    became of them where that is on record."""
     from harness_actors.stores.conversations import conversation_of
 
     messages = [dict(message) for message in conversation_of(journal, stored).messages]
@@ -31,6 +32,7 @@ def conversation(journal: "JournalReader", stored: "StoredRun") -> list[dict[str
     for plain, message in zip(messages[len(messages) - len(log) :], log, strict=True):
         if message.is_error:
             plain["is_error"] = True
+            plain |= {"disposition": message.failure} if message.failure else {}
     return messages
 
 
