@@ -6,10 +6,19 @@ from typing import Any, TypeVar
 from harness_actors.conversation import Conversation
 from harness_actors.errors import WorkflowError
 from harness_actors.events import Event, TextSink
+from harness_actors.executors.observations import Asked, Observations
 from harness_actors.messages import Message
 from harness_actors.ports import Agent
 from harness_actors.records import RunSpec
-from harness_actors.state import Change, SharedState, StateDelta, StateKey, Write
+from harness_actors.signals import Outcome, Waiting
+from harness_actors.state import (
+    Change,
+    SharedState,
+    StateDelta,
+    StateKey,
+    Write,
+    observed_by,
+)
 
 T = TypeVar("T")
 
@@ -31,6 +40,7 @@ class DeltaContext:
         started_at: When the run was first started, in seconds since the epoch.
         send: Posts a delta at once, in the order of the calls, and returns something
             that may be awaited any number of times, or never, until it is on disk.
+        recorded: Finds what was observed in a run that is done again, in place of `make`.
         on_tools_started: Called with the names of tools that begin and that no committed entry
             announces.
 
@@ -50,6 +60,7 @@ class DeltaContext:
         log: Conversation | None,
         started_at: float,
         send: Callable[[StateDelta], Awaitable[None]],
+        recorded: Callable[[Asked], Awaitable[Any]] | None = None,
         on_tools_started: Callable[[tuple[str, ...]], None] | None = None,
         parking: bool = False,
         texts: TextSink | None = None,
@@ -64,6 +75,9 @@ class DeltaContext:
         self._readable = {key.name for key in reads}
         # Its own writes are applied by the rules of the coordinator's state.
         self._state = SharedState(dict(values))
+        self._observed = observed_by(writer_name)
+        self._observations: Observations | None = None
+        self._recorded = recorded
         self._log = log
         self._send = send
         self._on_tools_started = on_tools_started
@@ -148,12 +162,36 @@ class DeltaContext:
     def emit(self, event: Event) -> None:
         self._events.append(event)
 
+    async def observe(self, kind: str, question: Any, make: Callable[[], Awaitable[Any]]) -> Any:
+        if self._observations is None:
+            stored = self._state.values.get(self._observed, ())
+            self._observations = Observations(self._writer, stored)
+        place, asked = self._observations, self._observations.ask(kind, question)
+        if asked not in place:
+            answer = await (make() if self._recorded is None else self._recorded(asked))
+            self._keep(Write(self._observed, "append", place.take(asked, answer)))
+        return place[asked]
+
+    def close_place(self) -> None:
+        self._observations = None
+        if self._state.values.get(self._observed):
+            self._keep(Write(self._observed, "set", []))
+
     def flush(self) -> Awaitable[None]:
         delta = self.take()
         return self._send(delta) if delta else _Done()
 
+    def last(self, outcome: Outcome) -> StateDelta:
+        """What goes with the executor's answer, by which its place ends.
+
+        Unless it waits for its user: then it goes on in the same one.
+        """
+        if not isinstance(outcome, Waiting):
+            self.close_place()
+        return self.take()
+
     def take(self) -> StateDelta:
-        """What was collected since the last flush; it goes with the executor's answer."""
+        """What was collected since the last flush."""
         delta = StateDelta(tuple(self._writes), tuple(self._messages), tuple(self._events))
         self._writes, self._messages, self._events = [], [], []
         return delta

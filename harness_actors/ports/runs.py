@@ -62,6 +62,40 @@ class RunContext(Protocol):
     def add_message(self, message: Message) -> None: ...
     def emit(self, event: Event) -> None: ...
 
+    async def observe(self, kind: str, question: Any, make: Callable[[], Awaitable[Any]]) -> Any:
+        """Learn something from elsewhere than the log and the state, so that it is on record.
+
+        Whatever an executor acts on must come from there or pass here: a verdict of code of a
+        user, a listing, a random choice. The observation is part of the change, so it is on disk
+        no later than what follows from it in the run; what follows outside must wait for `flush`.
+
+        An executor that comes again in the same place is given what is on disk, and `make` is not
+        called. A *place* begins when an executor is sent a signal, and ends when its answer is
+        on disk, however many processes die meanwhile; that of an agent turn is one of its rounds,
+        and goes on while the run waits for its user. In it the n-th observation of a kind and a
+        question is the same one each time. So ask by a question that says what it is about, such
+        as the id of a call, and not by the order in which things happen to come.
+
+        Args:
+            kind: What sort of thing it is, such as ``"verdict"``.
+            question: What exactly; a plain JSON value.
+            make: Awaited where the observation is not on disk; returns a plain JSON value. What
+                it raises is raised here, and nothing is kept.
+
+        Returns:
+            The answer as JSON has it, whoever made it: tuples are lists.
+
+        Raises:
+            WorkflowError: Question or answer is no plain JSON value; or the observation has more
+                than 64 KB, or all of one place more than 1 MB.
+        """
+
+    def close_place(self) -> None:
+        """What was observed until now will not be asked for again: a round is over.
+
+        Done for whoever answers; see `observe`.
+        """
+
     def flush(self) -> Awaitable[None]:
         """Send what was written so far.
 

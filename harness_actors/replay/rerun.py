@@ -5,7 +5,7 @@ the model and the tools answered, when time was over, and when the run was cut.
 """
 
 import asyncio
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +26,7 @@ from harness_actors.messages import Message
 from harness_actors.ports import Executor
 from harness_actors.replay.cell import DivergedError, RerunCell
 from harness_actors.replay.differences import Difference, of_ends
+from harness_actors.replay.observed import Observed
 from harness_actors.replay.recording import Recording
 from harness_actors.replay.stand_ins import (
     RecordedAgent,
@@ -38,7 +39,7 @@ from harness_actors.replay.stand_ins import (
 )
 from harness_actors.replay.tape import Tape, asked_in
 from harness_actors.replay.visits import Visit, own_part, visits_of
-from harness_actors.results import HarnessResult
+from harness_actors.results import HarnessResult, Usage
 from harness_actors.signals import Outcome, Parked, RunEnd, TurnComplete, Waiting
 from harness_actors.state import (
     AGENT_TURN,
@@ -46,6 +47,7 @@ from harness_actors.state import (
     COMPACTION,
     REPAIR,
     STOP_DECISION,
+    USAGE,
     StateDelta,
 )
 from harness_actors.stores import SqliteJournal
@@ -76,11 +78,17 @@ class Replay:
         return not self.differences and self.same_messages == self.messages
 
 
-async def replay(recording: Recording) -> Replay:
+async def replay(recording: Recording, executors: Iterable[Executor] = ()) -> Replay:
     """Run again what a journal holds, and compare.
 
-    There is no model, no network, no effect, and nobody's code but ours. The rerun has a
-    journal of its own, which is gone afterwards.
+    There is no model, no network, no effect, and nobody's code but ours and that of `executors`.
+    The rerun has a journal of its own, which is gone afterwards.
+
+    Args:
+        recording: The run.
+        executors: Those of the run's own that are run again, too, by their names in the workflow;
+            what they observed is read, and not made. What others did is taken as it is. Where
+            one had flushed a change, and did so again after a death, the journal has both.
 
     Raises:
         StoreError: There is no room for that journal.
@@ -88,7 +96,7 @@ async def replay(recording: Recording) -> Replay:
     with TemporaryDirectory(prefix="harness-replay-") as folder:
         journal = await asyncio.to_thread(SqliteJournal, Path(folder) / "runs.db")
         try:
-            rerun = _Rerun(recording, journal)
+            rerun = _Rerun(recording, journal, executors)
             await rerun.run()
         finally:
             journal.close()
@@ -114,8 +122,11 @@ def _same(journal: Sequence[Message], rerun: Sequence[Message]) -> int:
 class _Rerun:
     """One run, visit by visit."""
 
-    def __init__(self, recording: Recording, journal: SqliteJournal) -> None:
+    def __init__(
+        self, recording: Recording, journal: SqliteJournal, executors: Iterable[Executor]
+    ) -> None:
         self._recording = recording
+        self._own = {executor.name: executor for executor in executors}
         self._stage = Stage()
         self._clock = RecordedClock(self._stage, recording)
         self._agent = RecordedAgent.of(recording, self._stage)
@@ -147,7 +158,7 @@ class _Rerun:
         if to != visit.to:
             raise DivergedError(f"{to!r} is served in place of {visit.to!r}")
         self._visit, self.cell.taken = visit, 0
-        if visit.given:
+        if visit.given and not (visit.to in self._own and visit.is_repeatable):
             self._give(visit)
         elif visit.cut is None or visit.changes:
             await self._act(visit)
@@ -173,9 +184,9 @@ class _Rerun:
     async def _act(self, visit: Visit) -> None:
         """Let the executor do it again."""
         self._tell_ending(visit)
-        executor, deliver = self._executors[visit.to], self.cell.deliver
+        executor, deliver = self._executor(visit.to), self.cell.deliver
         assert deliver is not None, "it is served"
-        context = self._context(executor, deliver)
+        context = self._context(executor, deliver, Observed(visit, self._leave))
         self._left.clear()
         if visit.to == AGENT_TURN:
             self._stage.tape = Tape(
@@ -192,7 +203,7 @@ class _Rerun:
         try:
             await asyncio.wait((work, left), return_when=asyncio.FIRST_COMPLETED)
             if work.done() and not self._is_at_cut():
-                self._take(visit, work, context.take())
+                self._take(visit, work, context)
         finally:
             for task in (work, left):
                 task.cancel()
@@ -204,9 +215,13 @@ class _Rerun:
         if self.cell.taken < len(visit.changes):
             raise DivergedError(f"{visit.to!r} did less than the journal has")
 
-    def _take(self, visit: Visit, work: "asyncio.Future[Outcome]", last: StateDelta) -> None:
+    def _take(self, visit: Visit, work: "asyncio.Future[Outcome]", context: DeltaContext) -> None:
         if (error := work.exception()) is not None:
             raise DivergedError(f"{visit.to!r} failed: {type(error).__name__}: {error}")
+        if self._is_own(visit.to):
+            # Its host counts its time with its answer.
+            context.increment(USAGE, Usage())
+        last = context.last(work.result())
         if visit.cut == "ended":
             # What it had to say was kept, but the run did not go on with it.
             self.cell.receive(Changed(last))
@@ -223,16 +238,24 @@ class _Rerun:
         elif signal.limit in ("time", "working_time"):
             self.cell.tell("when its time was over")
 
-    def _context(self, executor: Executor, deliver: Deliver) -> DeltaContext:
+    def _executor(self, name: str) -> Executor:
+        return self._own[name] if self._is_own(name) else self._executors[name]
+
+    def _is_own(self, name: str) -> bool:
+        return name in self._recording.spec.custom
+
+    def _context(self, executor: Executor, deliver: Deliver, observed: Observed) -> DeltaContext:
+        reads_log = executor.reads_log or self._is_own(executor.name)
         return DeltaContext(
             spec=self._recording.spec,
             agent=self._agent,
             writer_name=executor.name,
             reads=executor.reads,
             values=deliver.values,
-            log=Conversation(self.cell.run.state.log) if executor.reads_log else None,
+            log=Conversation(self.cell.run.state.log) if reads_log else None,
             started_at=deliver.started_at,
             send=self._send,
+            recorded=observed.answer,
         )
 
     def _send(self, delta: StateDelta) -> Awaitable[None]:

@@ -64,6 +64,12 @@ class Visit:
     tools: tuple[str, ...] = ()
     next_position: int | None = None
 
+    @property
+    def is_repeatable(self) -> bool:
+        """Whether an executor whose code is at hand can do it again: it did not fail, and nobody
+        knows whether one that was put aside had asked for that itself."""
+        return self.cut != "failed" and not self.parks
+
 
 def is_note(delta: StateDelta, hop: Hop | None) -> bool:
     """Whether a change only notes what the coordinator was asked for, whoever asked."""

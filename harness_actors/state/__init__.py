@@ -7,6 +7,7 @@ from harness_actors.state.keys import (
     COMPACTION,
     COORDINATOR,
     NUDGES,
+    OBSERVED,
     OPEN_CALLS,
     PARKING,
     QUESTIONS,
@@ -27,6 +28,7 @@ from harness_actors.state.keys import (
     Questions,
     TurnProgress,
     is_waiting,
+    observed_by,
     turns_of,
     unanswered,
 )
@@ -39,6 +41,7 @@ __all__ = [
     "COMPACTION",
     "COORDINATOR",
     "NUDGES",
+    "OBSERVED",
     "OPEN_CALLS",
     "PARKING",
     "QUESTIONS",
@@ -64,6 +67,7 @@ __all__ = [
     "TurnProgress",
     "Write",
     "is_waiting",
+    "observed_by",
     "turns_of",
     "unanswered",
 ]

@@ -105,12 +105,20 @@ WAITED_S: StateKey[float] = StateKey("harness.waited_s", float, COORDINATOR, "in
 NUDGES: StateKey[int] = StateKey("harness.nudges", int, STOP_DECISION, "set", 0)
 """Nudges since the last progress."""
 REPAIRS: StateKey[int] = StateKey("harness.repairs", int, REPAIR, "increment", 0)
+OBSERVED = "harness.observed."
+"""Before the name of an executor: what it observed in the place that it is in, each as a mapping
+of kind, question, number and answer. Only runs whose executors observe have such entries."""
 STARTED: StateKey[bool] = StateKey("harness.started", bool, REPAIR, "set", False)
 
 
 def turns_of(values: Mapping[str, Any]) -> int:
     """Turns that a run has had, by the entries of its state: whoever counted them."""
     return max(values.get(TURN_COUNT.name) or 0, values.get(TURNS_MADE.name) or 0)
+
+
+def observed_by(executor: str) -> str:
+    """The entry of what an executor observed."""
+    return OBSERVED + executor
 
 
 def is_waiting(values: Mapping[str, Any]) -> bool:

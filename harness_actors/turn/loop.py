@@ -155,6 +155,7 @@ class TurnLoop:
 
     def _end_round(self) -> None:
         self._meter.write()
+        self._context.close_place()
         before_last, self._last = self._last, self._context.flush()
         shares = self._context.get(BUDGET) is not None
         self._awaited = self._last if shares else before_last

@@ -41,7 +41,15 @@ from harness_actors.signals import (
     decode_signal,
     encode_signal,
 )
-from harness_actors.state import ANSWERS, SharedState, StateDelta, StateKey, Write, unanswered
+from harness_actors.state import (
+    ANSWERS,
+    SharedState,
+    StateDelta,
+    StateKey,
+    Write,
+    observed_by,
+    unanswered,
+)
 from harness_actors.testing.clock import ManualClock
 from harness_actors.testing.scripted import Reply, Script, ScriptedModel
 from tests.bounded import bounded
@@ -288,13 +296,17 @@ class Driver:
             raise ProcessDiedError
         # Also what one has written that fails, as of a host.
         self._commit(len(self._posted))
-        self._apply(self.context.take())
+        if work.exception() is not None:
+            self._apply(self.context.take())
+        else:
+            self._apply(self.context.last(work.result()))
         return work.result()
 
     def open_context(self, name: str) -> DeltaContext:
         """What an executor gets to see: copies, as if from another process."""
         executor = self.executors[name]
-        names = {key.name for key in executor.reads} & self.state.values.keys()
+        wanted = {observed_by(name), *(key.name for key in executor.reads)}
+        names = wanted & self.state.values.keys()
         return DeltaContext(
             spec=pickle.loads(pickle.dumps(self.spec)),
             agent=self.agent,

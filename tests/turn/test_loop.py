@@ -14,7 +14,16 @@ from harness_actors.messages import Message, ToolCall
 from harness_actors.ports import ToolContext
 from harness_actors.records import FolderId, WorkspaceSpec
 from harness_actors.signals import CompactionComplete, Parked, TurnComplete
-from harness_actors.state import OPEN_CALLS, TURN, TURN_COUNT, USAGE, OpenCall, StateDelta, Write
+from harness_actors.state import (
+    OPEN_CALLS,
+    TURN,
+    TURN_COUNT,
+    USAGE,
+    OpenCall,
+    StateDelta,
+    Write,
+    observed_by,
+)
 from harness_actors.testing.clock import ManualClock
 from harness_actors.testing.scripted import Reply
 from harness_actors.turn.call_scheduler import NOT_MADE
@@ -424,3 +433,23 @@ async def test_where_its_folder_goes_away_nothing_more_is_asked_or_done(
     assert len(model.requests) == asked
     assert done == (["read"] if gone_at == "a tool" else [])
     assert driver.value(USAGE).model_calls == asked, "what was asked has its price"
+
+
+async def test_what_was_observed_in_a_round_is_at_hand_until_it_is_over() -> None:
+    """Also for whoever goes on in the middle of it, after a death."""
+    stored = {"kind": "verdict", "question": "a", "number": 1, "answer": "allow"}
+    entry = observed_by("agent_turn")
+    seen: list[Any] = []
+
+    async def look(_arguments: str, _context: Any) -> str:
+        seen.append(list(driver.state.values.get(entry, ())))
+        return "done"
+
+    script = [calls(("a", "write")), calls(("b", "write")), finishes()]
+    driver = Driver(SimpleAgent(RecordingModel(script), [SimpleTool("write", look)]))
+    driver.state.values[entry] = [stored]
+
+    await driver.run()
+
+    assert seen == [[stored], []]
+    assert driver.state.values[entry] == []

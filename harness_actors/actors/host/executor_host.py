@@ -35,7 +35,7 @@ from harness_actors.executors.context import DeltaContext
 from harness_actors.ports import Agent, Executor, ToolProcesses
 from harness_actors.records import ProcessMark, RunSpec
 from harness_actors.results import Reason, Usage
-from harness_actors.signals import RunEnd
+from harness_actors.signals import Outcome, RunEnd
 from harness_actors.state import AGENT_TURN, USAGE, StateDelta
 from harness_actors.turn.interruption import is_ctrl_c
 from harness_actors.turn.tracebacks import user_traceback
@@ -292,7 +292,7 @@ class ExecutorHost:
             with self._keeping(run.spec.run_id):
                 outcome = await executor.handle(deliver.signal, context)
             check_outcome(self._slot.executor, outcome, may_wait=not self._slot.code)
-            last = self._last_of(context, began)
+            last = self._last_of(context, began, outcome)
         except asyncio.CancelledError:
             # Cut by the coordinator, which has gone on without this hop.
             raise
@@ -301,22 +301,23 @@ class ExecutorHost:
                 # An actor's loop has a thread of its own, in which nobody presses it.
                 raise
             logger.info("%s failed run %s", self._slot, run.spec.run_id, exc_info=True)
-            outcome, last = _failure(self._slot, error), self._left_by(context, began)
+            outcome = _failure(self._slot, error)
+            last = self._left_by(context, began, outcome)
         self._post(run, Answered(last, outcome))
 
-    def _left_by(self, context: DeltaContext | None, began: float) -> StateDelta:
+    def _left_by(self, context: DeltaContext | None, began: float, failed: RunEnd) -> StateDelta:
         """What a failed executor had written, as far as it can be committed."""
         try:
-            return StateDelta() if context is None else self._last_of(context, began)
+            return StateDelta() if context is None else self._last_of(context, began, failed)
         except WorkflowError:
             return StateDelta()
 
-    def _last_of(self, context: DeltaContext, began: float) -> StateDelta:
+    def _last_of(self, context: DeltaContext, began: float, outcome: Outcome) -> StateDelta:
         """What goes with an answer; where a user's own executor gives it, with its time."""
         if self._slot.code:
             worked_s = asyncio.get_running_loop().time() - began
             context.increment(USAGE, Usage(working_s=worked_s))
-        return self._checked(context.take())
+        return self._checked(context.last(outcome))
 
     def _checked(self, delta: StateDelta) -> StateDelta:
         """What an executor has changed.

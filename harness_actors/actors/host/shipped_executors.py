@@ -15,7 +15,7 @@ from harness_actors.coordination.protocol import Slot
 from harness_actors.executors import AgentTurn, Compaction, Repair, StopDecision
 from harness_actors.ports import Clock, Executor, ToolProcesses
 from harness_actors.records import ProcessMark
-from harness_actors.state import AGENT_TURN, COMPACTION, REPAIR, STOP_DECISION
+from harness_actors.state import AGENT_TURN, COMPACTION, REPAIR, STOP_DECISION, observed_by
 from harness_actors.turn.services import RUN_VARIABLE, AgentTurnServices
 from harness_actors.turn.threads import ToolThreads
 
@@ -36,7 +36,9 @@ _CLASSES: Mapping[str, type[Repair | Compaction | AgentTurn | StopDecision]] = {
 def executor_needs() -> Mapping[str, ExecutorNeeds]:
     """What each of our executors is sent with a signal, by name."""
     return {
-        name: ExecutorNeeds(keys=tuple(key.name for key in kind.reads), log=kind.reads_log)
+        name: ExecutorNeeds(
+            keys=(*(key.name for key in kind.reads), observed_by(name)), log=kind.reads_log
+        )
         for name, kind in _CLASSES.items()
     }
 
