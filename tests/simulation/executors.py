@@ -1,6 +1,7 @@
 """Executors of a user's own: each does one thing that such executors may do."""
 
 import asyncio
+from functools import partial
 from typing import Any
 
 from harness_actors.actors.simulated.processes import current_process
@@ -22,8 +23,9 @@ from harness_actors.signals import (
 from harness_actors.state import AGENT_TURN, COMPACTION, STOP_DECISION, StateKey
 from harness_actors.tools.reaping import RunReaper
 from harness_actors.turn.services import RUN_VARIABLE
+from tests.simulation.observing import Place
 from tests.simulation.oracle import Oracle
-from tests.simulation.workflows import PlannedExecutor, PlannedWorkflow
+from tests.simulation.workflows import PlannedExecutor, PlannedWorkflow, begun_of, visits_of
 
 SLOW_S = 4.0
 JUDGED = RunEnd(status="stalled", reason=Reason(kind="blocked", message="judged"))
@@ -81,6 +83,31 @@ class Scribe(UsersExecutor):
             # Elsewhere a call may be open, whose result must come first.
             context.add_message(Message.user(f"note {visit} of {self.name}"))
         return await super()._answer(signal, context, visit)
+
+
+class Observer(UsersExecutor):
+    """Looks three times at what changes each time, and acts on what it saw.
+
+    The first is on disk before it goes on, the second on its way, the third comes with the answer.
+    """
+
+    async def _answer(self, signal: Signal, context: RunContext, visit: int) -> Outcome:
+        for number in (1, 2, 3):
+            place = (context.spec.run_id, self.name, visit, number)
+            seen = await context.observe("number", None, partial(self._look, place))
+            self._oracle.observing.acts(place, seen)
+            data = {"visit": visit, "number": number, "seen": seen}
+            context.emit(CustomEvent(name=self.name, data=data))
+            if number == 1:
+                await context.flush()
+            elif number == 2:
+                context.flush()
+            await asyncio.sleep(0.05)
+        return signal
+
+    async def _look(self, place: Place) -> int:
+        await asyncio.sleep(0.02)
+        return self._oracle.observing.make(place)
 
 
 class Courier(UsersExecutor):
@@ -163,6 +190,7 @@ def _in_place_of(name: str) -> Executor:
 _KINDS: dict[str, type[UsersExecutor]] = {
     "tally": Tally,
     "scribe": Scribe,
+    "observer": Observer,
     "courier": Courier,
     "pause": Pause,
     "slow": Slow,
@@ -184,13 +212,3 @@ def build_workflow(agent: Agent, planned: PlannedWorkflow, oracle: Oracle) -> Wo
         else:
             builder.insert_after(one.place, executor)
     return builder.build()
-
-
-def visits_of(name: str) -> str:
-    """The entry in which an executor of this name counts its answers."""
-    return f"{name}.visits"
-
-
-def begun_of(name: str) -> str:
-    """The entry in which a tally of this name counts what it begins."""
-    return f"{name}.begun"

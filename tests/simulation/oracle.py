@@ -13,6 +13,7 @@ from harness_actors.state import OPEN_CALLS
 from tests.simulation.asking import Asking, shortly
 from tests.simulation.effects import Effects
 from tests.simulation.ledger import Happening, Ledger
+from tests.simulation.observing import Observing
 from tests.simulation.promptness import Promptness
 from tests.simulation.serving import ServedStep, Serving
 from tests.simulation.spending import Spending
@@ -37,6 +38,7 @@ class Oracle:
         self.promptness = Promptness(ledger)
         self.spending = Spending(ledger, budget_usd)
         self.talks = Talking(ledger)
+        self.observing = Observing(ledger)
         self._asking = Asking(ledger, self.serving_rules)
         self._effects = Effects(ledger, self.serving_rules)
         self._parked: set[str] = set()
@@ -118,6 +120,7 @@ class Oracle:
             self._parked.add(change.run_id)
         self.spending.changed(change)
         self.talks.changed(change)
+        self.observing.changed(run, change)
         log = self._disk.logs[run.spec.conversation_id]
         for write in change.delta.writes:
             if write.key == OPEN_CALLS.name and write.change == "set" and write.value:

@@ -8,7 +8,7 @@ from harness_actors.records import Hop
 from harness_actors.signals import RepairTrigger
 from harness_actors.state import AGENT_TURN
 from tests.simulation.disk import DiskRun
-from tests.simulation.executors import begun_of, visits_of
+from tests.simulation.workflows import begun_of, visits_of
 
 if TYPE_CHECKING:
     from tests.simulation.schedule import Schedule

@@ -10,6 +10,7 @@ from harness_actors.state import AGENT_TURN, COMPACTION, REPAIR, STOP_DECISION
 ExecutorKind = Literal[
     "tally",
     "scribe",
+    "observer",
     "courier",
     "pause",
     "slow",
@@ -20,14 +21,15 @@ ExecutorKind = Literal[
     "restless",
 ]
 """`tally`: has its change committed, then passes on what it got; `scribe`: writes an event and
-perhaps a message; `courier`: answers a signal of its own; `pause`: stops runs that are to park;
-`slow`: takes its time; `judge`: ends the run; `flaw`: raises; `crash`: kills its process;
-`replacement`: does what ours of its name does; `restless`: in the place of the stop decision, has
-every run go on."""
+perhaps a message; `observer`: acts on what it sees elsewhere; `courier`: answers a signal of its
+own; `pause`: stops runs that are to park; `slow`: takes its time; `judge`: ends the run; `flaw`:
+raises; `crash`: kills its process; `replacement`: does what ours of its name does; `restless`: in
+the place of the stop decision, has every run go on."""
 
 KINDS: Mapping[ExecutorKind, int] = {
     "tally": 4,
     "scribe": 3,
+    "observer": 3,
     "courier": 2,
     "pause": 2,
     "slow": 2,
@@ -84,3 +86,13 @@ def _plan_inserted(chance: Random, name: str) -> PlannedExecutor:
         # The stop decision judges the signal of the turn, and takes no other.
         kind = "tally"
     return PlannedExecutor(f"{name}_{kind}", kind, place, chance.randint(1, 4))
+
+
+def visits_of(name: str) -> str:
+    """The entry in which an executor of this name counts its answers."""
+    return f"{name}.visits"
+
+
+def begun_of(name: str) -> str:
+    """The entry in which a tally of this name counts what it begins."""
+    return f"{name}.begun"

@@ -1,6 +1,15 @@
 """Faults that were made on purpose: the simulator must find each of them."""
 
-from tests.simulation.planted import actors, budget, coordination, moving, talks, turn, workflows
+from tests.simulation.planted import (
+    actors,
+    budget,
+    coordination,
+    moving,
+    observing,
+    talks,
+    turn,
+    workflows,
+)
 from tests.simulation.planted.bug import PlantedBug
 
 BUGS = (
@@ -8,6 +17,7 @@ BUGS = (
     *budget.BUGS,
     *coordination.BUGS,
     *moving.BUGS,
+    *observing.BUGS,
     *talks.BUGS,
     *turn.BUGS,
     *workflows.BUGS,
