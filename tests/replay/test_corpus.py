@@ -7,11 +7,13 @@ from functools import cache
 import pytest
 
 from harness_actors.events import DERIVED_EVENTS, EVENT_TYPES
-from harness_actors.messages import Message
+from harness_actors.messages import FAILURES, Message
 from harness_actors.replay import Recording, load_recording, replay
 from harness_actors.results import REASONS
 from harness_actors.stores import JournalReader
 from tests.data.corpus import expected, journals, plain, unpack
+from tests.data.corpus.agents import CUES
+from tests.data.corpus.observing import GAUGE, Watch
 
 FEWEST = 30
 NEVER_YET = {
@@ -72,7 +74,25 @@ def test_the_runs_have_every_ending_and_everything_that_befalls_a_run() -> None:
     changes = [change for run in runs for change in run["changes"]]
     events = {event["type"] for change in changes for event in change["events"]}
     assert events == EVENT_TYPES - {event.type for event in DERIVED_EVENTS}
-    assert any(is_error for change in changes for *_, is_error in change["messages"])
+    messages = [message for change in changes for message in change["messages"]]
+    assert any(message[3] for message in messages)
+    assert {message[4] for message in messages if len(message) > 4} == {None, *FAILURES}
+
+
+@pytest.mark.parametrize("run", ["observed", "observed-in-two-processes"])
+async def test_what_was_observed_then_is_read_by_the_executor_of_now(
+    opened: Open, run: str
+) -> None:
+    recording = load_recording(opened("observed"), run)
+    CUES.clear()
+    CUES.go.set()
+    seen = next(GAUGE)
+
+    replayed = await replay(recording, [Watch(held=run != "observed")])
+
+    assert replayed.same, replayed.differences
+    assert not any("watch" in fact for fact in replayed.facts)
+    assert next(GAUGE) == seen + 1, "nobody has looked"
 
 
 @pytest.mark.parametrize("run", ["cell-died", "talk-3"])

@@ -2,6 +2,7 @@
 
 import gzip
 from collections.abc import Mapping
+from dataclasses import asdict
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -80,4 +81,9 @@ def _change(change: StoredChange) -> dict[str, Any]:
 
 
 def _message(message: Message) -> list[Any]:
-    return [message.role, message.encoded.decode(), message.tokens, message.is_error]
+    found = [message.role, message.encoded.decode(), message.tokens, message.is_error]
+    # Earlier versions did not record it.
+    if message.failure is not None or message.facts.finish_reason:
+        facts = {name: fact for name, fact in asdict(message.facts).items() if fact}
+        found += [message.failure, facts]
+    return found

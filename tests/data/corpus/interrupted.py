@@ -80,7 +80,7 @@ class Take:
             conversation_id=self.talk or self.name,
             metadata=self.metadata or {},
         )
-        await runtime.submit([spec], code={agent.code: agent.blob}, secrets=agent.secrets)
+        await runtime.submit([spec], code=agent.stored, secrets=agent.secrets)
 
     async def to_its_end(self) -> HarnessResult:
         async with self.opened() as runtime:
@@ -104,14 +104,14 @@ class Take:
         await self.until(runtime, lambda event: event.type == kind)
 
 
-def _hangs(event: Event) -> bool:
+def hangs(event: Event) -> bool:
     return isinstance(event, ToolCalled) and event.tool_name == "hang"
 
 
 async def _cut_in_a_call(take: Take, mode: StopMode) -> None:
     async with take.opened() as runtime:
         await take.submit(runtime)
-        await take.until(runtime, _hangs)
+        await take.until(runtime, hangs)
         await take.stopped(runtime, mode)
 
 
@@ -184,7 +184,7 @@ async def _parked_twice(store: Path) -> None:
     async with take.opened("second") as runtime:
         cursor = await runtime.position()
         await runtime.resume([take.name], secrets={})
-        cursor = await until(runtime, take.name, _hangs, cursor=cursor)
+        cursor = await until(runtime, take.name, hangs, cursor=cursor)
         await runtime.stop([take.name], "park_now")
         await until(runtime, take.name, lambda e: isinstance(e, RunParked), cursor=cursor)
     await take.taken_up("third")
@@ -209,7 +209,7 @@ async def died(store: Path) -> None:
     fenced = Take(store, "host-died-in-a-fenced-call", [WRITE, HANGS, done()])
     async with fenced.opened() as runtime:
         await fenced.submit(runtime)
-        await fenced.until(runtime, _hangs)
+        await fenced.until(runtime, hangs)
         await _kill(runtime, fenced, Slot("agent_turn"))
         await fenced.end(runtime)
     again = Take(store, "host-died-again-and-again", [READ, Reply.call("peek"), done()])
@@ -237,7 +237,7 @@ async def cells_died(store: Path) -> None:
         take = Take(store, name, [WRITE, HANGS, done()])
         async with take.opened() as runtime:
             await take.submit(runtime)
-            await take.until(runtime, _hangs)
+            await take.until(runtime, hangs)
         if command == "first":
             # The same command goes on by itself.
             async with take.opened() as runtime:
@@ -255,7 +255,7 @@ async def cells_died(store: Path) -> None:
     flying = Take(store, "in-flight", [WRITE, READ, HANGS])
     async with flying.opened() as runtime:
         await flying.submit(runtime)
-        await flying.until(runtime, _hangs)
+        await flying.until(runtime, hangs)
 
 
 async def died_at_each_commit(store: Path) -> None:

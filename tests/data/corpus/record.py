@@ -1,5 +1,5 @@
-"""Records all runs, or only those that ask their user, in a new journal:
-``python -m tests.data.corpus.record NAME [waiting]``.
+"""Records all runs, or only those of one kind, in a new journal:
+``python -m tests.data.corpus.record NAME [waiting | observing]``.
 
 Twice in a row it records the same. It is run by hand alone, and leaves what was recorded before
 as it is, so that this shows what later code makes of it.
@@ -18,15 +18,19 @@ from harness_actors.stores import JournalReader
 from harness_actors.stores.expiry import compact
 from tests.data.corpus import journals, plain, write
 from tests.data.corpus.interrupted import INTERRUPTED, Take
+from tests.data.corpus.observing import OBSERVING
 from tests.data.corpus.scripts import ENDINGS, LIMITS, own_programs, real_runs
 from tests.data.corpus.waiting import WAITING
 
+KINDS = {"waiting": WAITING, "observing": OBSERVING}
 
-async def record(store: Path, *, only_waiting: bool) -> None:
-    """Make runs in one journal, one after the other."""
-    for make in WAITING:
-        await make(store)
-    if only_waiting:
+
+async def record(store: Path, which: str) -> None:
+    """Make runs in one journal, one after the other: of one kind, or all where none is named."""
+    for kind in (which,) if which else KINDS:
+        for make in KINDS[kind]:
+            await make(store)
+    if which:
         return
     for name, (agent, settings) in {**ENDINGS, **LIMITS, **own_programs()}.items():
         await Take(store, name, agent, settings).to_its_end()
@@ -72,7 +76,7 @@ def main(journal: str, which: str = "") -> None:
         raise SystemExit(f"{journal!r} is recorded, and stays as it is; name another one")
     with TemporaryDirectory() as folder:
         store = Path(folder) / "runs.db"
-        asyncio.run(record(store, only_waiting=which == "waiting"))
+        asyncio.run(record(store, which))
         slim(store)
         found = asyncio.run(described(store))
         write(journal, store, found)
