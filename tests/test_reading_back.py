@@ -94,7 +94,9 @@ def test_show_has_all_messages_on_request(tmp_path: Path, harness: Harness) -> N
 
     plain = json.loads(harness("ctl", "run", "show", ids[0], "--json").stdout)
     failed = [message for message in plain["conversation"] if message.pop("is_error", False)]
+    dispositions = [message.pop("disposition") for message in failed]
     assert plain["conversation"] == messages
+    assert dispositions == ["failed", "failed"]
     assert plain["messages"] == len(messages) - 1, "the number of the log's messages, as before"
     assert len(failed) == 2
     assert [error["tool"] for error in plain["tool_errors"]] == ["report"]

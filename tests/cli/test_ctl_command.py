@@ -15,17 +15,19 @@ from harness_actors.cli.app import app
 from harness_actors.cli.ctl import control
 from harness_actors.config import HarnessConfig
 from harness_actors.errors import BadInputError
-from harness_actors.events import RunCompleted, RunParked, ToolCalled
+from harness_actors.events import InputAwaited, RunCompleted, RunParked, ToolCalled
 from harness_actors.messages import Message
 from harness_actors.records import WorkspaceSpec
 from harness_actors.stores import JournalReader
 from harness_actors.stores.places import find_run
 from harness_actors.testing import LoopbackServer, Reply, ScriptedModel
+from harness_actors.tools import ask_user
 from tests.actors.followers import until
 from tests.cli.commands import finished, started, works
 from tests.replay.recorded_runs import (
     FIRST_COMMAND,
     SECOND_COMMAND,
+    TOOLS,
     Session,
     done,
     opened_locally,
@@ -236,6 +238,25 @@ def test_one_run_for_scripts(harness: Harness, runs: Path) -> None:
     assert [call["tool_name"] for call in broken["open_calls"]] == ["hang"]
 
 
+async def test_the_calls_that_a_question_holds_are_shown_as_waiting(
+    harness: Harness, tmp_path: Path
+) -> None:
+    store = tmp_path / "asks.db"
+    asked = Reply.calls([("ask_user", {"question": "Which?"}), ("write", {"text": "a"})])
+    session = Session(store, program([asked, done()], (*TOOLS, ask_user)))
+    async with opened_locally(store, "first") as runtime:
+        await session.submit(runtime)
+        await session.until(lambda event: isinstance(event, InputAwaited), runtime)
+
+    words = ("ctl", "run", "show", "run", "--json", "--store", str(store))
+    shown = json.loads((await asyncio.to_thread(harness, *words)).stdout)
+
+    assert [(call["tool_name"], call["disposition"]) for call in shown["open_calls"]] == [
+        ("ask_user", "waiting"),
+        ("write", "waiting"),
+    ]
+
+
 async def test_of_several_journals_the_newest_runs_are_told_first(tmp_path: Path) -> None:
     stores = [tmp_path / "a.db", tmp_path / "b.db"]
     for name, store in zip(("older1", "newer1"), reversed(stores), strict=True):
@@ -289,7 +310,8 @@ def test_events_are_those_of_the_run(harness: Harness, runs: Path) -> None:
 
 def test_who_only_looks_opens_no_code_and_changes_nothing(harness: Harness, runs: Path) -> None:
     with sqlite3.connect(runs) as connection:
-        connection.execute("UPDATE code SET blob = x'00'")
+        # What stands in every request is plain JSON beside it.
+        connection.execute("UPDATE code SET blob = x'00' WHERE length(code) = 64")
     connection.close()
     before, files = runs.read_bytes(), sorted(runs.parent.iterdir())
 

@@ -1,7 +1,7 @@
 """`harness ctl run show`: one run."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -78,7 +78,6 @@ def show(
 def _told(facts: "RunFacts", stored: "StoredRun", own: "Sequence[Message]") -> dict[str, Any]:
     from harness_actors.results import encode_result
     from harness_actors.signals import encode_signal
-    from harness_actors.state import OPEN_CALLS
 
     spec = stored.spec
     return {
@@ -91,12 +90,23 @@ def _told(facts: "RunFacts", stored: "StoredRun", own: "Sequence[Message]") -> d
         if stored.hop is None or stored.end is not None
         else {"executor": stored.hop.to, "signal": encode_signal(stored.hop.signal)},
         "losses": stored.losses,
-        "open_calls": list(stored.state.values.get(OPEN_CALLS.name) or ()),
+        "open_calls": _open_calls(stored.state.values),
         "messages": len(stored.state.log),
         "own_messages": len(own),
         "last_messages": [_brief(m) for m in own[-LAST_MESSAGES:]],
         "result": None if stored.end is None else encode_result(stored.end),
     }
+
+
+def _open_calls(values: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The calls that have no result; what a question holds has not begun, and waits."""
+    from harness_actors.state import OPEN_CALLS, QUESTIONS
+
+    held = (values.get(QUESTIONS.name) or {}).get("held", ())
+    return [
+        {**call, "disposition": "waiting"} if call["call_id"] in held else dict(call)
+        for call in values.get(OPEN_CALLS.name) or ()
+    ]
 
 
 def _brief(message: "Message") -> dict[str, Any]:

@@ -85,7 +85,7 @@ def written_out(
         # Models use an id again: each result takes the next of its own.
         tracebacks.setdefault((error["call_id"], error["error"]), []).append(error["traceback"])
     for number, message in enumerate(messages, start=1):
-        failed = " (failed)" if message.get("is_error") else ""
+        failed = f" ({message.get('disposition', 'failed')})" if message.get("is_error") else ""
         call_id = str(message.get("tool_call_id") or "")
         yield f"\n── {number} {message['role']}{failed} {call_id}".rstrip()
         text = _text(message)
