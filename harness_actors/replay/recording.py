@@ -10,6 +10,7 @@ from harness_actors.records import RunSpec, StoredChange
 from harness_actors.results import HarnessResult
 from harness_actors.stores import JournalReader
 from harness_actors.stores.conversations import head_of
+from harness_actors.stores.faults import damage
 
 CHANGES_PER_PAGE = 1000
 
@@ -83,8 +84,9 @@ def load_recording(journal: JournalReader, run_id: str) -> Recording:
 
 
 def _tools(journal: JournalReader, code: str) -> frozenset[str] | None:
-    head = head_of(journal, code)
-    return None if head is None else frozenset(tool["function"]["name"] for tool in head.tools)
+    with damage(journal.path):
+        head = head_of(journal, code)
+        return None if head is None else frozenset(tool["function"]["name"] for tool in head.tools)
 
 
 def _changes(journal: JournalReader, run_id: str) -> Iterator[StoredChange]:

@@ -195,9 +195,9 @@ def unpack_delta(packed: Packed | None, messages: Sequence[Message]) -> StateDel
 
 def _with_facts(messages: Sequence[Message], further: Sequence[Any]) -> tuple[Message, ...]:
     traced, others = (*further, (), ())[:2]
-    facts: dict[int, dict[str, str]] = {place: {"traceback": text} for place, text in traced}
+    facts = {place: {"traceback": text(traceback)} for place, traceback in traced}
     for place, told in others:
-        known = {name: told[name] for name in _FACTS if name in told}
+        known = {name: text(told[name]) for name in _FACTS if name in told}
         facts[place] = {**facts.get(place, {}), **known}
     found = list(messages)
     for place, named in facts.items():

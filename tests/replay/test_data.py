@@ -1,11 +1,15 @@
 """A rerun goes by what the journal says in data: the words of results decide nothing."""
 
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
 import orjson
+import pytest
 
+from harness_actors.errors import StoreError
 from harness_actors.messages import Message, ToolCall
 from harness_actors.ports import ModelResponse
 from harness_actors.replay import Recording, replay
@@ -66,6 +70,16 @@ async def test_the_tools_of_an_agent_are_known_from_the_journal_and_not_from_a_r
     # It was said again as it had been, which is not what the recording says now.
     assert [difference.what for difference in replayed.differences] == ["message 2 (tool)"]
     assert "There is no tool 'unknown'" in replayed.differences[0].rerun
+
+
+async def test_tools_that_cannot_be_read_are_damage_of_the_journal(tmp_path: Path) -> None:
+    session = await recorded(tmp_path / "runs.db", program([done()]))
+    for broken in (b"no json", b"[]", b'{"instructions": "", "tools": [{}], "completion": {}}'):
+        with closing(sqlite3.connect(session.store)) as connection, connection:
+            connection.execute("UPDATE code SET blob = ? WHERE length(code) != 64", (broken,))
+
+        with pytest.raises(StoreError, match="damaged"):
+            session.recording()
 
 
 async def test_that_an_answer_was_cut_short_is_known_from_the_answer(tmp_path: Path) -> None:
