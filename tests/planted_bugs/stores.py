@@ -240,4 +240,17 @@ BUGS = (
         promise="a conversation is exported with its system prompt and its tools",
         tests=("tests/stores/test_expiry.py::test_compacting_drops_code_that_no_run_names",),
     ),
+    Bug(
+        name="how a call failed is not stored",
+        path="harness_actors/stores/codec.py",
+        before=(
+            "    return int(message.is_error) if message.failure is None "
+            "else _OF_FAILURES[message.failure]\n"
+        ),
+        after="    return int(message.is_error)\n",
+        promise="what became of a call is read wherever its result is",
+        tests=(
+            "tests/stores/test_round_trips.py::test_what_became_of_a_call_comes_back_wherever_its_result_is_read",
+        ),
+    ),
 )

@@ -356,4 +356,44 @@ BUGS = (
             "tests/turn/test_loop.py::test_where_its_folder_goes_away_nothing_more_is_asked_or_done",
         ),
     ),
+    Bug(
+        name="a call that was stopped for its time is said to have failed",
+        path="harness_actors/turn/one_call.py",
+        before='    return CallResult(text=text, failure="timed_out", limit=limit)\n',
+        after='    return CallResult(text=text, failure="failed", limit=limit)\n',
+        promise="a result says what became of its call",
+        tests=("tests/turn/test_dispositions.py::test_a_call_says_what_became_of_it",),
+    ),
+    Bug(
+        name="a question that is asked again is not counted",
+        path="harness_actors/executors/observations.py",
+        before="        self._numbers[kind, encoded] += 1\n",
+        after="        self._numbers[kind, encoded] = 1\n",
+        promise="the same question twice makes two observations",
+        tests=(
+            "tests/executors/test_observations.py::test_the_same_question_twice_makes_two_observations_each_with_its_own_answer",
+        ),
+        seeds=5000,
+    ),
+    Bug(
+        name="an observation is known in the next visit, too",
+        path="harness_actors/executors/context.py",
+        before="        if not isinstance(outcome, Waiting):\n            self.close_place()\n",
+        after="",
+        promise="a place ends with the answer of its executor",
+        tests=(
+            "tests/executors/test_observations.py::test_a_place_ends_with_the_answer_of_its_executor",
+        ),
+        seeds=5000,
+    ),
+    Bug(
+        name="what was observed in a round is known in the next one, too",
+        path="harness_actors/turn/loop.py",
+        before="        self._context.close_place()\n",
+        after="",
+        promise="the place of an agent turn is one of its rounds",
+        tests=(
+            "tests/turn/test_loop.py::test_what_was_observed_in_a_round_is_at_hand_until_it_is_over",
+        ),
+    ),
 )
