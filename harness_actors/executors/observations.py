@@ -72,9 +72,6 @@ class Observations:
             self._answers[asked] = json.dumps(plain["answer"])
             self._bytes += asked.with_answer(plain["answer"])[1]
 
-    def __bool__(self) -> bool:
-        return bool(self._answers)
-
     def ask(self, kind: object, question: Any) -> Asked:
         """Ask once more.
 
@@ -128,6 +125,8 @@ def encoded_plain(executor: str, name: str, value: Any) -> str:
         problem = f"{name} must be nested {MOST_LEVELS} levels deep at most"
         raise WorkflowError(executor, problem)
     try:
-        return json.dumps(value, sort_keys=True, allow_nan=False)
+        # Keys are texts before they are sorted, as they are when it is read again.
+        as_read = json.loads(json.dumps(value, allow_nan=False))
+        return json.dumps(as_read, sort_keys=True)
     except (TypeError, ValueError) as error:
         raise WorkflowError(executor, f"{name} must be a plain JSON value: {error}") from None

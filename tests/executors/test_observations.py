@@ -1,6 +1,7 @@
 """What an executor learns from elsewhere is made once, and is the same ever after."""
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -64,6 +65,11 @@ def makes(*answers: Any) -> Callable[[], Awaitable[Any]]:
         return left.pop(0)
 
     return make
+
+
+def as_read(values: Any) -> Any:
+    """As a journal gives them back."""
+    return json.loads(json.dumps(values))
 
 
 async def never() -> Any:
@@ -215,6 +221,16 @@ async def test_an_answer_is_the_same_before_and_after_a_death(answer: Any, read:
     assert await context.observe("any", 1, makes(answer)) == read
     await context.flush()
     assert await disk.comes().observe("any", 1, never) == read
+
+
+@pytest.mark.parametrize("question", [{2: "b", 10: "a"}, {"ä": [1, (2, 3)]}, "\ud800", 0.1, True])
+async def test_a_question_is_known_again_after_a_death(question: Any) -> None:
+    disk = Disk()
+    context = disk.comes()
+    await context.observe("any", question, makes("so"))
+    await context.flush()
+    disk.state.values = as_read(disk.state.values)
+    assert await disk.comes().observe("any", question, never) == "so"
 
 
 async def test_who_changes_what_it_was_given_changes_nothing_else() -> None:
