@@ -21,10 +21,15 @@ class WorkspaceSpec:
     Attributes:
         path: The folder that the run's tools see; made before the first turn.
         source: A folder that it begins as a copy of; None begins empty.
+        covered: A folder around it, of which the commands of the run see nothing else; None
+            for none.
+        must_be_covered: Where that cannot be done, no command of the run starts.
     """
 
     path: str
     source: str | None = None
+    covered: str | None = None
+    must_be_covered: bool = False
 
 
 @dataclass(frozen=True, slots=True)

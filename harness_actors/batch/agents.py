@@ -7,6 +7,7 @@ from pathlib import Path
 
 from harness_actors.agents import Program
 from harness_actors.batch.agent_file import LoadedAgent, load_agent_file
+from harness_actors.batch.hiding import Hidden
 from harness_actors.batch.tasks import Task, with_limits
 from harness_actors.config import HarnessConfig
 from harness_actors.coordination.graph import Workflow
@@ -47,18 +48,26 @@ class ReadyAgent:
         """What tasks are run with that have a workspace of their own, or none."""
         return self.program.setup.within(self.config)
 
-    def spec(self, task: Task, *, run_id: str, folder: Path, note: dict[str, object]) -> RunSpec:
+    def spec(
+        self, task: Task, *, run_id: str, folder: Path, hidden: Hidden, note: dict[str, object]
+    ) -> RunSpec:
         """A run of a task.
 
         Args:
             task: What is to be done.
             run_id: Name of the run.
             folder: Where it works, if it needs to.
+            hidden: What its commands are not to see then.
             note: Metadata by which the run is found again.
         """
         workspace = None
         if self.works_in_folder(task):
-            workspace = WorkspaceSpec(path=str(folder), source=self.source_for(task))
+            workspace = WorkspaceSpec(
+                path=str(folder),
+                source=self.source_for(task),
+                covered=None if hidden.folder is None else str(hidden.folder),
+                must_be_covered=hidden.required,
+            )
         config = with_limits(self.config, task.limits)
         return self.program.spec(
             task.task,

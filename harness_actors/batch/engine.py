@@ -66,6 +66,7 @@ class Engine:
         self._agents = agents
         self._settings = settings
         self._directory = directory
+        self._hidden = directory.hidden
         self._roster = roster
         self._runtime = runtime
         self._tally = tally
@@ -167,6 +168,7 @@ class Engine:
                 task,
                 run_id=attempt.run_id,
                 folder=self._directory.workspace(attempt.run_id),
+                hidden=self._hidden,
                 note=flight.note,
             )
         except HarnessError as error:

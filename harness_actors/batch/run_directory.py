@@ -8,6 +8,7 @@ from typing import Any, Protocol, Self
 
 from harness_actors.batch.checks import clear_copies
 from harness_actors.batch.durable_files import clear_unfinished, write_atomically
+from harness_actors.batch.hiding import WORKSPACES, Hidden, hidden_in, hiding
 from harness_actors.batch.results_file import ResultsFile, store_error, unreadable
 from harness_actors.batch.setups_file import SetupsFile
 from harness_actors.batch.torn_line import as_object
@@ -43,10 +44,14 @@ class RunDirectory:
         path: The folder, absolute.
         results: What is done; read when the lock is held.
         setups: What it was done with.
+
+    Raises:
+        BadInputError: ``$HARNESS_HIDE_WORKSPACES`` says something that is not known.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path.resolve()
+        self._hide = hiding()
         self.results: ResultsFile
         self.setups: SetupsFile
 
@@ -107,7 +112,12 @@ class RunDirectory:
 
     @property
     def workspaces_path(self) -> Path:
-        return self.path / "workspaces"
+        return self.path / WORKSPACES
+
+    @property
+    def hidden(self) -> Hidden:
+        """What the commands of its runs are not to see."""
+        return hidden_in(self.path, self._hide)
 
     def __enter__(self) -> Self:
         """Make the folder, lock it, and read its results.

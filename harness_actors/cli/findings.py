@@ -67,6 +67,7 @@ def examine(base_url: str | None = None) -> list[Finding]:
         look_at_embedded_weights,
         look_at_token_counts,
         look_at_journal,
+        look_at_workspaces,
         look_at_open_files,
         look_at_shared_memory,
         look_at_machine,
@@ -198,6 +199,31 @@ def look_at_journal() -> Finding:
     return Finding(
         what="journal", state=state, found=found, fix="" if state == "ok" else fix, essential=True
     )
+
+
+def look_at_workspaces() -> Finding:
+    """Whether a command of one run of a batch sees the workspaces of the others; it is tried."""
+    from harness_actors.batch.hiding import HIDE_VARIABLE, hiding
+    from harness_actors.tools.supervision.trial import hides_workspaces
+
+    what, seen = "workspaces", "commands of a run see those of others"
+    try:
+        asked = hiding()
+        if asked == "never":
+            found = f"{seen}: {HIDE_VARIABLE}=never"
+            return Finding(what=what, state="note", found=found, fix=f"unset {HIDE_VARIABLE}")
+        if asyncio.run(hides_workspaces(required=asked == "always")):
+            return Finding(what=what, state="ok", found="hidden from the commands of other runs")
+    except (HarnessError, OSError) as error:
+        fix = f"unset {HIDE_VARIABLE}: then commands start all the same"
+        return Finding(what=what, state="missing", found=str(error), fix=fix)
+    try:
+        asyncio.run(hides_workspaces(required=True))
+        fix = f"run as root, or set {HIDE_VARIABLE}=always (no sudo in commands then)"
+    except OSError as error:
+        fix = f"run as root with CAP_SYS_ADMIN; a user namespace: {error.strerror}"
+    found = f"{seen}: without CAP_SYS_ADMIN, or where mounts are refused, nothing is hidden"
+    return Finding(what=what, state="note", found=found, fix=fix)
 
 
 def look_at_open_files() -> Finding:

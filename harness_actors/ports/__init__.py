@@ -10,6 +10,7 @@ from harness_actors.ports.runs import Executor, RunContext
 from harness_actors.ports.tools import (
     AskedQuestion,
     AskingTool,
+    Cover,
     Effect,
     Tool,
     ToolContext,
@@ -24,6 +25,7 @@ __all__ = [
     "AskedQuestion",
     "AskingTool",
     "Clock",
+    "Cover",
     "Effect",
     "Executor",
     "Journal",

@@ -47,6 +47,22 @@ class ToolSpec:
         }
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cover:
+    """What a process is not to see: all of a folder but one inside.
+
+    Attributes:
+        folder: The folder, by a path without symlinks.
+        spared: The one inside, which is seen where it is.
+        required: Where it cannot be done the process does not start; else it sees all. And a
+            user namespace is taken where nothing less will do.
+    """
+
+    folder: Path
+    spared: Path
+    required: bool = False
+
+
 class ToolProcess(Protocol):
     """A process that was started for a tool, with everything that it starts in turn."""
 
@@ -78,6 +94,7 @@ class ToolProcesses(Protocol):
         environment: Mapping[str, str],
         output: int,
         run_id: str,
+        cover: Cover | None = None,
     ) -> ToolProcess:
         """Start a program in a session of its own, without input.
 
@@ -86,6 +103,7 @@ class ToolProcesses(Protocol):
             environment: All its variables, except for a mark that is added.
             output: Descriptor that it prints to; the caller's to close.
             run_id: The run that it is for.
+            cover: What neither it nor what it starts is to see; None for nothing.
 
         Raises:
             OSError: It could not be started; or `wait` of what this returns raises it.
@@ -111,6 +129,7 @@ class ToolContext:
         environment: Variables that processes of this call must carry.
         processes: Starts processes that do not outlive their run, nor this process; None
             where there is nothing but to start them as children.
+        cover: What processes of this call are not to see; None for nothing.
     """
 
     run_id: str
@@ -120,6 +139,7 @@ class ToolContext:
     workspace_id: FolderId | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
     processes: ToolProcesses | None = None
+    cover: Cover | None = None
 
 
 class Tool(Protocol):

@@ -68,6 +68,7 @@ class CommandRunner:
                 leave_background=True,
                 processes=context.processes,
                 run_id=context.run_id,
+                cover=context.cover,
             )
         except OSError as error:
             raise ToolError(f"the command could not be started: {error}") from None

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from harness_actors.ports import ToolProcess, ToolProcesses
+from harness_actors.ports import Cover, ToolProcess, ToolProcesses
 from harness_actors.tools.output import OUTPUT_BYTES, BoundedOutput
 from harness_actors.tools.spawn import DirectProcesses, shell_program
 
@@ -56,6 +56,7 @@ async def run_shell(
     leave_background: bool = False,
     processes: ToolProcesses | None = None,
     run_id: str = "",
+    cover: Cover | None = None,
 ) -> CommandResult:
     """Run a command in a session of its own.
 
@@ -72,6 +73,7 @@ async def run_shell(
         leave_background: Let what it left in the background go on after it ended.
         processes: Starts it; None to have it as a child of this process.
         run_id: The run that it is for.
+        cover: What it is not to see; None for nothing.
 
     Raises:
         OSError: It could not be started; `folder` may be gone.
@@ -83,6 +85,7 @@ async def run_shell(
             environment=environment,
             output=output.write_end,
             run_id=run_id,
+            cover=cover,
         )
     except BaseException:
         output.close()

@@ -9,6 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from secrets import token_hex
 
+from harness_actors.ports import Cover
 from harness_actors.tools.processes import end_processes, read_process
 
 SHELL = "/bin/bash" if os.path.exists("/bin/bash") else "/bin/sh"
@@ -74,7 +75,10 @@ class DirectProcess:
 
 
 class DirectProcesses:
-    """Starts processes as children of this one, which outlive it if it is killed."""
+    """Starts processes as children of this one, which outlive it if it is killed.
+
+    They see all that is there, unless it is required that they do not: then none is started.
+    """
 
     def start(
         self,
@@ -83,7 +87,10 @@ class DirectProcesses:
         environment: Mapping[str, str],
         output: int,
         run_id: str,
+        cover: Cover | None = None,
     ) -> DirectProcess:
+        if cover is not None and cover.required:
+            raise OSError(errno.ENOTSUP, "nobody is there who could cover other workspaces")
         mark, variables = marked(environment)
         try:
             pid = _spawn(program, variables, output)

@@ -10,8 +10,8 @@ import orjson
 from harness_actors.conversation import UNKNOWN_OUTCOME
 from harness_actors.events import Event, answer_event, call_event
 from harness_actors.messages import Message, ToolCall
-from harness_actors.ports import RunContext, ToolContext
-from harness_actors.records import FolderId
+from harness_actors.ports import Cover, RunContext, ToolContext
+from harness_actors.records import FolderId, WorkspaceSpec
 from harness_actors.results import LimitKind
 from harness_actors.signals import TurnComplete, Waiting
 from harness_actors.state import OPEN_CALLS, TURN_COUNT, OpenCall
@@ -221,6 +221,7 @@ class ToolCalls:
             in_thread=self._services.in_thread,
             environment={RUN_VARIABLE: run_id},
             processes=self._services.processes,
+            cover=_cover(self._context.spec.workspace, self._place.folder),
         )
 
     def _index(self, plans: Sequence[PlannedCall]) -> tuple[OpenCall, ...]:
@@ -268,3 +269,9 @@ def _newest_round(log: Sequence[Message]) -> tuple[tuple[ToolCall, ...], list[Me
 def _summary(call: ToolCall) -> str:
     """The summary of a `work_complete` that succeeded, so its arguments fit its schema."""
     return str(orjson.loads(call.arguments)["summary"]).strip()
+
+
+def _cover(spec: WorkspaceSpec | None, folder: Path | None) -> Cover | None:
+    if spec is None or spec.covered is None or folder is None:
+        return None
+    return Cover(folder=Path(spec.covered), spared=folder, required=spec.must_be_covered)

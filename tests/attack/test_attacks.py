@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.attack.attacks import Attack, all_attacks
+from tests.attack.classes.hidden_workspaces import WAYS, try_way
 
 ATTACKS = all_attacks()
 
@@ -17,6 +18,11 @@ def test_nothing_gets_through(attack: Attack) -> None:
 
     assert outcome.tries
     assert outcome.through == ()
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_way_to_a_workspace_leads_there_where_nothing_is_covered(way: str) -> None:
+    assert try_way(way, covered=False)
 
 
 def test_the_page_on_security_names_each_class() -> None:

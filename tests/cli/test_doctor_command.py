@@ -1,15 +1,19 @@
+import asyncio
 import json
 from pathlib import Path
 
 import pytest
 
+from harness_actors.batch.hiding import HIDE_VARIABLE
 from harness_actors.cli.findings import (
     look_at_endpoint,
     look_at_journal,
     look_at_key,
     look_at_live_ray,
+    look_at_workspaces,
 )
 from harness_actors.testing import LoopbackServer
+from harness_actors.tools.supervision.trial import hides_workspaces
 from tests.cli.commands import finished, started
 
 
@@ -76,3 +80,27 @@ def test_the_journal_is_tried_and_nothing_of_that_stays(
 
     assert finding.state in ("ok", "note")
     assert list((tmp_path / "home").iterdir()) == []
+
+
+def test_whether_workspaces_are_hidden_is_said_with_what_to_do() -> None:
+    finding = look_at_workspaces()
+
+    assert finding.state == ("ok" if asyncio.run(hides_workspaces(required=False)) else "note")
+    assert bool(finding.fix) is (finding.state == "note")
+
+
+def test_that_workspaces_are_not_hidden_by_wish_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(HIDE_VARIABLE, "never")
+
+    finding = look_at_workspaces()
+
+    assert (finding.state, finding.fix) == ("note", f"unset {HIDE_VARIABLE}")
+
+
+def test_a_wish_that_says_nothing_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(HIDE_VARIABLE, "perhaps")
+
+    finding = look_at_workspaces()
+
+    assert finding.state == "missing"
+    assert "auto, always, never" in finding.found

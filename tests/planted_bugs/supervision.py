@@ -223,4 +223,36 @@ BUGS = (
             "tests/tools/test_supervision.py::test_a_channel_that_was_full_is_left_in_peace_when_all_is_sent",
         ),
     ),
+    Bug(
+        name="a command makes folders in the place of those that are hidden from it",
+        path="harness_actors/tools/supervision/covering.py",
+        before="""\
+            _mount(None, folder, None, MS_REMOUNT | MS_BIND | MS_RDONLY | _EMPTY)
+""",
+        after="",
+        promise="the way to a workspace cannot be changed from inside",
+        tests=(
+            "tests/tools/test_covering.py::test_the_way_to_a_workspace_cannot_be_changed_from_inside",
+        ),
+    ),
+    Bug(
+        name="a command starts uncovered that must be covered",
+        path="harness_actors/tools/supervision/covering.py",
+        before="        if required:\n",
+        after="        if required and error.errno == errno.EPERM:\n",
+        promise="where workspaces must be hidden and cannot be, no command starts",
+        tests=(
+            "tests/tools/test_covering.py::test_a_folder_that_does_not_hold_the_workspace_is_not_covered",
+        ),
+    ),
+    Bug(
+        name="what a user keeps in a run directory is hidden from commands",
+        path="harness_actors/batch/hiding.py",
+        before="    folder = run_directory if is_ours else run_directory / WORKSPACES\n",
+        after="    folder = run_directory\n",
+        promise="of a run directory with files of a user the workspaces alone are hidden",
+        tests=(
+            "tests/batch/test_hiding.py::test_all_of_a_run_directory_is_covered_where_all_of_it_is_ours",
+        ),
+    ),
 )

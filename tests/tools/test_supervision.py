@@ -193,7 +193,7 @@ Watched(socket(AF_UNIX, SOCK_STREAM, 0, int(sys.argv[1]))).run()
 def test_a_keeper_starts_nothing_for_a_supervisor_that_is_dead(dead: bool) -> None:
     ours, theirs = socket.socketpair()
     with ours, theirs, open(os.devnull, "wb") as output:
-        socket.send_fds(ours, [framed((20, [b"/bin/true"], {}))], [output.fileno()])
+        socket.send_fds(ours, [framed((20, [b"/bin/true"], {}, None))], [output.fileno()])
         if dead:
             # Before the keeper has read it, as where the supervisor is killed at this moment.
             ours.close()
@@ -242,7 +242,7 @@ def test_what_was_read_but_not_started_when_the_actor_dies_never_is(dies_at: int
     # All requests are read in one piece, and the actor dies as one of them is started.
     ours, theirs = socket.socketpair()
     program = [b"/bin/true"]
-    data = b"".join(framed(("start", number, 20, program, {})) for number in range(1, 6))
+    data = b"".join(framed(("start", number, 20, program, {}, None)) for number in range(1, 6))
     with ours, theirs, open(os.devnull, "wb") as output:
         socket.send_fds(ours, [data], [output.fileno()] * 5)
         supervisor = subprocess.run(
@@ -273,7 +273,8 @@ def test_a_command_holds_no_output_of_another_open() -> None:
     ours, theirs = socket.socketpair()
     programs = [[b"/bin/true"], [b"/bin/sleep", b"300"], [b"/bin/true"]]
     data = b"".join(
-        framed(("start", number, 20, program, {})) for number, program in enumerate(programs, 1)
+        framed(("start", number, 20, program, {}, None))
+        for number, program in enumerate(programs, 1)
     )
     pipes = [os.pipe() for _ in programs]
     socket.send_fds(ours, [data], [writable for _, writable in pipes])

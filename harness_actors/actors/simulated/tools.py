@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from harness_actors.actors.processes import COMPANION_ROLE
 from harness_actors.actors.simulated.processes import SimulatedMachine, SimulatedProcess
+from harness_actors.ports import Cover
 
 Work = Callable[[SimulatedProcess, Sequence[str]], None]
 """What a process does, given its program: called as its first step."""
@@ -61,6 +62,7 @@ class SimulatedToolProcesses:
         environment: Mapping[str, str],
         output: int,
         run_id: str,
+        cover: Cover | None = None,
     ) -> SimulatedToolProcess:
         process = self._machine.spawn(f"{program[0]} of {run_id}", self._supervisor)
         process.environment = dict(environment)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
+from harness_actors.ports import Cover
 from harness_actors.tools.processes import Process, end_carriers
 from harness_actors.tools.spawn import COMMAND_VARIABLE, marked
 from harness_actors.tools.supervision.channel import Outgoing, hang_up
@@ -147,6 +148,7 @@ class SupervisedProcesses:
         environment: Mapping[str, str],
         output: int,
         run_id: str,
+        cover: Cover | None = None,
     ) -> SupervisedProcess:
         if self._closed:
             raise OSError(errno.ESHUTDOWN, CLOSED)
@@ -156,6 +158,9 @@ class SupervisedProcesses:
                 self._most,
                 [os.fsencode(part) for part in program],
                 {os.fsencode(name): os.fsencode(value) for name, value in variables.items()},
+                None
+                if cover is None
+                else (os.fsencode(cover.folder), os.fsencode(cover.spared), cover.required),
             )
         except UnicodeEncodeError:
             raise OSError(errno.EINVAL, NO_SUCH_CHARACTER) from None

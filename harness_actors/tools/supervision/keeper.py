@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
+from harness_actors.tools.supervision.covering import cover
 from harness_actors.tools.supervision.descendants import (
     become_subreaper,
     below,
@@ -33,10 +34,10 @@ NO_SUCH_CHARACTER = "a character that no shell takes"
 class Keeper:
     """Has one command below it; lives as long as anything of the command does.
 
-    It is sent how many processes the command may have, its program and its environment, and
-    the descriptor that it prints to; whatever comes after that, the end of the supervisor
-    included, means that the command is to be killed. It tells ``refused`` with errno and
-    text, or ``exited`` with the exit code of the command, minus the signal where one ended
+    It is sent how many processes the command may have, its program, its environment, what is to
+    be covered, and the descriptor that it prints to; whatever comes after that, the end of the
+    supervisor included, means that the command is to be killed. It tells ``refused`` with errno
+    and text, or ``exited`` with the exit code of the command, minus the signal where one ended
     it; ``overrun`` with the number of its processes; and at last ``gone`` with the number of
     those that it killed.
 
@@ -84,10 +85,17 @@ class Keeper:
         return None if hangup.poll(0) else (*message, outputs[0])
 
     def _started(
-        self, most: int, program: Sequence[bytes], environment: dict[bytes, bytes], output: int
+        self,
+        most: int,
+        program: Sequence[bytes],
+        environment: dict[bytes, bytes],
+        covered: tuple[bytes, bytes, bool] | None,
+        output: int,
     ) -> bool:
         self._most = most
         try:
+            if covered is not None:
+                cover(*covered)
             self._command = spawn(program, environment, output)
         except OSError as error:
             self._tell("refused", error.errno, error.strerror)
