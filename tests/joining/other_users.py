@@ -15,31 +15,35 @@ Kind = Literal["open", "locked"]
 
 _LISTENS = r"""
 import json, os, platform, socket, sys, threading
+from h2.config import H2Configuration
+from h2.connection import H2Connection
+from h2.events import RequestReceived
 user, kind, host, ray = sys.argv[1:]
 if user:
     os.setgroups([]); os.setgid(int(user)); os.setuid(int(user))
-def frame(what, flags, stream, payload):
-    head = len(payload).to_bytes(3, "big") + bytes((what, flags)) + stream.to_bytes(4, "big")
-    return head + payload
-def status(number):
-    text = str(number).encode()
-    return b"\x00\x0bgrpc-status" + bytes((len(text),)) + text
-def answer():
+def answer(http, stream):
     if kind == "locked":
-        return frame(1, 5, 1, b"\x88" + status(16))
+        http.send_headers(stream, [(":status", "200"), ("grpc-status", "16")], end_stream=True)
+        return
     versions = json.dumps({"ray_version": ray, "python_version": platform.python_version()})
     reply = b"\x12" + bytes((len(versions),)) + versions.encode()
-    body = b"\0" + len(reply).to_bytes(4, "big") + reply
-    return frame(1, 4, 1, b"\x88") + frame(0, 0, 1, body) + frame(1, 5, 1, status(0))
+    http.send_headers(stream, [(":status", "200")])
+    http.send_data(stream, b"\0" + len(reply).to_bytes(4, "big") + reply)
+    http.send_headers(stream, [("grpc-status", "0")], end_stream=True)
 def serve(one):
-    one.sendall(frame(4, 0, 0, b""))
-    sent = False
+    http = H2Connection(H2Configuration(client_side=False, header_encoding="latin-1"))
+    http.initiate_connection()
+    one.sendall(http.data_to_send())
     while heard := one.recv(65536):
         sys.stdout.buffer.write(heard)
+        for event in http.receive_data(heard):
+            if isinstance(event, RequestReceived):
+                # As it was meant: on the wire it is compressed.
+                lines = (f"{name}: {value}\n" for name, value in event.headers)
+                sys.stdout.buffer.write("".join(lines).encode())
+                answer(http, event.stream_id)
         sys.stdout.flush()
-        if not sent and b"InternalKVGet" in heard:
-            sent = True
-            one.sendall(answer())
+        one.sendall(http.data_to_send())
 family = socket.AF_INET6 if ":" in host else socket.AF_INET
 listening = socket.create_server((host, 0), family=family)
 print(listening.getsockname()[1], flush=True)

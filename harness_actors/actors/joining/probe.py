@@ -14,7 +14,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from harness_actors.actors.joining.grpc_call import CallFailedError, call
 from harness_actors.actors.joining.listeners import Users, users_behind
 
 Verdict = Literal["ray", "locked", "closed", "silent", "unreachable", "stranger", "unknown"]
@@ -73,6 +72,9 @@ def ask(host: str, port: int, token_for: Callable[[Users], str | None]) -> Answe
 
 
 def _ask(host: str, port: int, token_for: Callable[[Users], str | None], until: float) -> Answer:
+    # Here, for it takes 20 ms to import, and most commands find nobody to ask.
+    from harness_actors.actors.joining.grpc_call import CallFailedError, call
+
     try:
         connection = socket.create_connection((host, port), _left(until))
     except ConnectionRefusedError:
