@@ -21,7 +21,7 @@ from harness_actors.tools.spawn import DirectProcesses
 from harness_actors.tools.supervision.client import SupervisedProcesses
 from harness_actors.tools.supervision.trial import hides_workspaces
 from tests.tools.conftest import Call
-from tests.tools.test_supervision import ALL, CHILD, gone_within, pids_in
+from tests.tools.test_supervision import ALL, CHILD, ESCAPED, gone_within, numbers, pids_in
 
 REPOSITORY = Path(__file__).parents[2]
 SECRET = "the words of a neighbour"
@@ -232,3 +232,16 @@ def test_without_it_what_must_be_covered_is_in_a_user_namespace_or_does_not_star
         assert said[-1] != os.readlink("/proc/self/ns/user")
     else:
         assert said[0].startswith("refused: other workspaces cannot be hidden")
+
+
+def test_what_is_started_in_a_user_namespace_ends_as_ever(
+    run_directory: Path, workspace: Path
+) -> None:
+    if not can_be_hidden(required=True):
+        pytest.skip("what must be covered does not start on this machine")
+    command = f"{ESCAPED} while [ ! -s pids ]; do sleep 0.01; done"
+
+    without_capability(run_directory, workspace, "--required", command)
+
+    (pid,) = numbers(workspace / "pids")
+    assert gone_within([pid], 5)
