@@ -2,8 +2,9 @@
 
 import asyncio
 import pickle
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TypeVar, TypeVarTuple
 
@@ -12,19 +13,19 @@ from harness_actors.actors.cell_calls import CellCall, CellRuntime
 from harness_actors.actors.clock import SystemClock
 from harness_actors.actors.coordinator.host import CoordinatorHost
 from harness_actors.actors.coordinator.journal_watch import watch_journal
-from harness_actors.actors.host.executor_host import ExecutorHost
 from harness_actors.actors.host.shipped_executors import (
-    executor_for,
     executor_needs,
-    keeping_for,
-    processes_for,
+    marks_of_host,
+    supervised_processes,
 )
+from harness_actors.actors.hosted import ActorCall, Hosted, Place, name_for
+from harness_actors.actors.kinds import KINDS, Kinds
 from harness_actors.actors.mailbox import Parcel
 from harness_actors.actors.processes import mark_of_this_process
 from harness_actors.actors.runtime import TextCursor, Texts
 from harness_actors.actors.tapping import tap_for_a_while
 from harness_actors.actors.text.listening import Listener
-from harness_actors.actors.text.local import LocalStreams
+from harness_actors.actors.text.streams import reach_streams
 from harness_actors.coordination.protocol import Envelope, Slot
 from harness_actors.errors import ActorLostError
 from harness_actors.ports import Clock
@@ -60,24 +61,49 @@ class LocalCoordinatorPeer:
 
 
 class LocalHostPeer:
-    """How the coordinator reaches a host of the same process."""
+    """How an actor of the same process is reached, by its coordinator and by others."""
 
-    def __init__(self, host: ExecutorHost, slot: Slot, copies: bool) -> None:
-        self.host = host
-        self._slot = slot
+    def __init__(
+        self,
+        hosted: Hosted,
+        place: Place,
+        marks: Callable[[], tuple[ProcessMark, ...]],
+        copies: bool,
+    ) -> None:
+        self.hosted = hosted
+        self.address = place.address
+        self._slot = place.slot
+        self._marks = marks
         self._copies = copies
         self._dead = asyncio.Event()
 
     async def receive(self, batch: Sequence[Parcel]) -> Sequence[Envelope]:
-        if self._dead.is_set():
-            raise ActorLostError(str(self._slot), "it was killed")
+        self._check()
         if self._copies:
             batch = pickle.loads(pickle.dumps(batch))
-        return await self.host.receive(batch)
+        told: Sequence[Envelope] = await self.hosted.receive(batch)
+        return told
+
+    async def call(self, method: ActorCall[*Ts, T], *arguments: *Ts) -> T:
+        """See `Reached`; a call that waits ends with the actor."""
+        self._check()
+        answering: asyncio.Future[T] = asyncio.ensure_future(
+            getattr(self.hosted, method.__name__)(*arguments)
+        )
+        death = asyncio.ensure_future(self._dead.wait())
+        try:
+            await asyncio.wait((answering, death), return_when=asyncio.FIRST_COMPLETED)
+            self._check()
+            return await answering
+        finally:
+            answering.cancel()
+            death.cancel()
 
     async def hello(self) -> tuple[ProcessMark, ...]:
-        # Not this process's mark: what ends with the host is the host alone.
-        own, *others = await self.host.hello()
+        self._check()
+        await self.hosted.ready()
+        # Not this process's mark: what ends with the actor is the actor alone.
+        own, *others = self._marks()
         return (replace(own, started=-1), *others)
 
     async def watch(self) -> None:
@@ -85,44 +111,65 @@ class LocalHostPeer:
 
     def kill(self) -> None:
         self._dead.set()
-        self.host.close()
+        self.hosted.close()
+
+    def _check(self) -> None:
+        if self._dead.is_set():
+            raise ActorLostError(str(self._slot), "it was killed")
 
 
 class LocalHostStarter:
-    """Makes executor hosts in this process.
+    """Makes the actors of a cell in this process.
 
     Args:
         clock: Their time.
         copies: Send messages through pickle, as between processes, so that aliasing
             hides nothing.
         store: The journal, beside which is kept what runs print; None keeps nothing.
+        kinds: What there is to know of them.
     """
 
-    def __init__(self, clock: Clock, *, copies: bool, store: Path | None = None) -> None:
+    def __init__(
+        self, clock: Clock, *, copies: bool, store: Path | None = None, kinds: Kinds = KINDS
+    ) -> None:
         self._clock = clock
         self._store = store
         self._copies = copies
+        self._kinds = kinds
         self.coordinator: CoordinatorHost | None = None
         self.hosts: dict[Slot, LocalHostPeer] = {}
-        self.streams = LocalStreams()
+        """By slot: the newest actor."""
 
     async def start(self, slot: Slot, incarnation: int) -> LocalHostPeer:
         if self.coordinator is None:
             raise ActorLostError(str(slot), "its coordinator is not there yet")
-        upward = LocalCoordinatorPeer(self.coordinator, slot, incarnation, self._copies)
-        processes = processes_for(slot, own_process=False)
-        executor = executor_for(slot, self._clock, processes)
-        host = ExecutorHost(
-            slot,
-            executor,
-            upward,
+        kind = self._kinds[slot.kind]
+        processes = supervised_processes(own_process=False) if kind.runs_tools else None
+        place = Place(
+            slot=slot,
+            # Of ports this process needs none.
+            address=name_for(slot) if kind.reachable == "by name" else "",
+            coordinator=LocalCoordinatorPeer(self.coordinator, slot, incarnation, self._copies),
             term=self.coordinator.term,
+            clock=self._clock,
+            store=self._store if kind.gets_programs else None,
+            reach=self.reach,
             tool_processes=processes,
-            reach_streams=self.streams.reach,
-            keeping=keeping_for(slot, self._store),
         )
-        self.hosts[slot] = LocalHostPeer(host, slot, self._copies)
+        marks = partial(marks_of_host, slot, processes)
+        self.hosts[slot] = LocalHostPeer(kind.host(place), place, marks, self._copies)
         return self.hosts[slot]
+
+    async def reach(self, address: str) -> LocalHostPeer:
+        """The actor at an address.
+
+        Raises:
+            ActorLostError: There is none.
+        """
+        for peer in self.hosts.values():
+            if address and peer.address == address:
+                return peer
+        raise ActorLostError(address, "it is gone")
 
 
 class LocalRuntime(CellRuntime):
@@ -135,7 +182,7 @@ class LocalRuntime(CellRuntime):
         self._watching = asyncio.ensure_future(watch_journal(journal, coordinator))
         self.starter = starter
         self._store = journal.path
-        self._listener = Listener(coordinator.subscribe, starter.streams.reach)
+        self._listener = Listener(coordinator.subscribe, partial(reach_streams, starter.reach))
         self._untap = tap_for_a_while()
 
     @classmethod
@@ -163,7 +210,6 @@ class LocalRuntime(CellRuntime):
             # More would share one event loop, which makes nothing faster.
             agent_turns=1,
             clock=clock,
-            place_streams=starter.streams.place,
         )
         starter.coordinator = coordinator
         await coordinator.start()

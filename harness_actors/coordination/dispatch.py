@@ -144,7 +144,7 @@ class Dispatch:
 
 
 def _speaks(slot: Slot) -> bool:
-    return slot.executor == AGENT_TURN and not slot.code
+    return slot.kind == AGENT_TURN
 
 
 def _select(values: Mapping[str, Any], names: tuple[str, ...] | None) -> dict[str, Any]:

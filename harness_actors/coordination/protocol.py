@@ -10,28 +10,37 @@ from harness_actors.records import RunSpec
 from harness_actors.signals import Outcome, Signal
 from harness_actors.state import StateDelta
 
+QUARANTINE = -1
+CUSTOM = "custom"
+"""The kind of an actor that hosts an executor of a user's own."""
+
 
 @dataclass(frozen=True, slots=True, order=True)
 class Slot:
-    """The place of one executor host in a cell; the actor in it may be replaced.
+    """The place of one actor in a cell; the actor in it may be replaced.
 
     Attributes:
-        executor: Name of the executor that it hosts.
+        kind: Name of its kind: of our executor that it hosts, `CUSTOM`, or of what serves beside.
         code: Hash of the blob that a user's own executor comes from; empty for ours.
         index: Which of several; `QUARANTINE` serves one run at a time.
+        pool: Whom of its kind it is kept for; for `CUSTOM` the name of the executor.
     """
 
-    executor: str
+    kind: str
     code: str = ""
     index: int = 0
+    pool: str = ""
+
+    @property
+    def executor(self) -> str:
+        """Name of the executor that it hosts."""
+        return self.pool if self.code else self.kind
 
     def __str__(self) -> str:
+        name = self.pool or self.kind
         if self.index == QUARANTINE:
-            return f"{self.executor}[quarantine]"
-        return self.executor if self.index == 0 else f"{self.executor}[{self.index}]"
-
-
-QUARANTINE = -1
+            return f"{name}[quarantine]"
+        return name if self.index == 0 else f"{name}[{self.index}]"
 
 
 @pickled_by_position

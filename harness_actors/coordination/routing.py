@@ -3,7 +3,7 @@
 from collections import deque
 from dataclasses import dataclass, field
 
-from harness_actors.coordination.protocol import QUARANTINE, Slot
+from harness_actors.coordination.protocol import CUSTOM, QUARANTINE, Slot
 from harness_actors.state import AGENT_TURN
 
 LOSSES_BEFORE_QUARANTINE = 2
@@ -40,8 +40,10 @@ class Router:
             code: Hash of the run's blob if the executor is the user's own, else empty.
             losses: Deaths of executors since the run's last progress.
         """
-        if executor != AGENT_TURN or code:
-            return Slot(executor, code)
+        if code:
+            return Slot(CUSTOM, code, pool=executor)
+        if executor != AGENT_TURN:
+            return Slot(executor)
         if losses >= LOSSES_BEFORE_QUARANTINE:
             return Slot(AGENT_TURN, index=QUARANTINE)
         return Slot(AGENT_TURN, index=self._home_of(run_id))

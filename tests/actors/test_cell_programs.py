@@ -10,7 +10,7 @@ import pytest
 from harness_actors.actors.coordinator.cell_programs import KEPT_BLOBS, Programs
 from harness_actors.actors.coordinator.roster import KEPT_PROGRAMS
 from harness_actors.actors.mailbox import Code
-from harness_actors.coordination.protocol import Slot
+from harness_actors.coordination.protocol import CUSTOM, Slot
 from harness_actors.records import CodeStored
 from harness_actors.state import AGENT_TURN, REPAIR
 from harness_actors.stores import SqliteJournal
@@ -80,7 +80,7 @@ async def test_a_host_that_runs_users_code_is_sent_it_with_the_keys_that_it_need
     programs = Programs(journal, nothing_runs)
     programs.add_secrets({"needed": "1", "TOOLS_API_KEY": "2", "of another model": "3"})
     spec = replace(a_spec(), keys=("needed", "missing"))
-    for slot in (Slot(REPAIR), TURN, Slot("mine", "code"), TURN):
+    for slot in (Slot(REPAIR), TURN, Slot(CUSTOM, "code", pool="mine"), TURN):
         programs.teach(cell.seats, slot, spec)
 
     await cell.until(2, cell.marks)

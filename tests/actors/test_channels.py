@@ -447,7 +447,7 @@ async def test_a_coordinator_whose_channel_breaks_says_the_same_again_by_a_call(
     async with a_pair(coordinator, host) as (ours, theirs):
         host.gate.clear()
         handle: Any = Calls(called.take)
-        peer = HostPeer(handle, Invitation("", b"", SLOT, 7, ours))
+        peer = HostPeer(handle, Invitation("", b"", SLOT, 7, ours), "")
         outbox = Outbox()
         outbox.connect(peer)
         for parcel in a_batch():

@@ -12,6 +12,7 @@ import pytest
 
 from harness_actors.actors.coordinator.host import CoordinatorHost
 from harness_actors.actors.coordinator.journal_watch import watch_journal
+from harness_actors.actors.host.executor_host import ExecutorHost
 from harness_actors.actors.host.shipped_executors import executor_needs
 from harness_actors.actors.local import LocalHostStarter
 from harness_actors.actors.processes import this_node
@@ -113,6 +114,12 @@ class Cell:
         )
         self.starter.coordinator = self.host
 
+    @property
+    def hosts(self) -> list[ExecutorHost]:
+        """Those of its executors."""
+        hosted = [peer.hosted for peer in self.starter.hosts.values()]
+        return [host for host in hosted if isinstance(host, ExecutorHost)]
+
     async def submit(self, program: Program, *specs: RunSpec, **secrets: str) -> None:
         await self.host.submit(specs, {program.code: program.blob}, secrets)
 
@@ -175,14 +182,14 @@ async def test_a_run_goes_to_its_end_and_is_forgotten(cell: Cell) -> None:
     results = await cell.until(*(run.run_id for run in runs))
     assert {result.status for result in results.values()} == {"done"}
     async with asyncio.timeout(10):
-        while any(host.host._runs for host in cell.starter.hosts.values()):
+        while any(host._runs for host in cell.hosts):
             await cell.host.wait_for_news(0, True)
             await asyncio.sleep(0)
     assert not cell.host._coordinator.runs
     assert not cell.host._coordinator._conversations
-    for host in cell.starter.hosts.values():
-        assert len(host.host._seen) == 0
-        assert not host.host._tasks
+    for host in cell.hosts:
+        assert len(host._seen) == 0
+        assert not host._tasks
 
 
 async def test_a_follower_that_comes_back_later_is_told_the_same(cell_at: Opens) -> None:

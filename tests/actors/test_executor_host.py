@@ -1,7 +1,6 @@
 """One executor host, driven by hand: what it takes, what it says, what it forgets."""
 
 import asyncio
-import os
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -15,6 +14,7 @@ from harness_actors.actors.packing import pack
 from harness_actors.config import HarnessConfig, Limits
 from harness_actors.coordination.graph import DEFAULT_EDGES, Workflow
 from harness_actors.coordination.protocol import (
+    CUSTOM,
     Answered,
     Changed,
     Committed,
@@ -721,17 +721,6 @@ async def test_nothing_is_said_for_a_host_that_is_closed(a_host: Makes) -> None:
     assert desk.coordinator.heard == []
 
 
-async def test_a_host_names_its_own_process_and_then_its_companions() -> None:
-    other = ProcessMark(role="supervisor", node="here", pid=1, started=2)
-    host = ExecutorHost(
-        Slot(REPAIR), Acting(answers), Coordinator(), term=1, companions=lambda: [other]
-    )
-    own, *others = await host.hello()
-    assert (own.pid, own.role) == (os.getpid(), REPAIR)
-    assert others == [other]
-    host.close()
-
-
 async def test_that_tools_begin_is_told_before_they_do() -> None:
     told: list[Parcel] = []
 
@@ -817,7 +806,7 @@ class Odd(Event):
 
 def custom_host(a_host: Makes, act: Acts) -> Desk:
     """A host of a user's own executor; its code came with the run."""
-    desk = a_host(act, slot=Slot(REPAIR, "code"))
+    desk = a_host(act, slot=Slot(CUSTOM, "code", pool=REPAIR))
     desk.host._programs.learn(Code("code", pack(Workflow(an_agent()))[1], {}))
     return desk
 
@@ -881,7 +870,7 @@ async def test_a_users_executor_keeps_the_whole_log_that_it_may_add_to(a_host: M
 
 async def test_a_users_executor_whose_code_is_not_there_says_so(a_host: Makes) -> None:
     coordinator = Coordinator()
-    slot = Slot("mine", "code")
+    slot = Slot(CUSTOM, "code", pool="mine")
     host = ExecutorHost(slot, None, coordinator, term=1)
     desk = Desk(host, coordinator, Acting(answers))
     assert "the journal does not have it" in (await failure_of(desk)).message

@@ -24,7 +24,7 @@ from harness_actors.actors.mailbox import (
     UnreachableError,
 )
 from harness_actors.actors.processes import MachineProcesses, this_node
-from harness_actors.coordination.protocol import Envelope, Park, Slot
+from harness_actors.coordination.protocol import CUSTOM, Envelope, Park, Slot
 from harness_actors.errors import ActorLostError, CellError, HarnessError
 from harness_actors.records import ProcessMark
 
@@ -34,6 +34,8 @@ SUSPECT_S = 1.0
 
 class Peer:
     """A host in a real process of its own, which does nothing."""
+
+    address = ""
 
     def __init__(self, number: int) -> None:
         self.number = number
@@ -395,7 +397,7 @@ async def test_a_broken_connection_is_settled_by_asking_at_once(cell: Cell) -> N
 
 
 async def test_hosts_of_users_executors_are_ended_when_many_are_idle(cell: Cell) -> None:
-    slots = [Slot("mine", f"code{number}") for number in range(KEPT_CUSTOM_HOSTS + 1)]
+    slots = [Slot(CUSTOM, f"code{number}", pool="mine") for number in range(KEPT_CUSTOM_HOSTS + 1)]
     for number, slot in enumerate(slots):
         cell.seats.teach(slot, slot.code, b"blob", {})
         await cell.until(number + 1, cell.marks)
@@ -417,7 +419,7 @@ async def test_what_is_in_use_stays_however_much_that_is(cell: Cell) -> None:
         cell.seats.tidy(SLOT, lambda _: True)
     assert all(cell.seats.knows(SLOT, f"code{number}", {}) for number in range(KEPT_PROGRAMS + 1))
     cell.starts_slowly = True
-    slots = [Slot("mine", f"code{number}") for number in range(KEPT_CUSTOM_HOSTS + 1)]
+    slots = [Slot(CUSTOM, f"code{number}", pool="mine") for number in range(KEPT_CUSTOM_HOSTS + 1)]
     for number, slot in enumerate(slots, 2):
         cell.seats.teach(slot, slot.code, b"blob", {})
         cell.seats.tidy(slot, lambda _: True)
@@ -429,7 +431,7 @@ async def test_what_is_in_use_stays_however_much_that_is(cell: Cell) -> None:
 
 @pytest.mark.parametrize("ends", ["retired", "closed"])
 async def test_nothing_more_is_said_to_a_host_that_was_ended(cell: Cell, ends: str) -> None:
-    slots = [Slot("mine", f"code{number}") for number in range(KEPT_CUSTOM_HOSTS + 1)]
+    slots = [Slot(CUSTOM, f"code{number}", pool="mine") for number in range(KEPT_CUSTOM_HOSTS + 1)]
     cell.seats.post(slots[0], an_envelope(1))
     await cell.until(1, cell.peers)
     cell.peers[0].unreachable = True

@@ -11,10 +11,12 @@ import pytest_asyncio
 
 from harness_actors.actors import Runtime
 from harness_actors.actors.driver.following import follow
+from harness_actors.actors.kinds import STREAMS
 from harness_actors.actors.local import LocalRuntime
 from harness_actors.actors.text.hearing import HeardItem, with_texts
 from harness_actors.agents import ChatAgent, Program
 from harness_actors.config import HarnessConfig
+from harness_actors.coordination.protocol import Slot
 from harness_actors.events import (
     AgentResponse,
     RoundCompleted,
@@ -248,8 +250,7 @@ async def test_a_run_goes_on_without_its_stream_actor_and_is_heard_again(
 async def kill_streams(runtime: Runtime, store: Path) -> None:
     """Kill the stream actor: the process that it has to itself, or what stands for it."""
     if isinstance(runtime, LocalRuntime):
-        (peer,) = runtime.starter.streams.peers.values()
-        peer.kill()
+        runtime.starter.hosts[Slot(STREAMS)].kill()
         return
     marks = await asyncio.to_thread(processes_in, store)
     os.kill(marks["streams"], 9)

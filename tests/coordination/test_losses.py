@@ -6,7 +6,7 @@ import pytest
 
 from harness_actors.conversation import UNKNOWN_OUTCOME, repaired
 from harness_actors.coordination.endings import executor_lost, last_words
-from harness_actors.coordination.protocol import QUARANTINE, Deliver, Slot
+from harness_actors.coordination.protocol import CUSTOM, QUARANTINE, Deliver, Slot
 from harness_actors.coordination.routing import LOSSES_BEFORE_QUARANTINE
 from harness_actors.events import ExecutorLost, RunCompleted
 from harness_actors.messages import Message, ToolCall
@@ -376,7 +376,7 @@ def custom_world(handler: Handler = passes_on) -> World:
     return world
 
 
-MINE = Slot("mine", "code")
+MINE = Slot(CUSTOM, "code", pool="mine")
 
 
 def test_a_users_executor_is_served_by_a_host_of_its_code() -> None:
@@ -417,9 +417,9 @@ def test_a_users_repair_that_dies_is_not_told_of_with_the_calls_that_it_is_to_cl
     move_until(world, TURN)
     work_until_open(world, TURN)
     world.lose(TURN)
-    move_until(world, Slot(REPAIR, "code"))
+    move_until(world, Slot(CUSTOM, "code", pool=REPAIR))
     assert world.coordinator.runs["run"].tools == ("tool",)
-    world.lose(Slot(REPAIR, "code"))
+    world.lose(Slot(CUSTOM, "code", pool=REPAIR))
     world.settle(hosts=False)
     lost = [e for c in world.changes() for e in c.delta.events if isinstance(e, ExecutorLost)]
     assert [event.tools for event in lost] == [("tool",), ()]
@@ -429,7 +429,7 @@ def test_a_users_executor_in_place_of_ours_gets_the_runs_of_its_code() -> None:
     world = World({**Team(plan=["effect"]).handlers})
     world.submit(a_spec(custom=(COMPACTION,)))
     world.settle()
-    assert Slot(COMPACTION, "code") in world.hosts
+    assert Slot(CUSTOM, "code", pool=COMPACTION) in world.hosts
     assert Slot(COMPACTION) not in world.hosts
     assert world.ends()[0].status == "done"
 
@@ -461,7 +461,7 @@ def test_the_end_of_a_run_is_told_with_the_traceback_of_what_failed() -> None:
 
 
 SILENT = "the process was silent for 10 s"
-TOOL, OWN = Slot(AGENT_TURN), Slot("mine", "code")
+TOOL, OWN = Slot(AGENT_TURN), Slot(CUSTOM, "code", pool="mine")
 
 
 @pytest.mark.parametrize(

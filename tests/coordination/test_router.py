@@ -1,6 +1,6 @@
 """Which host serves which run, and that nothing is kept of runs that are over."""
 
-from harness_actors.coordination.protocol import QUARANTINE, Slot
+from harness_actors.coordination.protocol import CUSTOM, QUARANTINE, Slot
 from harness_actors.coordination.routing import Router
 from harness_actors.state import AGENT_TURN, REPAIR
 
@@ -34,8 +34,8 @@ def test_two_losses_lead_to_quarantine_and_progress_leads_back() -> None:
 def test_other_executors_have_one_host_and_each_code_its_own() -> None:
     router = Router(2)
     assert router.slot_for("run", REPAIR, "", 5) == Slot(REPAIR)
-    assert router.slot_for("run", "mine", "abc", 5) == Slot("mine", "abc")
-    assert router.slot_for("run", AGENT_TURN, "abc", 5) == Slot(AGENT_TURN, "abc")
+    assert router.slot_for("run", "mine", "abc", 5) == Slot(CUSTOM, "abc", pool="mine")
+    assert router.slot_for("run", AGENT_TURN, "abc", 5) == Slot(CUSTOM, "abc", pool=AGENT_TURN)
 
 
 def test_quarantine_is_handed_over_in_the_order_of_asking() -> None:

@@ -6,8 +6,8 @@ BUGS = (
     Bug(
         name="failed starts of a host add up over the life of its cell",
         path="harness_actors/actors/coordinator/roster.py",
-        before="            failures = 0\n            seat.peer = peer\n",
-        after="            seat.peer = peer\n",
+        before="            failures, has_served = 0, True\n",
+        after="            has_served = True\n",
         promise="a process that is lost is replaced, as often as it is",
         tests=(
             "tests/actors/test_roster.py::test_failed_starts_do_not_add_up_over_the_deaths_of_hosts",
@@ -292,10 +292,10 @@ BUGS = (
         name="a host that is gone is called for ever",
         path="harness_actors/actors/coordinator/roster.py",
         before="""\
-            seat.outbox.close()
-            self._seats[slot] = Seat(slot, next(self._incarnations))
+        self._seats[slot].outbox.close()
+        self._seats[slot] = Seat(slot, next(self._incarnations))
 """,
-        after="            self._seats[slot] = Seat(slot, next(self._incarnations))\n",
+        after="        self._seats[slot] = Seat(slot, next(self._incarnations))\n",
         promise="nothing is kept of a host that is gone",
         tests=("tests/actors/test_roster.py::test_nothing_more_is_said_to_a_host_that_is_gone",),
     ),

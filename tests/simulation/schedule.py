@@ -5,11 +5,15 @@ import shutil
 import tempfile
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
 from typing import Any, Literal
 
+from harness_actors.actors.host.executor_host import ExecutorHost
+from harness_actors.actors.host.shipped_executors import host_executor, host_of
+from harness_actors.actors.hosted import Place
+from harness_actors.actors.kinds import KINDS, Kinds
 from harness_actors.actors.simulated.cell import CellParts, SimulatedClock
 from harness_actors.actors.simulated.loop import SimulatedLoop
 from harness_actors.actors.simulated.network import Network, Weather
@@ -21,7 +25,6 @@ from harness_actors.actors.simulated.processes import (
 from harness_actors.actors.simulated.ray import SimulatedRay
 from harness_actors.actors.simulated.steps import EndlessScheduleError
 from harness_actors.coordination import run_changes as committed
-from harness_actors.coordination.protocol import Slot
 from harness_actors.errors import ConversationMovedOnError, StoreError
 from harness_actors.executors import (
     AgentTurn,
@@ -30,7 +33,7 @@ from harness_actors.executors import (
     Repair,
     StopDecision,
 )
-from harness_actors.ports import Executor, Journal, ToolProcesses
+from harness_actors.ports import Executor, Journal
 from harness_actors.records import WorkspaceSpec
 from harness_actors.stores import SqliteJournal
 from harness_actors.stores.taking_up import check_run, check_taking_up
@@ -158,7 +161,7 @@ class Schedule:
         self._journals: list[Journal] = []
         parts = CellParts(
             open_journal=self._open_journal,
-            executor_for=self._executor_for,
+            kinds=self._kinds(),
             work=Commands(self.oracle, self.machine).work,
             agent_turns=self.workload.agent_turns,
             serving=self.oracle.coordinator_began,
@@ -295,12 +298,22 @@ class Schedule:
             mover=self._mover,
         )
 
-    def _executor_for(self, slot: Slot, processes: ToolProcesses | None) -> Executor | None:
-        if slot.code:
-            return None
+    def _kinds(self) -> Kinds:
+        """The shipped table, whose actors host what is watched."""
+        executors = {
+            name: replace(kind, host=self._host)
+            for name, kind in KINDS.items()
+            if kind.host is host_executor
+        }
+        return {**KINDS, **executors}
+
+    def _host(self, place: Place) -> ExecutorHost:
+        return host_of(None if place.slot.code else self._executor_at(place), place)
+
+    def _executor_at(self, place: Place) -> Executor:
         self.ours.add(current_process())
         executor: Executor
-        match slot.executor:
+        match place.slot.executor:
             case "repair":
                 executor = Repair(RunReaper(RUN_VARIABLE).end_run)
             case "compaction":
@@ -314,7 +327,7 @@ class Schedule:
                         clock=self._clock,
                         in_thread=self._in_thread,
                         prepare_workspace=_no_workspace,
-                        processes=processes,
+                        processes=place.tool_processes,
                     )
                 )
         return WatchedExecutor(executor, self.oracle)

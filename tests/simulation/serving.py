@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from harness_actors.actors.host.executor_host import ExecutorHost
 from harness_actors.actors.simulated.processes import (
     SimulatedMachine,
     SimulatedProcess,
@@ -128,7 +129,9 @@ class Serving:
         for actor in seated_actors(host):
             if actor.dead or actor.process.gone or actor.process.stopped:
                 continue
-            left = actor.now.instance.host
+            left = actor.now.instance.hosted
+            if not isinstance(left, ExecutorHost):
+                continue
             if left._runs or left._tasks or len(left._seen):
                 text = f"{actor.process!r} has {list(left._runs)} and steps of {list(left._tasks)}"
                 broken("nothing is left of runs that are over", text)

@@ -10,7 +10,6 @@ from harness_actors.actors.joining.withheld import is_key
 from harness_actors.coordination.protocol import Slot
 from harness_actors.ports import Journal
 from harness_actors.records import CodeStored, RunSpec
-from harness_actors.state import AGENT_TURN
 
 logger = logging.getLogger(__name__)
 
@@ -58,7 +57,7 @@ class Programs:
 
     def teach(self, seats: Seats, slot: Slot, spec: RunSpec) -> None:
         """Send a run's code ahead of it, to a host that needs it and has it not."""
-        if slot.executor != AGENT_TURN and not slot.code:
+        if not seats.gets_programs(slot):
             return
         # Those that were kept out of the environment of its process are for its tools, too.
         names = {*spec.keys, *filter(is_key, self._secrets)}

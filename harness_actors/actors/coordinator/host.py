@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TypeVar
@@ -15,15 +15,11 @@ from harness_actors.actors.coordinator.journal_reads import Readings
 from harness_actors.actors.coordinator.journal_writer import JournalWriter
 from harness_actors.actors.coordinator.news import Bulletin
 from harness_actors.actors.coordinator.roster import HostStarter, Seats
-from harness_actors.actors.embedded import (
-    EMBEDDED_MODEL_URL,
-    EmbeddedModelPeer,
-    EmbeddedModelSeat,
-)
+from harness_actors.actors.embedded import EMBEDDED_MODEL_URL, url_at
+from harness_actors.actors.kinds import EMBEDDED_MODEL, KINDS, STREAMS, Kinds
 from harness_actors.actors.mailbox import Parcel
 from harness_actors.actors.processes import MachineProcesses, Processes
 from harness_actors.actors.runtime import News, StopMode
-from harness_actors.actors.text.seat import PlaceStreams, StreamSeat
 from harness_actors.coordination.active import Effects, ExecutorNeeds, Post
 from harness_actors.coordination.coordinator import Coordinator
 from harness_actors.coordination.protocol import Committed, Deliver, Envelope, Slot
@@ -37,7 +33,7 @@ from harness_actors.events import RunEvent
 from harness_actors.messages import Message
 from harness_actors.ports import Clock, Journal
 from harness_actors.records import ProcessMark, RunHeading, RunSpec
-from harness_actors.state import AGENT_TURN, BUDGET
+from harness_actors.state import BUDGET
 from harness_actors.stores.standing import WHAT_NOW
 
 T = TypeVar("T")
@@ -45,6 +41,7 @@ T = TypeVar("T")
 logger = logging.getLogger(__name__)
 
 EARLIER_TERMS_DEADLINE_S = 20.0
+MODEL_AGAIN_S = 5.0
 
 
 class CoordinatorHost:
@@ -55,16 +52,14 @@ class CoordinatorHost:
         store: Its path, for messages to people.
         command: Who owns the runs that are submitted here or taken up. After a restart
             they go on by themselves; those of other owners wait to be taken up.
-        starter: Places executor hosts.
+        starter: Places the other actors.
         needs: What each of our executors is sent, by name.
         agent_turns: Number of agent turn hosts.
         clock: Dates what is committed.
-        place_model: Begins to start a host of the embedded model, given its port; None
-            where agents that need it start one in their own process.
-        place_streams: Begins to start a stream actor; None where text is not streamed.
         process: The process that this is, if it may be killed as a leftover of an
             earlier term; None in a process that belongs to the user.
         processes: Those of this machine.
+        kinds: What there is to know of the other actors.
     """
 
     def __init__(
@@ -77,10 +72,9 @@ class CoordinatorHost:
         needs: Mapping[str, ExecutorNeeds],
         agent_turns: int,
         clock: Clock,
-        place_model: Callable[[int], Awaitable[EmbeddedModelPeer]] | None = None,
-        place_streams: PlaceStreams | None = None,
         process: ProcessMark | None = None,
         processes: Processes | None = None,
+        kinds: Kinds = KINDS,
     ) -> None:
         processes = processes or MachineProcesses()
         self._journal = journal
@@ -112,13 +106,9 @@ class CoordinatorHost:
             lost=self._host_lost,
             failed=self._break,
             processes=processes,
+            kinds=kinds,
         )
-        self._model = EmbeddedModelSeat(place_model, self._mark, processes) if place_model else None
-        self._streams = StreamSeat(place_streams, self._mark, processes) if place_streams else None
-        self._slots = [
-            *(Slot(AGENT_TURN, index=index) for index in range(agent_turns)),
-            *(Slot(name) for name in needs if name != AGENT_TURN),
-        ]
+        self._slots = [slot for kind in kinds.values() for slot in kind.slots(agent_turns)]
         self._programs = Programs(journal, self._is_code_in_use)
         self._broken: HarnessError | None = None
         self._closed = False
@@ -152,7 +142,12 @@ class CoordinatorHost:
         for slot in self._slots:
             self._seats.fill(slot)
         unfinished = await self._read(self._journal.load_unfinished, self._command)
-        await self._start_model([stored.spec for stored in unfinished])
+        specs = [stored.spec for stored in unfinished]
+        try:
+            await self._start_model(specs)
+        except HarnessError as error:
+            logger.error("runs wait for the embedded model: %s", error)
+            self._awaiting_model = asyncio.ensure_future(self._await_model(specs))
         if any(BUDGET.name in stored.state.values for stored in unfinished):
             # How much it is, each of them says itself.
             spent_usd = await self._earlier.ended_usd()
@@ -226,7 +221,7 @@ class CoordinatorHost:
     async def subscribe(self, run_ids: Sequence[str]) -> str:
         """See `Runtime.subscribe`; the name of the stream actor, empty where there is none."""
         self._check()
-        stream = "" if self._streams is None else await self._streams.name()
+        stream = await self._seats.address(Slot(STREAMS))
         if stream:
             self._perform(self._coordinator.subscribe(run_ids, stream))
         return stream
@@ -264,7 +259,7 @@ class CoordinatorHost:
         if self._broken is None:
             self._broken = ActorLostError("the coordinator", "its command has ended")
         self._alarm.set(None)
-        self._close_seats()
+        self._seats.close()
         self._bulletin.wake()
         await self._writer.settle()
         await asyncio.get_running_loop().run_in_executor(self._thread, self._journal.close)
@@ -323,9 +318,22 @@ class CoordinatorHost:
         return any(run.spec.code == code for run in self._coordinator.runs.values())
 
     async def _start_model(self, specs: Sequence[RunSpec]) -> None:
-        """Start the embedded model of the cell, if a run is the first to need it."""
-        if any(EMBEDDED_MODEL_URL in spec.keys for spec in specs) and self._model is not None:
-            self._programs.add_secrets({EMBEDDED_MODEL_URL: await self._model.url()})
+        """Have the embedded model of the cell serve, if a run needs it."""
+        if any(EMBEDDED_MODEL_URL in spec.keys for spec in specs):
+            address = await self._seats.serving(Slot(EMBEDDED_MODEL))
+            if address:
+                self._programs.add_secrets({EMBEDDED_MODEL_URL: url_at(address)})
+
+    async def _await_model(self, specs: Sequence[RunSpec]) -> None:
+        """Go on with runs of an earlier term once the embedded model serves, which it did not."""
+        while self._broken is None:
+            await asyncio.sleep(MODEL_AGAIN_S)
+            try:
+                await self._start_model(specs)
+            except HarnessError:
+                continue  # its seat has said why
+            await self._admission.take_up_held()
+            return
 
     def _mark(self, mark: ProcessMark) -> None:
         self.processes.append(mark)
@@ -348,13 +356,8 @@ class CoordinatorHost:
             logger.error("the cell stops: %s", error)
             self._broken = error
             self._alarm.set(None)
-            self._close_seats()
+            self._seats.close()
             self._bulletin.wake()
-
-    def _close_seats(self) -> None:
-        for seat in (self._seats, self._model, self._streams):
-            if seat is not None:
-                seat.close()
 
     @property
     def in_progress(self) -> tuple[str, ...]:

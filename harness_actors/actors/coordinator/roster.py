@@ -1,4 +1,4 @@
-"""The executor hosts of a cell: started into their slots, watched, and replaced."""
+"""The actors of a cell: started into their slots, watched, and replaced, whatever their kind."""
 
 import asyncio
 import logging
@@ -8,6 +8,7 @@ from functools import partial
 from itertools import count
 from typing import Protocol
 
+from harness_actors.actors.kinds import KINDS, Kinds
 from harness_actors.actors.liveness import SUSPECT_S, Death, Liveness, until_gone
 from harness_actors.actors.mailbox import Code, DropCode, Outbox, Parcel, Peer, UnreachableError
 from harness_actors.actors.processes import Processes
@@ -19,17 +20,28 @@ logger = logging.getLogger(__name__)
 
 START_DEADLINE_S = 60.0
 FAILED_STARTS = 3
+AGAIN_S = 1.0
+"""Between two starts where the cell goes on without."""
 KEPT_CUSTOM_HOSTS = 8
 """Hosts of users' executors that are kept, if no more are in use; each is a process."""
 KEPT_PROGRAMS = 64
 """Programs that a host keeps loaded, if no more are in use; those of a batch share one."""
 
 
-class HostStarter(Protocol):
-    """Places executor hosts; one answer per runtime."""
+class SeatedPeer(Peer, Protocol):
+    """An actor, as the one who started it sees it."""
 
-    async def start(self, slot: Slot, incarnation: int) -> Peer:
-        """Begin to start a host for a slot, the cell's how-manieth; its `hello` awaits it.
+    @property
+    def address(self) -> str:
+        """Where others than its cell reach it; empty where nobody does."""
+        ...
+
+
+class HostStarter(Protocol):
+    """Places actors of every kind; one answer per runtime."""
+
+    async def start(self, slot: Slot, incarnation: int) -> SeatedPeer:
+        """Begin to start an actor for a slot, the cell's how-manieth; its `hello` awaits it.
 
         Raises:
             CellError: It cannot be placed; says why.
@@ -39,7 +51,7 @@ class HostStarter(Protocol):
 
 @dataclass(slots=True)
 class Seat:
-    """A slot with the host that fills it now."""
+    """A slot with the actor that fills it now."""
 
     slot: Slot
     incarnation: int
@@ -47,20 +59,37 @@ class Seat:
     peer: Peer | None = None
     signs: Liveness = field(default_factory=Liveness)
     codes: dict[str, Mapping[str, str]] = field(default_factory=dict)
-    """Hashes of the code that this host has, with the keys that it was given."""
+    """Hashes of the code that this actor has, with the keys that it was given."""
+    address: str = ""
+    placed: asyncio.Event = field(default_factory=asyncio.Event)
+    """It is known where the actor will be, or that there is none."""
+    settled: asyncio.Event = field(default_factory=asyncio.Event)
+    """The actor serves, or it is known why there is none."""
+    problem: HarnessError | None = None
+
+    def place(self, address: str) -> None:
+        self.address = address
+        self.placed.set()
+
+    def fail(self, problem: HarnessError) -> None:
+        """Whoever waits for the actor is told that there is none."""
+        self.problem = problem
+        self.place("")
+        self.settled.set()
 
 
 class Seats:
     """Fills the slots of a cell and keeps them filled.
 
     Args:
-        starter: Places hosts.
-        started: Called with the process of each host; it is posted to when that returns.
-        lost: Called with a slot, and with the reason why its host had to be killed (empty
-            where it died), when the processes of its host are certainly gone.
-        failed: Called once when a slot cannot be filled; the cell is of no use then.
+        starter: Places actors.
+        started: Called with each process of an actor; it works when that returns.
+        lost: Called with a slot, and with the reason why its actor had to be killed or did not
+            start (empty where it died), when its processes are certainly gone.
+        failed: Called once when a slot cannot be filled without which the cell is of no use.
         processes: Those of this machine.
-        suspect_s: How long a host may be silent before it is killed, in seconds.
+        kinds: What there is to know of the actors, by the kinds of their slots.
+        suspect_s: How long an actor may be silent before it is killed, in seconds.
     """
 
     def __init__(
@@ -71,9 +100,11 @@ class Seats:
         lost: Callable[[Slot, str], None],
         failed: Callable[[HarnessError], None],
         processes: Processes,
+        kinds: Kinds = KINDS,
         suspect_s: float = SUSPECT_S,
     ) -> None:
         self._starter = starter
+        self._kinds = kinds
         self._processes = processes
         self._suspect_s = suspect_s
         self._started = started
@@ -85,20 +116,44 @@ class Seats:
         self._incarnations = count(1)
 
     def fill(self, slot: Slot) -> Seat:
-        """The seat of a slot; its host is started if it has none."""
+        """The seat of a slot; its actor is started if it has none."""
         if slot not in self._seats:
             self._seats[slot] = Seat(slot, next(self._incarnations))
-            if not self._closed:
+            if self._closed:
+                self._seats[slot].fail(_stopped(slot))
+            else:
                 keeping = asyncio.get_running_loop().create_task(self._keep(slot))
                 keeping.add_done_callback(partial(self._kept, slot))
                 self._keeping[slot] = keeping
         return self._seats[slot]
 
     def _kept(self, slot: Slot, keeping: asyncio.Task[None]) -> None:
-        """Nobody fills the slot any more, which must not look like a slow host."""
+        """Nobody fills the slot any more, which must not look like a slow actor."""
         error = None if keeping.cancelled() else keeping.exception()
         if error is not None:
-            self._failed(CellError(str(slot), f"{type(error).__name__}: {error}"))
+            self._give_up(slot, CellError(str(slot), f"{type(error).__name__}: {error}"))
+
+    async def address(self, slot: Slot) -> str:
+        """Where others reach the actor in a slot, which may be starting; empty where none is."""
+        seat = self.fill(slot)
+        await seat.placed.wait()
+        return seat.address
+
+    async def serving(self, slot: Slot) -> str:
+        """The same, when the actor serves.
+
+        Raises:
+            HarnessError: It does not start; says why.
+        """
+        seat = self.fill(slot)
+        await seat.settled.wait()
+        if seat.problem is not None:
+            raise seat.problem
+        return seat.address
+
+    def gets_programs(self, slot: Slot) -> bool:
+        """Whether the actor in a slot is sent the programs of runs."""
+        return self._kinds[slot.kind].gets_programs
 
     def post(self, slot: Slot, parcel: Parcel) -> None:
         self.fill(slot).outbox.post(parcel)
@@ -119,7 +174,8 @@ class Seats:
         if self._closed:
             return
         self._drop_a_program(slot, in_use)
-        custom = [known for known in self._seats if known.code]
+        numbers = {known: self._kinds[known.kind].number for known in self._seats}
+        custom = [known for known, number in numbers.items() if number == "one per program"]
         if len(custom) > KEPT_CUSTOM_HOSTS:
             idle = next((known for known in custom if not in_use(known.code)), None)
             if idle is not None:
@@ -150,7 +206,7 @@ class Seats:
         return self._seats[slot].incarnation if slot in self._seats else 0
 
     def _retire(self, slot: Slot) -> None:
-        """End a host that nobody needs; its slot can be filled again."""
+        """End an actor that nobody needs; its slot can be filled again."""
         seat = self._seats.pop(slot)
         self._keeping.pop(slot).cancel()
         seat.outbox.close()
@@ -158,46 +214,74 @@ class Seats:
             seat.peer.kill()
 
     def close(self) -> None:
-        """Kill all hosts, and start none any more."""
+        """Kill all actors, and start none any more."""
         self._closed = True
         for task in self._keeping.values():
             task.cancel()
         for seat in self._seats.values():
+            seat.fail(_stopped(seat.slot))
             seat.outbox.close()
             if seat.peer is not None:
                 seat.peer.kill()
 
     async def _keep(self, slot: Slot) -> None:
-        failures = 0
+        failures, has_served = 0, False
         while True:
             seat = self._seats[slot]
             try:
                 peer = await self._starter.start(slot, seat.incarnation)
+                seat.place(peer.address)
                 marks = await _greet(slot, peer)
             except HarnessError as error:
                 failures += 1
                 logger.warning("%s did not start: %s", slot, error)
-                if failures >= FAILED_STARTS:
-                    self._failed(error)
-                    return
-                continue
-            failures = 0
+                if self._stops_cell(slot):
+                    if failures < FAILED_STARTS:
+                        continue
+                else:
+                    seat.fail(error)
+                    await asyncio.sleep(AGAIN_S)
+                    if has_served:
+                        self._renew(slot, str(error))
+                        continue
+                self._give_up(slot, error)
+                return
+            failures, has_served = 0, True
             seat.peer = peer
             # Known before it works: whoever comes next must find and end its process.
             for mark in marks:
                 await self._started(mark)
             seat.outbox.connect(peer)
+            seat.settled.set()
             death = await until_gone(
                 peer, marks, seat.signs, self._processes, suspect_s=self._suspect_s
             )
             if death.left is not None:
                 problem = f"its process {death.left.pid} does not end; kill it by hand"
-                self._failed(ActorLostError(str(slot), problem))
+                self._give_up(slot, ActorLostError(str(slot), problem))
                 return
             logger.warning("%s in process %d was lost", slot, marks[0].pid)
-            seat.outbox.close()
-            self._seats[slot] = Seat(slot, next(self._incarnations))
-            self._lost(slot, self._cause(death))
+            self._renew(slot, self._cause(death))
+
+    def _stops_cell(self, slot: Slot) -> bool:
+        return self._kinds[slot.kind].failure == "the cell stops"
+
+    def _renew(self, slot: Slot, cause: str) -> None:
+        """The actor in a slot is gone, and the next one has the seat."""
+        self._seats[slot].outbox.close()
+        self._seats[slot] = Seat(slot, next(self._incarnations))
+        self._lost(slot, cause)
+
+    def _give_up(self, slot: Slot, error: HarnessError) -> None:
+        """A slot is not filled any more: the cell stops, or whoever needs the actor is told."""
+        if self._stops_cell(slot):
+            self._failed(error)
+            return
+        seat = self._seats.pop(slot)
+        del self._keeping[slot]
+        seat.fail(error)
+        seat.outbox.close()
+        self._lost(slot, str(error))
 
     def _cause(self, death: Death) -> str:
         if not death.silent:
@@ -206,15 +290,13 @@ class Seats:
 
 
 async def _greet(slot: Slot, peer: Peer) -> tuple[ProcessMark, ...]:
+    has_come_up = False
     try:
         async with asyncio.timeout(START_DEADLINE_S):
-            return await peer.hello()
-    except asyncio.CancelledError:
-        # Nobody else knows of it yet.
-        peer.kill()
-        raise
+            marks = await peer.hello()
+        has_come_up = True
+        return marks
     except TimeoutError:
-        peer.kill()
         problem = (
             f"its process did not come up within {START_DEADLINE_S:.0f} s; "
             "look at the load and the free memory of this machine"
@@ -222,3 +304,11 @@ async def _greet(slot: Slot, peer: Peer) -> tuple[ProcessMark, ...]:
         raise CellError(str(slot), problem) from None
     except (UnreachableError, ActorLostError) as error:
         raise CellError(str(slot), f"its process died while it started ({error})") from None
+    finally:
+        if not has_come_up:
+            # Nobody else knows of it yet.
+            peer.kill()
+
+
+def _stopped(slot: Slot) -> CellError:
+    return CellError(str(slot), "its cell has stopped")

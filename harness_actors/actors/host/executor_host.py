@@ -10,8 +10,8 @@ from typing import assert_never, cast
 
 from harness_actors.actors.host.custom_executor_checks import check_change, check_outcome
 from harness_actors.actors.host.host_programs import LoadedPrograms
+from harness_actors.actors.hosted import Hosted
 from harness_actors.actors.mailbox import Code, DropCode, Outbox, Parcel, Peer, SeenEnvelopes, Tell
-from harness_actors.actors.processes import mark_of_this_process
 from harness_actors.actors.text.speaking import Reach, Speaker, TextSender
 from harness_actors.conversation import Conversation
 from harness_actors.coordination.protocol import (
@@ -33,7 +33,7 @@ from harness_actors.coordination.protocol import (
 from harness_actors.errors import AgentCodeError, WorkflowError, error_facts
 from harness_actors.executors.context import DeltaContext
 from harness_actors.ports import Agent, Executor, ToolProcesses
-from harness_actors.records import ProcessMark, RunSpec
+from harness_actors.records import RunSpec
 from harness_actors.results import Reason, Usage
 from harness_actors.signals import Outcome, RunEnd
 from harness_actors.state import AGENT_TURN, USAGE, StateDelta
@@ -68,7 +68,7 @@ class ServedRun:
     """By number of the change: who waits for its commit."""
 
 
-class ExecutorHost:
+class ExecutorHost(Hosted):
     """Runs one executor for every run that is routed to its slot.
 
     Args:
@@ -76,8 +76,6 @@ class ExecutorHost:
         executor: What it hosts; None where the executor comes in the run's own code.
         coordinator: Where answers go.
         term: Term of that coordinator.
-        companions: The other processes that must be gone before the runs of this host
-            go on elsewhere.
         tool_processes: What starts the processes of its runs; those of a run end when it is
             forgotten, and all with the host.
         reach_streams: Finds a stream actor by its name; None where there are none.
@@ -92,7 +90,6 @@ class ExecutorHost:
         coordinator: Peer,
         *,
         term: int,
-        companions: Callable[[], Sequence[ProcessMark]] = tuple,
         tool_processes: ToolProcesses | None = None,
         reach_streams: Reach | None = None,
         tell: Tell = lambda _: False,
@@ -100,7 +97,6 @@ class ExecutorHost:
     ) -> None:
         self._slot = slot
         self._keeping = keeping
-        self._companions = companions
         self._tool_processes = tool_processes
         self._sender = None if reach_streams is None else TextSender(reach_streams, self._stop_text)
         self._executor = executor
@@ -115,13 +111,6 @@ class ExecutorHost:
         self._tasks: dict[str, set[asyncio.Task[None]]] = {}
         """By run: its hops that have not ended, also those that were cut."""
 
-    async def hello(self) -> tuple[ProcessMark, ...]:
-        return (mark_of_this_process(str(self._slot)), *self._companions())
-
-    async def watch(self) -> None:
-        """Never returns: the call fails when the process of this actor dies."""
-        await asyncio.Event().wait()
-
     async def receive(self, batch: Sequence[Parcel]) -> tuple[Envelope, ...]:
         # Only enqueue: an answer is a message of its own, so the caller's one call in
         # flight is free again before any work is done.
@@ -135,7 +124,6 @@ class ExecutorHost:
         return ()
 
     def close(self) -> None:
-        """Cancel everything in progress. Only a host that shares its process needs it."""
         self._outbox.close()
         for run_id in list(self._tasks):
             self._cut(run_id)

@@ -4,12 +4,14 @@ import os
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
-from pathlib import Path
 from secrets import token_hex
 from typing import TYPE_CHECKING
 
+from harness_actors.actors.host.executor_host import ExecutorHost
+from harness_actors.actors.hosted import Place
 from harness_actors.actors.output import Keeping
-from harness_actors.actors.processes import COMPANION_ROLE, this_node
+from harness_actors.actors.processes import COMPANION_ROLE, mark_of_this_process, this_node
+from harness_actors.actors.text.streams import reach_streams
 from harness_actors.coordination.active import ExecutorNeeds
 from harness_actors.coordination.protocol import Slot
 from harness_actors.executors import AgentTurn, Compaction, Repair, StopDecision
@@ -84,20 +86,41 @@ def executor_for(
             raise ValueError(f"no executor {other!r}")
 
 
-def processes_for(
-    slot: Slot, *, own_process: bool, carried: int | None = None
-) -> "SupervisedProcesses | None":
-    """What starts the processes of a slot's tools; None where it serves none of ours.
+def host_executor(place: Place) -> ExecutorHost:
+    """The host of the executor that a slot names."""
+    return host_of(executor_for(place.slot, place.clock, place.tool_processes), place)
+
+
+def host_of(executor: Executor | None, place: Place) -> ExecutorHost:
+    """The host of an executor; None where it comes in the run's own code."""
+    return ExecutorHost(
+        place.slot,
+        executor,
+        place.coordinator,
+        term=place.term,
+        tool_processes=place.tool_processes,
+        reach_streams=partial(reach_streams, place.reach),
+        tell=place.tell,
+        keeping=keeping_for(place),
+    )
+
+
+def keeping_for(place: Place) -> Callable[[str], AbstractContextManager[None]]:
+    """What keeps the prints of a host's runs beside their journal; it may keep nothing."""
+    if place.store is None:
+        return lambda _: nullcontext()
+    return partial(Keeping, place.store, executor=place.slot.executor)
+
+
+def supervised_processes(*, own_process: bool, carried: int | None = None) -> "SupervisedProcesses":
+    """What starts the processes of tools.
 
     Args:
-        slot: The slot.
         own_process: Its host has this process to itself. Then the supervisor is started at
             once, and what the host starts past it, as a tool does with `subprocess`, ends
             with this process, too.
         carried: The mark of the journal that it serves, for the supervisor; see `carrying`.
     """
-    if slot.executor != AGENT_TURN or slot.code:
-        return None
     from harness_actors.tools.supervision.client import SupervisedProcesses
     from harness_actors.tools.supervision.launch import ACTOR_VARIABLE
 
@@ -109,33 +132,21 @@ def processes_for(
     return processes
 
 
-def runs_users_code(slot: Slot) -> bool:
-    """Whether the host in a slot calls tools, models or executors of users."""
-    return slot.executor == AGENT_TURN or bool(slot.code)
+def marks_of_host(
+    slot: Slot, processes: "SupervisedProcesses | None" = None
+) -> tuple[ProcessMark, ...]:
+    """The processes of the actor in a slot, which is asked in its own: that one first.
 
-
-def keeping_for(slot: Slot, store: Path | None) -> Callable[[str], AbstractContextManager[None]]:
-    """What keeps the prints of a slot's runs beside their journal; it may keep nothing."""
-    if store is None or not runs_users_code(slot):
-        return lambda _: nullcontext()
-    return partial(Keeping, store, executor=slot.executor)
-
-
-def companions_of(
-    slot: Slot, processes: "SupervisedProcesses | None"
-) -> Callable[[], tuple[ProcessMark, ...]]:
-    """The other processes that must be gone before the runs of a slot's host go on elsewhere."""
-
-    def companions() -> tuple[ProcessMark, ...]:
-        supervisor = None if processes is None else processes.supervisor()
-        if supervisor is None:
-            return ()
-        mark = ProcessMark(
-            role=COMPANION_ROLE + str(slot),
-            node=this_node(),
-            pid=supervisor.pid,
-            started=supervisor.started,
-        )
-        return (mark,)
-
-    return companions
+    All must be gone before what it did goes on elsewhere; the others end by themselves with it.
+    """
+    own = mark_of_this_process(str(slot))
+    supervisor = None if processes is None else processes.supervisor()
+    if supervisor is None:
+        return (own,)
+    companion = ProcessMark(
+        role=COMPANION_ROLE + str(slot),
+        node=this_node(),
+        pid=supervisor.pid,
+        started=supervisor.started,
+    )
+    return (own, companion)

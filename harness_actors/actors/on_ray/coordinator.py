@@ -100,8 +100,6 @@ class RayCoordinator:
                 needs=executor_needs(),
                 agent_turns=agent_turns,
                 clock=SystemClock(),
-                place_model=starter.start_model,
-                place_streams=starter.start_streams,
                 process=mark_of_this_process("coordinator"),
             )
         except Exception as error:

@@ -1,5 +1,6 @@
-"""The executor hosts of a cell on Ray: plain classes, placed, and the peers at either end."""
+"""The actors of a cell on Ray: plain classes, placed, and the peers at either end."""
 
+import asyncio
 import pickle
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,33 +11,28 @@ from ray.actor import ActorHandle
 
 from harness_actors.actors.carrying import carry
 from harness_actors.actors.clock import SystemClock
-from harness_actors.actors.embedded import EmbeddedModelHost
-from harness_actors.actors.host.executor_host import ExecutorHost
-from harness_actors.actors.host.shipped_executors import (
-    companions_of,
-    executor_for,
-    keeping_for,
-    processes_for,
-    runs_users_code,
-)
+from harness_actors.actors.host.shipped_executors import marks_of_host, supervised_processes
+from harness_actors.actors.hosted import Place, free_port, name_for
+from harness_actors.actors.joining.connect import NAMESPACE
+from harness_actors.actors.kinds import KINDS, ActorKind, Kinds
 from harness_actors.actors.mailbox import Parcel
 from harness_actors.actors.on_ray.batches import pack_batch, unpack_batch
 from harness_actors.actors.on_ray.channels import Channel, Channels, Invitation, connect
 from harness_actors.actors.on_ray.collecting import collect_seldom
-from harness_actors.actors.on_ray.peer import PlacedActor
+from harness_actors.actors.on_ray.peer import PlacedActor, reach
 from harness_actors.actors.on_ray.placement import on_node
-from harness_actors.actors.on_ray.streams import RayStreamsPeer, place_streams, reach_streams
 from harness_actors.actors.tapping import tap_own_process
 from harness_actors.coordination.protocol import Envelope, Slot
 from harness_actors.records import ProcessMark
 
 
 class HostPeer(PlacedActor):
-    """How the coordinator reaches the host in a slot."""
+    """How the coordinator reaches the actor in a slot."""
 
-    def __init__(self, handle: "ActorHandle[Any]", invitation: Invitation) -> None:
+    def __init__(self, handle: "ActorHandle[Any]", invitation: Invitation, address: str) -> None:
         super().__init__(handle, str(invitation.slot))
         self._invitation = invitation
+        self.address = address
 
     async def receive(self, batch: Sequence[Parcel]) -> Sequence[Envelope]:
         packed, channel = pack_batch(batch), self._invitation.channel
@@ -48,7 +44,7 @@ class HostPeer(PlacedActor):
 
 
 class CoordinatorPeer(PlacedActor):
-    """How the host in a slot reaches its coordinator."""
+    """How the actor in a slot reaches its coordinator."""
 
     def __init__(self, handle: "ActorHandle[Any]", slot: Slot, incarnation: int) -> None:
         super().__init__(handle, "the coordinator")
@@ -73,114 +69,120 @@ class CoordinatorPeer(PlacedActor):
         return True
 
 
-class RayExecutorHost:
-    """The actor of an executor host, whose parts it makes in the process that it lives in.
+class RayHost:
+    """The actor of any kind, which makes what it hosts in the process that it lives in.
 
     It has a host and is none: Ray puts a wrapper around every method of an actor.
     """
 
     def __init__(
         self,
+        kind: ActorKind,
         slot: Slot,
         incarnation: int,
+        address: str,
         coordinator: "ActorHandle[Any]",
         term: int,
-        address: str,
-        token: bytes,
+        invitation: tuple[str, bytes],
         store: str,
     ) -> None:
         collect_seldom()
         carried = carry(Path(store))
-        if runs_users_code(slot):
+        if kind.gets_programs:
             # Before any code of users is loaded, whose logging takes the streams as they are.
             tap_own_process()
-        processes = processes_for(slot, own_process=True, carried=carried)
-        self._address, self._token = address, token
+        self._slot = slot
+        self._processes = (
+            supervised_processes(own_process=True, carried=carried) if kind.runs_tools else None
+        )
+        self._channel, self._token = invitation
         self._peer = CoordinatorPeer(coordinator, slot, incarnation)
-        self._host = ExecutorHost(
-            slot,
-            executor_for(slot, SystemClock(), processes),
-            self._peer,
-            term=term,
-            companions=companions_of(slot, processes),
-            tool_processes=processes,
-            reach_streams=reach_streams,
-            tell=self._peer.tell,
-            keeping=keeping_for(slot, Path(store)),
+        self._hosted = kind.host(
+            Place(
+                slot=slot,
+                address=address,
+                coordinator=self._peer,
+                term=term,
+                clock=SystemClock(),
+                store=Path(store) if kind.gets_programs else None,
+                reach=reach,
+                tell=self._peer.tell,
+                tool_processes=self._processes,
+            )
         )
 
     async def hello(self) -> tuple[ProcessMark, ...]:
-        address, self._address = self._address, ""
-        if address:
-            self._peer.channel = await connect(address, self._token, self.take)
-        return await self._host.hello()
+        channel, self._channel = self._channel, ""
+        if channel:
+            self._peer.channel = await connect(channel, self._token, self.take)
+        await self._hosted.ready()
+        return marks_of_host(self._slot, self._processes)
 
     async def watch(self) -> None:
-        await self._host.watch()
+        """Never returns: the call fails when the process of this actor dies."""
+        await asyncio.Event().wait()
 
     async def take(self, packed: bytes) -> bytes:
-        """`ExecutorHost.receive`, as another process calls it."""
-        await self._host.receive(unpack_batch(packed))
+        """What its coordinator posts."""
+        await self._hosted.receive(unpack_batch(packed))
         return b""
 
-
-class RayModelHost(EmbeddedModelHost):
-    """The actor of the embedded model's host."""
-
-    def __init__(self, port: int, store: str) -> None:
-        carry(Path(store))
-        super().__init__(port)
-
-
-class RayModelPeer(PlacedActor):
-    """How the coordinator reaches the host of the embedded model."""
-
-    async def start(self) -> str:
-        url: str = await self._call(self._handle.start)
-        return url
+    async def call(self, method: str, *arguments: Any) -> Any:
+        """A call of what it hosts, by the name of the method; see `Reached`."""
+        return await getattr(self._hosted, method)(*arguments)
 
 
 class RayHostStarter:
-    """Places executor hosts on the node of their coordinator."""
+    """Places actors on the node of their coordinator."""
 
     def __init__(
-        self, coordinator: "ActorHandle[Any]", node: str, channels: Channels, store: str
+        self,
+        coordinator: "ActorHandle[Any]",
+        node: str,
+        channels: Channels,
+        store: str,
+        kinds: Kinds = KINDS,
     ) -> None:
         self._coordinator = coordinator
         self._store = store
         self._node = node
         self._channels = channels
+        self._kinds = kinds
+        self._ports: dict[Slot, int] = {}
         self.term = 0
 
     async def start(self, slot: Slot, incarnation: int) -> HostPeer:
+        kind = self._kinds[slot.kind]
+        address = self._address(kind, slot)
         # max_restarts=0: the coordinator decides what becomes of this actor's runs, and
         # starts the next incarnation itself. No task events: nobody looks at them, and Ray
         # would send and keep some for each of the many calls.
         options = {"max_restarts": 0, "enable_task_events": False, **on_node(self._node)}
-        actor = RayExecutorHostActor.options(**options)
+        if kind.reachable == "by name":
+            options |= {"name": address, "namespace": NAMESPACE}
         invited = self._channels.invite(slot, incarnation)
-        handle: Any = actor.remote(
+        handle: Any = RayHostActor.options(**options).remote(
+            kind,
             slot,
             incarnation,
+            address,
             self._coordinator,
             self.term,
-            invited.address,
-            invited.token,
+            (invited.address, invited.token),
             self._store,
         )
-        return HostPeer(handle, invited)
+        return HostPeer(handle, invited, address)
 
-    async def start_model(self, port: int) -> RayModelPeer:
-        """Begin to start a host of the embedded model that listens on a port."""
-        # max_restarts=0: it is started again by its seat, which knows when it is gone.
-        options = {"max_restarts": 0, **on_node(self._node)}
-        handle: Any = EmbeddedModelActor.options(**options).remote(port, self._store)
-        return RayModelPeer(handle, "embedded_model")
+    def _address(self, kind: ActorKind, slot: Slot) -> str:
+        match kind.reachable:
+            case "by name":
+                return name_for(slot)
+            case "at a port":
+                if slot not in self._ports:
+                    self._ports[slot] = free_port()
+                return f"127.0.0.1:{self._ports[slot]}"
+            case "through its cell":
+                return ""
 
-    async def start_streams(self, name: str) -> RayStreamsPeer:
-        """Begin to start a stream actor that is known under a name."""
-        return place_streams(name, self._node, self._store)
 
-
-RayExecutorHostActor = ray.remote(RayExecutorHost)
-EmbeddedModelActor = ray.remote(RayModelHost)
+RayHostActor = ray.remote(RayHost)

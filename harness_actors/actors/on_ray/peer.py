@@ -1,14 +1,20 @@
 """Calls of an actor over Ray, with our words for what became of them."""
 
-from typing import Any
+import asyncio
+from typing import Any, TypeVar, TypeVarTuple
 
 import ray
 from ray.actor import ActorHandle
 from ray.exceptions import ActorUnavailableError, RayActorError, RayTaskError
 
+from harness_actors.actors.hosted import ActorCall
+from harness_actors.actors.joining.connect import NAMESPACE
 from harness_actors.actors.mailbox import UnreachableError
 from harness_actors.errors import ActorLostError, HarnessError
 from harness_actors.records import ProcessMark
+
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
 
 
 class PlacedActor:
@@ -33,6 +39,11 @@ class PlacedActor:
     def kill(self) -> None:
         ray.kill(self._handle)
 
+    async def call(self, method: ActorCall[*Ts, T], *arguments: *Ts) -> T:
+        """See `Reached`."""
+        answer: T = await self._call(self._handle.call, method.__name__, *arguments)
+        return answer
+
     async def _call(self, method: Any, *arguments: Any) -> Any:
         try:
             return await method.remote(*arguments)
@@ -44,3 +55,16 @@ class PlacedActor:
             if isinstance(error.cause, HarnessError):
                 raise error.cause from None
             raise
+
+
+async def reach(name: str) -> PlacedActor:
+    """The actor of a name.
+
+    Raises:
+        ActorLostError: There is none.
+    """
+    try:
+        handle = await asyncio.to_thread(ray.get_actor, name, namespace=NAMESPACE)
+    except ValueError:
+        raise ActorLostError(name, "there is no actor of this name") from None
+    return PlacedActor(handle, name)

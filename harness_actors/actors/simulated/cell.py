@@ -3,12 +3,14 @@
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from functools import partial
+from typing import Any, TypeVar, TypeVarTuple, cast
 
 from harness_actors.actors.coordinator.host import CoordinatorHost
 from harness_actors.actors.coordinator.journal_watch import is_standing, watch_journal
-from harness_actors.actors.host.executor_host import ExecutorHost
 from harness_actors.actors.host.shipped_executors import executor_needs
+from harness_actors.actors.hosted import ActorCall, Hosted, Place
+from harness_actors.actors.kinds import ActorKind, Kinds
 from harness_actors.actors.mailbox import Parcel
 from harness_actors.actors.simulated.loop import SimulatedLoop
 from harness_actors.actors.simulated.network import SimulatedActor
@@ -16,10 +18,12 @@ from harness_actors.actors.simulated.processes import SimulatedProcess
 from harness_actors.actors.simulated.ray import SimulatedRay
 from harness_actors.actors.simulated.tools import SimulatedToolProcesses, Work
 from harness_actors.coordination.protocol import Envelope, Slot
-from harness_actors.errors import HarnessError
-from harness_actors.ports import Executor, Journal, ToolProcesses
+from harness_actors.errors import ActorLostError, HarnessError
+from harness_actors.ports import Journal
 from harness_actors.records import ProcessMark
-from harness_actors.state import AGENT_TURN
+
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
 
 EPOCH = 1_700_000_000.0
 
@@ -46,9 +50,8 @@ class CellParts:
 
     Attributes:
         open_journal: Opens the journal, as each incarnation of the coordinator does.
-        executor_for: Makes what a slot hosts, as a step of the host's process, given what
-            starts the processes of its tools; None where the executor comes in the run's own
-            code.
+        kinds: The actors beside the coordinator, which make what they host as a step of their
+            process.
         work: What processes do that tools start.
         agent_turns: Number of agent turn hosts, at least 1.
         serving: Told of each coordinator that has begun its term.
@@ -56,7 +59,7 @@ class CellParts:
     """
 
     open_journal: Callable[[], Journal]
-    executor_for: Callable[[Slot, ToolProcesses | None], Executor | None]
+    kinds: Kinds
     work: Work
     agent_turns: int = 1
     serving: Callable[[CoordinatorHost], None] = lambda _: None
@@ -66,9 +69,12 @@ class CellParts:
 class SimulatedPeer:
     """Reaches an actor over the simulated network."""
 
-    def __init__(self, ray: SimulatedRay, actor: SimulatedActor, *leading: object) -> None:
+    def __init__(
+        self, ray: SimulatedRay, actor: SimulatedActor, *leading: object, address: str = ""
+    ) -> None:
         self._ray = ray
         self.actor = actor
+        self.address = address
         self._leading = leading
 
     async def receive(self, batch: Sequence[Parcel]) -> Sequence[Envelope]:
@@ -79,6 +85,11 @@ class SimulatedPeer:
 
     def tell(self, batch: Sequence[Parcel]) -> bool:
         return self._ray.network.tell(self.actor, "receive", *self._leading, batch)
+
+    async def call(self, method: ActorCall[*Ts, T], *arguments: *Ts) -> T:
+        """See `Reached`."""
+        answer: T = await self._ray.network.call(self.actor, "call", method.__name__, *arguments)
+        return answer
 
     async def hello(self) -> tuple[ProcessMark, ...]:
         marks: tuple[ProcessMark, ...] = await self._ray.network.call(self.actor, "hello")
@@ -92,55 +103,86 @@ class SimulatedPeer:
 
 
 class SimulatedHost:
-    """What serves the calls of a host's actor."""
+    """What serves the calls of an actor, whatever that hosts."""
 
-    def __init__(self, host: ExecutorHost, process: SimulatedProcess) -> None:
-        self.host = host
+    def __init__(self, hosted: Hosted, process: SimulatedProcess) -> None:
+        self.hosted = hosted
         self.process = process
 
     async def receive(self, batch: Sequence[Parcel]) -> Sequence[Envelope]:
-        return await self.host.receive(batch)
+        told: Sequence[Envelope] = await self.hosted.receive(batch)
+        return told
+
+    async def call(self, method: str, *arguments: Any) -> Any:
+        return await getattr(self.hosted, method)(*arguments)
 
     async def hello(self) -> tuple[ProcessMark, ...]:
+        await self.hosted.ready()
         companion = self.process.companion
         return (self.process.mark, *(() if companion is None else (companion.mark,)))
 
 
 class SimulatedHostStarter:
-    """Starts executor hosts as children of their coordinator."""
+    """Starts actors as children of their coordinator."""
 
     def __init__(self, ray: SimulatedRay, parts: CellParts, owner: SimulatedActor) -> None:
         self._ray = ray
         self._parts = parts
         self._owner = owner
         self._process = owner.process
+        self._clock = SimulatedClock(ray.loop)
         self.term = 0
-        self.hosts: dict[Slot, SimulatedActor] = {}
-        """By slot: the newest host."""
 
     async def start(self, slot: Slot, incarnation: int) -> SimulatedPeer:
+        kind = self._parts.kinds[slot.kind]
+        address = self._address(kind, slot, incarnation)
+
         def make(process: SimulatedProcess) -> SimulatedHost:
             process.term = self.term
-            tools = self._tools_of(slot, process)
             coordinator = SimulatedPeer(self._ray, self._owner, slot, incarnation)
-            host = ExecutorHost(
-                slot,
-                self._parts.executor_for(slot, tools),
-                coordinator,
+            place = Place(
+                slot=slot,
+                address=address,
+                coordinator=coordinator,
                 term=self.term,
-                tool_processes=tools,
+                clock=self._clock,
+                store=None,
+                reach=partial(reach, self._ray),
                 tell=coordinator.tell,
+                tool_processes=self._tools_of(kind, slot, process),
             )
-            return SimulatedHost(host, process)
+            return SimulatedHost(kind.host(place), process)
 
-        actor = self._ray.start(str(slot), make, owner=self._process)
-        self.hosts[slot] = actor
-        return SimulatedPeer(self._ray, actor)
+        actor = self._ray.start(str(slot), make, owner=self._process, address=address)
+        return SimulatedPeer(self._ray, actor, address=address)
 
-    def _tools_of(self, slot: Slot, process: SimulatedProcess) -> SimulatedToolProcesses | None:
-        if slot.executor != AGENT_TURN:
+    def _address(self, kind: ActorKind, slot: Slot, incarnation: int) -> str:
+        match kind.reachable:
+            case "by name":
+                return f"{slot}:{self.term}.{incarnation}"
+            case "at a port":
+                return f"{slot}:{self.term}"
+            case "through its cell":
+                return ""
+
+    def _tools_of(
+        self, kind: ActorKind, slot: Slot, process: SimulatedProcess
+    ) -> SimulatedToolProcesses | None:
+        if not kind.runs_tools:
             return None
         return SimulatedToolProcesses(self._ray.machine, process, str(slot), self._parts.work)
+
+
+async def reach(ray: SimulatedRay, address: str) -> SimulatedPeer:
+    """The newest actor at an address.
+
+    Raises:
+        ActorLostError: There is none.
+    """
+    for actor in reversed(ray.actors):
+        if address and actor.address == address and not actor.dead:
+            return SimulatedPeer(ray, actor, address=address)
+    raise ActorLostError(address, "nobody is there")
 
 
 class SimulatedCoordinator:
@@ -165,6 +207,7 @@ class SimulatedCoordinator:
                 clock=SimulatedClock(ray.loop),
                 process=actor.process.mark,
                 processes=ray.machine,
+                kinds=parts.kinds,
             )
         except HarnessError as error:
             self.host = error

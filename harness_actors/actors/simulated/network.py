@@ -60,6 +60,7 @@ class SimulatedActor:
 
     Attributes:
         name: For messages.
+        address: Where it is found; empty where nobody looks for it.
         restarts: Its calls are told that it is away, and not that it is dead.
         now: Where it lives now.
         dead: Ray says so; its process may still be there.
@@ -68,8 +69,11 @@ class SimulatedActor:
         calls: Those that wait for an answer, and who waits.
     """
 
-    def __init__(self, name: str, process: SimulatedProcess, *, restarts: bool = False) -> None:
+    def __init__(
+        self, name: str, process: SimulatedProcess, *, restarts: bool = False, address: str = ""
+    ) -> None:
         self.name = name
+        self.address = address
         self.restarts = restarts
         self.now = Incarnation(process)
         self.dead = False

@@ -11,9 +11,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import count, islice
 
-from harness_actors.actors.processes import mark_of_this_process
+from harness_actors.actors.hosted import Hosted, Place, Reach, Reached
 from harness_actors.events import Event
-from harness_actors.records import ProcessMark
 
 KEPT_PIECES = 2_000
 KEPT_CHARS = 1 << 18
@@ -127,7 +126,7 @@ class SpokenRun:
         return Reading(tuple(islice(self.pieces, known, None)), self.end)
 
 
-class TextStreams:
+class TextStreams(Hosted):
     """Takes text from those who make it, and gives it to those who ask for it.
 
     Args:
@@ -148,17 +147,15 @@ class TextStreams:
         self._unwanted: OrderedDict[str, None] = OrderedDict()
         self._tidying: asyncio.TimerHandle | None = None
 
+    @classmethod
+    def at(cls, place: Place) -> "TextStreams":
+        """That of a cell."""
+        return cls(monotonic=place.clock.monotonic)
+
     @property
     def held(self) -> dict[str, int]:
         """Characters that are held, by run."""
         return {run_id: run.chars for run_id, run in self._runs.items()}
-
-    async def hello(self) -> tuple[ProcessMark, ...]:
-        return (mark_of_this_process("streams"),)
-
-    async def watch(self) -> None:
-        """Never returns: the call fails when the process of this actor dies."""
-        await asyncio.Event().wait()
 
     async def receive(self, batch: Sequence[Spoken | RunOver]) -> tuple[str, ...]:
         """Take pieces of any runs, each run's in their order.
@@ -249,3 +246,21 @@ class TextStreams:
 
 def _after(cursor: Cursor, spoken: Spoken) -> Cursor:
     return (cursor[0], cursor[1] + 1, cursor[2] + len(spoken.text) + spoken.dropped)
+
+
+class ReachedStreams:
+    """The stream actor, for those who speak and those who read; raises as `Reached` does."""
+
+    def __init__(self, actor: Reached) -> None:
+        self._actor = actor
+
+    async def receive(self, batch: Sequence[Spoken | RunOver]) -> tuple[str, ...]:
+        return await self._actor.call(TextStreams.receive, batch)
+
+    async def read(self, run_id: str, cursor: Cursor | None) -> Reading:
+        return await self._actor.call(TextStreams.read, run_id, cursor)
+
+
+async def reach_streams(reach: Reach, name: str) -> ReachedStreams:
+    """The stream actor of a name; raises as `Reached` does."""
+    return ReachedStreams(await reach(name))

@@ -75,7 +75,7 @@ def _followers_are_not_woken() -> Patches:
         if self._broken is None:
             self._broken = error
             self._alarm.set(None)
-            self._close_seats()
+            self._seats.close()
 
     return [(CoordinatorHost, "_break", patched)]
 
