@@ -1,10 +1,13 @@
 """What drivers ask of the coordinator of a cell, and the runtime that stands on it."""
 
+import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Coroutine, Mapping, Sequence
-from typing import Any, Protocol, TypeVar, TypeVarTuple
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Protocol, TypeVar, TypeVarTuple
 
+from harness_actors.actors.hosted import ActorCall
 from harness_actors.actors.runtime import News, StopMode, TextCursor, Texts
+from harness_actors.actors.text.listening import Listener, TextSource
 from harness_actors.events import RunEvent
 from harness_actors.messages import Message
 from harness_actors.records import RunHeading, RunSpec
@@ -54,15 +57,23 @@ class PlacedCellCalls(CellCalls, Protocol):
     async def serve(self, idle_s: float | None, warm_cells: int) -> str: ...
 
 
-CellCall = Callable[[Any, *Ts], Coroutine[Any, Any, T]]
-"""One of them, as `CellCalls.stop`; it travels as its name."""
-
-
 class CellRuntime(ABC):
-    """Answers the `Runtime` port by calls of the coordinator of a cell."""
+    """Answers the `Runtime` port by calls of the coordinator of a cell.
+
+    Args:
+        reach: Finds a stream actor by its name.
+        monotonic: The time.
+    """
+
+    def __init__(
+        self,
+        reach: Callable[[str], Awaitable[TextSource]],
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._listener = Listener(self._subscribed, reach, monotonic)
 
     @abstractmethod
-    async def ask(self, call: CellCall[*Ts, T], *arguments: *Ts) -> T:
+    async def ask(self, call: ActorCall[*Ts, T], *arguments: *Ts) -> T:
         """Make a call.
 
         Raises:
@@ -84,11 +95,14 @@ class CellRuntime(ABC):
     async def wait_for_news(self, cursor: int, *, messages: bool = False) -> News:
         return await self.ask(CellCalls.wait_for_news, cursor, messages)
 
-    @abstractmethod
-    async def subscribe(self, run_ids: Sequence[str]) -> None: ...
+    async def _subscribed(self, run_ids: Sequence[str]) -> str:
+        return await self.ask(CellCalls.subscribe, run_ids)
 
-    @abstractmethod
-    async def texts(self, run_id: str, cursor: TextCursor | None = None) -> Texts: ...
+    async def subscribe(self, run_ids: Sequence[str]) -> None:
+        await self._listener.subscribe(run_ids)
+
+    async def texts(self, run_id: str, cursor: TextCursor | None = None) -> Texts:
+        return await self._listener.texts(run_id, cursor)
 
     async def allow(self, budget_usd: float | None) -> None:
         await self.ask(CellCalls.allow, budget_usd)

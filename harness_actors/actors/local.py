@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TypeVar, TypeVarTuple
 
 from harness_actors.actors.carrying import carry, put_down
-from harness_actors.actors.cell_calls import CellCall, CellRuntime
+from harness_actors.actors.cell_calls import CellRuntime
 from harness_actors.actors.clock import SystemClock
 from harness_actors.actors.coordinator.host import CoordinatorHost
 from harness_actors.actors.coordinator.journal_watch import watch_journal
@@ -22,9 +22,7 @@ from harness_actors.actors.hosted import ActorCall, Hosted, Place, name_for
 from harness_actors.actors.kinds import KINDS, Kinds
 from harness_actors.actors.mailbox import Parcel
 from harness_actors.actors.processes import mark_of_this_process
-from harness_actors.actors.runtime import TextCursor, Texts
 from harness_actors.actors.tapping import tap_for_a_while
-from harness_actors.actors.text.listening import Listener
 from harness_actors.actors.text.streams import reach_streams
 from harness_actors.coordination.protocol import Envelope, Slot
 from harness_actors.errors import ActorLostError
@@ -178,11 +176,11 @@ class LocalRuntime(CellRuntime):
     def __init__(
         self, coordinator: CoordinatorHost, starter: LocalHostStarter, journal: SqliteJournal
     ) -> None:
+        super().__init__(partial(reach_streams, starter.reach))
         self._coordinator = coordinator
         self._watching = asyncio.ensure_future(watch_journal(journal, coordinator))
         self.starter = starter
         self._store = journal.path
-        self._listener = Listener(coordinator.subscribe, partial(reach_streams, starter.reach))
         self._untap = tap_for_a_while()
 
     @classmethod
@@ -215,15 +213,9 @@ class LocalRuntime(CellRuntime):
         await coordinator.start()
         return cls(coordinator, starter, journal)
 
-    async def ask(self, call: CellCall[*Ts, T], *arguments: *Ts) -> T:
+    async def ask(self, call: ActorCall[*Ts, T], *arguments: *Ts) -> T:
         answer: T = await getattr(self._coordinator, call.__name__)(*arguments)
         return answer
-
-    async def subscribe(self, run_ids: Sequence[str]) -> None:
-        await self._listener.subscribe(run_ids)
-
-    async def texts(self, run_id: str, cursor: TextCursor | None = None) -> Texts:
-        return await self._listener.texts(run_id, cursor)
 
     async def close(self) -> None:
         self._watching.cancel()

@@ -14,8 +14,9 @@ import ray._private.state  # see `_kill_starting`
 from ray.actor import ActorHandle
 from ray.exceptions import ActorUnavailableError, RayActorError, RayError, RayTaskError
 
-from harness_actors.actors.cell_calls import CellCall, CellCalls
+from harness_actors.actors.cell_calls import CellCalls
 from harness_actors.actors.cell_lifetime import GoneError
+from harness_actors.actors.hosted import ActorCall
 from harness_actors.actors.joining.connection import Connection, RayLostError
 from harness_actors.actors.joining.current import current_connection
 from harness_actors.actors.joining.withheld import keys_here
@@ -75,7 +76,7 @@ class CoordinatorCalls:
         """This process has still the connection over which the coordinator was found."""
         return self.connection.is_current
 
-    async def call(self, call: CellCall[*Ts, T], *arguments: *Ts) -> T:
+    async def call(self, call: ActorCall[*Ts, T], *arguments: *Ts) -> T:
         """One call; made again if the coordinator dies meanwhile.
 
         Raises:
@@ -134,7 +135,7 @@ class CoordinatorCalls:
         self.process = marks[0]
         await self.once(CellCalls.attach, self.secrets, self.budget_usd)
 
-    async def once(self, call: CellCall[*Ts, T], *arguments: *Ts) -> T:
+    async def once(self, call: ActorCall[*Ts, T], *arguments: *Ts) -> T:
         """One call; fails if the coordinator is away."""
         begun: Awaitable[T] = self._begin("call", call.__name__, *arguments)
         answer = asyncio.ensure_future(begun)

@@ -8,15 +8,15 @@ from typing import TypeVar, TypeVarTuple
 
 import ray
 
-from harness_actors.actors.cell_calls import CellCall, CellCalls, CellRuntime
+from harness_actors.actors.cell_calls import CellCalls, CellRuntime
 from harness_actors.actors.cell_lifetime import GoneError
+from harness_actors.actors.hosted import ActorCall
 from harness_actors.actors.joining.connection import RayLostError
 from harness_actors.actors.on_ray.calls import AwayError, CoordinatorCalls
 from harness_actors.actors.on_ray.serving import ServedCell
 from harness_actors.actors.on_ray.streams import StreamReader
 from harness_actors.actors.processes import wait_until_gone
-from harness_actors.actors.runtime import News, StopMode, TextCursor, Texts
-from harness_actors.actors.text.listening import Listener
+from harness_actors.actors.runtime import News, StopMode
 from harness_actors.errors import ActorLostError, HarnessError
 from harness_actors.events import InputAwaited, RoundCompleted, RunParked
 from harness_actors.records import RunSpec
@@ -39,9 +39,9 @@ class RayRuntime(CellRuntime):
     """
 
     def __init__(self, cell: ServedCell) -> None:
+        super().__init__(self._reach)
         self._cell = cell
         cell.busy = lambda: bool(self._begun)
-        self._listener = Listener(self._subscribed, self._reach)
         self._beginning: set[str] = set()
         """The runs that are being submitted or taken up, of those that are not over by now."""
         self._begun: set[str] = set()
@@ -85,11 +85,8 @@ class RayRuntime(CellRuntime):
         cell.calls = calls
         return cls(cell)
 
-    async def ask(self, call: CellCall[*Ts, T], *arguments: *Ts) -> T:
+    async def ask(self, call: ActorCall[*Ts, T], *arguments: *Ts) -> T:
         return await self._cell.call(call, *arguments)
-
-    async def _subscribed(self, run_ids: Sequence[str]) -> str:
-        return await self.ask(CellCalls.subscribe, run_ids)
 
     async def _reach(self, name: str) -> StreamReader:
         return await StreamReader.reach(name, self._cell.calls.connection)
@@ -127,12 +124,6 @@ class RayRuntime(CellRuntime):
         self._begun -= over
         self._beginning -= over
         return news
-
-    async def subscribe(self, run_ids: Sequence[str]) -> None:
-        await self._listener.subscribe(run_ids)
-
-    async def texts(self, run_id: str, cursor: TextCursor | None = None) -> Texts:
-        return await self._listener.texts(run_id, cursor)
 
     async def allow(self, budget_usd: float | None) -> None:
         self._cell.calls.budget_usd = budget_usd

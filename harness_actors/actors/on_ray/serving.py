@@ -9,9 +9,10 @@ from typing import TypeVar, TypeVarTuple
 
 import ray
 
-from harness_actors.actors.cell_calls import CellCall, PlacedCellCalls
+from harness_actors.actors.cell_calls import PlacedCellCalls
 from harness_actors.actors.cell_lifetime import GoneError, idle_s, warm_cells
 from harness_actors.actors.cell_processes import coordinators_of
+from harness_actors.actors.hosted import ActorCall
 from harness_actors.actors.joining.connect import connect
 from harness_actors.actors.joining.connection import Connection, RayLostError
 from harness_actors.actors.joining.losses import Losses
@@ -95,7 +96,7 @@ class ServedCell:
         """Work was done that is on disk, so whatever was lost before is made good for."""
         self._losses.made_good()
 
-    async def call(self, call: CellCall[*Ts, T], *arguments: *Ts) -> T:
+    async def call(self, call: ActorCall[*Ts, T], *arguments: *Ts) -> T:
         """See `CoordinatorCalls.call`."""
         while True:
             calls = self.calls

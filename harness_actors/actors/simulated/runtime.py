@@ -2,17 +2,23 @@
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TypeVar, TypeVarTuple
 
-from harness_actors.actors.cell_calls import CellCall, CellCalls, CellRuntime
+from harness_actors.actors.cell_calls import CellCalls, CellRuntime
+from harness_actors.actors.hosted import ActorCall
 from harness_actors.actors.liveness import Liveness, until_dead
 from harness_actors.actors.mailbox import UnreachableError
-from harness_actors.actors.runtime import TextCursor, Texts
-from harness_actors.actors.simulated.cell import CellParts, SimulatedCoordinator, SimulatedPeer
+from harness_actors.actors.simulated.cell import (
+    CellParts,
+    SimulatedCoordinator,
+    SimulatedPeer,
+    reach,
+)
 from harness_actors.actors.simulated.network import SimulatedActor
 from harness_actors.actors.simulated.processes import SimulatedProcess
 from harness_actors.actors.simulated.ray import SimulatedRay
-from harness_actors.actors.text.streams import POLL_S
+from harness_actors.actors.text.streams import reach_streams
 from harness_actors.errors import ActorLostError, HarnessError
 from harness_actors.records import RunSpec
 
@@ -30,6 +36,7 @@ class SimulatedRuntime(CellRuntime):
     """
 
     def __init__(self, ray: SimulatedRay, coordinator: SimulatedActor) -> None:
+        super().__init__(partial(reach_streams, partial(reach, ray)), ray.loop.time)
         self._ray = ray
         self.coordinator = coordinator
         self._secrets: dict[str, str] = {}
@@ -82,14 +89,6 @@ class SimulatedRuntime(CellRuntime):
         self._secrets.update(secrets)
         await super().resume(run_ids, secrets=secrets)
 
-    async def subscribe(self, run_ids: Sequence[str]) -> None:
-        await self.ask(CellCalls.subscribe, run_ids)
-
-    async def texts(self, run_id: str, cursor: TextCursor | None = None) -> Texts:
-        # A simulated cell has no stream actor: nothing comes, after a while.
-        await asyncio.sleep(POLL_S)
-        return Texts(cursor=cursor)
-
     async def allow(self, budget_usd: float | None) -> None:
         self._budget_usd = budget_usd
         await super().allow(budget_usd)
@@ -103,7 +102,7 @@ class SimulatedRuntime(CellRuntime):
             pass  # it is killed below in any case, and the journal holds what is committed
         self._ray.kill(self.coordinator)
 
-    async def ask(self, call: CellCall[*Ts, T], *arguments: *Ts) -> T:
+    async def ask(self, call: ActorCall[*Ts, T], *arguments: *Ts) -> T:
         """One call of the coordinator; waits for its next incarnation if it dies.
 
         That has neither keys nor budget, and gets them before anything else is asked of it.
@@ -122,7 +121,7 @@ class SimulatedRuntime(CellRuntime):
                     raise ActorLostError("the coordinator", problem) from None
                 await asyncio.sleep(0.1)
 
-    async def _once(self, call: CellCall[*Ts, T], *arguments: *Ts) -> T:
+    async def _once(self, call: ActorCall[*Ts, T], *arguments: *Ts) -> T:
         network, method = self._ray.network, call.__name__
         answer: T = await network.call(self.coordinator, "call", method, *arguments)
         return answer

@@ -33,13 +33,16 @@ class Listener:
     Args:
         subscribe: Asks the coordinator; answers the name of the stream actor.
         reach: Finds it.
+        monotonic: The time.
     """
 
     def __init__(
         self,
         subscribe: Callable[[Sequence[str]], Awaitable[str]],
         reach: Callable[[str], Awaitable[TextSource]],
+        monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
+        self._monotonic = monotonic
         self._ask = subscribe
         self._reach = reach
         self._stream = ""
@@ -51,7 +54,7 @@ class Listener:
         stream = await self._ask(run_ids)
         if stream != self._stream:
             self._stream, self._source = stream, None
-        now = time.monotonic()
+        now = self._monotonic()
         # Those that nobody reads any more go at some time.
         self._asked_at = {
             run_id: at for run_id, at in self._asked_at.items() if now - at <= 2 * RENEW_S
@@ -61,21 +64,21 @@ class Listener:
     async def texts(self, run_id: str, cursor: TextCursor | None) -> Texts:
         """See `Runtime.texts`."""
         asked_at = self._asked_at.get(run_id)
-        if asked_at is None or time.monotonic() - asked_at > RENEW_S:
+        if asked_at is None or self._monotonic() - asked_at > RENEW_S:
             await self.subscribe([run_id])
         stream = self._stream
         at = None if cursor is None else cursor.at if cursor.stream == stream else BEFORE_ALL
         try:
             if self._source is None:
                 self._source = await self._reach(stream)
-            asked = time.monotonic()
+            asked = self._monotonic()
             reading = await self._source.read(run_id, at)
         except (UnreachableError, ActorLostError):
             self._source = None
             self._asked_at.pop(run_id, None)
             await asyncio.sleep(AGAIN_S)
             return Texts(cursor=cursor)
-        if not reading.spoken and time.monotonic() - asked < POLL_S / 2:
+        if not reading.spoken and self._monotonic() - asked < POLL_S / 2:
             # Too many wait there already.
             await asyncio.sleep(AGAIN_S)
         return Texts(
