@@ -9,15 +9,21 @@ from random import Random
 
 import orjson
 
+from harness_actors.actors.embedded import EMBEDDED_MODEL_URL
+from harness_actors.actors.hosted import Reach
 from harness_actors.actors.simulated.processes import SimulatedMachine
 from harness_actors.coordination.graph import Workflow
 from harness_actors.messages import Message, ToolCall
 from harness_actors.ports import ModelRequest, ModelResponse
 from harness_actors.results import Usage
+from tests.simulation.beside import ask_hosted_model, words_of
 from tests.simulation.executors import build_workflow
 from tests.simulation.oracle import Oracle
 from tests.simulation.tools import KINDS, WatchedTool, deafly
 from tests.simulation.workload import PlannedRound, PlannedTool, Workload
+
+PIECE, PIECE_S = 40, 0.1
+"""Characters that a model says at once, and how often it does."""
 
 
 def task_of(run_id: str) -> Message:
@@ -46,16 +52,19 @@ class PlannedModel:
         if planned is not None and self._workload.fickle and self._chance.random() < 0.3:
             planned = PlannedRound((PlannedTool("effect", 0.01),), 0.01)
         try:
-            if planned is not None and planned.deaf:
-                await deafly(planned.latency_s)
-            else:
-                await asyncio.sleep(planned.latency_s if planned else 0.05)
+            await self._think(run_id, planned)
         except asyncio.CancelledError:
             self._oracle.ledger.end(call, "cut")
             raise
         response = self._answer(run_id, planned, len(request.messages), plan.config.completion)
         self._oracle.ledger.end(call, "answered")
         return response
+
+    async def _think(self, run_id: str, planned: PlannedRound | None) -> None:
+        if planned is not None and planned.deaf:
+            await deafly(planned.latency_s)
+        else:
+            await asyncio.sleep(planned.latency_s if planned else 0.05)
 
     def _answer(
         self, run_id: str, planned: PlannedRound | None, position: int, completion: str
@@ -84,7 +93,13 @@ class PlannedModel:
         return f"call_{place}" if self._workload.reused_ids else f"call_{position}_{place}"
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[str | ModelResponse]:
-        yield await self.complete(request)
+        run_id, _ = where_in(request.messages)
+        response = await self.complete(request)
+        said = words_of(run_id)
+        for place in range(0, len(said), PIECE):
+            yield said[place : place + PIECE]
+            await asyncio.sleep(PIECE_S)
+        yield response
 
 
 class KeyedModel(PlannedModel):
@@ -92,6 +107,22 @@ class KeyedModel(PlannedModel):
 
     def use_keys(self, keys: Mapping[str, str]) -> None:
         self.keys = keys
+
+
+class HostedModel(PlannedModel):
+    """The same, and it asks the model that its cell hosts before it answers."""
+
+    def __init__(self, workload: Workload, oracle: Oracle, chance: Random, reach: Reach) -> None:
+        super().__init__(workload, oracle, chance)
+        self._reach = reach
+
+    def connect(self, url: str) -> None:
+        self.keys = {EMBEDDED_MODEL_URL: url}
+
+    async def _think(self, run_id: str, planned: PlannedRound | None) -> None:
+        url = self.keys[EMBEDDED_MODEL_URL]
+        await ask_hosted_model(self._reach, url, run_id, self._oracle.ledger)
+        await super()._think(run_id, planned)
 
 
 def where_in(messages: Sequence[Message]) -> tuple[str, int]:
@@ -136,7 +167,7 @@ def _same(workflow: Workflow) -> Workflow:
 
 
 def load_programs(
-    workload: Workload, oracle: Oracle, machine: SimulatedMachine, chance: Random
+    workload: Workload, oracle: Oracle, machine: SimulatedMachine, chance: Random, reach: Reach
 ) -> dict[str, bytes]:
     """The programs of a workload, and their blobs by name."""
     tools = tuple(WatchedTool(kind, oracle, machine) for kind in KINDS)
@@ -148,5 +179,8 @@ def load_programs(
     # One for each host: what it was given in one process is not in another.
     _PROGRAMS["keyed"] = lambda: build_workflow(
         PlannedAgent(KeyedModel(workload, oracle, chance), tools), (), oracle
+    )
+    _PROGRAMS["hosted"] = lambda: build_workflow(
+        PlannedAgent(HostedModel(workload, oracle, chance, reach), tools), (), oracle
     )
     return {name: pickle.dumps(Ticket(name)) for name in _PROGRAMS}

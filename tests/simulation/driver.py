@@ -3,6 +3,7 @@
 import asyncio
 from typing import TYPE_CHECKING, Literal
 
+from harness_actors.actors.embedded import EMBEDDED_MODEL_URL
 from harness_actors.actors.mailbox import UnreachableError
 from harness_actors.actors.runtime import StopMode
 from harness_actors.actors.simulated.processes import current_process
@@ -13,6 +14,7 @@ from harness_actors.errors import (
 )
 from harness_actors.events import RunCompleted, RunParked
 from harness_actors.records import RunHeading
+from tests.simulation.beside import Reader
 from tests.simulation.ledger import Request
 from tests.simulation.talks import Talk
 from tests.simulation.workload import PlannedRun
@@ -48,13 +50,18 @@ class Driver:
             async with asyncio.TaskGroup() as group:
                 following = group.create_task(self._follow())
                 looking_on = group.create_task(self._look_on())
+                reading = [
+                    group.create_task(self._read(run_id))
+                    for run_id in sorted(self._user._workload.listened)
+                ]
                 chains = [
                     group.create_task(self._work(chain))
                     for chain in self._user._workload.conversations()
                 ]
                 await asyncio.wait(chains)
                 following.cancel()
-                looking_on.cancel()
+                for task in (looking_on, *reading):
+                    task.cancel()
             if len(self._book.ended) == len(self._user._workload.runs):
                 await self._user.settled()
         except BaseExceptionGroup as failures:
@@ -71,6 +78,12 @@ class Driver:
                 )
             except (UnreachableError, HarnessError):
                 return
+
+    async def _read(self, run_id: str) -> None:
+        """Read what is said in a run, from before it begins."""
+        reader = Reader(run_id, self._ledger)
+        while True:
+            reader.take(await self._runtime.texts(run_id, reader.cursor))
 
     async def _follow(self) -> None:
         while True:
@@ -224,7 +237,7 @@ class Driver:
         request.done_at = self._ledger.loop.time()
 
     def _secrets(self, keys: tuple[str, ...]) -> dict[str, str]:
-        return dict.fromkeys(keys, "its value")
+        return {name: "its value" for name in keys if name != EMBEDDED_MODEL_URL}
 
 
 def _first(failures: BaseExceptionGroup[BaseException]) -> BaseException:

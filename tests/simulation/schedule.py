@@ -6,6 +6,7 @@ import tempfile
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any, Literal
@@ -13,8 +14,8 @@ from typing import Any, Literal
 from harness_actors.actors.host.executor_host import ExecutorHost
 from harness_actors.actors.host.shipped_executors import host_executor, host_of
 from harness_actors.actors.hosted import Place
-from harness_actors.actors.kinds import KINDS, Kinds
-from harness_actors.actors.simulated.cell import CellParts, SimulatedClock
+from harness_actors.actors.kinds import EMBEDDED_MODEL, KINDS, STREAMS, Kinds
+from harness_actors.actors.simulated.cell import CellParts, SimulatedClock, reach
 from harness_actors.actors.simulated.loop import SimulatedLoop
 from harness_actors.actors.simulated.network import Network, Weather
 from harness_actors.actors.simulated.processes import (
@@ -42,6 +43,7 @@ from harness_actors.tools.reaping import RunReaper
 from harness_actors.turn import deadline
 from harness_actors.turn.services import RUN_VARIABLE
 from tests.simulation.agents import load_programs, program_of
+from tests.simulation.beside import Beside, SimulatedModel, WatchedStreams, chosen_refusals
 from tests.simulation.disk import Disk, MemoryJournal
 from tests.simulation.disturbances import Disturber
 from tests.simulation.invariants import check_end
@@ -153,6 +155,7 @@ class Schedule:
         """Processes that serve executors of ours."""
         self.ledger = Ledger(loop, self.disk, None if trace is None else note)
         pauses.ledger = self.ledger
+        self.beside = Beside(self.ledger, chosen_refusals(Random(f"{seed}/refusals")))
         self.oracle = Oracle(self.ledger, self.machine, self.workload.budget_usd)
         self._clock = SimulatedClock(loop)
         self._counter = FlatCounter()
@@ -167,7 +170,8 @@ class Schedule:
             serving=self.oracle.coordinator_began,
             watched=mode == "moved",
         )
-        blobs = load_programs(self.workload, self.oracle, self.machine, Random(f"{seed}/model"))
+        model, at = Random(f"{seed}/model"), partial(reach, self.ray)
+        blobs = load_programs(self.workload, self.oracle, self.machine, model, at)
         programs = {name: (program_of(name), blob) for name, blob in blobs.items()}
         self.user = User(
             self.workload,
@@ -178,6 +182,7 @@ class Schedule:
             Random(f"{seed}/user"),
             self._settle,
             self._check_taking_up,
+            self.beside,
         )
         self._disturber = Disturber(
             seed,
@@ -305,7 +310,13 @@ class Schedule:
             for name, kind in KINDS.items()
             if kind.host is host_executor
         }
-        return {**KINDS, **executors}
+        beside = {
+            STREAMS: replace(KINDS[STREAMS], host=partial(WatchedStreams, self.beside)),
+            EMBEDDED_MODEL: replace(
+                KINDS[EMBEDDED_MODEL], host=partial(SimulatedModel, self.beside)
+            ),
+        }
+        return {**KINDS, **executors, **beside}
 
     def _host(self, place: Place) -> ExecutorHost:
         return host_of(None if place.slot.code else self._executor_at(place), place)

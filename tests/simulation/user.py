@@ -14,6 +14,7 @@ from harness_actors.coordination.graph import Workflow
 from harness_actors.errors import ActorLostError, CellError, StoreError
 from harness_actors.records import RunSpec
 from tests.simulation.agents import task_of
+from tests.simulation.beside import Beside
 from tests.simulation.driver import Driver
 from tests.simulation.oracle import Oracle
 from tests.simulation.workload import PlannedRun, Workload
@@ -52,6 +53,7 @@ class User:
         chance: The user's.
         settled: Awaited when all runs have ended, while the cell is up still.
         check_taking_up: Raises where a run may not be taken up, as harnesses find out.
+        beside: Told why cells stop.
     """
 
     def __init__(
@@ -64,9 +66,11 @@ class User:
         chance: Random,
         settled: Callable[[], Awaitable[None]],
         check_taking_up: Callable[[str], None],
+        beside: Beside,
     ) -> None:
         self.settled = settled
         self.check_taking_up = check_taking_up
+        self._beside = beside
         self.there = asyncio.Event()
         """The journal is at its path; the next command waits for that."""
         self.there.set()
@@ -110,6 +114,9 @@ class User:
                     # On this machine whatever is killed ends.
                     self._ledger.broken("what hangs is killed", str(error))
                 self._ledger.note(driver, f"{command} ends: {error}")
+                cell = self._ledger.coordinator
+                if cell is not None and cell.failure is not None:
+                    self._beside.cell_stopped(cell.failure)
             finally:
                 if self.runtime is not None:
                     await self.runtime.close()

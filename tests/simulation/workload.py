@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Literal
 
+from harness_actors.actors.embedded import EMBEDDED_MODEL_URL
 from harness_actors.actors.runtime import StopMode
 from harness_actors.config import ContinuationConfig, HarnessConfig, Limits
 from harness_actors.turn.acceptance import LARGE_CALLS
@@ -34,6 +35,10 @@ SHARED = 0.12
 """Share of the schedules in which several runs go on in one conversation as they like."""
 LONG = 0.05
 """Share of the schedules in which each run has a message of many calls, all of one id."""
+HOSTED = 0.3
+"""Share of the runs of the default workflow that ask the model which their cell hosts."""
+LISTENED = 0.4
+"""Share of the runs whose text is read while it is said."""
 KEY = "PLANNED_MODEL_KEY"
 """The key that the model of the program `keyed` needs."""
 
@@ -110,7 +115,7 @@ class PlannedRun:
     @property
     def keys(self) -> tuple[str, ...]:
         """Names of the secrets that its model needs."""
-        return (KEY,) if self.program == "keyed" else ()
+        return {"keyed": (KEY,), "hosted": (EMBEDDED_MODEL_URL,)}.get(self.program, ())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,6 +131,7 @@ class Workload:
         fickle: It answers otherwise when it is asked the same again.
         copies: Messages go through pickle.
         budget_usd: What all runs may cost together; None for no bound.
+        listened: Runs whose text somebody reads while it is said.
         onlooker_after_s: When somebody attaches to each cell who has no keys, in seconds;
             None where nobody does.
     """
@@ -138,6 +144,7 @@ class Workload:
     fickle: bool = False
     copies: bool = False
     budget_usd: float | None = None
+    listened: frozenset[str] = frozenset()
     onlooker_after_s: float | None = None
 
     def conversations(self) -> list[list[PlannedRun]]:
@@ -154,6 +161,7 @@ def plan_workload(seed: int) -> Workload:
     own = Random(f"{seed}/workflows")
     talks = Random(f"{seed}/talks")
     long = Random(f"{seed}/long")
+    beside = Random(f"{seed}/beside")
     workflows = plan_workflows(own)
     runs: dict[str, PlannedRun] = {}
     for conversation in range(chance.choice((1, 1, 2, 2, 3))):
@@ -167,6 +175,7 @@ def plan_workload(seed: int) -> Workload:
             runs[run.run_id] = run
     if long.random() < LONG:
         runs = {name: _with_long_message(long, run) for name, run in runs.items()}
+    runs = {name: _with_hosted_model(beside, run) for name, run in runs.items()}
     used = sorted({run.program for run in runs.values()})
     return Workload(
         runs=runs,
@@ -176,6 +185,7 @@ def plan_workload(seed: int) -> Workload:
         reused_ids=chance.random() < 0.3,
         fickle=chance.random() < 0.2,
         copies=seed % 8 == 0,
+        listened=frozenset(name for name in runs if beside.random() < LISTENED),
         budget_usd=chance.uniform(0.01, 0.1) if chance.random() < 0.2 else None,
         onlooker_after_s=chance.uniform(0.0, 5.0) if chance.random() < 0.2 else None,
     )
@@ -220,6 +230,12 @@ def _plan_run(chance: Random, run_id: str, conversation_id: str) -> PlannedRun:
         stops=_plan_stops(chance),
         config=config,
     )
+
+
+def _with_hosted_model(chance: Random, run: PlannedRun) -> PlannedRun:
+    """The run, perhaps with the model that its cell hosts."""
+    hosted = chance.random() < HOSTED and run.program == "plain"
+    return replace(run, program="hosted") if hosted else run
 
 
 def _with_long_message(chance: Random, run: PlannedRun) -> PlannedRun:

@@ -2,6 +2,7 @@
 
 from tests.simulation.planted import (
     actors,
+    beside,
     budget,
     coordination,
     moving,
@@ -14,6 +15,7 @@ from tests.simulation.planted.bug import PlantedBug
 
 BUGS = (
     *actors.BUGS,
+    *beside.BUGS,
     *budget.BUGS,
     *coordination.BUGS,
     *moving.BUGS,
