@@ -2,12 +2,12 @@
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol, TypeVar, TypeVarTuple
 
-from harness_actors.actors.hosted import ActorCall
+from harness_actors.actors.hosted import ActorCall, Reach
 from harness_actors.actors.runtime import News, StopMode, TextCursor, Texts
-from harness_actors.actors.text.listening import Listener, TextSource
+from harness_actors.actors.text.listening import Listener
 from harness_actors.events import RunEvent
 from harness_actors.messages import Message
 from harness_actors.records import RunHeading, RunSpec
@@ -67,10 +67,12 @@ class CellRuntime(ABC):
 
     def __init__(
         self,
-        reach: Callable[[str], Awaitable[TextSource]],
+        reach: Reach,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._listener = Listener(self._subscribed, reach, monotonic)
+        self._listener = Listener(
+            lambda runs: self.ask(CellCalls.subscribe, runs), reach, monotonic
+        )
 
     @abstractmethod
     async def ask(self, call: ActorCall[*Ts, T], *arguments: *Ts) -> T:
@@ -94,9 +96,6 @@ class CellRuntime(ABC):
 
     async def wait_for_news(self, cursor: int, *, messages: bool = False) -> News:
         return await self.ask(CellCalls.wait_for_news, cursor, messages)
-
-    async def _subscribed(self, run_ids: Sequence[str]) -> str:
-        return await self.ask(CellCalls.subscribe, run_ids)
 
     async def subscribe(self, run_ids: Sequence[str]) -> None:
         await self._listener.subscribe(run_ids)

@@ -31,8 +31,3 @@ class EmbeddedModelHost(Hosted):
             ModelSetupError: It is not installed; says how to get it.
         """
         await asyncio.to_thread(self._server.start)
-
-
-def url_at(address: str) -> str:
-    """Where a model is asked that is served at a port, such as ``"127.0.0.1:4711"``."""
-    return f"http://{address}/v1"

@@ -4,10 +4,9 @@ import socket
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from secrets import token_hex
 from typing import Any, Protocol, TypeVar, TypeVarTuple
 
-from harness_actors.actors.mailbox import Peer, Tell
+from harness_actors.actors.mailbox import Receiver, Tell
 from harness_actors.coordination.protocol import Slot
 from harness_actors.ports import Clock, ToolProcesses
 
@@ -19,12 +18,7 @@ ActorCall = Callable[[Any, *Ts], Coroutine[Any, Any, T]]
 
 
 class Reached(Protocol):
-    """An actor, as those see it who know where it is.
-
-    Raises, from every call:
-        UnreachableError: The connection broke; the call may have been executed.
-        ActorLostError: The actor is dead.
-    """
+    """An actor, as those see it who know where it is; raises as a `Suspect` does."""
 
     async def call(self, method: ActorCall[*Ts, T], *arguments: *Ts) -> T: ...
 
@@ -51,7 +45,7 @@ class Place:
 
     slot: Slot
     address: str
-    coordinator: Peer
+    coordinator: Receiver
     term: int
     clock: Clock
     store: Path | None
@@ -76,11 +70,6 @@ class Hosted:
 
     def close(self) -> None:
         """End what is in progress. Only what shares its process with others needs it."""
-
-
-def name_for(slot: Slot) -> str:
-    """A name that no actor had before, for the next one in a slot."""
-    return f"{slot}:{token_hex(8)}"
 
 
 def free_port() -> int:

@@ -19,9 +19,8 @@ EMBEDDED_MODEL = "embedded_model"
 STREAMS = "streams"
 
 Number = Literal["one", "agent turns", "one per program"]
-"""How many there are. `agent turns`: as many as the cell is given; a run stays at the one that
-it is at first, and one more serves those alone that killed theirs. `one per program`: one for
-each executor of each; of those that no run needs, few stay."""
+"""How many there are; where a run goes among them says `coordination/routing.py`. `agent turns`:
+as many as the cell is given, and a quarantine; `one per program`: few stay that no run needs."""
 
 Failure = Literal["the cell stops", "its users fail"]
 """What it means that none starts. `its users fail`: whoever waits for it is told why, and it is
@@ -40,12 +39,9 @@ class ActorKind:
     Attributes:
         name: As slots, journals and people name it.
         host: Makes what it hosts, in the process that it lives in; importable by others.
-        number: How many there are.
         starts_with_cell: Else it is started when it is first needed.
         gets_programs: It is sent the programs of runs, and their keys. What these print is kept.
         runs_tools: It has a supervisor for the processes of tools.
-        failure: What it means that none starts.
-        reachable: How others than its cell find it.
     """
 
     name: str
@@ -74,11 +70,6 @@ def table_of(*kinds: ActorKind) -> Kinds:
     return {kind.name: kind for kind in kinds}
 
 
-def executor_kind(name: str) -> ActorKind:
-    """The kind of one of our executors that runs no code of users."""
-    return ActorKind(name=name, host=host_executor, starts_with_cell=True, failure="the cell stops")
-
-
 KINDS = table_of(
     ActorKind(
         name=AGENT_TURN,
@@ -89,9 +80,10 @@ KINDS = table_of(
         runs_tools=True,
         failure="the cell stops",
     ),
-    executor_kind(REPAIR),
-    executor_kind(COMPACTION),
-    executor_kind(STOP_DECISION),
+    *(
+        ActorKind(name=name, host=host_executor, starts_with_cell=True, failure="the cell stops")
+        for name in (REPAIR, COMPACTION, STOP_DECISION)
+    ),
     ActorKind(
         name=CUSTOM,
         host=host_executor,

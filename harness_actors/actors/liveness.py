@@ -9,9 +9,8 @@ import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Protocol
 
-from harness_actors.actors.mailbox import UnreachableError
+from harness_actors.actors.mailbox import Suspect, UnreachableError
 from harness_actors.actors.processes import COMPANION_S, Processes
 from harness_actors.errors import ActorLostError
 from harness_actors.records import ProcessMark
@@ -22,14 +21,6 @@ TICKS = 10
 """Looks at an actor within `SUSPECT_S`."""
 WATCH_AGAIN_S = 0.1
 GONE_DEADLINE_S = 30.0
-
-
-class Suspect(Protocol):
-    """An actor whose death can be awaited, and made; raises as a `Peer` does."""
-
-    async def hello(self) -> tuple[ProcessMark, ...]: ...
-    async def watch(self) -> None: ...
-    def kill(self) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TypeVar, TypeVarTuple
+from secrets import token_hex
+from typing import Any, TypeVar, TypeVarTuple
 
 from harness_actors.actors.carrying import carry, put_down
 from harness_actors.actors.cell_calls import CellRuntime
@@ -14,16 +15,13 @@ from harness_actors.actors.clock import SystemClock
 from harness_actors.actors.coordinator.host import CoordinatorHost
 from harness_actors.actors.coordinator.journal_watch import watch_journal
 from harness_actors.actors.host.shipped_executors import (
-    executor_needs,
     marks_of_host,
     supervised_processes,
 )
-from harness_actors.actors.hosted import ActorCall, Hosted, Place, name_for
+from harness_actors.actors.hosted import ActorCall, Hosted, Place
 from harness_actors.actors.kinds import KINDS, Kinds
 from harness_actors.actors.mailbox import Parcel
-from harness_actors.actors.processes import mark_of_this_process
 from harness_actors.actors.tapping import tap_for_a_while
-from harness_actors.actors.text.streams import reach_streams
 from harness_actors.coordination.protocol import Envelope, Slot
 from harness_actors.errors import ActorLostError
 from harness_actors.ports import Clock
@@ -48,15 +46,6 @@ class LocalCoordinatorPeer:
             batch = pickle.loads(pickle.dumps(batch))
         return await self._coordinator.receive(self._slot, self._incarnation, batch)
 
-    async def hello(self) -> tuple[ProcessMark, ...]:
-        return (mark_of_this_process("coordinator"),)
-
-    async def watch(self) -> None:
-        await asyncio.Event().wait()
-
-    def kill(self) -> None:
-        raise ActorLostError("the coordinator", "a host cannot kill it")
-
 
 class LocalHostPeer:
     """How an actor of the same process is reached, by its coordinator and by others."""
@@ -75,27 +64,17 @@ class LocalHostPeer:
         self._copies = copies
         self._dead = asyncio.Event()
 
-    async def receive(self, batch: Sequence[Parcel]) -> Sequence[Envelope]:
+    async def receive(self, batch: Sequence[Parcel]) -> Any:
         self._check()
         if self._copies:
             batch = pickle.loads(pickle.dumps(batch))
-        told: Sequence[Envelope] = await self.hosted.receive(batch)
-        return told
+        return await self.hosted.receive(batch)
 
     async def call(self, method: ActorCall[*Ts, T], *arguments: *Ts) -> T:
-        """See `Reached`; a call that waits ends with the actor."""
+        """See `Reached`; a call that waits is ended by what it waits for."""
         self._check()
-        answering: asyncio.Future[T] = asyncio.ensure_future(
-            getattr(self.hosted, method.__name__)(*arguments)
-        )
-        death = asyncio.ensure_future(self._dead.wait())
-        try:
-            await asyncio.wait((answering, death), return_when=asyncio.FIRST_COMPLETED)
-            self._check()
-            return await answering
-        finally:
-            answering.cancel()
-            death.cancel()
+        answer: T = await getattr(self.hosted, method.__name__)(*arguments)
+        return answer
 
     async def hello(self) -> tuple[ProcessMark, ...]:
         self._check()
@@ -146,7 +125,7 @@ class LocalHostStarter:
         place = Place(
             slot=slot,
             # Of ports this process needs none.
-            address=name_for(slot) if kind.reachable == "by name" else "",
+            address=f"{slot}:{token_hex(8)}" if kind.reachable == "by name" else "",
             coordinator=LocalCoordinatorPeer(self.coordinator, slot, incarnation, self._copies),
             term=self.coordinator.term,
             clock=self._clock,
@@ -176,7 +155,7 @@ class LocalRuntime(CellRuntime):
     def __init__(
         self, coordinator: CoordinatorHost, starter: LocalHostStarter, journal: SqliteJournal
     ) -> None:
-        super().__init__(partial(reach_streams, starter.reach))
+        super().__init__(starter.reach)
         self._coordinator = coordinator
         self._watching = asyncio.ensure_future(watch_journal(journal, coordinator))
         self.starter = starter
@@ -204,7 +183,6 @@ class LocalRuntime(CellRuntime):
             store=str(store),
             command=command,
             starter=starter,
-            needs=executor_needs(),
             # More would share one event loop, which makes nothing faster.
             agent_turns=1,
             clock=clock,

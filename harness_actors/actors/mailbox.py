@@ -56,13 +56,8 @@ class UnreachableError(Exception):
     """A call did not come through, or its answer did not come back; the actor may live."""
 
 
-class Peer(Protocol):
-    """The other end of an outbox.
-
-    Raises, from every call:
-        UnreachableError: The connection broke; the call may have been executed.
-        ActorLostError: The actor is dead.
-    """
+class Receiver(Protocol):
+    """The other end of an outbox; raises as a `Suspect` does."""
 
     async def receive(self, batch: Sequence[Parcel]) -> Sequence[Envelope]:
         """Hand over a batch.
@@ -71,6 +66,15 @@ class Peer(Protocol):
         tells that with the answer: a message of its own would cost as much as the batch.
         """
         ...
+
+
+class Suspect(Protocol):
+    """An actor whose death can be awaited, and made.
+
+    Raises, from every call:
+        UnreachableError: The connection broke; the call may have been executed.
+        ActorLostError: The actor is dead.
+    """
 
     async def hello(self) -> tuple[ProcessMark, ...]:
         """Wait until the actor serves; says in which processes, its own first.
@@ -111,12 +115,12 @@ class Outbox:
         self._answered = answered
         self._undeliverable = undeliverable
         self._tell = tell
-        self._peer: Peer | None = None
+        self._peer: Receiver | None = None
         self._waiting: list[Parcel] = []
         self._sending: asyncio.Task[None] | None = None
         self._closed = False
 
-    def connect(self, peer: Peer) -> None:
+    def connect(self, peer: Receiver) -> None:
         """Say where posts go; what was posted before leaves now."""
         self._peer = peer
         self._send()
@@ -150,7 +154,7 @@ class Outbox:
         if self._peer is not None and self._waiting and self._sending is None:
             self._sending = asyncio.get_running_loop().create_task(self._drain(self._peer))
 
-    async def _drain(self, peer: Peer) -> None:
+    async def _drain(self, peer: Receiver) -> None:
         try:
             while self._waiting:
                 batch, self._waiting = self._waiting, []
@@ -162,7 +166,7 @@ class Outbox:
         finally:
             self._sending = None
 
-    async def _deliver(self, peer: Peer, batch: list[Parcel]) -> None:
+    async def _deliver(self, peer: Receiver, batch: list[Parcel]) -> None:
         pause = FIRST_RETRY_S
         while True:
             try:

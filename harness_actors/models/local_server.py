@@ -40,7 +40,6 @@ class LocalServer:
         threads: int | None = None,
         port: int = 0,
     ) -> None:
-        self._port = port
         self._context_tokens = context_tokens
         self._parallel = parallel
         self._threads = threads or max(1, len(os.sched_getaffinity(0)) // 2)

@@ -23,7 +23,8 @@ class CountingPeer:
 
     async def receive(self, batch: Sequence[Parcel]) -> Sequence[Envelope]:
         self.bytes += len(pickle.dumps(batch))
-        return await self._receive(batch)
+        told: Sequence[Envelope] = await self._receive(batch)
+        return told
 
 
 async def bytes_of_a_run(store: Path, rounds: int, rounds_per_turn: int) -> int:

@@ -13,7 +13,6 @@ import pytest
 from harness_actors.actors.coordinator.host import CoordinatorHost
 from harness_actors.actors.coordinator.journal_watch import watch_journal
 from harness_actors.actors.host.executor_host import ExecutorHost
-from harness_actors.actors.host.shipped_executors import executor_needs
 from harness_actors.actors.local import LocalHostStarter
 from harness_actors.actors.processes import this_node
 from harness_actors.agents import Program
@@ -108,7 +107,6 @@ class Cell:
             store=str(path),
             command=command,
             starter=self.starter,
-            needs=executor_needs(),
             agent_turns=1,
             clock=ManualClock(),
         )
@@ -503,7 +501,6 @@ async def test_an_earlier_term_can_add_nothing_while_its_processes_are_ended(
         store="runs.db",
         command="command",
         starter=LocalHostStarter(ManualClock(), copies=True),
-        needs=executor_needs(),
         agent_turns=1,
         clock=ManualClock(),
     )

@@ -20,7 +20,7 @@ from harness_actors.messages import Message
 from harness_actors.ports import RunContext
 from harness_actors.signals import Parked, RepairComplete, Signal
 from harness_actors.state import REPAIR
-from tests.actors.test_executor_host import Acting, Coordinator, Desk, deliver, settled
+from tests.actors.test_executor_host import Acting, Coordinator, Desk, a_place, deliver, settled
 
 
 class Hops:
@@ -55,7 +55,7 @@ async def hops() -> AsyncIterator[Hops]:
 
 def a_desk(act: Any) -> Desk:
     coordinator, executor = Coordinator(), Acting(act)
-    return Desk(ExecutorHost(Slot(REPAIR), executor, coordinator, term=1), coordinator, executor)
+    return Desk(ExecutorHost(executor, a_place(Slot(REPAIR), coordinator)), coordinator, executor)
 
 
 async def test_a_run_goes_on_beside_a_hop_that_does_not_end(hops: Hops) -> None:

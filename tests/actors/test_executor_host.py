@@ -9,7 +9,8 @@ import pytest
 
 from harness_actors.actors.host import executor_host as hosts
 from harness_actors.actors.host.executor_host import ExecutorHost
-from harness_actors.actors.mailbox import Code, DropCode, Parcel
+from harness_actors.actors.hosted import Place, Reached
+from harness_actors.actors.mailbox import Code, DropCode, Parcel, Receiver
 from harness_actors.actors.packing import pack
 from harness_actors.config import HarnessConfig, Limits
 from harness_actors.coordination.graph import DEFAULT_EDGES, Workflow
@@ -29,7 +30,7 @@ from harness_actors.coordination.protocol import (
     Speak,
     ToolsStarted,
 )
-from harness_actors.errors import WorkflowError
+from harness_actors.errors import ActorLostError, WorkflowError
 from harness_actors.events import CustomEvent, Event
 from harness_actors.messages import Message
 from harness_actors.ports import RunContext
@@ -44,7 +45,7 @@ from harness_actors.signals import (
     TurnComplete,
 )
 from harness_actors.state import AGENT_TURN, REPAIR, USAGE, StateKey
-from harness_actors.testing import ScriptedModel, an_agent
+from harness_actors.testing import ManualClock, ScriptedModel, an_agent
 from harness_actors.tools.spawn import DirectProcesses
 
 MINE: StateKey[Any] = StateKey("mine", Any, REPAIR)
@@ -153,6 +154,24 @@ class Desk:
         return body
 
 
+async def nobody(name: str) -> Reached:
+    raise ActorLostError(name, "nobody is there")
+
+
+def a_place(slot: Slot, coordinator: Receiver, **others: Any) -> Place:
+    """Where a host is that nobody but its coordinator reaches."""
+    return Place(
+        slot=slot,
+        address="",
+        coordinator=coordinator,
+        term=1,
+        clock=ManualClock(),
+        store=None,
+        reach=nobody,
+        **others,
+    )
+
+
 Makes = Callable[..., Desk]
 
 
@@ -163,7 +182,7 @@ async def a_host() -> AsyncIterator[Makes]:
     def make(act: Acts, *, slot: Slot | None = None, **facts: Any) -> Desk:
         coordinator = Coordinator()
         executor = Acting(act, **facts)
-        host = ExecutorHost(slot or Slot(REPAIR), executor, coordinator, term=1)
+        host = ExecutorHost(executor, a_place(slot or Slot(REPAIR), coordinator))
         desks.append(Desk(host, coordinator, executor))
         return desks[-1]
 
@@ -701,9 +720,8 @@ class Processes(DirectProcesses):
 
 async def test_the_processes_of_a_run_end_with_it_and_all_with_the_host() -> None:
     processes = Processes()
-    host = ExecutorHost(
-        Slot(REPAIR), Acting(answers), Coordinator(), term=1, tool_processes=processes
-    )
+    place = a_place(Slot(REPAIR), Coordinator(), tool_processes=processes)
+    host = ExecutorHost(Acting(answers), place)
     await host.receive([Envelope("run", 1, 1, 1, deliver()), Envelope("run", 1, 2, 1, Forget())])
     assert processes.told == ["run"]
     host.close()
@@ -736,7 +754,7 @@ async def test_that_tools_begin_is_told_before_they_do() -> None:
         return RepairComplete()
 
     coordinator = Coordinator()
-    host = ExecutorHost(Slot(REPAIR), Acting(act), coordinator, term=1, tell=tell)
+    host = ExecutorHost(Acting(act), a_place(Slot(REPAIR), coordinator, tell=tell))
     await host.receive([Envelope("run", 1, 1, 1, deliver())])
     answered = await coordinator.next(Answered)
     assert isinstance(answered.body, Answered)
@@ -871,7 +889,7 @@ async def test_a_users_executor_keeps_the_whole_log_that_it_may_add_to(a_host: M
 async def test_a_users_executor_whose_code_is_not_there_says_so(a_host: Makes) -> None:
     coordinator = Coordinator()
     slot = Slot(CUSTOM, "code", pool="mine")
-    host = ExecutorHost(slot, None, coordinator, term=1)
+    host = ExecutorHost(None, a_place(slot, coordinator))
     desk = Desk(host, coordinator, Acting(answers))
     assert "the journal does not have it" in (await failure_of(desk)).message
     host.close()

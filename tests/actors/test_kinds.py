@@ -11,7 +11,7 @@ import pytest
 
 from harness_actors.actors.coordinator.host import CoordinatorHost
 from harness_actors.actors.coordinator.roster import FAILED_STARTS, HostStarter, Seats
-from harness_actors.actors.host.shipped_executors import executor_needs, marks_of_host
+from harness_actors.actors.host.shipped_executors import marks_of_host
 from harness_actors.actors.hosted import Hosted, Place, Reach
 from harness_actors.actors.kinds import KINDS, ActorKind, Kinds, table_of
 from harness_actors.actors.local import LocalHostPeer, LocalHostStarter
@@ -213,7 +213,6 @@ async def test_a_cell_serves_a_new_kind_beside_its_own(tmp_path: Path) -> None:
         store=str(store),
         command="command",
         starter=starter,
-        needs=executor_needs(),
         agent_turns=2,
         clock=clock,
         kinds=kinds,

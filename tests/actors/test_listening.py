@@ -4,15 +4,16 @@ import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any, TypeVar, TypeVarTuple, cast
 
 import pytest
 
+from harness_actors.actors.hosted import ActorCall
 from harness_actors.actors.runtime import Runtime, TextCursor, Texts
 from harness_actors.actors.text import hearing
 from harness_actors.actors.text.hearing import HeardItem, Item, with_texts
 from harness_actors.actors.text.listening import Listener
-from harness_actors.actors.text.streams import Cursor, Reading, Spoken, TextStreams
+from harness_actors.actors.text.streams import Spoken, TextStreams
 from harness_actors.errors import ActorLostError
 from harness_actors.events import (
     AgentResponse,
@@ -285,6 +286,10 @@ async def test_a_reader_that_leaves_early_leaves_nothing_behind(leaves_at: type)
     assert asyncio.all_tasks() == {asyncio.current_task()}
 
 
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
+
+
 class Streams:
     """Where the stream actor is: the newest, if there is one."""
 
@@ -299,10 +304,11 @@ class Streams:
     async def reach(self, name: str) -> "Streams":
         return self
 
-    async def read(self, run_id: str, cursor: Cursor | None) -> Reading:
+    async def call(self, method: ActorCall[*Ts, T], *arguments: *Ts) -> T:
         if not self.name:
             raise ActorLostError("streams", "it was killed")
-        return await self._newest.read(run_id, cursor)
+        answer: T = await getattr(self._newest, method.__name__)(*arguments)
+        return answer
 
 
 async def test_whoever_reads_subscribes_and_finds_the_next_stream_actor() -> None:

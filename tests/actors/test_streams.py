@@ -2,15 +2,19 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
+from typing import TypeVar, TypeVarTuple
 
 import pytest
 
+from harness_actors.actors.hosted import ActorCall
 from harness_actors.actors.text import speaking, streams
 from harness_actors.actors.text.speaking import TextSender
 from harness_actors.actors.text.streams import Reading, RunOver, Spoken, TextStreams
 from harness_actors.errors import ActorLostError
 from harness_actors.events import ToolCalled
 
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
 CALLED = ToolCalled(call_id="1", tool_name="look", arguments="{}")
 
 
@@ -227,6 +231,10 @@ class Target:
 
     async def reach(self, name: str) -> "Target":
         return self
+
+    async def call(self, method: ActorCall[*Ts, T], *arguments: *Ts) -> T:
+        answer: T = await getattr(self, method.__name__)(*arguments)
+        return answer
 
     async def receive(self, batch: Sequence[Spoken | RunOver]) -> tuple[str, ...]:
         self.batches.append(batch)

@@ -3,7 +3,6 @@
 import asyncio
 from random import Random
 
-from harness_actors.actors.embedded import url_at
 from harness_actors.actors.hosted import Hosted, Place, Reach
 from harness_actors.actors.kinds import EMBEDDED_MODEL, STREAMS
 from harness_actors.actors.mailbox import UnreachableError
@@ -110,7 +109,7 @@ async def ask_hosted_model(reach: Reach, url: str, run_id: str, ledger: Ledger) 
     """Ask the model of a cell until it answers, as whoever has its address does."""
     while True:
         try:
-            actor = await reach(url.removeprefix(url_at("")[:7]).removesuffix("/v1"))
+            actor = await reach(url.removeprefix("http://").removesuffix("/v1"))
             answer = await actor.call(SimulatedModel.answer, run_id)
         except (UnreachableError, ActorLostError):
             await asyncio.sleep(AGAIN_S)
@@ -137,26 +136,27 @@ class Reader:
         self._ledger = ledger
         self._answer: tuple[int, int, int] | None = None
         self._at = 0
+        # Whoever begins to read may do so in the middle of an answer.
+        self._gap = True
         self.cursor: TextCursor | None = None
 
     def take(self, texts: Texts) -> None:
         """Read on."""
         self.cursor = texts.cursor
-        gap = texts.missed != 0
+        self._gap |= texts.missed != 0
         for spoken in texts.spoken:
-            self._take_piece(spoken, gap)
-            gap = False
+            self._take_piece(spoken)
+            self._gap = False
 
-    def _take_piece(self, spoken: Spoken, gap: bool) -> None:
-        begins = spoken.answer != self._answer
-        if begins:
+    def _take_piece(self, spoken: Spoken) -> None:
+        if spoken.answer != self._answer:
             self._answer, self._at = spoken.answer, 0
-        if gap or spoken.dropped or (begins and self.cursor is None):
+        if self._gap or spoken.dropped:
             at = self._said.find(spoken.text, self._at)
         else:
             at = self._at if self._said.startswith(spoken.text, self._at) else -1
         if self._ledger.calm and (at < 0 or spoken.run_id != self._run_id):
-            text = f"{self._run_id} at {self._at}: {spoken.text[:40]!r}, gap: {gap}"
+            text = f"{self._run_id} at {self._at}: {spoken.text[:40]!r}, gap: {self._gap}"
             self._ledger.broken(IN_ORDER, text)
         self._at = max(at, 0) + len(spoken.text)
 

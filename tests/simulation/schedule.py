@@ -12,7 +12,7 @@ from random import Random
 from typing import Any, Literal
 
 from harness_actors.actors.host.executor_host import ExecutorHost
-from harness_actors.actors.host.shipped_executors import host_executor, host_of
+from harness_actors.actors.host.shipped_executors import host_executor
 from harness_actors.actors.hosted import Place
 from harness_actors.actors.kinds import EMBEDDED_MODEL, KINDS, STREAMS, Kinds
 from harness_actors.actors.simulated.cell import CellParts, SimulatedClock, reach
@@ -319,7 +319,7 @@ class Schedule:
         return {**KINDS, **executors, **beside}
 
     def _host(self, place: Place) -> ExecutorHost:
-        return host_of(None if place.slot.code else self._executor_at(place), place)
+        return ExecutorHost(None if place.slot.code else self._executor_at(place), place)
 
     def _executor_at(self, place: Place) -> Executor:
         self.ours.add(current_process())

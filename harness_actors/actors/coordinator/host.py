@@ -11,16 +11,17 @@ from harness_actors.actors.coordinator.admission import Admission
 from harness_actors.actors.coordinator.alarm import Alarm
 from harness_actors.actors.coordinator.cell_programs import Programs
 from harness_actors.actors.coordinator.earlier_costs import EarlierCosts
+from harness_actors.actors.coordinator.hosted_model import HostedModel
 from harness_actors.actors.coordinator.journal_reads import Readings
 from harness_actors.actors.coordinator.journal_writer import JournalWriter
 from harness_actors.actors.coordinator.news import Bulletin
 from harness_actors.actors.coordinator.roster import HostStarter, Seats
-from harness_actors.actors.embedded import EMBEDDED_MODEL_URL, url_at
-from harness_actors.actors.kinds import EMBEDDED_MODEL, KINDS, STREAMS, Kinds
+from harness_actors.actors.host.shipped_executors import executor_needs
+from harness_actors.actors.kinds import KINDS, STREAMS, Kinds
 from harness_actors.actors.mailbox import Parcel
 from harness_actors.actors.processes import MachineProcesses, Processes
 from harness_actors.actors.runtime import News, StopMode
-from harness_actors.coordination.active import Effects, ExecutorNeeds, Post
+from harness_actors.coordination.active import Effects, Post
 from harness_actors.coordination.coordinator import Coordinator
 from harness_actors.coordination.protocol import Committed, Deliver, Envelope, Slot
 from harness_actors.errors import (
@@ -41,7 +42,6 @@ T = TypeVar("T")
 logger = logging.getLogger(__name__)
 
 EARLIER_TERMS_DEADLINE_S = 20.0
-MODEL_AGAIN_S = 5.0
 
 
 class CoordinatorHost:
@@ -53,7 +53,6 @@ class CoordinatorHost:
         command: Who owns the runs that are submitted here or taken up. After a restart
             they go on by themselves; those of other owners wait to be taken up.
         starter: Places the other actors.
-        needs: What each of our executors is sent, by name.
         agent_turns: Number of agent turn hosts.
         clock: Dates what is committed.
         process: The process that this is, if it may be killed as a leftover of an
@@ -69,7 +68,6 @@ class CoordinatorHost:
         store: str,
         command: str,
         starter: HostStarter,
-        needs: Mapping[str, ExecutorNeeds],
         agent_turns: int,
         clock: Clock,
         process: ProcessMark | None = None,
@@ -88,7 +86,7 @@ class CoordinatorHost:
         self._coordinator = Coordinator(
             term=self.term,
             command=command,
-            needs=needs,
+            needs=executor_needs(),
             agent_turns=agent_turns,
             clock=clock,
         )
@@ -110,6 +108,7 @@ class CoordinatorHost:
         )
         self._slots = [slot for kind in kinds.values() for slot in kind.slots(agent_turns)]
         self._programs = Programs(journal, self._is_code_in_use)
+        self._model = HostedModel(self._seats, self._programs)
         self._broken: HarnessError | None = None
         self._closed = False
         self._earlier = EarlierCosts(self._coordinator, journal, self._read, self._writer.settle)
@@ -121,7 +120,7 @@ class CoordinatorHost:
             read=self._read,
             settle=self._writer.settle,
             perform=self._perform,
-            prepare=self._start_model,
+            prepare=self._model.serve,
             has_keys=self._programs.has_keys,
             end_processes=processes.end_tools,
         )
@@ -143,11 +142,7 @@ class CoordinatorHost:
             self._seats.fill(slot)
         unfinished = await self._read(self._journal.load_unfinished, self._command)
         specs = [stored.spec for stored in unfinished]
-        try:
-            await self._start_model(specs)
-        except HarnessError as error:
-            logger.error("runs wait for the embedded model: %s", error)
-            self._awaiting_model = asyncio.ensure_future(self._await_model(specs))
+        await self._model.serve_or_wait(specs, self._admission.take_up_held)
         if any(BUDGET.name in stored.state.values for stored in unfinished):
             # How much it is, each of them says itself.
             spent_usd = await self._earlier.ended_usd()
@@ -258,6 +253,7 @@ class CoordinatorHost:
         self._closed = True
         if self._broken is None:
             self._broken = ActorLostError("the coordinator", "its command has ended")
+        self._model.close()
         self._alarm.set(None)
         self._seats.close()
         self._bulletin.wake()
@@ -316,24 +312,6 @@ class CoordinatorHost:
 
     def _is_code_in_use(self, code: str) -> bool:
         return any(run.spec.code == code for run in self._coordinator.runs.values())
-
-    async def _start_model(self, specs: Sequence[RunSpec]) -> None:
-        """Have the embedded model of the cell serve, if a run needs it."""
-        if any(EMBEDDED_MODEL_URL in spec.keys for spec in specs):
-            address = await self._seats.serving(Slot(EMBEDDED_MODEL))
-            if address:
-                self._programs.add_secrets({EMBEDDED_MODEL_URL: url_at(address)})
-
-    async def _await_model(self, specs: Sequence[RunSpec]) -> None:
-        """Go on with runs of an earlier term once the embedded model serves, which it did not."""
-        while self._broken is None:
-            await asyncio.sleep(MODEL_AGAIN_S)
-            try:
-                await self._start_model(specs)
-            except HarnessError:
-                continue  # its seat has said why
-            await self._admission.take_up_held()
-            return
 
     def _mark(self, mark: ProcessMark) -> None:
         self.processes.append(mark)

@@ -10,7 +10,15 @@ from typing import Protocol
 
 from harness_actors.actors.kinds import KINDS, Kinds
 from harness_actors.actors.liveness import SUSPECT_S, Death, Liveness, until_gone
-from harness_actors.actors.mailbox import Code, DropCode, Outbox, Parcel, Peer, UnreachableError
+from harness_actors.actors.mailbox import (
+    Code,
+    DropCode,
+    Outbox,
+    Parcel,
+    Receiver,
+    Suspect,
+    UnreachableError,
+)
 from harness_actors.actors.processes import Processes
 from harness_actors.coordination.protocol import Slot
 from harness_actors.errors import ActorLostError, CellError, HarnessError
@@ -20,6 +28,7 @@ logger = logging.getLogger(__name__)
 
 START_DEADLINE_S = 60.0
 FAILED_STARTS = 3
+STOPPED = "its cell has stopped"
 AGAIN_S = 1.0
 """Between two starts where the cell goes on without."""
 KEPT_CUSTOM_HOSTS = 8
@@ -28,7 +37,7 @@ KEPT_PROGRAMS = 64
 """Programs that a host keeps loaded, if no more are in use; those of a batch share one."""
 
 
-class SeatedPeer(Peer, Protocol):
+class Peer(Receiver, Suspect, Protocol):
     """An actor, as the one who started it sees it."""
 
     @property
@@ -40,7 +49,7 @@ class SeatedPeer(Peer, Protocol):
 class HostStarter(Protocol):
     """Places actors of every kind; one answer per runtime."""
 
-    async def start(self, slot: Slot, incarnation: int) -> SeatedPeer:
+    async def start(self, slot: Slot, incarnation: int) -> Peer:
         """Begin to start an actor for a slot, the cell's how-manieth; its `hello` awaits it.
 
         Raises:
@@ -120,7 +129,7 @@ class Seats:
         if slot not in self._seats:
             self._seats[slot] = Seat(slot, next(self._incarnations))
             if self._closed:
-                self._seats[slot].fail(_stopped(slot))
+                self._seats[slot].fail(CellError(str(slot), STOPPED))
             else:
                 keeping = asyncio.get_running_loop().create_task(self._keep(slot))
                 keeping.add_done_callback(partial(self._kept, slot))
@@ -174,8 +183,7 @@ class Seats:
         if self._closed:
             return
         self._drop_a_program(slot, in_use)
-        numbers = {known: self._kinds[known.kind].number for known in self._seats}
-        custom = [known for known, number in numbers.items() if number == "one per program"]
+        custom = [at for at in self._seats if self._kinds[at.kind].number == "one per program"]
         if len(custom) > KEPT_CUSTOM_HOSTS:
             idle = next((known for known in custom if not in_use(known.code)), None)
             if idle is not None:
@@ -219,7 +227,7 @@ class Seats:
         for task in self._keeping.values():
             task.cancel()
         for seat in self._seats.values():
-            seat.fail(_stopped(seat.slot))
+            seat.fail(CellError(str(seat.slot), STOPPED))
             seat.outbox.close()
             if seat.peer is not None:
                 seat.peer.kill()
@@ -308,7 +316,3 @@ async def _greet(slot: Slot, peer: Peer) -> tuple[ProcessMark, ...]:
         if not has_come_up:
             # Nobody else knows of it yet.
             peer.kill()
-
-
-def _stopped(slot: Slot) -> CellError:
-    return CellError(str(slot), "its cell has stopped")

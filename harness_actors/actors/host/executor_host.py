@@ -10,9 +10,10 @@ from typing import assert_never, cast
 
 from harness_actors.actors.host.custom_executor_checks import check_change, check_outcome
 from harness_actors.actors.host.host_programs import LoadedPrograms
-from harness_actors.actors.hosted import Hosted
-from harness_actors.actors.mailbox import Code, DropCode, Outbox, Parcel, Peer, SeenEnvelopes, Tell
-from harness_actors.actors.text.speaking import Reach, Speaker, TextSender
+from harness_actors.actors.hosted import Hosted, Place
+from harness_actors.actors.mailbox import Code, DropCode, Outbox, Parcel, SeenEnvelopes
+from harness_actors.actors.output import Keeping
+from harness_actors.actors.text.speaking import Speaker, TextSender
 from harness_actors.conversation import Conversation
 from harness_actors.coordination.protocol import (
     Answered,
@@ -32,7 +33,7 @@ from harness_actors.coordination.protocol import (
 )
 from harness_actors.errors import AgentCodeError, WorkflowError, error_facts
 from harness_actors.executors.context import DeltaContext
-from harness_actors.ports import Agent, Executor, ToolProcesses
+from harness_actors.ports import Agent, Executor
 from harness_actors.records import RunSpec
 from harness_actors.results import Reason, Usage
 from harness_actors.signals import Outcome, RunEnd
@@ -72,39 +73,24 @@ class ExecutorHost(Hosted):
     """Runs one executor for every run that is routed to its slot.
 
     Args:
-        slot: The slot that it fills.
         executor: What it hosts; None where the executor comes in the run's own code.
-        coordinator: Where answers go.
-        term: Term of that coordinator.
-        tool_processes: What starts the processes of its runs; those of a run end when it is
-            forgotten, and all with the host.
-        reach_streams: Finds a stream actor by its name; None where there are none.
-        tell: The way to the coordinator for what needs no answer; there may be none.
-        keeping: Keeps what code of users prints while it serves the run of an id.
+        place: Where it is. The processes of a run's tools end when the run is forgotten, and
+            all with the host.
     """
 
-    def __init__(
-        self,
-        slot: Slot,
-        executor: Executor | None,
-        coordinator: Peer,
-        *,
-        term: int,
-        tool_processes: ToolProcesses | None = None,
-        reach_streams: Reach | None = None,
-        tell: Tell = lambda _: False,
-        keeping: Callable[[str], AbstractContextManager[None]] = lambda _: nullcontext(),
-    ) -> None:
-        self._slot = slot
-        self._keeping = keeping
-        self._tool_processes = tool_processes
-        self._sender = None if reach_streams is None else TextSender(reach_streams, self._stop_text)
+    def __init__(self, executor: Executor | None, place: Place) -> None:
+        self._slot = place.slot
+        self._keeping: Callable[[str], AbstractContextManager[None]] = lambda _: nullcontext()
+        if place.store is not None:
+            self._keeping = partial(Keeping, place.store, executor=place.slot.executor)
+        self._tool_processes = place.tool_processes
+        self._sender = TextSender(place.reach, self._stop_text)
         self._executor = executor
-        self._term = term
+        self._term = place.term
         self._outbox = Outbox(
-            answered=self._take_receipts, undeliverable=self._undelivered, tell=tell
+            answered=self._take_receipts, undeliverable=self._undelivered, tell=place.tell
         )
-        self._outbox.connect(coordinator)
+        self._outbox.connect(place.coordinator)
         self._seen = SeenEnvelopes()
         self._programs = LoadedPrograms()
         self._runs: dict[str, ServedRun] = {}
@@ -127,8 +113,7 @@ class ExecutorHost(Hosted):
         self._outbox.close()
         for run_id in list(self._tasks):
             self._cut(run_id)
-        if self._sender is not None:
-            self._sender.close()
+        self._sender.close()
         if self._tool_processes is not None:
             self._tool_processes.close()
 
@@ -176,8 +161,7 @@ class ExecutorHost(Hosted):
             case Forget():
                 self._runs.pop(envelope.run_id, None)
                 self._seen.forget(envelope.run_id)
-                if self._sender is not None:
-                    self._sender.over(envelope.run_id)
+                self._sender.over(envelope.run_id)
                 if self._tool_processes is not None:
                     self._tool_processes.end_run(envelope.run_id)
             case Changed() | Answered() | ToolsStarted() | SnapshotWanted():
@@ -212,8 +196,6 @@ class ExecutorHost(Hosted):
 
     def _start_text(self, run: ServedRun, stream: str) -> None:
         """Somebody reads what the model says in a run, from a stream actor of this name."""
-        if self._sender is None:
-            return
         self._sender.follow(stream)
         if run.texts is None:
             run.texts = self._sender.speaker(run.spec.run_id, (self._term, run.hop_number))

@@ -1,21 +1,17 @@
 """Our executors, put together for the process that hosts them."""
 
 import os
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, nullcontext
-from functools import partial
+from collections.abc import Mapping
 from secrets import token_hex
 from typing import TYPE_CHECKING
 
 from harness_actors.actors.host.executor_host import ExecutorHost
 from harness_actors.actors.hosted import Place
-from harness_actors.actors.output import Keeping
 from harness_actors.actors.processes import COMPANION_ROLE, mark_of_this_process, this_node
-from harness_actors.actors.text.streams import reach_streams
 from harness_actors.coordination.active import ExecutorNeeds
 from harness_actors.coordination.protocol import Slot
 from harness_actors.executors import AgentTurn, Compaction, Repair, StopDecision
-from harness_actors.ports import Clock, Executor, ToolProcesses
+from harness_actors.ports import Executor
 from harness_actors.records import ProcessMark
 from harness_actors.state import AGENT_TURN, COMPACTION, REPAIR, STOP_DECISION, observed_by
 from harness_actors.turn.services import RUN_VARIABLE, AgentTurnServices
@@ -45,19 +41,16 @@ def executor_needs() -> Mapping[str, ExecutorNeeds]:
     }
 
 
-def executor_for(
-    slot: Slot, clock: Clock, processes: ToolProcesses | None = None
-) -> Executor | None:
-    """The executor of a slot; None where it comes in the run's own code.
+def host_executor(place: Place) -> ExecutorHost:
+    """The host of the executor that a slot names."""
+    return ExecutorHost(_executor_at(place), place)
 
-    Args:
-        slot: The slot.
-        clock: Its time.
-        processes: What starts the processes of its tools, if it is an agent turn.
-    """
-    if slot.code:
+
+def _executor_at(place: Place) -> Executor | None:
+    """The executor of a slot; None where it comes in the run's own code."""
+    if place.slot.code:
         return None
-    match slot.executor:
+    match place.slot.executor:
         case "repair":
             from harness_actors.tools.reaping import RunReaper
 
@@ -73,43 +66,17 @@ def executor_for(
             return AgentTurn(
                 AgentTurnServices(
                     counter_for=counter_for,
-                    clock=clock,
+                    clock=place.clock,
                     in_thread=ToolThreads(TOOL_THREADS).run,
                     prepare_workspace=prepare_workspace,
                     watch_workspace=watch_workspace,
-                    processes=processes,
+                    processes=place.tool_processes,
                 )
             )
         case "stop_decision":
             return StopDecision()
         case other:
             raise ValueError(f"no executor {other!r}")
-
-
-def host_executor(place: Place) -> ExecutorHost:
-    """The host of the executor that a slot names."""
-    return host_of(executor_for(place.slot, place.clock, place.tool_processes), place)
-
-
-def host_of(executor: Executor | None, place: Place) -> ExecutorHost:
-    """The host of an executor; None where it comes in the run's own code."""
-    return ExecutorHost(
-        place.slot,
-        executor,
-        place.coordinator,
-        term=place.term,
-        tool_processes=place.tool_processes,
-        reach_streams=partial(reach_streams, place.reach),
-        tell=place.tell,
-        keeping=keeping_for(place),
-    )
-
-
-def keeping_for(place: Place) -> Callable[[str], AbstractContextManager[None]]:
-    """What keeps the prints of a host's runs beside their journal; it may keep nothing."""
-    if place.store is None:
-        return lambda _: nullcontext()
-    return partial(Keeping, place.store, executor=place.slot.executor)
 
 
 def supervised_processes(*, own_process: bool, carried: int | None = None) -> "SupervisedProcesses":

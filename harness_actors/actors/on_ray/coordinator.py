@@ -23,7 +23,6 @@ from harness_actors.actors.clock import SystemClock
 from harness_actors.actors.coordinator.host import CoordinatorHost
 from harness_actors.actors.coordinator.idleness import Idleness
 from harness_actors.actors.coordinator.journal_watch import is_standing, watch_journal
-from harness_actors.actors.host.shipped_executors import executor_needs
 from harness_actors.actors.on_ray.batches import unpack_batch
 from harness_actors.actors.on_ray.channels import Channels
 from harness_actors.actors.on_ray.collecting import collect_seldom
@@ -97,7 +96,6 @@ class RayCoordinator:
                 store=store,
                 command=command,
                 starter=starter,
-                needs=executor_needs(),
                 agent_turns=agent_turns,
                 clock=SystemClock(),
                 process=mark_of_this_process("coordinator"),

@@ -4,6 +4,7 @@ import asyncio
 import pickle
 from collections.abc import Sequence
 from pathlib import Path
+from secrets import token_hex
 from typing import Any
 
 import ray
@@ -12,7 +13,7 @@ from ray.actor import ActorHandle
 from harness_actors.actors.carrying import carry
 from harness_actors.actors.clock import SystemClock
 from harness_actors.actors.host.shipped_executors import marks_of_host, supervised_processes
-from harness_actors.actors.hosted import Place, free_port, name_for
+from harness_actors.actors.hosted import Place, free_port
 from harness_actors.actors.joining.connect import NAMESPACE
 from harness_actors.actors.kinds import KINDS, ActorKind, Kinds
 from harness_actors.actors.mailbox import Parcel
@@ -148,7 +149,7 @@ class RayHostStarter:
         self._node = node
         self._channels = channels
         self._kinds = kinds
-        self._ports: dict[Slot, int] = {}
+        self._ports: dict[Slot, str] = {}
         self.term = 0
 
     async def start(self, slot: Slot, incarnation: int) -> HostPeer:
@@ -174,15 +175,11 @@ class RayHostStarter:
         return HostPeer(handle, invited, address)
 
     def _address(self, kind: ActorKind, slot: Slot) -> str:
-        match kind.reachable:
-            case "by name":
-                return name_for(slot)
-            case "at a port":
-                if slot not in self._ports:
-                    self._ports[slot] = free_port()
-                return f"127.0.0.1:{self._ports[slot]}"
-            case "through its cell":
-                return ""
+        if kind.reachable == "by name":
+            return f"{slot}:{token_hex(8)}"
+        if kind.reachable == "at a port" and slot not in self._ports:
+            self._ports[slot] = f"127.0.0.1:{free_port()}"
+        return self._ports.get(slot, "")
 
 
 RayHostActor = ray.remote(RayHost)

@@ -1,6 +1,7 @@
 """Calls of an actor over Ray, with our words for what became of them."""
 
 import asyncio
+from collections.abc import Coroutine
 from typing import Any, TypeVar, TypeVarTuple
 
 import ray
@@ -9,6 +10,7 @@ from ray.exceptions import ActorUnavailableError, RayActorError, RayTaskError
 
 from harness_actors.actors.hosted import ActorCall
 from harness_actors.actors.joining.connect import NAMESPACE
+from harness_actors.actors.joining.connection import Connection, RayLostError
 from harness_actors.actors.mailbox import UnreachableError
 from harness_actors.errors import ActorLostError, HarnessError
 from harness_actors.records import ProcessMark
@@ -68,3 +70,29 @@ async def reach(name: str) -> PlacedActor:
     except ValueError:
         raise ActorLostError(name, "there is no actor of this name") from None
     return PlacedActor(handle, name)
+
+
+class ActorOfDriver:
+    """An actor for a driver, which may lose its Ray while it waits; see `Reached`."""
+
+    def __init__(self, actor: PlacedActor, connection: Connection) -> None:
+        self._actor = actor
+        self._connection = connection
+
+    @classmethod
+    async def reach(cls, name: str, connection: Connection) -> "ActorOfDriver":
+        """That of a name on the Ray of a connection; raises as its calls do."""
+        return cls(await _unless_lost(connection, reach(name)), connection)
+
+    async def call(self, method: ActorCall[*Ts, T], *arguments: *Ts) -> T:
+        return await _unless_lost(self._connection, self._actor.call(method, *arguments))
+
+
+async def _unless_lost(connection: Connection, awaited: Coroutine[Any, Any, T]) -> T:
+    try:
+        if connection.problem is not None or not connection.is_current:
+            awaited.close()
+            raise RayLostError(connection.problem or "this process has disconnected from it")
+        return await connection.unless_lost(awaited)
+    except RayLostError as lost:
+        raise UnreachableError(str(lost)) from None

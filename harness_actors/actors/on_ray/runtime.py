@@ -13,8 +13,8 @@ from harness_actors.actors.cell_lifetime import GoneError
 from harness_actors.actors.hosted import ActorCall
 from harness_actors.actors.joining.connection import RayLostError
 from harness_actors.actors.on_ray.calls import AwayError, CoordinatorCalls
+from harness_actors.actors.on_ray.peer import ActorOfDriver
 from harness_actors.actors.on_ray.serving import ServedCell
-from harness_actors.actors.on_ray.streams import StreamReader
 from harness_actors.actors.processes import wait_until_gone
 from harness_actors.actors.runtime import News, StopMode
 from harness_actors.errors import ActorLostError, HarnessError
@@ -88,8 +88,8 @@ class RayRuntime(CellRuntime):
     async def ask(self, call: ActorCall[*Ts, T], *arguments: *Ts) -> T:
         return await self._cell.call(call, *arguments)
 
-    async def _reach(self, name: str) -> StreamReader:
-        return await StreamReader.reach(name, self._cell.calls.connection)
+    async def _reach(self, name: str) -> ActorOfDriver:
+        return await ActorOfDriver.reach(name, self._cell.calls.connection)
 
     async def submit(
         self,

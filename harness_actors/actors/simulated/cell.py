@@ -8,7 +8,6 @@ from typing import Any, TypeVar, TypeVarTuple, cast
 
 from harness_actors.actors.coordinator.host import CoordinatorHost
 from harness_actors.actors.coordinator.journal_watch import is_standing, watch_journal
-from harness_actors.actors.host.shipped_executors import executor_needs
 from harness_actors.actors.hosted import ActorCall, Hosted, Place
 from harness_actors.actors.kinds import ActorKind, Kinds
 from harness_actors.actors.mailbox import Parcel
@@ -109,9 +108,8 @@ class SimulatedHost:
         self.hosted = hosted
         self.process = process
 
-    async def receive(self, batch: Sequence[Parcel]) -> Sequence[Envelope]:
-        told: Sequence[Envelope] = await self.hosted.receive(batch)
-        return told
+    async def receive(self, batch: Sequence[Parcel]) -> Any:
+        return await self.hosted.receive(batch)
 
     async def call(self, method: str, *arguments: Any) -> Any:
         return await getattr(self.hosted, method)(*arguments)
@@ -140,6 +138,10 @@ class SimulatedHostStarter:
         def make(process: SimulatedProcess) -> SimulatedHost:
             process.term = self.term
             coordinator = SimulatedPeer(self._ray, self._owner, slot, incarnation)
+            tools = None
+            if kind.runs_tools:
+                machine, work = self._ray.machine, self._parts.work
+                tools = SimulatedToolProcesses(machine, process, str(slot), work)
             place = Place(
                 slot=slot,
                 address=address,
@@ -149,28 +151,18 @@ class SimulatedHostStarter:
                 store=None,
                 reach=partial(reach, self._ray),
                 tell=coordinator.tell,
-                tool_processes=self._tools_of(kind, slot, process),
+                tool_processes=tools,
             )
             return SimulatedHost(kind.host(place), process)
 
-        actor = self._ray.start(str(slot), make, owner=self._process, address=address)
+        actor = self._ray.start(str(slot), make, owner=self._process)
+        actor.address = address
         return SimulatedPeer(self._ray, actor, address=address)
 
     def _address(self, kind: ActorKind, slot: Slot, incarnation: int) -> str:
-        match kind.reachable:
-            case "by name":
-                return f"{slot}:{self.term}.{incarnation}"
-            case "at a port":
-                return f"{slot}:{self.term}"
-            case "through its cell":
-                return ""
-
-    def _tools_of(
-        self, kind: ActorKind, slot: Slot, process: SimulatedProcess
-    ) -> SimulatedToolProcesses | None:
-        if not kind.runs_tools:
-            return None
-        return SimulatedToolProcesses(self._ray.machine, process, str(slot), self._parts.work)
+        if kind.reachable == "through its cell":
+            return ""
+        return f"{slot}:{self.term}" + f".{incarnation}" * (kind.reachable == "by name")
 
 
 async def reach(ray: SimulatedRay, address: str) -> SimulatedPeer:
@@ -202,7 +194,6 @@ class SimulatedCoordinator:
                 store="journal",
                 command=command,
                 starter=self.starter,
-                needs=executor_needs(),
                 agent_turns=parts.agent_turns,
                 clock=SimulatedClock(ray.loop),
                 process=actor.process.mark,

@@ -69,11 +69,9 @@ class SimulatedActor:
         calls: Those that wait for an answer, and who waits.
     """
 
-    def __init__(
-        self, name: str, process: SimulatedProcess, *, restarts: bool = False, address: str = ""
-    ) -> None:
+    def __init__(self, name: str, process: SimulatedProcess, *, restarts: bool = False) -> None:
         self.name = name
-        self.address = address
+        self.address = ""
         self.restarts = restarts
         self.now = Incarnation(process)
         self.dead = False

@@ -36,13 +36,7 @@ class SimulatedRay:
         """Positions of the processes whose deaths have had their consequences."""
 
     def start(
-        self,
-        role: str,
-        make: Make,
-        *,
-        owner: SimulatedProcess | None,
-        restarts: bool = False,
-        address: str = "",
+        self, role: str, make: Make, *, owner: SimulatedProcess | None, restarts: bool = False
     ) -> SimulatedActor:
         """Begin to start an actor.
 
@@ -51,10 +45,9 @@ class SimulatedRay:
             make: Makes its instance.
             owner: The process with which it dies; None for a detached one.
             restarts: It is started again whenever it dies, until it is killed for good.
-            address: Where others find it; empty where nobody does.
         """
         process = self.machine.spawn(role, owner)
-        actor = SimulatedActor(role, process, restarts=restarts, address=address)
+        actor = SimulatedActor(role, process, restarts=restarts)
         self.actors.append(actor)
         self._makes[actor] = make
         self._bring_up(actor)

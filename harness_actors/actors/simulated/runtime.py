@@ -18,7 +18,6 @@ from harness_actors.actors.simulated.cell import (
 from harness_actors.actors.simulated.network import SimulatedActor
 from harness_actors.actors.simulated.processes import SimulatedProcess
 from harness_actors.actors.simulated.ray import SimulatedRay
-from harness_actors.actors.text.streams import reach_streams
 from harness_actors.errors import ActorLostError, HarnessError
 from harness_actors.records import RunSpec
 
@@ -36,7 +35,7 @@ class SimulatedRuntime(CellRuntime):
     """
 
     def __init__(self, ray: SimulatedRay, coordinator: SimulatedActor) -> None:
-        super().__init__(partial(reach_streams, partial(reach, ray)), ray.loop.time)
+        super().__init__(partial(reach, ray), ray.loop.time)
         self._ray = ray
         self.coordinator = coordinator
         self._secrets: dict[str, str] = {}

@@ -3,28 +3,17 @@
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Protocol
 
+from harness_actors.actors.hosted import Reach, Reached
 from harness_actors.actors.mailbox import UnreachableError
 from harness_actors.actors.runtime import TextCursor, Texts
-from harness_actors.actors.text.streams import POLL_S, Cursor, Reading
+from harness_actors.actors.text.streams import POLL_S, Cursor, TextStreams
 from harness_actors.errors import ActorLostError
 
 RENEW_S = 20.0
 """How often a reader says that it still reads: who speaks forgets with its process."""
 AGAIN_S = 0.1
 BEFORE_ALL: Cursor = (0, 0, 0)
-
-
-class TextSource(Protocol):
-    """The stream actor, as a reader sees it.
-
-    Raises:
-        UnreachableError: The connection broke.
-        ActorLostError: The actor is dead.
-    """
-
-    async def read(self, run_id: str, cursor: Cursor | None) -> Reading: ...
 
 
 class Listener:
@@ -39,14 +28,14 @@ class Listener:
     def __init__(
         self,
         subscribe: Callable[[Sequence[str]], Awaitable[str]],
-        reach: Callable[[str], Awaitable[TextSource]],
+        reach: Reach,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._monotonic = monotonic
         self._ask = subscribe
         self._reach = reach
         self._stream = ""
-        self._source: TextSource | None = None
+        self._source: Reached | None = None
         self._asked_at: dict[str, float] = {}
 
     async def subscribe(self, run_ids: Sequence[str]) -> None:
@@ -72,7 +61,7 @@ class Listener:
             if self._source is None:
                 self._source = await self._reach(stream)
             asked = self._monotonic()
-            reading = await self._source.read(run_id, at)
+            reading = await self._source.call(TextStreams.read, run_id, at)
         except (UnreachableError, ActorLostError):
             self._source = None
             self._asked_at.pop(run_id, None)

@@ -2,12 +2,12 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable
 from itertools import count
-from typing import Protocol
 
+from harness_actors.actors.hosted import Reach, Reached
 from harness_actors.actors.mailbox import UnreachableError
-from harness_actors.actors.text.streams import KEPT_CHARS, RunOver, Spoken
+from harness_actors.actors.text.streams import KEPT_CHARS, RunOver, Spoken, TextStreams
 from harness_actors.errors import ActorLostError
 from harness_actors.events import Event
 
@@ -19,21 +19,6 @@ and a reader sees no difference."""
 RETRY_S = 0.2
 WAITING_CHARS = KEPT_CHARS
 """Characters of one run that wait to be sent, at most; more is dropped."""
-
-
-class TextTarget(Protocol):
-    """The stream actor, as a host sees it.
-
-    Raises, from every call:
-        UnreachableError: The connection broke; the call may have been executed.
-        ActorLostError: The actor is dead.
-    """
-
-    async def receive(self, batch: Sequence[Spoken | RunOver]) -> tuple[str, ...]: ...
-
-
-Reach = Callable[[str], Awaitable[TextTarget]]
-"""Finds a stream actor by its name; raises as a `TextTarget` does."""
 
 
 class Speaker:
@@ -143,7 +128,7 @@ class TextSender:
         self._reach = reach
         self._unwanted = unwanted
         self._stream = ""
-        self._target: TextTarget | None = None
+        self._target: Reached | None = None
         self._waiting: list[Speaker] = []
         self._over: list[RunOver] = []
         self._spoke: set[str] = set()
@@ -213,7 +198,7 @@ class TextSender:
             if self._target is None:
                 self._target = await self._reach(self._stream)
             batch: list[Spoken | RunOver] = [spoken for _, spoken in taken]
-            for run_id in await self._target.receive([*batch, *over]):
+            for run_id in await self._target.call(TextStreams.receive, [*batch, *over]):
                 self._unwanted(run_id)
         except (UnreachableError, ActorLostError):
             self._target = None

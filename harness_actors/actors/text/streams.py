@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import count, islice
 
-from harness_actors.actors.hosted import Hosted, Place, Reach, Reached
+from harness_actors.actors.hosted import Hosted, Place
 from harness_actors.events import Event
 
 KEPT_PIECES = 2_000
@@ -193,6 +193,10 @@ class TextStreams(Hosted):
         run.touched_at = self._monotonic()
         return run.after(cursor)
 
+    def close(self) -> None:
+        for run in self._runs.values():
+            run.news.set()
+
     async def _news(self, run: SpokenRun) -> None:
         run.news.clear()
         run.readers += 1
@@ -246,21 +250,3 @@ class TextStreams(Hosted):
 
 def _after(cursor: Cursor, spoken: Spoken) -> Cursor:
     return (cursor[0], cursor[1] + 1, cursor[2] + len(spoken.text) + spoken.dropped)
-
-
-class ReachedStreams:
-    """The stream actor, for those who speak and those who read; raises as `Reached` does."""
-
-    def __init__(self, actor: Reached) -> None:
-        self._actor = actor
-
-    async def receive(self, batch: Sequence[Spoken | RunOver]) -> tuple[str, ...]:
-        return await self._actor.call(TextStreams.receive, batch)
-
-    async def read(self, run_id: str, cursor: Cursor | None) -> Reading:
-        return await self._actor.call(TextStreams.read, run_id, cursor)
-
-
-async def reach_streams(reach: Reach, name: str) -> ReachedStreams:
-    """The stream actor of a name; raises as `Reached` does."""
-    return ReachedStreams(await reach(name))
