@@ -41,6 +41,9 @@ class Beside:
     def begins(self, slot: Slot) -> None:
         """An actor begins to live in this process."""
         process = current_process()
+        if process.parent is not None and process.parent.gone:
+            # Its coordinator began to start it when it was called dead; nobody knows of it.
+            return
         on_disk = {mark for _, mark in self.ledger.disk.processes}
         before = self._begun.setdefault(slot, [])
         for other in before:
