@@ -11,8 +11,8 @@ from harness_actors.results import HarnessResult, LimitKind, Reason, Usage
 from harness_actors.signals import RunEnd
 from harness_actors.state import QUESTIONS, USAGE, SharedState, StateDelta, turns_of
 from harness_actors.turn.bounds import words_of
+from harness_actors.turn.questions import NOT_BEGUN
 
-NOT_BEGUN = "The call was not made: the run ended while it waited for its user."
 NAMED_TOOLS = 5
 """Most tools that are named in a sentence."""
 

@@ -19,7 +19,7 @@ from harness_actors.turn.bounds import Bounds, Due
 from harness_actors.turn.meter import TurnMeter
 from harness_actors.turn.one_call import CallResult, PlannedCall, plan_calls
 from harness_actors.turn.preparation import PreparedAgent
-from harness_actors.turn.questions import Asking, asks
+from harness_actors.turn.questions import NOT_BEGUN, Asking, asks
 from harness_actors.turn.services import RUN_VARIABLE, AgentTurnServices
 from harness_actors.turn.texts import tokens_of
 
@@ -143,7 +143,7 @@ class ToolCalls:
             if result is None and asks(plan):
                 result = self._asking.answered(plan)
                 if result is None:
-                    return self._ask(plans[position - 1 :], listed=listed)
+                    return await self._ask(plans[position - 1 :], listed=listed)
             if result is None:
                 if not listed and self._is_own_tool(plan):
                     self._announce(partial(call_event, plan.call))
@@ -165,7 +165,14 @@ class ToolCalls:
                 self._context.flush()
         return None if limit is None else TurnComplete(ending="limit", limit=limit)
 
-    def _ask(self, plans: Sequence[PlannedCall], *, listed: bool) -> TurnComplete | Waiting:
+    async def _ask(self, plans: Sequence[PlannedCall], *, listed: bool) -> TurnComplete | Waiting:
+        if (failed := self._asking.must_not(plans)) is not None:
+            # Whoever comes behind a turn that is over finds no call open.
+            for plan in plans:
+                await self._add_result(plan.call.id, CallResult.refused(NOT_BEGUN))
+            if listed:
+                self._context.set(OPEN_CALLS, ())
+            return failed
         if not listed:
             self._context.set(OPEN_CALLS, self._index(plans))
         self._meter.write()

@@ -12,6 +12,7 @@ NOBODY_THERE = (
     "Not asked: nobody is there to answer in this run. Decide by yourself what is most likely "
     "wanted, and say in the end what you have assumed."
 )
+NOT_BEGUN = "The call was not made: the run ended while it waited for its user."
 MUST_NOT_ASK = "the model asked its user ({question!r}), and on_question is 'fail'"
 
 
@@ -57,7 +58,19 @@ class Asking:
         denies = self._context.spec.config.on_question == "deny"
         return CallResult(text=NOBODY_THERE, failure="denied") if denies else None
 
-    def ask(self, plans: Sequence[PlannedCall]) -> Waiting | TurnComplete:
+    def must_not(self, plans: Sequence[PlannedCall]) -> TurnComplete | None:
+        """How a turn ends that must not ask; None where it may.
+
+        Args:
+            plans: The calls of its message that have no result yet, the first of which asks.
+        """
+        if self._context.spec.config.on_question != "fail":
+            return None
+        words = MUST_NOT_ASK.format(question=_question(plans[0]).text)
+        error = {"reason": "agent_error", "type": "QuestionAsked", "message": words}
+        return TurnComplete(ending="error", error=error)
+
+    def ask(self, plans: Sequence[PlannedCall]) -> Waiting:
         """Put the questions of a message.
 
         Args:
@@ -85,10 +98,6 @@ class Asking:
         self._context.increment(QUESTIONS_ASKED, len(asked))
         held = tuple(plan.call.id for plan in plans)
         self._context.set(QUESTIONS, Questions(asked=tuple(asked), held=held))
-        if self._context.spec.config.on_question == "fail":
-            words = MUST_NOT_ASK.format(question=asked[0].text)
-            error = {"reason": "agent_error", "type": "QuestionAsked", "message": words}
-            return TurnComplete(ending="error", error=error)
         return Waiting()
 
 

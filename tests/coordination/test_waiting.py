@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from harness_actors.coordination.deadlines import GRACE_S
-from harness_actors.coordination.endings import NOT_BEGUN
 from harness_actors.coordination.protocol import Slot
 from harness_actors.coordination.waiting import MOST_ANSWER_CHARS
 from harness_actors.errors import AnswerError
@@ -22,6 +21,7 @@ from harness_actors.state import (
     unanswered,
 )
 from harness_actors.testing import ManualClock
+from harness_actors.turn.questions import NOT_BEGUN
 from tests.bounded import bounded
 from tests.coordination.agents import DONE, Team
 from tests.coordination.world import World, a_spec

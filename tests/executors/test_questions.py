@@ -11,7 +11,7 @@ from harness_actors.signals import RunEnd, Waiting
 from harness_actors.state import OPEN_CALLS, QUESTIONS, TURN_COUNT, USAGE, Questions
 from harness_actors.testing.scripted import Reply
 from harness_actors.tools import ask_user
-from harness_actors.turn.questions import NOBODY_THERE
+from harness_actors.turn.questions import NOBODY_THERE, NOT_BEGUN
 from tests.executors.driver import (
     Driver,
     RecordingModel,
@@ -166,6 +166,20 @@ async def test_where_asking_is_a_failure_the_run_ends_and_says_what_was_asked() 
     assert (end.status, end.reason.kind) == ("failed", "agent_error")
     assert "the model asked its user ('Which?'), and on_question is 'fail'" in end.reason.message
     assert tools["write"].calls == []
+
+
+@pytest.mark.parametrize("before", [[], [("write", {})], [("read", {})]])
+async def test_a_turn_that_fails_for_asking_leaves_no_call_open_to_what_comes_behind_it(
+    before: list[tuple[str, dict[str, Any]]],
+) -> None:
+    driver, _ = driver_of(
+        Reply.calls([*before, ask("Which?"), ("write", {}), ask("")]), on_question="fail"
+    )
+    await driver.run()
+    assert driver.state.log.open_calls() == ()
+    assert texts(driver)[len(before) :] == [NOT_BEGUN] * 3
+    assert driver.value(OPEN_CALLS) == ()
+    driver.check_log()
 
 
 async def test_an_agent_without_the_tool_has_no_entries_of_it() -> None:

@@ -28,6 +28,15 @@ NEVER_YET = {
 """Endings that no run has by itself, or that no code brings about yet."""
 
 
+OTHERWISE = {
+    ("second", "must-not-ask"): {
+        "change 6 of 8, at 'agent_turn'",
+        "change 8 of 8, at 'stop_decision'",
+    }
+}
+"""What is meant to come out otherwise by now, and where. A turn that must not ask closes the calls
+of its message itself; they were closed with the end of its run, behind all that came in between."""
+
 ALL = [(journal, run) for journal in journals() for run in sorted(expected(journal))]
 FIRST = "first"
 
@@ -52,8 +61,8 @@ async def test_a_recorded_run_comes_out_the_same(opened: Open, journal: str, run
 
     replayed = await replay(recording)
 
-    assert not replayed.differences
-    assert replayed.same
+    assert {found.where for found in replayed.differences} == OTHERWISE.get((journal, run), set())
+    assert replayed.same == ((journal, run) not in OTHERWISE)
     assert replayed.same_messages == sum(len(change["messages"]) for change in then["changes"])
     # All that could be made again then can be made again now, whatever it is called.
     assert len(replayed.facts) <= len(facts)
