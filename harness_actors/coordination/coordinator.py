@@ -32,7 +32,7 @@ from harness_actors.coordination.protocol import (
 )
 from harness_actors.coordination.run_changes import RunChanges, entry
 from harness_actors.coordination.stopping import Stopping
-from harness_actors.coordination.waiting import Waits
+from harness_actors.coordination.waiting import Waits, new_answers
 from harness_actors.errors import AnswerError, WorkflowError
 from harness_actors.messages import Message
 from harness_actors.ports import Clock
@@ -157,6 +157,9 @@ class Coordinator:
     def answer(self, stored: StoredRun, answers: Mapping[str, str]) -> Effects:
         """A user answers a run that waits; whoever takes it up next goes on with that.
 
+        What is answered once more in the same words was taken before, and changes nothing: the
+        cell may have died before it could say so.
+
         Args:
             stored: The run as the journal has it.
             answers: By the id of the question.
@@ -165,11 +168,14 @@ class Coordinator:
             AnswerError: The run is over, in progress, or waits for no such answer.
         """
         effects = Effects()
+        new = new_answers(stored.state.values, answers)
+        if answers and not new:
+            return effects
         if stored.end is not None:
             raise AnswerError(stored.spec.run_id, f"it is over: {stored.end.status}")
         if stored.spec.run_id in self.runs:
             raise AnswerError(stored.spec.run_id, "it is in progress, and waits for no answer")
-        self._waits.answer(_taken_from(stored), answers, effects)
+        self._waits.answer(_taken_from(stored), new, effects)
         return effects
 
     def resume(self, run_id: str) -> Effects:

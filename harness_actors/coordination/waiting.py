@@ -82,6 +82,12 @@ class Waits:
         delta = StateDelta((*entry(WAITING_SINCE, None).writes, waited))
         self._changes.change(run, delta, effects)
 
+def new_answers(values: Mapping[str, Any], answers: Mapping[str, str]) -> dict[str, str]:
+    """Those of the answers that a run does not have in these words, by its state's entries."""
+    given = values.get(ANSWERS.name) or {}
+    return {number: text for number, text in answers.items() if given.get(number) != text}
+
+
 
 def _asks(run: ActiveRun) -> InputAwaited:
     values = run.state.values

@@ -139,6 +139,33 @@ def test_the_first_answer_wins() -> None:
     assert world.stored().state.values[ANSWERS.name] == {"q0": "first"}
 
 
+def test_an_answer_that_is_given_once_more_was_taken_wherever_the_run_is_by_then() -> None:
+    """The cell may have died before it could say that the answer is on disk."""
+    world = asked("ask", "effect", "effect")
+    answer(world, BOTH)
+    before = len(world.disk)
+
+    answer(world, BOTH)
+    answer(world, {"q1": BOTH["q1"]})
+    assert len(world.disk) == before, "nothing is written"
+
+    world.perform(world.coordinator.adopt(world.stored(), asked=True))
+    assert "run" in world.coordinator.runs
+    answer(world, BOTH)
+    world.settle()
+    assert world.ends()[0].status == "done"
+    answer(world, BOTH)
+    assert results_of(world) == ["yes", "no", "done", "done"]
+
+
+def test_an_answer_may_come_again_with_a_new_one() -> None:
+    world = asked()
+    answer(world, {"q0": "yes"})
+    answer(world, BOTH)
+    assert world.events().count("question_answered") == 2
+    assert world.stored().state.values[ANSWERS.name] == BOTH
+
+
 def test_an_answer_to_a_run_that_waits_for_none_is_refused() -> None:
     world = World(Team(plan=("effect",)).handlers)
     world.submit(a_spec())
@@ -171,7 +198,24 @@ def test_a_run_that_waits_can_be_cancelled(answers: dict[str, str]) -> None:
     assert (end.status, end.reason.kind) == ("cancelled", "user")
     assert results_of(world) == [NOT_BEGUN, NOT_BEGUN]
     with pytest.raises(AnswerError, match="it is over: cancelled"):
-        answer(world, {"q1": "no"})
+        answer(world, {"q1": "not that"})
+
+
+def test_what_a_run_waited_before_it_was_cancelled_is_none_of_its_time() -> None:
+    world = asked()
+    world.clock.advance(1000.0)
+    answer(world, BOTH)
+    world.perform(world.coordinator.adopt(world.stored(), asked=True))
+    world.clock.advance(3.0)
+    world.perform(world.coordinator.stop("run", "park_now"))
+    world.settle()
+    again = asked()
+    again.clock.advance(500.0)
+    for cut in (world, again):
+        cut.perform(cut.coordinator.stop_idle(cut.stored(), "cancel"))
+        cut.settle()
+    assert world.ends()[0].wall_s == pytest.approx(3.0)
+    assert again.ends()[0].wall_s == 0.0
 
 
 def test_to_park_a_run_that_waits_changes_nothing() -> None:
