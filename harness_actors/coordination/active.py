@@ -12,6 +12,7 @@ from harness_actors.state import (
     OPEN_CALLS,
     USAGE,
     WAITED_S,
+    WAITING_SINCE,
     SharedState,
     StateDelta,
     Write,
@@ -102,9 +103,14 @@ class ActiveRun:
 
     @property
     def counts_from(self) -> float:
-        """When its time began, in seconds since the epoch: later by all its waits for its user."""
+        """When its time began, in seconds since the epoch: later by its waits that are over."""
         waited_s: float = self.state.values.get(WAITED_S.name, 0.0)
         return self.started_at + waited_s
+
+    def waiting_s(self, now: float) -> float:
+        """For how long it has waited for its user until `now`; 0 where it does not wait."""
+        since: float | None = self.state.values.get(WAITING_SINCE.name)
+        return 0.0 if since is None else max(0.0, now - since)
 
     @property
     def due(self) -> tuple[float, LimitKind] | None:

@@ -112,5 +112,5 @@ def result_of(run: ActiveRun, end: RunEnd, *, now: float) -> HarnessResult:
         output_text=end.output_text,
         completion_verified=end.completion_verified,
         usage=Usage(**values.get(USAGE.name, {})),
-        wall_s=max(0.0, now - run.counts_from),
+        wall_s=max(0.0, now - run.counts_from - run.waiting_s(now)),
     )

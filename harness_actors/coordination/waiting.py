@@ -77,16 +77,15 @@ class Waits:
 
     def end(self, run: ActiveRun, effects: Effects) -> None:
         """A run that was answered is served again: its time goes on."""
-        since = run.state.values[WAITING_SINCE.name]
-        waited = Write(WAITED_S.name, "increment", max(0.0, self._clock.now() - since))
+        waited = Write(WAITED_S.name, "increment", run.waiting_s(self._clock.now()))
         delta = StateDelta((*entry(WAITING_SINCE, None).writes, waited))
         self._changes.change(run, delta, effects)
+
 
 def new_answers(values: Mapping[str, Any], answers: Mapping[str, str]) -> dict[str, str]:
     """Those of the answers that a run does not have in these words, by its state's entries."""
     given = values.get(ANSWERS.name) or {}
     return {number: text for number, text in answers.items() if given.get(number) != text}
-
 
 
 def _asks(run: ActiveRun) -> InputAwaited:
