@@ -242,17 +242,23 @@ class Coordinator:
             self._stopping.stop(run, mode, effects)
         return effects
 
-    def stop_idle(self, stored: StoredRun, mode: str) -> Effects:
+    def stop_idle(self, stored: StoredRun, mode: str, *, shared: bool = False) -> Effects:
         """A user asked a run of the journal to stop that nobody serves.
 
         Cancelled, it ends. Put aside is only one that this command had begun and could
         not go on with; the others are.
+
+        Args:
+            stored: The run.
+            mode: A `StopMode`.
+            shared: Another run of its conversation waits for its user: what is open in their
+                log belongs to that one.
         """
         if stored.end is not None:
             return Effects()
         if stored.spec.run_id in self.runs:
             return self.stop(stored.spec.run_id, mode)
-        return self._stopping.stop_idle(stored, mode, _taken_from)
+        return self._stopping.stop_idle(stored, mode, _taken_from, shared=shared)
 
     def allow(self, limit_usd: float | None, *, spent_usd: float) -> Effects:
         """Say what all runs of this command may cost together.

@@ -83,7 +83,7 @@ def last_words(state: SharedState, end: RunEnd, *, shared: bool = False) -> Stat
     Args:
         state: That of the run.
         end: How it ended.
-        shared: Another run is continuing its conversation, and has answered them.
+        shared: They are another run's, which continues its conversation or waits in it.
     """
     held = (state.values.get(QUESTIONS.name) or {}).get("held", ())
     unanswered = tuple(

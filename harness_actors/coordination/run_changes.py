@@ -180,14 +180,31 @@ class RunChanges:
         )
         self._forget(run, effects)
 
-    def end(self, run: ActiveRun, delta: StateDelta, end: RunEnd, effects: Effects) -> None:
-        """A run is over, with a last change before its end. It need not be in service."""
+    def end(
+        self,
+        run: ActiveRun,
+        delta: StateDelta,
+        end: RunEnd,
+        effects: Effects,
+        *,
+        shared: bool = False,
+    ) -> None:
+        """A run is over, with a last change before its end. It need not be in service.
+
+        Args:
+            run: The run.
+            delta: What changed before.
+            end: How it ended.
+            effects: What is to be done.
+            shared: The calls that are open in its conversation are another run's, which is not
+                in service.
+        """
         if delta:
             self.change(run, delta, effects)
         result = result_of(run, end, now=self._clock.now())
         # If another run continues its conversation, that one has answered its open calls.
         owner = self._conversations.get(run.spec.conversation_id, run.spec.run_id)
-        words = last_words(run.state, end, shared=owner != run.spec.run_id)
+        words = last_words(run.state, end, shared=shared or owner != run.spec.run_id)
         self.change(run, words, effects, end=result)
         self._budget.end(run.spec.run_id)
         self._forget(run, effects)

@@ -51,12 +51,17 @@ class Stopping:
             self._changes.end(run, StateDelta(), CANCELLED, effects)
 
     def stop_idle(
-        self, stored: StoredRun, mode: str, as_active: Callable[[StoredRun], ActiveRun]
+        self,
+        stored: StoredRun,
+        mode: str,
+        as_active: Callable[[StoredRun], ActiveRun],
+        *,
+        shared: bool,
     ) -> Effects:
         """See `Coordinator.stop_idle`; of a run that is not in service, nor over."""
         effects = Effects()
         if mode == "cancel":
-            self._changes.end(as_active(stored), StateDelta(), CANCELLED, effects)
+            self._changes.end(as_active(stored), StateDelta(), CANCELLED, effects, shared=shared)
         elif stored.command == self._command:
             self._changes.put_aside(as_active(stored), StateDelta(), effects)
         return effects

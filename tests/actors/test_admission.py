@@ -14,7 +14,7 @@ from harness_actors.coordination.active import Effects
 from harness_actors.coordination.protocol import Slot
 from harness_actors.errors import ConversationBusyError
 from harness_actors.records import RunAdded, RunSpec
-from harness_actors.state import AGENT_TURN, OPEN_CALLS
+from harness_actors.state import AGENT_TURN, OPEN_CALLS, is_waiting
 from harness_actors.stores import SqliteJournal
 from tests.coordination.agents import Team
 from tests.coordination.world import World, a_spec
@@ -249,3 +249,57 @@ async def test_runs_that_come_together_are_looked_up_together_and_known_ones_lef
     assert set(world.coordinator.runs) == {spec.run_id for spec in new}
     # A reading waits for the commit that is under way: 5,000 of them are most of a start.
     assert entrance.reads == 3
+
+
+@pytest.fixture
+def beside(journal: SqliteJournal) -> Entrance:
+    """`first` was parked before it had said its task; `second` has asked its user since."""
+    journal.begin_term()
+    world = World(Team(plan=("ask", "effect")).handlers)
+    world.submit(a_spec("first", conversation_id=TALK))
+    world.perform(world.coordinator.stop("first", "park_now"))
+    world.settle()
+    world.submit(a_spec("second", conversation_id=TALK))
+    world.settle()
+    assert is_waiting(world.stored("second").state.values)
+    return Entrance(world, journal)
+
+
+async def test_nobody_goes_on_in_a_conversation_whose_run_waits_for_its_user(
+    beside: Entrance,
+) -> None:
+    for ask in (
+        beside.admission.submit([a_spec("third", conversation_id=TALK)]),
+        beside.admission.take_up(["first"], asked=True),
+    ):
+        with pytest.raises(ConversationBusyError, match=r"'second' of .* waits for answers"):
+            await ask
+    assert not beside.world.coordinator.runs
+
+
+async def test_a_run_that_is_cancelled_leaves_the_calls_open_of_one_that_waits(
+    beside: Entrance,
+) -> None:
+    await beside.admission.stop(["first"], "cancel")
+    world = beside.world
+    world.settle()
+    assert world.ends("first")[0].status == "cancelled"
+    asked = [call.id for call in world.stored("second").state.log.open_calls()]
+    assert len(asked) == 2
+
+    await beside.admission.answer("second", {"q0": "yes", "q1": "no"})
+    await beside.admission.take_up(["second"], asked=True)
+    world.settle()
+
+    results = [message.text for message in world.log("second") if message.role == "tool"]
+    assert results == ["yes", "no", "done"]
+    assert world.ends("second")[0].status == "done"
+
+
+async def test_the_last_of_a_conversation_closes_what_its_own_calls_have_left_open(
+    beside: Entrance,
+) -> None:
+    await beside.admission.stop(["second"], "cancel")
+    await beside.admission.stop(["first"], "cancel")
+    beside.world.settle()
+    assert repaired(list(beside.world.log("second")))[1] == 0

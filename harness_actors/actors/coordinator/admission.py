@@ -67,7 +67,8 @@ class Admission:
         """Begin runs; those that are known already are left as they are.
 
         Raises:
-            ConversationBusyError: Another run of a conversation is served, or waits for keys.
+            ConversationBusyError: Another run of a conversation is served, or waits for keys or
+                for its user.
         """
         await self._prepare(specs)
         async with self._adding:
@@ -87,11 +88,9 @@ class Admission:
             if spec.conversation_id != spec.run_id:
                 # Whoever left it just now is on disk with its last words.
                 await self._settle()
-                talk = spec.conversation_id
-                # It is to go on where it stands; what is said after that is none of its answers.
-                if waiting := await self._read(self._journal.waiting_in, talk):
-                    raise ConversationBusyError(talk, waiting)
-                log = await self._read(self._journal.load_conversation, talk)
+                if waiting := await self._waits_beside(spec):
+                    raise ConversationBusyError(spec.conversation_id, waiting)
+                log = await self._read(self._journal.load_conversation, spec.conversation_id)
             self._perform(self._coordinator.submit(spec, log))
 
     @property
@@ -116,7 +115,8 @@ class Admission:
 
         Raises:
             RunNotFoundError: The journal does not know one of them.
-            ConversationBusyError: Another run of a conversation is served, or waits for keys.
+            ConversationBusyError: Another run of a conversation is served, or waits for keys or
+                for its user.
             ConversationMovedOnError: Another run has continued the conversation of one.
             BadInputError: The workspace of one is gone.
         """
@@ -133,6 +133,8 @@ class Admission:
                 elif stored.end is None and (asked or stored.command == self._command):
                     self._check_free(stored.spec)
                     if asked:
+                        if waiting := await self._waits_beside(stored.spec):
+                            raise ConversationBusyError(stored.spec.conversation_id, waiting)
                         # Whoever asks has looked, but others may have spoken since.
                         await self._read(check_run, self._journal, stored)
                     await self._prepare([stored.spec])
@@ -181,7 +183,8 @@ class Admission:
                 except RunNotFoundError as error:
                     unknown = unknown or error
                     continue
-                self._perform(self._coordinator.stop_idle(stored, mode))
+                waiting = await self._waits_beside(stored.spec)
+                self._perform(self._coordinator.stop_idle(stored, mode, shared=bool(waiting)))
                 self._held.pop(run_id, None)
         if unknown is not None:
             raise unknown
@@ -197,6 +200,14 @@ class Admission:
         others |= {self._coordinator.served_in(talk) or spec.run_id}
         if others - {spec.run_id}:
             raise ConversationBusyError(talk)
+
+    async def _waits_beside(self, spec: RunSpec) -> str:
+        """Another run of a conversation that waits for its user; empty where none does.
+
+        It is to go on where it stands: what would be said there is none of its answers.
+        """
+        waiting: str | None = await self._read(self._journal.waiting_in, spec.conversation_id)
+        return "" if waiting is None or waiting == spec.run_id else waiting
 
     async def _stored(self, run_id: str) -> StoredRun:
         """A run that nobody serves, with all that is known of it.
