@@ -326,10 +326,12 @@ BUGS = (
         name="a run that was cancelled as it waited for its keys holds its conversation",
         path="harness_actors/actors/coordinator/admission.py",
         before="""\
-                self._perform(self._coordinator.stop_idle(stored, mode))
+                self._perform(self._coordinator.stop_idle(stored, mode, shared=bool(waiting)))
                 self._held.pop(run_id, None)
 """,
-        after="                self._perform(self._coordinator.stop_idle(stored, mode))\n",
+        after="""\
+                self._perform(self._coordinator.stop_idle(stored, mode, shared=bool(waiting)))
+""",
         promise="a conversation is free when its run is over",
         tests=(
             "tests/actors/test_admission.py::test_a_run_that_is_stopped_as_it_waits_for_its_keys_leaves_its_conversation",
