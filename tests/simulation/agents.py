@@ -14,11 +14,13 @@ from harness_actors.actors.hosted import Reach
 from harness_actors.actors.simulated.processes import SimulatedMachine
 from harness_actors.coordination.graph import Workflow
 from harness_actors.messages import Message, ToolCall
-from harness_actors.ports import ModelRequest, ModelResponse
+from harness_actors.ports import ModelRequest, ModelResponse, Tool
 from harness_actors.results import Usage
+from harness_actors.tools import ask_user
 from tests.simulation.beside import ask_hosted_model, words_of
 from tests.simulation.executors import build_workflow
 from tests.simulation.oracle import Oracle
+from tests.simulation.questions import ASKS, question_of
 from tests.simulation.tools import KINDS, WatchedTool, deafly
 from tests.simulation.workload import PlannedRound, PlannedTool, Workload
 
@@ -78,15 +80,14 @@ class PlannedModel:
         if planned is None or not planned.calls:
             return ModelResponse(text=f"[{run_id}] says so", usage=usage)
         calls = tuple(
-            ToolCall(
+            _call(
+                call,
                 "same" if planned.one_id else self._id(position, place),
-                call.kind,
-                orjson.dumps(
-                    {"key": f"{run_id}/{position}/{place}", "takes_s": call.takes_s}
-                ).decode(),
+                f"{run_id}/{position}/{place}",
             )
             for place, call in enumerate(planned.calls)
         )
+        self._oracle.waits.said(run_id, position, Message.assistant(None, calls))
         return ModelResponse(text=None, tool_calls=calls, finish_reason="tool_calls", usage=usage)
 
     def _id(self, position: int, place: int) -> str:
@@ -125,6 +126,15 @@ class HostedModel(PlannedModel):
         await super()._think(run_id, planned)
 
 
+def _call(planned: PlannedTool, call_id: str, key: str) -> ToolCall:
+    """A call as a model makes it; of one that asks, its question names it."""
+    if planned.kind in ASKS:
+        arguments = orjson.dumps(question_of(planned.kind, key)).decode()
+        return ToolCall(call_id, ask_user.spec.name, arguments)
+    arguments = orjson.dumps({"key": key, "takes_s": planned.takes_s}).decode()
+    return ToolCall(call_id, planned.kind, arguments)
+
+
 def where_in(messages: Sequence[Message]) -> tuple[str, int]:
     """The run that a conversation is at, and how often the model has spoken in it."""
     spoken = 0
@@ -139,7 +149,7 @@ def where_in(messages: Sequence[Message]) -> tuple[str, int]:
 @dataclass(frozen=True)
 class PlannedAgent:
     model: PlannedModel
-    tools: Sequence[WatchedTool]
+    tools: Sequence[Tool]
     instructions: str = "Be brief."
     name: str = "agent"
 
@@ -170,7 +180,7 @@ def load_programs(
     workload: Workload, oracle: Oracle, machine: SimulatedMachine, chance: Random, reach: Reach
 ) -> dict[str, bytes]:
     """The programs of a workload, and their blobs by name."""
-    tools = tuple(WatchedTool(kind, oracle, machine) for kind in KINDS)
+    tools: tuple[Tool, ...] = (*(WatchedTool(kind, oracle, machine) for kind in KINDS), ask_user)
     agent = PlannedAgent(PlannedModel(workload, oracle, chance), tools)
     _PROGRAMS.clear()
     workflows = {"plain": (), **workload.workflows}

@@ -9,6 +9,7 @@ from harness_actors.messages import Message
 from harness_actors.records import RunChanged
 from tests.simulation.ledger import PROMPT_S, Happening, Ledger
 from tests.simulation.places import run_at
+from tests.simulation.questions import FIRST_WORDS
 from tests.simulation.serving import Serving
 
 OWN_WORDS = "no run answers what was said to another"
@@ -76,6 +77,8 @@ class Asking:
             text = message.text
             if message.role == "tool" and text.startswith("done "):
                 text = text.removeprefix("done ")
+            elif message.role == "tool" and text.startswith(FIRST_WORDS):
+                text = text.removeprefix(FIRST_WORDS)
             elif message.role == "user" and text.startswith("[run-"):
                 text = text[1:]
             else:

@@ -12,10 +12,11 @@ from harness_actors.errors import (
     ConversationMovedOnError,
     HarnessError,
 )
-from harness_actors.events import RunCompleted, RunParked
+from harness_actors.events import InputAwaited, RunCompleted, RunParked
 from harness_actors.records import RunHeading
 from tests.simulation.beside import Reader
 from tests.simulation.ledger import Request
+from tests.simulation.people import People
 from tests.simulation.talks import Talk
 from tests.simulation.workload import PlannedRun
 
@@ -30,7 +31,9 @@ class Driver:
         self._user = user
         self._book = user.book
         self._ledger = user._ledger
-        self._command = command
+        self.name = command
+        self.people = People(self, user._people)
+        self.replies = user._oracle.waits.replies
         # So many at once; the others wait their turn.
         self._room = asyncio.Semaphore(user._chance.choice((1, 2, 9, 9)))
         self.known: set[str] = set()
@@ -41,19 +44,22 @@ class Driver:
             self._ended[run_id], self._parked[run_id] = asyncio.Event(), asyncio.Event()
 
     async def live(self) -> None:
-        self._runtime = runtime = await self._user.open(self._command)
+        self.runtime = runtime = await self._user.open(self.name)
         if self._book.cursor is None:
             self._book.cursor = await runtime.position()
         if self._user._workload.budget_usd is not None:
             await runtime.allow(self._user._workload.budget_usd)
         try:
             async with asyncio.TaskGroup() as group:
-                following = group.create_task(self._follow())
+                following = group.create_task(self._follow(group))
                 looking_on = group.create_task(self._look_on())
                 reading = [
                     group.create_task(self._read(run_id))
                     for run_id in sorted(self._user._workload.listened)
                 ]
+                for plan in self._user._workload.runs.values():
+                    if plan.guesses:
+                        group.create_task(self.people.guess(plan))
                 chains = [
                     group.create_task(self._work(chain))
                     for chain in self._user._workload.conversations()
@@ -74,7 +80,7 @@ class Driver:
             await asyncio.sleep(after_s + 0.1)
             try:
                 await self._user._ray.network.call(
-                    self._runtime.coordinator, "call", "attach", {}, None
+                    self.runtime.coordinator, "call", "attach", {}, None
                 )
             except (UnreachableError, HarnessError):
                 return
@@ -83,12 +89,12 @@ class Driver:
         """Read what is said in a run, from before it begins."""
         reader = Reader(run_id, self._ledger)
         while True:
-            reader.take(await self._runtime.texts(run_id, reader.cursor))
+            reader.take(await self.runtime.texts(run_id, reader.cursor))
 
-    async def _follow(self) -> None:
+    async def _follow(self, group: asyncio.TaskGroup) -> None:
         while True:
             assert self._book.cursor is not None
-            happened = await self._runtime.wait_for_news(self._book.cursor)
+            happened = await self.runtime.wait_for_news(self._book.cursor)
             self._book.cursor = happened.cursor
             for event in happened.events:
                 self._ledger.told.append(event)
@@ -99,6 +105,9 @@ class Driver:
                         self._ledger.broken("who follows misses nothing", f"end of {event.run_id}")
                 elif isinstance(event.event, RunParked):
                     self._parked[event.run_id].set()
+                elif isinstance(event.event, InputAwaited):
+                    self._parked[event.run_id].set()
+                    group.create_task(self.people.answer(event.run_id, event.event.questions))
 
     async def _work(self, chain: list[PlannedRun]) -> None:
         if chain[0].shares:
@@ -123,7 +132,7 @@ class Driver:
 
     async def _heading(self, plan: PlannedRun) -> RunHeading | None:
         """What the journal says of a run; None where it does not know it."""
-        headings = {h.run_id: h for h in await self._runtime.headings()}
+        headings = {h.run_id: h for h in await self.runtime.headings()}
         heading = headings.get(plan.run_id)
         if heading is None and plan.run_id in self._book.submitted:
             self._ledger.broken("what was acknowledged is on disk", plan.run_id)
@@ -134,8 +143,12 @@ class Driver:
     async def _submit(self, plan: PlannedRun) -> None:
         code = self._user.code_of(plan)
         spec = self._user.spec_of(plan)
-        await self._runtime.submit([spec], code=code, secrets=self._secrets(plan.keys))
+        await self.runtime.submit([spec], code=code, secrets=self._secrets(plan.keys))
         self._book.submitted.add(plan.run_id)
+
+    def waits(self, run_id: str) -> bool:
+        """Whether a run waits for its user."""
+        return self._user._oracle.waits.is_waiting(run_id)
 
     # ---- for talks --------------------------------------------------------------------
 
@@ -163,8 +176,8 @@ class Driver:
             else:
                 await self._submit(plan)
                 self.known.add(run_id)
-        except ConversationBusyError:
-            rules.was_busy(asked)
+        except ConversationBusyError as error:
+            rules.was_busy(asked, error.waiting)
             raise
         except ConversationMovedOnError as error:
             rules.has_moved_on(run_id, error.later_run_id)
@@ -199,14 +212,21 @@ class Driver:
                     stopping.result()
                 if parked.done() and not ended.done():
                     self._parked[plan.run_id].clear()
-                    chance = self._user._chance
-                    await asyncio.sleep(chance.random() * chance.choice((0.1, 0.5, 8.0, 30.0)))
+                    await self._pause(plan.run_id)
                     await self._resume(plan.run_id)
                 parked.cancel()
         finally:
             if not stopping.cancel() and not stopping.cancelled():
                 stopping.exception()  # it says no more than all the others do
             ended.cancel()
+
+    async def _pause(self, run_id: str) -> None:
+        """Leave a run alone that nobody serves; one that waits, mostly until it is answered."""
+        if self.waits(run_id):
+            await self.people.done(run_id)
+            return
+        chance = self._user._chance
+        await asyncio.sleep(chance.random() * chance.choice((0.1, 0.5, 8.0, 30.0)))
 
     async def _stop(self, plan: PlannedRun) -> None:
         asked = self._book.asked.setdefault(plan.run_id, 0)
@@ -228,12 +248,12 @@ class Driver:
         if what == "resume":
             keys = self._user._workload.runs[run_id].keys
             try:
-                await self._runtime.resume([run_id], secrets=self._secrets(keys))
+                await self.runtime.resume([run_id], secrets=self._secrets(keys))
             except ConversationBusyError:
                 request.done_at = self._ledger.loop.time()
                 raise
         else:
-            await self._runtime.stop([run_id], what)
+            await self.runtime.stop([run_id], what)
         request.done_at = self._ledger.loop.time()
 
     def _secrets(self, keys: tuple[str, ...]) -> dict[str, str]:

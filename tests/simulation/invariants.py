@@ -91,7 +91,8 @@ def _check_own_end(schedule: "Schedule", run: DiskRun, end: HarnessResult) -> No
     reason = end.reason
     flawed = reason.kind == "agent_error" and FLAW in reason.message and "flaw" in kinds
     judged = reason == JUDGED.reason and "judge" in kinds
-    if (end.status == "failed" and reason.kind != "executor_lost" and not flawed) or (
+    fails = run.spec.config.on_question == "fail" and "the model asked its user" in reason.message
+    if (end.status == "failed" and reason.kind != "executor_lost" and not flawed | fails) or (
         reason.kind == JUDGED.reason.kind and not judged
     ):
         text = f"{run.spec.run_id}: {end.status}({reason.kind}): {reason.message}"
@@ -134,9 +135,9 @@ def _check_budget(schedule: "Schedule", run: DiskRun, end: HarnessResult) -> Non
     run_id, limits, used = run.spec.run_id, run.spec.config.limits, end.usage
     ledger, broken = schedule.ledger, schedule.ledger.broken
     begun = sum(step.run_id == run_id and step.what == AGENT_TURN for step in ledger.steps)
-    interrupted = begun - sum(
-        isinstance(event, TurnCompleted) for _, c in run.changes for event in c.delta.events
-    )
+    told = [event for _, c in run.changes for event in c.delta.events]
+    interrupted = begun - sum(isinstance(event, TurnCompleted) for event in told)
+    interrupted -= schedule.oracle.waits.of(run_id).waits
     asked = sum(call.run_id == run_id for call in ledger.models)
     called = sum(call.run_id == run_id for call in ledger.tools)
     name = "budgets are not overdrawn"

@@ -18,6 +18,7 @@ from tests.simulation.promptness import Promptness
 from tests.simulation.serving import ServedStep, Serving
 from tests.simulation.spending import Spending
 from tests.simulation.talking import Talking
+from tests.simulation.waits import Waits
 
 
 class Oracle:
@@ -35,7 +36,8 @@ class Oracle:
         self._disk = ledger.disk
         self._disk.written = self._written
         self.serving_rules = Serving(ledger, machine)
-        self.promptness = Promptness(ledger)
+        self.waits = Waits(ledger)
+        self.promptness = Promptness(ledger, self.waits.waited_s)
         self.spending = Spending(ledger, budget_usd)
         self.talks = Talking(ledger)
         self.observing = Observing(ledger)
@@ -52,11 +54,14 @@ class Oracle:
     def step_begins(self, context: RunContext, executor: str) -> Happening:
         step = self.serving_rules.begins(context, executor)
         self.spending.served(context, executor)
+        if self.serving_rules.is_served_by(step.process):
+            self.waits.served(step)
         return step
 
     def asked(self, run_id: str, messages: Sequence[Message]) -> Happening:
         """A model is asked."""
         self.spending.asked(run_id)
+        self.waits.asked(run_id, messages[1:])
         return self._asking.asked(run_id, messages)
 
     def check_keys(self, run_id: str, needed: Sequence[str], given: Mapping[str, str]) -> None:
@@ -65,7 +70,9 @@ class Oracle:
 
     def called(self, kind: str, key: str, context: ToolContext, *, idempotent: bool) -> Happening:
         """A tool is called."""
-        return self._effects.called(kind, key, context, idempotent=idempotent)
+        call = self._effects.called(kind, key, context, idempotent=idempotent)
+        self.waits.called(call)
+        return call
 
     def effect(self, key: str) -> None:
         """A tool that is not idempotent does what it is for."""
@@ -92,6 +99,7 @@ class Oracle:
             self._changed(entry)
         elif isinstance(entry, RunAdded):
             self.talks.added(entry)
+            self.waits.added(entry)
             if entry.command:
                 self._parked.discard(entry.spec.run_id)
                 self.promptness.added(entry)
@@ -121,6 +129,7 @@ class Oracle:
         self.spending.changed(change)
         self.talks.changed(change)
         self.observing.changed(run, change)
+        self.waits.changed(change)
         log = self._disk.logs[run.spec.conversation_id]
         for write in change.delta.writes:
             if write.key == OPEN_CALLS.name and write.change == "set" and write.value:

@@ -13,6 +13,16 @@ def seated_actors(host: CoordinatorHost) -> list[SimulatedActor]:
     return [peer.actor for peer in peers if isinstance(peer, SimulatedPeer)]
 
 
+def keepers_of(host: CoordinatorHost, run_id: str) -> list[SimulatedProcess]:
+    """The living processes with a seat that have a run in memory."""
+    alive = [actor for actor in seated_actors(host) if not actor.dead and not actor.process.gone]
+    return [
+        actor.process
+        for actor in alive
+        if actor.now.instance is not None and run_id in actor.now.instance.host._runs
+    ]
+
+
 def seated(host: CoordinatorHost | None, process: SimulatedProcess) -> SimulatedActor | None:
     """The actor of a process; None where it has no seat, or one of an earlier term."""
     if host is None or process.term != host.term:

@@ -6,11 +6,12 @@ from harness_actors.actors.coordinator.host import CoordinatorHost
 from harness_actors.actors.simulated.cell import EPOCH
 from harness_actors.actors.simulated.processes import SimulatedProcess
 from harness_actors.coordination.active import ActiveRun
-from harness_actors.events import RunParked
+from harness_actors.events import InputAwaited, RunParked
 from harness_actors.records import RunAdded
 from tests.simulation.ledger import Ledger, Request
 
 WITHIN_S = 1.0
+ROUNDED_S = 1e-6
 INVARIANT = "the result is there within a second"
 
 
@@ -19,9 +20,14 @@ class Promptness:
 
     Not where something is wrong on their path: a coordinator that was stopped or has died, a
     network that loses calls, a disk that takes its time.
+
+    Args:
+        ledger: What happened.
+        waited_s: For how long a run has waited for its user, in seconds.
     """
 
-    def __init__(self, ledger: Ledger) -> None:
+    def __init__(self, ledger: Ledger, waited_s: Callable[[str], float]) -> None:
+        self._waited_s = waited_s
         self._ledger = ledger
         self._disk = ledger.disk
         self._loop = ledger.loop
@@ -64,7 +70,14 @@ class Promptness:
         return request.run_id in path._coordinator.runs and not resumed
 
     def _time_is_over(self, run_id: str) -> None:
-        if self._disk.runs[run_id].end is not None:
+        added = self._disk.runs[run_id]
+        if added.end is not None:
+            return
+        time_s = added.spec.config.limits.time_s or 0.0
+        left_s = added.added_at - EPOCH + time_s + self._waited_s(run_id) - self._loop.time()
+        if left_s > 0:
+            # Its time stood still meanwhile, and does so perhaps now.
+            self._later(left_s + ROUNDED_S, lambda: self._time_is_over(run_id))
             return
         path = self._path()
         run = None if path is None else path._coordinator.runs.get(run_id)
@@ -93,7 +106,7 @@ class Promptness:
         """It has ended, or was put aside since then, and that is on disk."""
         run = self._disk.runs[run_id]
         return run.end is not None or any(
-            isinstance(event, RunParked)
+            isinstance(event, RunParked | InputAwaited)
             for _, change in run.changes
             if change.at - EPOCH >= since
             for event in change.delta.events

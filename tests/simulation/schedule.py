@@ -51,6 +51,7 @@ from tests.simulation.journals import Faults, WatchedJournal
 from tests.simulation.ledger import Ledger, Violation
 from tests.simulation.moving import JournalPlace, Mover, Striking
 from tests.simulation.oracle import Oracle
+from tests.simulation.questions import plan_questions
 from tests.simulation.serving import WatchedExecutor
 from tests.simulation.tools import Commands
 from tests.simulation.user import User
@@ -130,7 +131,7 @@ class Schedule:
         trace: Trace | None = None,
     ) -> None:
         self.seed = seed
-        self.workload = plan_workload(seed)
+        self.workload = plan_questions(plan_workload(seed), seed)
         pauses = Pauses(Random(f"{seed}/pauses"))
         self.loop = loop = SimulatedLoop(Random(f"{seed}/order"), pauses)
 
@@ -180,6 +181,7 @@ class Schedule:
             self.oracle,
             programs,
             Random(f"{seed}/user"),
+            Random(f"{seed}/people"),
             self._settle,
             self._check_taking_up,
             self.beside,

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from harness_actors.events import RunParked
+from harness_actors.events import InputAwaited, RunParked
 from harness_actors.records import RunAdded, RunChanged
 from tests.simulation.ledger import Ledger
 
@@ -18,11 +18,13 @@ class Wish:
         run_id: The run.
         talk: Its conversation.
         others: Runs of its conversation that were served meanwhile.
+        waiting: Those that waited for their user meanwhile.
     """
 
     run_id: str
     talk: str
     others: set[str] = field(default_factory=set)
+    waiting: set[str] = field(default_factory=set)
 
 
 class Talking:
@@ -37,6 +39,8 @@ class Talking:
         self._disk = ledger.disk
         self._served: dict[str, tuple[str, str]] = {}
         """By conversation: the run that is in service, and its command."""
+        self._waiting: dict[str, str] = {}
+        """By conversation: the run that waits for its user."""
         self._wishes: list[Wish] = []
 
     # ---- on disk ----------------------------------------------------------------------
@@ -51,6 +55,8 @@ class Talking:
         if other != run_id and command == entry.command:
             self._ledger.broken(TALK_ALONE, f"{run_id} begins while {other} is served")
         self._served[talk] = run_id, entry.command
+        if self._waiting.get(talk) == run_id:
+            del self._waiting[talk]
         for wish in self._wishes:
             self._note(wish)
 
@@ -69,6 +75,13 @@ class Talking:
         parked = any(isinstance(event, RunParked) for event in change.delta.events)
         if parked or change.end is not None:
             self._leaves(talk, change.run_id)
+        if any(isinstance(event, InputAwaited) for event in change.delta.events):
+            self._leaves(talk, change.run_id)
+            self._waiting[talk] = change.run_id
+            for wish in self._wishes:
+                self._note(wish)
+        elif change.end is not None and self._waiting.get(talk) == change.run_id:
+            del self._waiting[talk]
 
     def _leaves(self, talk: str, run_id: str) -> None:
         if self._served.get(talk, ("", ""))[0] == run_id:
@@ -95,10 +108,16 @@ class Talking:
         served = self._served.get(wish.talk)
         if served is not None and served[0] != wish.run_id:
             wish.others.add(served[0])
+        waiting = self._waiting.get(wish.talk, wish.run_id)
+        if waiting != wish.run_id:
+            wish.waiting.add(waiting)
 
-    def was_busy(self, wish: Wish) -> None:
-        """It was refused, because another run of its conversation was served."""
-        if not wish.others:
+    def was_busy(self, wish: Wish, waiting: str) -> None:
+        """It was refused, because another run of its conversation was served, or waited."""
+        if waiting and waiting not in wish.waiting:
+            text = f"{wish.run_id} is told that {waiting} waits, which does not"
+            self._ledger.broken(REFUSED, text)
+        elif not waiting and not wish.others:
             text = f"{wish.run_id} is told that its conversation is busy, and nobody is served"
             self._ledger.broken(REFUSED, text)
 

@@ -73,5 +73,7 @@ class Talk:
         """Have a run served until it ends, parks, or takes too long."""
         if await self._go_on(plan):
             await self._driver.until_it_stops(plan.run_id, PATIENCE_S)
+            if self._driver.waits(plan.run_id):
+                await self._driver.people.done(plan.run_id)
         else:
             await asyncio.sleep(0.5)

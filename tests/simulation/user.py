@@ -51,6 +51,7 @@ class User:
         oracle: Told what was asked, and what was told.
         programs: The agents, by name, and their blobs.
         chance: The user's.
+        people: That of those who answer its runs.
         settled: Awaited when all runs have ended, while the cell is up still.
         check_taking_up: Raises where a run may not be taken up, as harnesses find out.
         beside: Told why cells stop.
@@ -64,6 +65,7 @@ class User:
         oracle: Oracle,
         programs: Mapping[str, tuple[Workflow, bytes]],
         chance: Random,
+        people: Random,
         settled: Callable[[], Awaitable[None]],
         check_taking_up: Callable[[str], None],
         beside: Beside,
@@ -82,6 +84,7 @@ class User:
         self._ledger = oracle.ledger
         self._programs = programs
         self._chance = chance
+        self._people = people
         self._driver: SimulatedProcess | None = None
         self._died: asyncio.Event | None = None
         self.runtime: SimulatedRuntime | None = None

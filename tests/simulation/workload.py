@@ -23,11 +23,15 @@ ToolKind = Literal[
     "deaf",
     "crash",
     "crash_again",
+    "ask",
+    "choose",
+    "mumble",
 ]
 """`look`: read-only; `again`: idempotent; `effect`: neither; `thread`: the same, in a thread;
 `command`: the same, in a process of its own; `fail`: raises; `hang`: ends by its timeout;
 `stubborn`: takes its time when it is cancelled; `deaf`: does not notice it; `crash`: kills its
-process; `crash_again`: the same, and may run again."""
+process; `crash_again`: the same, and may run again; `ask`: asks the user; `choose`: the same, with
+options; `mumble`: asks what nobody can be asked."""
 
 COMMON: tuple[ToolKind, ...] = ("look", "again", "effect", "effect", "thread", "command")
 SELDOM: tuple[ToolKind, ...] = ("fail", "hang", "stubborn", "deaf", "crash")
@@ -101,6 +105,7 @@ class PlannedRun:
         stops: What its user asks of it.
         config: Its settings.
         shares: Its conversation has other runs, and whoever is asked for goes on in it.
+        guesses: When somebody answers who was asked nothing: seconds after the time before.
     """
 
     run_id: str
@@ -111,6 +116,7 @@ class PlannedRun:
     stops: tuple[PlannedStop, ...]
     config: HarnessConfig
     shares: bool = False
+    guesses: tuple[float, ...] = ()
 
     @property
     def keys(self) -> tuple[str, ...]:

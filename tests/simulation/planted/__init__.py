@@ -9,6 +9,7 @@ from tests.simulation.planted import (
     observing,
     talks,
     turn,
+    waiting,
     workflows,
 )
 from tests.simulation.planted.bug import PlantedBug
@@ -22,6 +23,7 @@ BUGS = (
     *observing.BUGS,
     *talks.BUGS,
     *turn.BUGS,
+    *waiting.BUGS,
     *workflows.BUGS,
 )
 
