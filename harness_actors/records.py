@@ -8,7 +8,7 @@ from typing import Any, Literal
 from harness_actors.config import HarnessConfig
 from harness_actors.messages import Message
 from harness_actors.pickling import pickled_by_position
-from harness_actors.results import HarnessResult
+from harness_actors.results import HarnessResult, Usage
 from harness_actors.signals import Signal
 from harness_actors.state import SharedState, StateDelta
 
@@ -237,6 +237,7 @@ class RunHeading:
         changed_at: When its newest change was committed, or it was submitted last.
         turns: Turns that were started.
         rounds: Model calls that were answered.
+        usage: What it has used.
         workspace: Where an unfinished run works; None for nowhere, and where it is over.
         questions: What a run asks that waits for its user: plain values of each question with,
             under ``answer``, what was answered, or None. Empty of any other run.
@@ -251,6 +252,7 @@ class RunHeading:
     changed_at: float = 0.0
     turns: int = 0
     rounds: int = 0
+    usage: Usage = field(default_factory=Usage)
     workspace: str | None = None
     questions: tuple[Mapping[str, Any], ...] = ()
 

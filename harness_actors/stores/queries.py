@@ -13,7 +13,7 @@ from harness_actors.conversation import Conversation
 from harness_actors.events import Event, RunEvent, message_events
 from harness_actors.messages import Message
 from harness_actors.records import ProcessMark, RunHeading, StoredChange, StoredRun
-from harness_actors.results import HarnessResult
+from harness_actors.results import HarnessResult, Usage
 from harness_actors.state import (
     ANSWERS,
     QUESTIONS,
@@ -257,11 +257,11 @@ def _heading(connection: sqlite3.Connection, row: tuple[Any, ...]) -> RunHeading
     end, workspace = unpack_result(result), None
     questions: tuple[Mapping[str, Any], ...] = ()
     if end is not None:
-        turns, rounds = end.turn_count, end.usage.model_calls
+        turns, usage = end.turn_count, end.usage
     else:
         values = _entries(connection, run).values
         turns = whole(turns_of(values))
-        rounds = whole((values.get(USAGE.name) or {}).get("model_calls", 0))
+        usage = _usage(values)
         questions = _questions(values)
         workspace = (unpack(spec).get("workspace") or {}).get("path")
     return RunHeading(
@@ -273,10 +273,19 @@ def _heading(connection: sqlite3.Connection, row: tuple[Any, ...]) -> RunHeading
         command=text(command),
         changed_at=number(added_at if at is None else at),
         turns=turns,
-        rounds=rounds,
+        rounds=whole(usage.model_calls),
+        usage=usage,
         workspace=workspace,
         questions=questions,
     )
+
+
+def _usage(values: Mapping[str, Any]) -> Usage:
+    """What a run has used until now."""
+    used = mapping(values.get(USAGE.name) or {})
+    for amount in used.values():
+        number(amount)
+    return Usage(**used)
 
 
 def _questions(values: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
