@@ -296,6 +296,11 @@ class Coordinator:
         """How many runs have left service in this term."""
         return self._changes.departures
 
+    @property
+    def conversations(self) -> Iterable[str]:
+        """Those that a run continues."""
+        return self._conversations.keys()
+
     def served_in(self, conversation_id: str) -> str | None:
         """The run that continues a conversation; None where none does."""
         return self._conversations.get(conversation_id)

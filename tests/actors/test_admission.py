@@ -303,3 +303,32 @@ async def test_the_last_of_a_conversation_closes_what_its_own_calls_have_left_op
     await beside.admission.stop(["first"], "cancel")
     beside.world.settle()
     assert repaired(list(beside.world.log("second")))[1] == 0
+
+
+async def test_runs_that_are_taken_up_together_are_looked_up_together(
+    journal: SqliteJournal,
+) -> None:
+    journal.begin_term()
+    world = World(Team().handlers)
+    parked = [a_spec(f"parked-{number}") for number in range(2 * READ_TOGETHER)]
+    world.disk.extend(RunAdded(spec=spec, command="", at=0.0) for spec in parked)
+    entrance = Entrance(world, journal)
+
+    await entrance.admission.take_up([spec.run_id for spec in parked], asked=True)
+
+    assert set(world.coordinator.runs) == {spec.run_id for spec in parked}
+    assert entrance.reads == 2
+
+
+async def test_of_runs_that_are_taken_up_together_one_goes_on_in_each_conversation(
+    journal: SqliteJournal,
+) -> None:
+    journal.begin_term()
+    world = World(Team().handlers)
+    parked = [a_spec(f"parked-{number}", conversation_id=TALK) for number in (1, 2)]
+    world.disk.extend(RunAdded(spec=spec, command="", at=0.0) for spec in parked)
+    entrance = Entrance(world, journal)
+
+    with pytest.raises(ConversationBusyError):
+        await entrance.admission.take_up([spec.run_id for spec in parked], asked=True)
+    assert set(world.coordinator.runs) == {"parked-1"}

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
+from harness_actors.actors.coordinator.idle_runs import IdleRun, look_at, look_up
 from harness_actors.actors.runtime import StopMode
 from harness_actors.coordination.active import Effects
 from harness_actors.coordination.coordinator import Coordinator
@@ -11,7 +12,6 @@ from harness_actors.errors import ConversationBusyError, RunNotFoundError
 from harness_actors.messages import Message
 from harness_actors.ports import Journal
 from harness_actors.records import RunSpec, StoredRun
-from harness_actors.stores.taking_up import check_run
 
 READ_TOGETHER = 50
 """Runs of one call that are looked up together: a reading waits for the commit before it, and
@@ -121,25 +121,38 @@ class Admission:
             BadInputError: The workspace of one is gone.
         """
         async with self._adding:
-            for run_id in run_ids:
-                if run_id in self._coordinator.runs:
-                    if asked:
-                        self._perform(self._coordinator.resume(run_id))
-                    continue
-                stored = await self._stored(run_id)
-                if not asked and not self._has_keys(stored.spec.keys):
-                    # Whoever attached is not the driver that has them.
-                    self.hold(stored.spec)
-                elif stored.end is None and (asked or stored.command == self._command):
-                    self._check_free(stored.spec)
-                    if asked:
-                        if waiting := await self._waits_beside(stored.spec):
-                            raise ConversationBusyError(stored.spec.conversation_id, waiting)
-                        # Whoever asks has looked, but others may have spoken since.
-                        await self._read(check_run, self._journal, stored)
-                    await self._prepare([stored.spec])
-                    self._held.pop(run_id, None)
-                    self._perform(self._coordinator.adopt(stored, asked=asked))
+            for at in range(0, len(run_ids), READ_TOGETHER):
+                await self._take_up(run_ids[at : at + READ_TOGETHER], asked=asked)
+
+    async def _take_up(self, run_ids: Sequence[str], *, asked: bool) -> None:
+        # Of these somebody may leave while the journal is read, whose last words are missing then.
+        busy = set(self._coordinator.conversations)
+        idle = [run_id for run_id in run_ids if run_id not in self._coordinator.runs]
+        found: dict[str, IdleRun] = {}
+        if idle:
+            await self._settle()
+            found = await self._read(look_up, self._journal, idle)
+        for run_id in run_ids:
+            if run_id in self._coordinator.runs:
+                if asked:
+                    self._perform(self._coordinator.resume(run_id))
+                continue
+            run = found.get(run_id)
+            if run is not None and run.stored.spec.conversation_id in busy:
+                run = None
+            stored = await self._stored(run_id) if run is None else run.stored
+            if not asked and not self._has_keys(stored.spec.keys):
+                # Whoever attached is not the driver that has them.
+                self.hold(stored.spec)
+            elif stored.end is None and (asked or stored.command == self._command):
+                self._check_free(stored.spec)
+                if asked:
+                    run = run or await self._read(look_at, self._journal, stored)
+                    run.check()
+                await self._prepare([stored.spec])
+                self._held.pop(run_id, None)
+                busy.add(stored.spec.conversation_id)
+                self._perform(self._coordinator.adopt(stored, asked=asked))
 
     async def answer(self, run_id: str, answers: Mapping[str, str]) -> None:
         """Take answers to a run that waits; nobody need serve it, and nobody takes it up for that.
