@@ -173,6 +173,8 @@ class RunChanges:
         asked = run.state.values.get(PARKING.name)
         writes = (*delta.writes, *(entry(PARKING, False).writes if asked else ()))
         last = StateDelta(writes, delta.messages, (*delta.events, event))
+        # Whoever lists what waits reads the state of each such run, perhaps for weeks.
+        run.snapshot_due = True
         self.change(run, last, effects, moved=moved)
         # No command's any more: the next incarnation must not go on with it unasked.
         effects.entries.append(

@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 
 from harness_actors.conversation import Conversation
-from harness_actors.events import Event, RunEvent, message_events
+from harness_actors.events import Event, RunEvent, RunStarted, message_events
 from harness_actors.messages import Message
 from harness_actors.records import ProcessMark, RunHeading, StoredChange, StoredRun
 from harness_actors.results import HarnessResult, Usage
@@ -204,6 +204,22 @@ def load_events(
             break
     changes.close()
     return found
+
+
+def load_previews(connection: sqlite3.Connection, run_ids: Sequence[str]) -> dict[str, str]:
+    """How the tasks of runs begin, by run id; of one that has not begun, nothing."""
+    firsts = connection.execute(
+        "SELECT run_id, delta FROM runs JOIN records ON position = (SELECT min(position) "
+        "FROM records AS first WHERE first.run = runs.id AND version IS NOT NULL) "
+        "WHERE run_id IN (SELECT value FROM json_each(?))",
+        (orjson.dumps(list(run_ids)).decode(),),
+    )
+    return {
+        text(run_id): event.task_preview
+        for run_id, delta in firsts
+        for event in unpack_events(delta)
+        if isinstance(event, RunStarted)
+    }
 
 
 def load_changes(

@@ -82,6 +82,10 @@ class ReadableJournal(ABC):
         """
         return self._read(lambda connection: queries.load_events(connection, after, run_id, limit))
 
+    def load_previews(self, run_ids: Sequence[str]) -> dict[str, str]:
+        """How the tasks of runs begin, by run id; of one that has not begun, nothing."""
+        return self._read(lambda connection: queries.load_previews(connection, run_ids))
+
     def load_changes(self, run_id: str, after: int = 0, limit: int = 1000) -> list[StoredChange]:
         """Changes of a run after a position, oldest first; empty after the newest.
 

@@ -10,7 +10,7 @@ from harness_actors.coordination.protocol import Slot
 from harness_actors.coordination.waiting import MOST_ANSWER_CHARS
 from harness_actors.errors import AnswerError
 from harness_actors.events import InputAwaited
-from harness_actors.records import RunAdded
+from harness_actors.records import RunAdded, SnapshotTaken
 from harness_actors.state import (
     AGENT_TURN,
     ANSWERS,
@@ -66,6 +66,13 @@ def test_a_run_that_asks_is_at_no_host_and_nobodys() -> None:
     assert [question["id"] for question in told_last(world).questions] == ["q0", "q1"]
     assert not world.ends()
     assert world.stored().command == ""
+
+
+def test_the_state_of_a_run_that_waits_is_kept_whole_for_those_who_list_it() -> None:
+    world = asked()
+    (snapshot,) = [entry for entry in world.disk if isinstance(entry, SnapshotTaken)]
+    assert snapshot.version == world.stored().state.version
+    assert snapshot.values == world.stored().state.values
 
 
 def test_answers_are_its_results_and_it_is_the_same_turn() -> None:

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness_actors.config import ContinuationConfig, HarnessConfig, Limits
-from harness_actors.events import CustomEvent, ToolReturned
+from harness_actors.events import CustomEvent, RunStarted, ToolReturned
 from harness_actors.messages import FAILURES, Message, MessageFacts, ToolCall
 from harness_actors.records import (
     CodeStored,
@@ -165,6 +165,24 @@ def test_headings_list_all_runs_oldest_first(journal: SqliteJournal) -> None:
         ("a", "talk-of-a", 2.0, {"id": "a"}),
     ]
     assert [h.end for h in headings] == [an_end("b"), None]
+
+
+def test_how_tasks_begin_is_read_of_many_runs_at_once(journal: SqliteJournal) -> None:
+    began = RunStarted(task_preview="tidy up", stop_policy="interactive", max_turns=3)
+    other = RunStarted(task_preview="write it down", stop_policy="interactive", max_turns=3)
+    commit_in_turn(
+        journal,
+        added("a"),
+        added("b"),
+        added("c"),
+        changed(1, "b", events=(CustomEvent(name="first", data={}), other)),
+        changed(1, "a", events=(began,)),
+        # What is told later is not looked at.
+        changed(2, "a", events=(other,)),
+    )
+
+    assert journal.load_previews(["c", "b", "a", "d"]) == {"a": "tidy up", "b": "write it down"}
+    assert journal.load_previews([]) == {}
 
 
 def test_of_many_runs_the_known_ones_are_told(journal: SqliteJournal) -> None:

@@ -1,6 +1,6 @@
 """What `harness ctl` says of runs, read from journals without the runs' code."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -8,10 +8,8 @@ from typing import Any
 from harness_actors.actors.cell_processes import coordinator_of
 from harness_actors.batch.history import RunNote
 from harness_actors.errors import BadInputError, StoreError
-from harness_actors.events import RunStarted
 from harness_actors.records import RunHeading
 from harness_actors.results import REASONS, Usage
-from harness_actors.state import USAGE
 from harness_actors.stores import JournalReader
 from harness_actors.stores.places import holder_of
 
@@ -108,39 +106,44 @@ def facts_of_runs(
     found = [one for one in found if status is None or _fits(status, one[1], served=one[2])]
     found.sort(key=lambda one: one[1].added_at)
     newest = found[-limit:] if limit else found
-    return [_facts(journal, heading, served) for journal, heading, served in newest], broken
+    shown: dict[JournalReader, list[RunHeading]] = {}
+    for journal, heading, _ in newest:
+        shown.setdefault(journal, []).append(heading)
+    words = {journal: _words_for(journal, headings) for journal, headings in shown.items()}
+    return [
+        _facts(journal.path, words[journal], heading, served) for journal, heading, served in newest
+    ], broken
 
 
 def facts_of(store: Path, heading: RunHeading) -> RunFacts:
     """One run of a journal."""
-    return _facts(JournalReader(store), heading, is_served(store))
+    words = _words_for(JournalReader(store), [heading])
+    return _facts(store, words, heading, is_served(store))
 
 
-def _facts(journal: JournalReader, heading: RunHeading, served: bool) -> RunFacts:
+def _facts(store: Path, words: Mapping[str, str], heading: RunHeading, served: bool) -> RunFacts:
     return RunFacts(
-        store=journal.path,
+        store=store,
         heading=heading,
         served=served,
-        usage=_usage(journal, heading),
-        what=_what(journal, heading),
+        usage=heading.usage,
+        what=words.get(heading.run_id, ""),
     )
 
 
-def _usage(journal: JournalReader, heading: RunHeading) -> Usage:
-    if heading.end is not None:
-        return heading.end.usage
-    stored = journal.load_run(heading.run_id) if heading.rounds else None
-    return Usage() if stored is None else Usage(**stored.state.values.get(USAGE.name, {}))
-
-
-def _what(journal: JournalReader, heading: RunHeading) -> str:
-    note = RunNote.read(heading.metadata)
-    # One without an id is known by its hash, which tells nobody anything.
-    if note is not None and note.task_id != note.task_hash:
-        return note.task_id
-    begun: Sequence[Any] = journal.load_events(0, run_id=heading.run_id, limit=1)
-    previews = [e.event.task_preview for e in begun if isinstance(e.event, RunStarted)]
-    return " ".join(previews[0].split()) if previews else ""
+def _words_for(journal: JournalReader, headings: Iterable[RunHeading]) -> dict[str, str]:
+    """What runs are about, by their ids: their task of a batch, or the beginning of their task."""
+    named: dict[str, str] = {}
+    others: list[str] = []
+    for heading in headings:
+        note = RunNote.read(heading.metadata)
+        # One without an id is known by its hash, which tells nobody anything.
+        if note is not None and note.task_id != note.task_hash:
+            named[heading.run_id] = note.task_id
+        else:
+            others.append(heading.run_id)
+    previews = journal.load_previews(others) if others else {}
+    return named | {run_id: " ".join(words.split()) for run_id, words in previews.items()}
 
 
 def _fits(status: str, heading: RunHeading, *, served: bool) -> bool:
