@@ -4,7 +4,7 @@ import asyncio
 import shutil
 import tempfile
 from collections.abc import Callable, Sequence
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
@@ -15,6 +15,7 @@ from tests.chaos.kinds import Kind
 from tests.chaos.logs import now, read_tool_log
 from tests.chaos.memory import MemoryDeaths, small_memory
 from tests.chaos.model import WatchedModel
+from tests.chaos.people import People
 from tests.chaos.plans import make_plans
 from tests.chaos.rays import RayByHand
 from tests.chaos.recovery import Delays, are_settled, recoveries, still_away
@@ -33,7 +34,7 @@ class Size:
     """How large a batch is.
 
     Attributes:
-        runs: Its tasks.
+        runs: Its tasks. A tenth of them ask their users.
         at_once: How many of them at once.
         patient: How many of them go on until all has happened; the others come and go.
         rounds: The fewest and the most answers of a run before its last.
@@ -126,6 +127,7 @@ class Battle:
             log=str(self._folder / "tools.log"),
             poison=self._poison,
             patient=self._size.patient,
+            asking=max(1, self._size.runs // 10),
         )
         async with AsyncExitStack() as stack:
             ray = None
@@ -157,21 +159,34 @@ class Battle:
     ) -> Findings:
         problem = ""
         command.start()
+        people = People(command, Random(f"people:{self._seed}"))
+        answering = asyncio.ensure_future(people.keep_answering())
         try:
             await self._strike_all(command, model, Striker(command, model, self._random, ray))
             model.released = True
-            status = await command.finish(within_s=END_WITHIN_S)
+            status = await self._finish(command, people)
             # With a run that is poisoned, not every task can have ended well.
             if status != (1 if self._poison else 0):
                 problem = f"the command ended with status {status}"
         except (ChaosError, TimeoutError) as error:
             problem = str(error) or f"the batch did not end within {END_WITHIN_S:.0f} s"
             await command.clean_up()
-        findings = check(command, self._strikes, model.asked)
+        finally:
+            await _cancelled(answering)
+        findings = check(command, self._strikes, model.asked, people.answers)
         if problem:
             # Before what follows from it.
             findings.broken.insert(0, ("lost", f"{problem}; it said: {command.said()[-2000:]}"))
         return findings
+
+    async def _finish(self, command: BatchCommand, people: People) -> int:
+        """Wait for the command to end, and give it again for as long as runs of it ask."""
+        while True:
+            status = await command.finish(within_s=END_WITHIN_S)
+            if status != 1 or not await people.are_waited_for():
+                return status
+            await people.until_all_is_answered()
+            command.start()
 
     async def _strike_all(
         self, command: BatchCommand, model: WatchedModel, striker: Striker
@@ -252,6 +267,13 @@ class Battle:
             folder=self._folder if kept else None,
             memory=self._memory,
         )
+
+
+async def _cancelled(task: asyncio.Future[None]) -> None:
+    """End a task that does not end by itself; raise what it failed with before."""
+    task.cancel()
+    with suppress(asyncio.CancelledError):
+        await task
 
 
 def _told(seconds: Sequence[float]) -> str:

@@ -8,20 +8,23 @@ from typing import Any
 
 from harness_actors.conversation import UNKNOWN_OUTCOME, repaired
 from harness_actors.errors import HarnessError
-from harness_actors.events import ExecutorLost
+from harness_actors.events import ExecutorLost, InputAwaited
 from harness_actors.messages import Message
 from harness_actors.records import RunHeading
 from harness_actors.stores import JournalReader
 from tests.chaos.command import BatchCommand
 from tests.chaos.logs import ToolLine, read_tool_log
 from tests.chaos.model import Asked
-from tests.chaos.plans import RunPlan
+from tests.chaos.people import Answers, questions_of
+from tests.chaos.plans import ASK, RunPlan
 from tests.chaos.strikes import Strike
 
 WORDS = ("lost", "doubled", "started twice", "unanswered", "late", "wrongly ended", "malformed")
 """What can be found; every finding is of one of these."""
 LATE_AFTER_S = 0.05
 """A line is stamped before it is written, and a signal takes a moment to arrive."""
+AGAIN = ("look", "put", ASK)
+"""Calls whose outcome is never unknown: they are made again, or nothing has begun with them."""
 SURVIVES_S = 1.0
 """How long a process that a tool has started may outlive its host."""
 
@@ -35,12 +38,16 @@ class Findings:
         calls: Calls in the logs of all runs.
         unknown: Calls whose outcome a death has hidden.
         repeated: Idempotent calls that ran more than once.
+        waited: Runs that waited for their user.
+        questions: What they asked.
     """
 
     broken: list[tuple[str, str]] = field(default_factory=list)
     calls: int = 0
     unknown: int = 0
     repeated: int = 0
+    waited: int = 0
+    questions: int = 0
 
     def add(self, word: str, sentence: str) -> None:
         assert word in WORDS
@@ -51,10 +58,14 @@ class Findings:
 
 
 def check(
-    command: BatchCommand, strikes: Sequence[Strike] = (), asked: Sequence[Asked] = ()
+    command: BatchCommand,
+    strikes: Sequence[Strike] = (),
+    asked: Sequence[Asked] = (),
+    answers: Answers | None = None,
 ) -> Findings:
     """Look at all that a batch left behind, when its command has ended."""
     findings = Findings()
+    answers = answers or Answers()
     results = check_results(command, findings)
     lines = read_tool_log(command.tool_log)
     try:
@@ -64,6 +75,11 @@ def check(
             log = journal.load_conversation(heading.conversation_id)
             _check_log(heading, log, command.plans, lines, findings)
             _check_losses(heading, command.plans, journal, findings)
+            told = [one.event for one in journal.load_events(0, run_id=heading.run_id)]
+            findings.waited += any(isinstance(event, InputAwaited) for event in told)
+            findings.questions += len(questions_of(log))
+            for word, sentence in answers.faults_in(log):
+                findings.add(word, f"{heading.run_id}: {sentence}")
     except HarnessError as error:
         findings.add("lost", f"the journal cannot be read: {error}")
         return findings
@@ -198,10 +214,7 @@ def _check_answers(plan: RunPlan, log: Sequence[Message], findings: Findings) ->
         if message.role != "tool" or not message.is_error:
             continue
         findings.unknown += message.text == UNKNOWN_OUTCOME
-        if message.text != UNKNOWN_OUTCOME or sorts.get(str(message.tool_call_id)) in (
-            "look",
-            "put",
-        ):
+        if message.text != UNKNOWN_OUTCOME or sorts.get(str(message.tool_call_id)) in AGAIN:
             findings.add("lost", f"{plan.name}: {message.tool_call_id} got {message.text[:80]!r}")
 
 

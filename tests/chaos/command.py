@@ -62,7 +62,9 @@ class BatchCommand:
             *("--max-turns", "1000"),
             *(("--address", address) if address else ("--runtime", "local")),
         ]
-        self._variables = {**os.environ, **(variables or {}), **self.mark}
+        self.variables = dict(variables or {})
+        """More environment variables of whoever works with its Ray, but for its own mark."""
+        self._variables = {**os.environ, **self.variables, **self.mark}
         self._process: subprocess.Popen[bytes] | None = None
         self.starts = 0
 

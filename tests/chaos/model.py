@@ -45,6 +45,7 @@ class WatchedModel:
         asked: All requests, the oldest first.
         distinct: The tasks with each of their steps that was asked for at least once.
         over: The tasks that were given their last answer.
+        asking: The tasks that were last answered with a question to their user.
         released: Patient runs may end; set from outside.
     """
 
@@ -59,6 +60,7 @@ class WatchedModel:
         self.asked: list[Asked] = []
         self.distinct: set[tuple[str, int]] = set()
         self.over: set[str] = set()
+        self.asking: set[str] = set()
         self.released = False
         self._begun: set[str] = set()
         self._answered_at: dict[str, float] = {}
@@ -91,8 +93,8 @@ class WatchedModel:
                 continue
 
     def in_flight(self) -> frozenset[str]:
-        """The healthy tasks that were begun and did not get their last answer yet."""
-        return frozenset(self._begun - self.over)
+        """The healthy tasks that were begun, did not get their last answer yet, and do not wait."""
+        return frozenset(self._begun - self.over - self.asking)
 
     def _note(self, number: int, body: dict[str, Any]) -> Slow:
         messages = body["messages"]
@@ -105,6 +107,7 @@ class WatchedModel:
             answered_at=self._answered_at.get(plan.name),
         )
         self.asked.append(asked)
+        self.asking.discard(plan.name)
         self.distinct.add((asked.run, asked.spoken))
         if not plan.poison:
             # One that crashes its process ends without a last answer.
@@ -118,6 +121,8 @@ class WatchedModel:
         self._answered_at[plan.name] = at = now()
         if plan.is_over(spoken, released=self.released):
             self.over.add(plan.name)
+        elif plan.asks_at(spoken):
+            self.asking.add(plan.name)
         self._lines.write(f"{at:.6f} answered {plan.name} {spoken}\n")
         return plan.answer(spoken, released=self.released)
 

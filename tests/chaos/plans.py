@@ -12,6 +12,9 @@ SORTS = ("look", "look", "put", "put", "note", "note", "work")
 """Read-only; idempotent; neither; and neither, in a process of its own."""
 TEXT_EVERY = 6
 """Each so-manieth answer calls nothing, so the turn ends and all executors come round again."""
+ASKS_EVERY = 4
+"""Each so-manieth answer of a run that asks has a question to its user."""
+ASK = "ask_user"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,6 +29,7 @@ class RunPlan:
         poison: How its tools crash their process from the second answer on; empty for a
             healthy run.
         seconds: The longest that a call takes.
+        asks: It asks its user now and then.
         patient: It goes on until it is told that all has happened that is to happen.
         bulk: Bytes that each of its calls returns besides.
     """
@@ -38,6 +42,7 @@ class RunPlan:
     seconds: float = 0.2
     patient: bool = False
     bulk: int = 0
+    asks: bool = False
 
     @classmethod
     def of_request(cls, messages: Sequence[dict[str, Any]]) -> "RunPlan":
@@ -72,20 +77,27 @@ class RunPlan:
         if spoken % TEXT_EVERY == self.seed % TEXT_EVERY and spoken:
             return Reply.text(f"I think about step {spoken}.")
         random = Random(f"{self.seed}:{spoken}")
-        return Reply.calls(
-            [
-                (
-                    random.choice(SORTS),
-                    {
-                        "log": self.log,
-                        "run": self.name,
-                        "seconds": round(random.uniform(0.01, self.seconds), 3),
-                        "bulk": self.bulk,
-                    },
-                )
-                for _ in range(random.randint(1, 3))
-            ]
-        )
+        calls: list[tuple[str, dict[str, Any]]] = [
+            (
+                random.choice(SORTS),
+                {
+                    "log": self.log,
+                    "run": self.name,
+                    "seconds": round(random.uniform(0.01, self.seconds), 3),
+                    "bulk": self.bulk,
+                },
+            )
+            for _ in range(random.randint(1, 3))
+        ]
+        if self.asks_at(spoken):
+            place = random.randint(0, len(calls))
+            calls.insert(place, (ASK, {"question": f"May {self.name} go on at step {spoken}?"}))
+        return Reply.calls(calls)
+
+    def asks_at(self, spoken: int) -> bool:
+        """Whether the answer at this step, which is not the last, has a question."""
+        text = spoken % TEXT_EVERY == self.seed % TEXT_EVERY
+        return self.asks and not text and spoken > 0 and spoken % ASKS_EVERY == 1
 
     def calls(self, steps: int) -> list[tuple[tuple[str, str], ...]]:
         """The calls of each answer, names with arguments, of a run that took so many steps."""
@@ -101,6 +113,7 @@ def make_plans(
     log: str,
     poison: str = "",
     patient: int = 0,
+    asking: int = 0,
     seconds: float = 0.2,
     bulk: int = 0,
 ) -> list[RunPlan]:
@@ -113,6 +126,7 @@ def make_plans(
         log: Where their tools log.
         poison: How one of them crashes its process; empty for none that does.
         patient: How many of them go on until they are told to end.
+        asking: How many of them ask their user.
         seconds: The longest that a call takes.
         bulk: Bytes that each call returns besides.
     """
@@ -127,6 +141,7 @@ def make_plans(
             log=log,
             poison=poison if number == sick else "",
             patient=number in names[:patient],
+            asks=number in names[:: max(1, len(names) // asking)][:asking] if asking else False,
             seconds=seconds,
             bulk=bulk,
         )

@@ -58,7 +58,7 @@ def still_away(strike: Strike, model: WatchedModel) -> frozenset[str]:
     back = recoveries(strike, model.asked)
     if not strike.kind.whole_turns and back:
         return frozenset()
-    return strike.affected - model.over - set(back)
+    return strike.affected - model.over - model.asking - set(back)
 
 
 def are_settled(strike: Strike, model: WatchedModel) -> bool:
@@ -68,4 +68,5 @@ def are_settled(strike: Strike, model: WatchedModel) -> bool:
     since = bisect_right(model.asked, strike.gone_at, key=lambda one: one.at)
     # A request tells that the round before the last one is on disk.
     steps = Counter(one.run for one in model.asked[since:])
-    return all(steps[run] >= SETTLED_STEPS for run in strike.affected - model.over)
+    served = strike.affected - model.over - model.asking
+    return all(steps[run] >= SETTLED_STEPS for run in served)

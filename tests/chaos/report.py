@@ -25,7 +25,7 @@ def print_table(console: Console, verdicts: Mapping[str, Verdict]) -> None:
     """A row for each batch, and below what is broken, with where to look."""
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
     table.add_column("batch", no_wrap=True)
-    for head in ("hits", "lost", "double", "twice", "open", "other"):
+    for head in ("hits", "asked", "lost", "double", "twice", "open", "other"):
         table.add_column(head, justify="right", no_wrap=True, min_width=len(head))
     table.add_column("median / p95 / max", justify="right", no_wrap=True)
     table.add_column("bar", justify="right")
@@ -33,7 +33,8 @@ def print_table(console: Console, verdicts: Mapping[str, Verdict]) -> None:
         table.add_row(name, *_cells(name, verdict))
     console.print(table)
     console.print(
-        "twice: calls begun again that must not be; open: calls without result; median and so on: "
+        "asked: runs that waited for their users; twice: calls begun again that must not be; open: "
+        "calls without result, or questions without their answer; median and so on: "
         "seconds until the runs that were touched asked their model again",
         style="dim",
     )
@@ -51,7 +52,7 @@ def _cells(name: str, verdict: Verdict) -> list[str]:
     findings = verdict.findings
     counts = [findings.count(word) for word in SHOWN]
     counts.append(len(findings.broken) - sum(counts))
-    cells = [str(sum(kind in KINDS for kind in verdict.kinds))]
+    cells = [str(sum(kind in KINDS for kind in verdict.kinds)), str(findings.waited)]
     cells += [f"[red]{count}[/red]" if count else "0" for count in counts]
     delays = verdict.delays.get(name, Delays(seconds=()))
     if delays.p95 is None:
@@ -72,6 +73,8 @@ def _plain(verdict: Verdict) -> dict[str, Any]:
         "strikes": sum(kind in KINDS for kind in verdict.kinds),
         "overlapping": verdict.overlapping,
         "calls": findings.calls,
+        "waited": findings.waited,
+        "questions": findings.questions,
         "unknown_outcomes": findings.unknown,
         "repeated_idempotent": findings.repeated,
         "broken": {word: findings.count(word) for word in WORDS},

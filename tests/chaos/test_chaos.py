@@ -30,6 +30,8 @@ async def test_a_batch_under_fire_loses_nothing_and_does_nothing_twice(tmp_path:
 
     assert verdict.findings.broken == []
     assert verdict.kinds == ("segfault", *kinds)
+    assert 0 < verdict.findings.waited <= 3
+    assert verdict.findings.questions >= verdict.findings.waited
     # Two were on top of each other; each of the others touched runs, and they came back.
     assert len(verdict.delays) == len(kinds) - verdict.overlapping == len(kinds) - 2
     for name, delays in verdict.delays.items():

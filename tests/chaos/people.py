@@ -1,0 +1,149 @@
+"""Those who answer the runs of a batch, by `harness ctl run answer`, while it is under fire."""
+
+import asyncio
+import json
+import os
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any
+
+from harness_actors.errors import HarnessError
+from harness_actors.messages import Message
+from harness_actors.records import RunHeading
+from harness_actors.stores import JournalReader
+from tests.chaos.command import BatchCommand
+from tests.chaos.plans import ASK
+
+LOOK_EVERY_S = 0.5
+AT_ONCE = 0.25
+"""How often two people answer the same run at the same moment."""
+PATIENT = 0.4
+"""How often whoever sees a question does not answer it yet."""
+ANSWERS_WITHIN_S = 90.0
+
+
+@dataclass
+class Answers:
+    """What people said to the questions of a batch, by the text of each.
+
+    Attributes:
+        said: All that was said.
+        taken: What the command said was taken; of a command that died, nobody knows.
+    """
+
+    said: dict[str, list[str]] = field(default_factory=dict)
+    taken: dict[str, list[str]] = field(default_factory=dict)
+
+    def faults_in(self, log: Sequence[Message]) -> Iterator[tuple[str, str]]:
+        """What is wrong with the answers in a log, each with its kind.
+
+        Each question has one answer, which somebody gave; of those who were told that theirs is
+        taken, all gave that one.
+        """
+        results = {str(m.tool_call_id): m.text for m in log if m.role == "tool"}
+        for call_id, question in questions_of(log).items():
+            given, taken = results.get(call_id), self.taken.get(question, [])
+            if given not in self.said.get(question, []):
+                yield "unanswered", f"{question!r} has {given!r}, which nobody said"
+            elif taken not in ([], [given]):
+                yield "doubled", f"{question!r} has {given!r}, and {taken} were taken"
+
+
+def questions_of(log: Sequence[Message]) -> dict[str, str]:
+    """What a log asks the user, by the ids of the calls."""
+    return {
+        call.id: json.loads(call.arguments)["question"]
+        for message in log
+        for call in message.tool_calls
+        if call.name == ASK
+    }
+
+
+class People:
+    """Answers what the runs of a batch ask, at random moments.
+
+    Args:
+        command: The batch.
+        random: Decides when, and whether somebody else does, too.
+    """
+
+    def __init__(self, command: BatchCommand, random: Random) -> None:
+        self.answers = Answers()
+        self._command = command
+        self._random = random
+        self._count = 0
+
+    async def keep_answering(self) -> None:
+        """Look for questions again and again, until this is cancelled."""
+        while True:
+            await asyncio.sleep(LOOK_EVERY_S)
+            for run_id, questions in (await self._asked()).items():
+                if self._random.random() < PATIENT:
+                    continue
+                people = 2 if self._random.random() < AT_ONCE else 1
+                await asyncio.gather(*(self._answer(run_id, questions) for _ in range(people)))
+
+    async def are_waited_for(self) -> bool:
+        """Whether a run waits that somebody has answered, or will."""
+        return any(heading.questions for heading in await asyncio.to_thread(self._headings))
+
+    async def until_all_is_answered(self) -> None:
+        """Return when it is; somebody must `keep_answering` meanwhile.
+
+        Raises:
+            TimeoutError: It is not, for long.
+        """
+        async with asyncio.timeout(ANSWERS_WITHIN_S):
+            # It is another process that says so, in a file.
+            while await self._asked():  # noqa: ASYNC110
+                await asyncio.sleep(LOOK_EVERY_S)
+
+    async def _asked(self) -> dict[str, list[Mapping[str, Any]]]:
+        """The open questions, by run."""
+        found: dict[str, list[Mapping[str, Any]]] = {}
+        for heading in await asyncio.to_thread(self._headings):
+            if still_open := [one for one in heading.questions if one["answer"] is None]:
+                found[heading.run_id] = still_open
+        return found
+
+    def _headings(self) -> list[RunHeading]:
+        # It is not made yet, or its cell is being killed.
+        with suppress(HarnessError):
+            return JournalReader(self._command.store).headings()
+        return []
+
+    async def _answer(self, run_id: str, questions: Sequence[Mapping[str, Any]]) -> None:
+        self._count += 1
+        words = {one["text"]: f"go on, says {self._count}" for one in questions}
+        for text, answer in words.items():
+            self.answers.said.setdefault(text, []).append(answer)
+        lines = [
+            {"run": run_id, "question": one["id"], "answer": words[one["text"]]}
+            for one in questions
+        ]
+        if await self._say("".join(f"{json.dumps(line)}\n" for line in lines)):
+            for text, answer in words.items():
+                self.answers.taken.setdefault(text, []).append(answer)
+
+    async def _say(self, lines: str) -> bool:
+        """Whether the command says that all of it was taken."""
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "harness_actors", "ctl", "run", "answer", "--file", "-"),
+            *("--run-dir", str(self._command.run_dir)),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.DEVNULL,
+            stderr=asyncio.subprocess.DEVNULL,
+            # None of the batch's own processes, which are struck and counted.
+            env={**os.environ, **self._command.variables},
+        )
+        try:
+            async with asyncio.timeout(ANSWERS_WITHIN_S):
+                await process.communicate(lines.encode())
+        finally:
+            if process.returncode is None:
+                process.kill()
+                await process.wait()
+        return process.returncode == 0
