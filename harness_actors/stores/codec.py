@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 import orjson
 
 from harness_actors.config import HarnessConfig
-from harness_actors.events import decode_event, encode_event
+from harness_actors.events import Event, decode_event, encode_event
 from harness_actors.messages import FAILURES, Failure, Message, MessageFacts
 from harness_actors.records import Hop, MadeWith, RunSpec, WorkspaceSpec
 from harness_actors.results import HarnessResult, decode_result, encode_result
@@ -179,6 +179,11 @@ def _pack_facts(messages: Sequence[Message]) -> tuple[list[Any], ...]:
 
 def unpack_writes(packed: Packed | None) -> tuple[Write, ...]:
     return () if packed is None else tuple(Write(*write) for write in unpack(packed)[0])
+
+
+def unpack_events(packed: Packed | None) -> list[Event]:
+    """The events of a change alone."""
+    return [] if packed is None else [decode_event(event) for event in unpack(packed)[1]]
 
 
 def unpack_delta(packed: Packed | None, messages: Sequence[Message]) -> StateDelta:

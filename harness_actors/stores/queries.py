@@ -26,6 +26,7 @@ from harness_actors.state import (
 from harness_actors.stores.codec import (
     unpack,
     unpack_delta,
+    unpack_events,
     unpack_failure,
     unpack_hop,
     unpack_message,
