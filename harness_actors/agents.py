@@ -11,7 +11,7 @@ from harness_actors.actors.embedded import EMBEDDED_MODEL_URL
 from harness_actors.actors.packing import pack
 from harness_actors.config import HarnessConfig
 from harness_actors.coordination.graph import DEFAULT_EDGES, Workflow
-from harness_actors.errors import ConfigError
+from harness_actors.errors import BadInputError, ConfigError
 from harness_actors.messages import Message, check_plain
 from harness_actors.models.prices import check_cost_bounds
 from harness_actors.ports import Agent, AskingTool, Model, Tool
@@ -232,3 +232,24 @@ def settings_of(
 def new_run_id() -> str:
     """A name for a run, unique everywhere: 12 hex digits."""
     return uuid4().hex[:12]
+
+
+def check_task(message: object) -> None:
+    """Refuse what is no task.
+
+    Raises:
+        BadInputError: It is empty, or neither a text nor messages.
+    """
+    if isinstance(message, str):
+        if message.strip():
+            return
+        problem = "the task is empty"
+    elif not isinstance(message, Sequence):
+        problem = f"must be a text or a list of `Message`s, not {message!r}"
+    elif strange := [part for part in message if not isinstance(part, Message)]:
+        problem = f"must be a list of `Message`s, such as Message.user(...); not {strange[0]!r}"
+    elif not message:
+        problem = "the list of messages is empty"
+    else:
+        return
+    raise BadInputError("message", (problem,))

@@ -13,13 +13,12 @@ from harness_actors.actors.cell_processes import is_served
 from harness_actors.actors.driver.awaiting import Answerer
 from harness_actors.actors.driver.followed_run import FollowedRun
 from harness_actors.actors.driver.open_cells import close_cell, in_place, open_cell
-from harness_actors.actors.text.hearing import HeardItem, Item, with_texts
-from harness_actors.agents import Program, new_run_id, settings_of
+from harness_actors.actors.text.hearing import HeardItem, with_texts
+from harness_actors.agents import Program, check_task, new_run_id, settings_of
 from harness_actors.config import HarnessConfig, OnQuestion
 from harness_actors.coordination.graph import Workflow
 from harness_actors.errors import (
     ActorLostError,
-    BadInputError,
     CellError,
     ConfigError,
     ConversationBusyError,
@@ -171,7 +170,7 @@ class AgentHarness:
         A reader that leaves early parks the run, once the stream is closed: by
         `contextlib.aclosing`, or else at some later time by Python itself.
         """
-        _check_message(message)
+        check_task(message)
         run_id = new_run_id()
         self._begin(run_id)
         try:
@@ -186,15 +185,8 @@ class AgentHarness:
                 workspace=self._workspace_spec(),
             )
             code, secrets = self._program.stored, self._program.secrets
-
-            async def begin() -> None:
-                if text:
-                    await runtime.subscribe([run_id])
-                await runtime.submit([spec], code=code, secrets=secrets)
-
-            events = self._follow(runtime, begin)
-            told = with_texts(runtime, run_id, events) if text else events
-            async with aclosing(told) as stream:
+            begin = partial(runtime.submit, [spec], code=code, secrets=secrets)
+            async with aclosing(self._told(runtime, begin, text=text)) as stream:
                 async for item in stream:
                     yield item
         finally:
@@ -220,14 +212,18 @@ class AgentHarness:
             ConversationMovedOnError: Another run has continued its conversation since.
             BadInputError: Its workspace is gone.
         """
+        return await _last(self.resume_stream(run_id, answers=answers, text=False))
+
+    async def resume_stream(
+        self, run_id: str, *, answers: Mapping[str, str] | None = None, text: bool = True
+    ) -> AsyncGenerator[RunEvent | HarnessResult | TextDelta | TextGap]:
+        """As `resume`, event by event, from where it goes on; the result comes last.
+
+        `text` is that of `run_stream`, and a reader that leaves early parks the run as there.
+        """
         self._begin(run_id)
         try:
-            if self._store is None:
-                from harness_actors.stores.home import home, journal_of
-
-                found = await asyncio.to_thread(in_place, home(), partial(journal_of, run_id))
-                self._store = found.resolve()
-            runtime = await self._runtime()
+            runtime = await self._runtime_of(run_id)
             # Of before: in a cell that outlived its command the run goes on by itself.
             cursor = await runtime.position()
             heading = next((h for h in await runtime.headings() if h.run_id == run_id), None)
@@ -242,9 +238,13 @@ class AgentHarness:
             if answers:
                 await runtime.answer(run_id, answers)
             if heading.end is not None:
-                return heading.end.with_transcript(await runtime.events(run_id))
+                yield heading.end.with_transcript(await runtime.events(run_id))
+                return
             begin = partial(runtime.resume, [run_id], secrets=self._program.secrets)
-            return await _last(self._follow(runtime, begin, cursor))
+            told = self._told(runtime, begin, cursor=cursor, text=text)
+            async with aclosing(told) as stream:
+                async for item in stream:
+                    yield item
         finally:
             self._end()
 
@@ -315,14 +315,25 @@ class AgentHarness:
     def _end(self) -> None:
         self._active = None
 
-    async def _follow(
+    async def _told(
         self,
         runtime: Runtime,
         begin: Callable[[], Awaitable[None]],
+        *,
         cursor: int | None = None,
-    ) -> AsyncGenerator[RunEvent | HarnessResult]:
+        text: bool,
+    ) -> AsyncGenerator[HeardItem]:
         assert self._active is not None, "it was begun"
-        items = self._active.follow(runtime, begin, self._program.secrets, cursor)
+        run_id = self._active.run_id
+
+        async def begin_heard() -> None:
+            if text:
+                await runtime.subscribe([run_id])
+            await begin()
+
+        events = self._active.follow(runtime, begin_heard, self._program.secrets, cursor)
+        before = () if cursor is None else await runtime.events(run_id)
+        items = with_texts(runtime, run_id, events, before) if text else events
         try:
             async with aclosing(items):
                 async for item in items:
@@ -332,6 +343,15 @@ class AgentHarness:
             # This cell serves nobody any more; the next call gets another.
             await self.close()
             raise
+
+    async def _runtime_of(self, run_id: str) -> Runtime:
+        """What serves the journal of a run, wherever that is."""
+        if self._store is None:
+            from harness_actors.stores.home import home, journal_of
+
+            found = await asyncio.to_thread(in_place, home(), partial(journal_of, run_id))
+            self._store = found.resolve()
+        return await self._runtime()
 
     async def _runtime(self) -> Runtime:
         if self._store is None:
@@ -365,23 +385,7 @@ class AgentHarness:
         return None if self._workspace is None else WorkspaceSpec(path=str(self._workspace))
 
 
-def _check_message(message: object) -> None:
-    if isinstance(message, str):
-        if message.strip():
-            return
-        problem = "the task is empty"
-    elif not isinstance(message, Sequence):
-        problem = f"must be a text or a list of `Message`s, not {message!r}"
-    elif strange := [part for part in message if not isinstance(part, Message)]:
-        problem = f"must be a list of `Message`s, such as Message.user(...); not {strange[0]!r}"
-    elif not message:
-        problem = "the list of messages is empty"
-    else:
-        return
-    raise BadInputError("message", (problem,))
-
-
-async def _last(stream: AsyncGenerator[HeardItem] | AsyncGenerator[Item]) -> HarnessResult:
+async def _last(stream: AsyncGenerator[HeardItem]) -> HarnessResult:
     result: HarnessResult | None = None
     async with aclosing(stream):
         async for item in stream:

@@ -2,7 +2,8 @@
 
 import asyncio
 import inspect
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from harness_actors.actors.runtime import Runtime
@@ -35,13 +36,10 @@ async def result_of_waiting(runtime: Runtime, run_id: str, asked: InputAwaited) 
                     cached_tokens=done.cached_tokens,
                     cost_usd=done.cost_usd,
                 )
-    number = len(asked.questions)
-    message = f"{number} question{'' if number == 1 else 's'} to answer"
-    details = {"questions": [dict(question) for question in asked.questions]}
     return HarnessResult(
         run_id=run_id,
         status="awaiting_input",
-        reason=Reason(kind="question", message=message, details=details),
+        reason=_reason(asked.questions),
         turn_count=asked.turn,
         usage=usage,
         transcript=told,
@@ -49,26 +47,36 @@ async def result_of_waiting(runtime: Runtime, run_id: str, asked: InputAwaited) 
     )
 
 
-async def answers_from(answerer: Answerer, result: HarnessResult) -> Mapping[str, str]:
-    """What a program of the user answers to the questions of a run, by their ids.
+def without_answered(waiting: HarnessResult, answered: Collection[str]) -> HarnessResult:
+    """What a run still waits for, when some of its questions were answered."""
+    if not answered:
+        return waiting
+    left = [q for q in waiting.reason.details["questions"] if q["id"] not in answered]
+    return replace(waiting, reason=_reason(left))
+
+
+def _reason(questions: Sequence[Mapping[str, Any]]) -> Reason:
+    number = len(questions)
+    message = f"{number} question{'' if number == 1 else 's'} to answer"
+    details = {"questions": [dict(question) for question in questions]}
+    return Reason(kind="question", message=message, details=details)
+
+
+async def answer_from(answerer: Answerer, question: OpenQuestion) -> str | None:
+    """What a program of the user answers to a question; None where it leaves it open.
 
     Raises:
         ConfigError: It answers something that is neither a text nor None.
     """
-    answers: dict[str, str] = {}
-    for question in result.questions:
-        # In a thread where it may block: other runs of this process go on.
-        answer: Any = (
-            answerer(question)
-            if inspect.iscoroutinefunction(answerer)
-            else await asyncio.to_thread(answerer, question)
-        )
-        if inspect.isawaitable(answer):
-            answer = await answer
-        if answer is None:
-            continue
-        if not isinstance(answer, str):
-            problem = f"must answer a text or None, not {type(answer).__name__}"
-            raise ConfigError("on_question", problem)
-        answers[question.id] = answer
-    return answers
+    # In a thread where it may block: other runs of this process go on.
+    answer: Any = (
+        answerer(question)
+        if inspect.iscoroutinefunction(answerer)
+        else await asyncio.to_thread(answerer, question)
+    )
+    if inspect.isawaitable(answer):
+        answer = await answer
+    if answer is not None and not isinstance(answer, str):
+        problem = f"must answer a text or None, not {type(answer).__name__}"
+        raise ConfigError("on_question", problem)
+    return answer

@@ -5,13 +5,18 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import aclosing, suppress
 from functools import partial
 
-from harness_actors.actors.driver.awaiting import Answerer, answers_from, result_of_waiting
+from harness_actors.actors.driver.awaiting import (
+    Answerer,
+    answer_from,
+    result_of_waiting,
+    without_answered,
+)
 from harness_actors.actors.driver.following import follow
 from harness_actors.actors.driver.interrupts import Interruptible
 from harness_actors.actors.runtime import Runtime, StopMode
 from harness_actors.errors import HarnessError, RunParkedError
 from harness_actors.events import InputAwaited, RunEvent
-from harness_actors.results import HarnessResult
+from harness_actors.results import HarnessResult, OpenQuestion
 
 
 class FollowedRun:
@@ -27,7 +32,7 @@ class FollowedRun:
         self._answerer = answerer
         self._serving: Runtime | None = None
         self._stop_mode: StopMode | None = None
-        self._answering: asyncio.Future[Mapping[str, str]] | None = None
+        self._answering: asyncio.Future[str | None] | None = None
 
     async def stop(self, *, now: bool = False) -> None:
         """Ask it to be put aside; `now` cuts the round in progress."""
@@ -74,12 +79,11 @@ class FollowedRun:
                     if asked is None:
                         break
                     waiting = await result_of_waiting(runtime, self.run_id, asked)
-                    answers = await self._answers_to(waiting)
-                    if not answers:
-                        yield waiting
-                        return
                     cursor = await runtime.position()
-                    await runtime.answer(self.run_id, answers)
+                    answered = await self._answer(runtime, waiting)
+                    if len(answered) < len(waiting.questions):
+                        yield without_answered(waiting, answered)
+                        return
                     begin = partial(runtime.resume, [self.run_id], secrets=secrets)
             await work.passed_on()
             raise RunParkedError(self.run_id)
@@ -95,14 +99,27 @@ class FollowedRun:
         if self._stop_mode is not None:
             await runtime.stop([self.run_id], self._stop_mode)
 
-    async def _answers_to(self, waiting: HarnessResult) -> Mapping[str, str]:
-        """What is answered at once; nothing where that is left, or it is to stop meanwhile."""
+    async def _answer(self, runtime: Runtime, waiting: HarnessResult) -> frozenset[str]:
+        """Have it answered at once, each answer on disk before the next question is put.
+
+        Returns:
+            The ids of what was answered: not all where that is left, or it is to stop meanwhile.
+        """
+        answered: set[str] = set()
+        for question in waiting.questions:
+            answer = await self._answer_to(question)
+            if answer is not None:
+                await runtime.answer(self.run_id, {question.id: answer})
+                answered.add(question.id)
+        return frozenset(answered)
+
+    async def _answer_to(self, question: OpenQuestion) -> str | None:
         if self._answerer is None or self._stop_mode is not None:
-            return {}
-        self._answering = asyncio.ensure_future(answers_from(self._answerer, waiting))
+            return None
+        self._answering = asyncio.ensure_future(answer_from(self._answerer, question))
         try:
             await asyncio.wait([self._answering])
-            return {} if self._answering.cancelled() else self._answering.result()
+            return None if self._answering.cancelled() else self._answering.result()
         finally:
             self._answering.cancel()
             self._answering = None

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import time
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator, Iterable, Iterator
 
 from harness_actors.actors.runtime import Runtime, TextCursor, Texts
 from harness_actors.errors import HarnessError
@@ -34,7 +34,10 @@ Piece = TextDelta | TextGap | RunEvent
 
 
 async def with_texts(
-    runtime: Runtime, run_id: str, items: AsyncGenerator[Item]
+    runtime: Runtime,
+    run_id: str,
+    items: AsyncGenerator[Item],
+    before: Iterable[RunEvent] = (),
 ) -> AsyncGenerator[HeardItem]:
     """The events of a run with the text of its answers between them, in order.
 
@@ -49,8 +52,10 @@ async def with_texts(
         runtime: What serves the run.
         run_id: The run.
         items: Its events, its result the last.
+        before: What happened in it before these, oldest first.
     """
     hearing = _Hearing(runtime, run_id)
+    hearing.learn(before)
     coming = asyncio.ensure_future(_next(items))
     try:
         while True:
@@ -211,13 +216,23 @@ class _Hearing:
                 # Text that was waited for in vain is not waited for again until some comes.
                 self._wait_s = 0.0
                 yield TextGap(run_id=self._run_id, missed=None)
-            self._on_disk = self._next_place or self._on_disk
-            self._answered = True
+            self._answer_is_on_disk()
             self._late_at = None
+
+    def learn(self, events: Iterable[RunEvent]) -> None:
+        """What happened before anybody listened: so it is known whose turn it is."""
+        for item in events:
+            self.turn_to(item)
+            if isinstance(item.event, AgentResponse):
+                self._answer_is_on_disk()
 
     def close(self) -> None:
         if self._reading is not None:
             self._reading.cancel()
+
+    def _answer_is_on_disk(self) -> None:
+        self._on_disk = self._next_place or self._on_disk
+        self._answered = True
 
     def _read(self) -> None:
         self._reading = asyncio.ensure_future(self._runtime.texts(self._run_id, self._cursor))

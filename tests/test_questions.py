@@ -1,0 +1,134 @@
+"""An agent that asks its user, from Python: answered at once, later, in part, or not."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness_actors import AgentHarness, ChatAgent
+from harness_actors.errors import AnswerError, ConfigError, HarnessError
+from harness_actors.events import RunEvent, TextDelta
+from harness_actors.results import HarnessResult, OpenQuestion
+from harness_actors.testing import Reply, ScriptedModel
+from harness_actors.tools import ask_user
+from tests.cli.asking_agents import COLOUR, SIZE, Question, answers_of, asks
+
+
+def a_harness(
+    folder: Path, *rounds: Sequence[Question], on_question: Any = None, script: Any = None
+) -> AgentHarness:
+    agent = ChatAgent(model=ScriptedModel(script or asks(*rounds)), tools=[ask_user])
+    return AgentHarness(agent, runtime="local", store=folder / "runs.db", on_question=on_question)
+
+
+async def slowly(asked: OpenQuestion) -> str:
+    await asyncio.sleep(0)
+    return {"q1": "red", "q2": "M"}[asked.id]
+
+
+def at_once(asked: OpenQuestion) -> str:
+    return {"q1": "red", "q2": "M"}[asked.id]
+
+
+@pytest.mark.parametrize("answerer", [slowly, at_once])
+async def test_a_function_answers_and_the_run_goes_on(
+    tmp_path: Path, answerer: Callable[[OpenQuestion], Any]
+) -> None:
+    async with a_harness(tmp_path, [COLOUR, SIZE], on_question=answerer) as harness:
+        result = await harness.run("paint")
+
+    assert (result.status, result.output_text) == ("done", "told: red, M")
+    assert result.turn_count == 1
+    kinds = [told.event.type for told in result.transcript]
+    assert (kinds.count("input_awaited"), kinds.count("question_answered")) == (1, 2)
+
+
+async def test_each_answer_is_on_disk_before_the_next_question_is_put(tmp_path: Path) -> None:
+    seen: list[dict[str, str | None]] = []
+
+    def answer(asked: OpenQuestion) -> str:
+        seen.append(answers_of(tmp_path / "runs.db", run_id := str(harness.run_id)))
+        if asked.id == "q2":
+            raise ZeroDivisionError(run_id)
+        return "red"
+
+    async with a_harness(tmp_path, [COLOUR, SIZE], on_question=answer) as harness:
+        with pytest.raises(ZeroDivisionError):
+            await harness.run("paint")
+
+    assert seen == [{"q1": None, "q2": None}, {"q1": "red", "q2": None}]
+
+
+async def test_what_a_function_leaves_open_is_waited_for(tmp_path: Path) -> None:
+    put: list[str] = []
+
+    def answer(asked: OpenQuestion) -> str | None:
+        put.append(asked.id)
+        return None if asked.id == "q1" else "M"
+
+    async with a_harness(tmp_path, [COLOUR, SIZE], on_question=answer) as harness:
+        result = await harness.run("paint")
+        assert result.status == "awaiting_input"
+        assert result.reason.message == "1 question to answer"
+        assert [asked.id for asked in result.questions] == ["q1"]
+        assert put == ["q1", "q2"], "each is put once"
+        done = await harness.resume(result.run_id, answers={"q1": "blue"})
+
+    assert done.output_text == "told: blue, M"
+
+
+async def test_who_is_asked_is_not_waited_for_where_the_run_is_put_aside(tmp_path: Path) -> None:
+    async def answer(asked: OpenQuestion) -> str:
+        if asked.id == "q1":
+            return "red"
+        await harness.park()
+        await asyncio.Event().wait()
+        raise AssertionError("it is cancelled")
+
+    async with a_harness(tmp_path, [COLOUR, SIZE], on_question=answer) as harness:
+        result = await harness.run("paint")
+
+    assert [asked.id for asked in result.questions] == ["q2"]
+    assert answers_of(tmp_path / "runs.db", result.run_id) == {"q1": "red", "q2": None}
+
+
+@pytest.mark.parametrize(
+    ("answer", "error"), [("green", AnswerError), ("", AnswerError), (3, ConfigError)]
+)
+async def test_what_is_no_answer_is_an_error_and_the_run_waits(
+    tmp_path: Path, answer: Any, error: type[HarnessError]
+) -> None:
+    async with a_harness(tmp_path, [COLOUR], on_question=lambda _: answer) as harness:
+        with pytest.raises(error):
+            await harness.run("paint")
+
+    assert answers_of(tmp_path / "runs.db", str(harness.run_id)) == {"q1": None}
+
+
+async def test_a_run_that_waits_is_followed_from_where_it_goes_on(tmp_path: Path) -> None:
+    words = "It is painted."
+
+    def script(messages: Sequence[Any]) -> Reply:
+        if messages[-1].role != "tool":
+            return Reply.calls([COLOUR, SIZE])
+        return Reply.call("work_complete", {"summary": "all"}, said=words)
+
+    async with a_harness(tmp_path, script=script) as harness:
+        waiting = await harness.run("paint")
+        run_id = waiting.run_id
+        part = [item async for item in harness.resume_stream(run_id, answers={"q1": "red"})]
+        rest = [item async for item in harness.resume_stream(run_id, answers={"q2": "M"})]
+
+    assert [one.event.type for one in part if isinstance(one, RunEvent)] == [
+        "question_answered",
+        "input_awaited",
+    ]
+    said = [one.text for one in rest if isinstance(one, TextDelta)]
+    assert "".join(said) == words
+    # The text of an answer comes before the event that tells of it, as in a run from its start.
+    kinds = [one.event.type if isinstance(one, RunEvent) else one.__class__ for one in rest[:-1]]
+    assert kinds.index(TextDelta) < kinds.index("agent_response")
+    assert isinstance(rest[-1], HarnessResult)
+    assert rest[-1].status == "done"
