@@ -8,10 +8,12 @@ import typer
 
 from harness_actors.cli import options
 from harness_actors.cli.agents import AgentFlags
+from harness_actors.cli.asking import Asker
 from harness_actors.cli.event_lines import EventLines
 from harness_actors.cli.failures import ALL_DONE, INTERRUPTED, NOT_ALL_DONE, failures_told
 from harness_actors.cli.interrupts import Interrupts
 from harness_actors.cli.printed import Printed
+from harness_actors.cli.questions import tell_waiting
 from harness_actors.cli.screen import JsonLines, JsonResult, Screen, Terminal
 from harness_actors.cli.where import check_where
 from harness_actors.cli.workspaces import fresh_workspace
@@ -54,6 +56,9 @@ def run(
     (`text_delta`, void where a later `attempt` of the same `round` follows; `text_gap`), and
     last the `result`.
 
+    What the agent asks its user is asked at the terminal, and the run goes on with the answer.
+    Elsewhere, and with --json, the run waits: it is said how to answer, and the exit status is 1.
+
     Examples:
 
         harness run "Why do the tests fail?" --model gpt-4.1-mini --workspace .
@@ -83,7 +88,8 @@ def run(
     with failures_told(as_json=as_json):
         check_where(runtime, address)
         screen = _screen(EventLines(quiet=as_json, debug=debug), as_json=as_json, stream=stream)
-        status = asyncio.run(_run(task, flags, runtime, address, screen, verbose=verbose))
+        asker = None if as_json else Asker()
+        status = asyncio.run(_run(task, flags, runtime, address, screen, asker, verbose=verbose))
     raise typer.Exit(status)
 
 
@@ -93,6 +99,7 @@ async def _run(
     runtime: options.RuntimeChoice,
     address: str | None,
     screen: Screen,
+    asker: Asker | None,
     *,
     verbose: bool,
 ) -> int:
@@ -108,6 +115,7 @@ async def _run(
         runtime=runtime.value,
         address=address,
         workspace=flags.workspace_folder() or fresh_workspace(loaded, lines),
+        on_question=None if asker is None else asker.ask,
         on_loss=lines.note,
     )
     if runtime is options.RuntimeChoice.ray:
@@ -117,7 +125,7 @@ async def _run(
     printed = Printed(lines, shown=verbose)
     async with harness:
         try:
-            with Interrupts(_parking(harness, lines), _cancelling()) as interrupts:
+            with Interrupts(_parking(harness, lines, asker), _cancelling()) as interrupts:
                 async for item in harness.run_stream(task, text=screen.wants_text):
                     if isinstance(item, HarnessResult):
                         result = item
@@ -139,6 +147,10 @@ async def _run(
     assert result is not None, "a stream of a run ends with its result"
     screen.end(result)
     printed.tell()
+    if result.status == "awaiting_input":
+        assert harness.store is not None, "the run is in it"
+        tell_waiting(result, harness.store, lines)
+        return INTERRUPTED if asker is not None and asker.was_stopped else NOT_ALL_DONE
     return ALL_DONE if result.status == "done" else NOT_ALL_DONE
 
 
@@ -148,13 +160,18 @@ def _screen(lines: EventLines, *, as_json: bool, stream: bool) -> Screen:
     return Terminal(lines, live=stream or None)
 
 
-def _parking(harness: "AgentHarness", lines: EventLines) -> Callable[[], None]:
-    """Put the run aside after its round; before it has begun, leave at once."""
+def _parking(harness: "AgentHarness", lines: EventLines, asker: Asker | None) -> Callable[[], None]:
+    """Put the run aside after its round; before it has begun, leave at once.
+
+    One that asks is left waiting: it is at no host.
+    """
     parks: list[asyncio.Task[None]] = []
     leave = _cancelling()
 
     def park() -> None:
-        if lines.seen:
+        if asker is not None and asker.is_asking:
+            asker.stop()
+        elif lines.seen:
             lines.note("stopping after this round; press Ctrl-C again to leave at once")
             parks.append(asyncio.create_task(harness.park()))
         else:

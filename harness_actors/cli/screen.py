@@ -9,6 +9,7 @@ from harness_actors.cli.event_lines import EventLines
 from harness_actors.events import (
     AgentResponse,
     Event,
+    InputAwaited,
     RunEvent,
     TextDelta,
     TextGap,
@@ -145,6 +146,10 @@ class Terminal:
 
     def _show_event(self, item: RunEvent) -> None:
         event = item.event
+        if isinstance(event, InputAwaited):
+            # Whoever asks or says how to answer says what.
+            self._break()
+            return
         if isinstance(event, AgentResponse) and self._written:
             # It was there to read before it was an event.
             self._break()

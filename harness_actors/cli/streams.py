@@ -1,7 +1,6 @@
 """Runs that a command takes up or begins, shown while they happen."""
 
 import asyncio
-import shlex
 from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING
 from harness_actors.cli.event_lines import EventLines
 from harness_actors.cli.interrupts import Interrupts
 from harness_actors.cli.printed import Printed
+from harness_actors.cli.questions import run_command
 
 if TYPE_CHECKING:
     from harness_actors.actors import Runtime
@@ -30,7 +30,10 @@ async def show_runs(
     verbose: bool,
     new: bool = False,
 ) -> "dict[str, HarnessResult]":
-    """Show runs to their ends. Ctrl-C puts them aside after their rounds; twice, at once.
+    """Show runs until each is over, or waits for its user.
+
+    Ctrl-C puts them aside after their rounds; twice, at once. What those ask that wait is not
+    shown: they may be answered here.
 
     Args:
         stream: What happens, from the moment on when it is first asked for.
@@ -42,9 +45,11 @@ async def show_runs(
         new: They begin here.
 
     Returns:
-        How they ended, by run id, without those that were put aside.
+        How they ended, or what they wait for, by run id, without those that were put aside.
     """
+    from harness_actors.actors.driver.awaiting import result_of_waiting
     from harness_actors.errors import HarnessError
+    from harness_actors.events import InputAwaited
     from harness_actors.results import HarnessResult
 
     command = asyncio.current_task()
@@ -62,7 +67,7 @@ async def show_runs(
     def note_left() -> None:
         if left := [run_id for run_id in run_ids if run_id not in ended]:
             them = "it" if len(left) == 1 else "them"
-            lines.note(f"interrupted; {resume_command(store, left)} goes on with {them}")
+            lines.note(f"interrupted; {run_command('resume', store, left)} goes on with {them}")
 
     seen = False
     several = len(run_ids) > 1
@@ -85,6 +90,11 @@ async def show_runs(
                         # Nobody served them yet when it was asked for, so it was not heard.
                         parking.append(asyncio.create_task(runtime.stop(run_ids, "park")))
                 seen = True
+                if isinstance(item.event, InputAwaited):
+                    waiting = await result_of_waiting(runtime, item.run_id, item.event)
+                    ended[item.run_id] = waiting
+                    await printed[item.run_id].end()
+                    continue
                 printed[item.run_id].before(item)
                 lines.show(item, whose[item.run_id])
                 printed[item.run_id].behind(item)
@@ -100,11 +110,3 @@ async def show_runs(
                 await printed[run_id].end()
     note_left()
     return ended
-
-
-def resume_command(store: Path, run_ids: Sequence[str]) -> str:
-    """What takes up runs of a journal again, to be copied by a person."""
-    from harness_actors.stores.home import home
-
-    where = "" if store.parent == home() else f" --store {shlex.quote(str(store))}"
-    return f"harness ctl run resume {' '.join(run_ids)}{where}"

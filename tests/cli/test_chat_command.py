@@ -1,12 +1,7 @@
 import asyncio
-import fcntl
 import io
 import json
-import os
-import pty
-import termios
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +14,7 @@ from harness_actors.events import RunEvent, RunStarted
 from harness_actors.messages import Message
 from harness_actors.testing import LoopbackServer, Reply, over_messages
 from tests.cli.commands import END_WITHIN_S, HARNESS
+from tests.cli.terminals import at_a_terminal, environment
 
 
 def _remembers(messages: Sequence[Message]) -> Reply:
@@ -33,12 +29,6 @@ remembers = over_messages(_remembers)
 def command(server: LoopbackServer, *flags: str) -> list[str]:
     model = ("--model", "scripted", "--model-base-url", server.base_url)
     return ["chat", "--runtime", "local", *model, *flags]
-
-
-def environment(home: Path) -> dict[str, str]:
-    kept = {name: value for name, value in os.environ.items() if "OPENAI" not in name}
-    # Without it, `input` sends a terminal codes that are not what was said.
-    return {**kept, "HARNESS_HOME": str(home), "TERM": "dumb"}
 
 
 async def piped(
@@ -58,75 +48,6 @@ async def piped(
         out, error = await process.communicate(given)
     assert process.returncode is not None
     return process.returncode, out.decode(), error.decode()
-
-
-class Terminal:
-    """A terminal with a command in it."""
-
-    def __init__(self, process: asyncio.subprocess.Process, end: int) -> None:
-        self.process = process
-        self._end = end
-        self._shown = ""
-        self._news = asyncio.Event()
-        asyncio.get_running_loop().add_reader(end, self._read)
-
-    def type(self, text: str) -> None:
-        os.write(self._end, text.encode())
-
-    async def until_shown(self, text: str) -> str:
-        """Wait until it shows something new; what it has shown up to there."""
-        async with asyncio.timeout(END_WITHIN_S):
-            while text not in self._shown:
-                self._news.clear()
-                await self._news.wait()
-        before, _, self._shown = self._shown.partition(text)
-        return before + text
-
-    async def left(self) -> int:
-        """Wait until the command has ended: its exit status."""
-        async with asyncio.timeout(END_WITHIN_S):
-            return await self.process.wait()
-
-    def close(self) -> None:
-        asyncio.get_running_loop().remove_reader(self._end)
-        os.close(self._end)
-
-    def _read(self) -> None:
-        try:
-            self._shown += os.read(self._end, 65_536).decode("utf-8", "replace")
-        except OSError:
-            # The command has closed its end, which a terminal tells by an error.
-            asyncio.get_running_loop().remove_reader(self._end)
-        self._news.set()
-
-
-@asynccontextmanager
-async def at_a_terminal(home: Path, arguments: Sequence[str]) -> AsyncIterator[Terminal]:
-    ours, theirs = pty.openpty()
-    process = await asyncio.create_subprocess_exec(
-        *HARNESS,
-        *arguments,
-        env=environment(home),
-        stdin=theirs,
-        stdout=theirs,
-        stderr=theirs,
-        # So that Ctrl-C, typed, is a signal for it alone.
-        preexec_fn=_adopt_terminal,
-    )
-    os.close(theirs)
-    terminal = Terminal(process, ours)
-    try:
-        yield terminal
-    finally:
-        if process.returncode is None:
-            process.kill()
-            await process.wait()
-        terminal.close()
-
-
-def _adopt_terminal() -> None:
-    os.setsid()
-    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
 
 async def test_lines_of_a_script_are_one_conversation_until_a_new_one_is_asked_for(

@@ -80,9 +80,9 @@ def _tell_if_idle(store: Path, run_id: str) -> None:
     from harness_actors.cli.ctl.facts import is_served
 
     if not is_served(store):
-        from harness_actors.cli.streams import resume_command
+        from harness_actors.cli.questions import run_command
 
-        say(f"nobody works on it now; {resume_command(store, [run_id])}", sys.stderr)
+        say(f"nobody works on it now; {run_command('resume', store, [run_id])}", sys.stderr)
 
 
 def _print_end(journal: "JournalReader", run_id: str, lines: EventLines, *, as_json: bool) -> None:

@@ -1,0 +1,105 @@
+"""Asking a person at the terminal that a command was given at."""
+
+import asyncio
+import os
+import sys
+from contextlib import suppress
+from typing import IO
+
+from harness_actors.cli.questions import allowed, answer_in, put
+from harness_actors.printing.plain import say
+from harness_actors.results import OpenQuestion
+
+PROMPT = "answer> "
+MOST_LINE_BYTES = 4095
+"""Of one line, its end included: a terminal keeps no more, and drops the rest."""
+
+
+def is_somebody_there() -> bool:
+    """Whether a person at a terminal sees what is asked and can answer it."""
+    # There is none of them where its file was closed before the command began.
+    if not all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout)):
+        return False
+    try:
+        # In the background, reading would stop the process.
+        return os.tcgetpgrp(sys.stdin.fileno()) == os.getpgrp()
+    except OSError:
+        return True  # a terminal that controls no jobs
+
+
+class Asker:
+    """Asks questions, one after the other, without holding up anything else.
+
+    Attributes:
+        is_asking: A question stands there now.
+        was_stopped: Whoever was asked does not want to answer now.
+    """
+
+    def __init__(self) -> None:
+        self.was_stopped = False
+        self._reading: asyncio.Future[bytes | None] | None = None
+
+    @property
+    def is_asking(self) -> bool:
+        return self._reading is not None
+
+    def stop(self) -> None:
+        """Ask nothing more; what stands there stays unanswered."""
+        self.was_stopped = True
+        if self._reading is not None and not self._reading.done():
+            self._reading.set_result(None)
+
+    async def ask(self, question: OpenQuestion) -> str | None:
+        """Ask until there is an answer.
+
+        Returns:
+            None where it is left open: the terminal is gone or in the background, its user has
+            no more to say (Ctrl-D), or `stop` was called.
+        """
+        # Where stderr is a file, the answers of models are on the terminal, and so is this.
+        out = sys.stderr if sys.stderr is not None and sys.stderr.isatty() else sys.stdout
+        with suppress(OSError):  # of a terminal that is gone
+            while not self.was_stopped and is_somebody_there():
+                for line in put(question):
+                    say(line, out)
+                typed = await self._line(out)
+                if typed is None:
+                    break
+                if (answer := answer_in(question, typed)) is not None:
+                    return answer
+                say(allowed(question), out)
+        return None
+
+    async def _line(self, out: IO[str]) -> str | None:
+        """A line that is typed; None for the end of all lines."""
+        print(PROMPT, end="", file=out, flush=True)
+        loop, terminal = asyncio.get_running_loop(), sys.stdin.fileno()
+        reading: asyncio.Future[bytes | None] = loop.create_future()
+        self._reading = reading
+        loop.add_reader(terminal, _read, terminal, reading)
+        try:
+            line = await reading
+        finally:
+            loop.remove_reader(terminal)
+            self._reading = None
+        if line is None:
+            print(file=out, flush=True)  # what follows begins in a line of its own
+            return None
+        if len(line) > MOST_LINE_BYTES:
+            say("a terminal takes no more of a line; give it by `harness ctl run answer`", out)
+            return ""
+        try:
+            return line.decode(sys.stdin.encoding)
+        except UnicodeDecodeError:
+            say(f"that is no text in {sys.stdin.encoding}", out)
+            return ""
+
+
+def _read(terminal: int, reading: "asyncio.Future[bytes | None]") -> None:
+    try:
+        # A terminal gives a line at a time.
+        line = os.read(terminal, 2 * MOST_LINE_BYTES)
+    except OSError:
+        line = b""
+    if not reading.done():
+        reading.set_result(line or None)

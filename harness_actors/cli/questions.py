@@ -1,0 +1,83 @@
+"""Questions of runs, as they are put to a person, and how that person answers."""
+
+import shlex
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from harness_actors.cli.event_lines import EventLines, question_lines
+from harness_actors.printing.plain import one_line
+from harness_actors.results import HarnessResult, OpenQuestion
+
+
+def put(question: OpenQuestion) -> Iterator[str]:
+    """A question in lines, with its options by number.
+
+    >>> list(put(OpenQuestion(id="q1", text="Which?", options=("red", "blue"), why="to paint")))
+    ['q1: Which?', '    to paint', '    1 red', '    2 blue']
+    """
+    yield f"{question.id}: {one_line(question.text)}"
+    if question.why:
+        yield f"    {one_line(question.why)}"
+    marks = _numbers(question) or ["-"] * len(question.options)
+    for mark, option in zip(marks, question.options, strict=True):
+        yield f"    {mark} {one_line(option)}"
+
+
+def answer_in(question: OpenQuestion, typed: str) -> str | None:
+    """The answer in what a person has typed; None where there is none.
+
+    An option is typed as it is, or by its number.
+
+    >>> which = OpenQuestion(id="q1", text="Which?", options=("red", "blue"))
+    >>> answer_in(which, " 2 "), answer_in(which, "red"), answer_in(which, "green")
+    ('blue', 'red', None)
+    """
+    text = typed.strip()
+    if not question.options or text in question.options:
+        return text or None
+    return dict(zip(_numbers(question), question.options, strict=False)).get(text)
+
+
+def allowed(question: OpenQuestion) -> str:
+    """What may be answered, for somebody who has answered something else."""
+    if not question.options:
+        return "an answer is needed; Ctrl-C leaves the run waiting for it"
+    by_number = ", or a number of these" if _numbers(question) else ""
+    return f"answer one of {', '.join(map(one_line, question.options))}{by_number}"
+
+
+def _numbers(question: OpenQuestion) -> list[str]:
+    """What options are chosen by; none where an option could be taken for the number of another."""
+    if any(option.isdecimal() for option in question.options):
+        return []
+    return [str(number) for number in range(1, len(question.options) + 1)]
+
+
+def tell_waiting(result: HarnessResult, store: Path, lines: EventLines) -> None:
+    """Say what a run waits for, and by which commands it is answered and goes on."""
+    for line in how_to_answer(result, store):
+        lines.note(line)
+
+
+def how_to_answer(result: HarnessResult, store: Path) -> Iterator[str]:
+    """What a run asks, and the commands that answer it, to be copied by a person."""
+    yield f"run {one_line(result.run_id)} waits for {result.reason.message}:"
+    asked = result.reason.details["questions"]
+    yield from (f"  {line}" for line in question_lines(asked))
+    yield "answer by"
+    for question in result.questions:
+        yield f"  {answer_command(store, result.run_id, question.id)}"
+    yield f"and go on by\n  {run_command('resume', store, [result.run_id])}"
+
+
+def answer_command(store: Path, run_id: str, question_id: str) -> str:
+    """What answers a question, with ``TEXT`` where the answer stands."""
+    return run_command("answer", store, [run_id, question_id, "TEXT"])
+
+
+def run_command(verb: str, store: Path, words: Sequence[str]) -> str:
+    """A command of `harness ctl run` on runs of a journal, to be copied by a person."""
+    from harness_actors.stores.places import journals_in
+
+    where = [] if store in journals_in() else ["--store", str(store)]
+    return shlex.join(["harness", "ctl", "run", verb, *words, *where])
