@@ -2,8 +2,6 @@
 
 import asyncio
 import sys
-from collections.abc import Callable
-from contextlib import aclosing, suppress
 from dataclasses import replace
 from io import TextIOWrapper
 from typing import TYPE_CHECKING
@@ -12,20 +10,18 @@ import typer
 
 from harness_actors.cli import options
 from harness_actors.cli.agents import AgentFlags
+from harness_actors.cli.answers import Answers
 from harness_actors.cli.event_lines import EventLines
 from harness_actors.cli.failures import ALL_DONE, NOT_ALL_DONE, failures_told
-from harness_actors.cli.interrupts import Interrupts
-from harness_actors.cli.printed import Printed
 from harness_actors.cli.screen import JsonLines, Screen, Terminal
+from harness_actors.cli.typed_lines import is_command, read_line
 from harness_actors.cli.where import check_where
 from harness_actors.cli.workspaces import fresh_workspace
 from harness_actors.events import Event, ExecutorLost, Repaired, ToolCalled, ToolReturned
 
 if TYPE_CHECKING:
-    from harness_actors.harness import AgentHarness
-    from harness_actors.results import HarnessResult
+    pass
 
-PROMPT = "> "
 EXIT, NEW = "/exit", "/new"
 
 
@@ -50,7 +46,8 @@ def chat(
     """A conversation: each line of standard input is answered, tools and all.
 
     The bounds hold for each answer. Ctrl-C cuts an answer; `/new` begins another
-    conversation; `/exit` or Ctrl-D leaves.
+    conversation; `/exit` or Ctrl-D leaves. Where the agent asks something, the next line is the
+    answer; of several questions, to the first that is open.
 
     Examples:
 
@@ -111,143 +108,20 @@ def _chat(
         try:
             if runtime is options.RuntimeChoice.ray:
                 lines.note("the first answer waits until the actors on Ray are up")
-            while (said := _read_line(quiet=as_json)) is not None:
+            while (said := read_line(answers.prompt, answers.dropped, quiet=as_json)) is not None:
                 if said == EXIT:
                     break
                 if said == NEW:
+                    answers.leave_open()
                     harness.begin_conversation()
-                elif _is_command(said):
+                elif is_command(said):
                     lines.note(f"there is no command {said!r}; there are {NEW} and {EXIT}")
-                elif said:
+                elif said or answers.is_asked:
                     loop.run(answers.answer(said))
+            answers.leave_open()
         finally:
             loop.run(harness.close())
     return ALL_DONE if answers.all_done else NOT_ALL_DONE
-
-
-class Answers:
-    """Answers lines, one after the other.
-
-    Args:
-        harness: Whose conversation it is.
-        lines: Where notes go.
-        screen: Where answers go.
-        verbose: Show what code of the user prints.
-
-    Attributes:
-        all_done: Each answer came to its end, or was cut on purpose.
-    """
-
-    def __init__(
-        self,
-        harness: "AgentHarness",
-        lines: EventLines,
-        screen: Screen,
-        *,
-        verbose: bool = False,
-    ) -> None:
-        self._harness = harness
-        self._lines = lines
-        self._screen = screen
-        self._verbose = verbose
-        self._told = False
-        """Where it prints was said once, which is enough for a conversation."""
-        self._run_id = ""
-        self.all_done = True
-
-    async def answer(self, said: str) -> None:
-        """Answer one line. Ctrl-C cuts the answer; twice, it leaves the command."""
-        from harness_actors.errors import RunParkedError
-
-        printed = Printed(self._lines, shown=self._verbose)
-        try:
-            with Interrupts(self._cutting(), _leaving()) as interrupts:
-                result = await self._follow(said, interrupts, printed)
-        except RunParkedError:
-            self._tell_cut()
-            return
-        except asyncio.CancelledError:
-            if self._run_id:
-                self._tell_cut()
-            raise
-        finally:
-            await printed.end()
-        self._screen.end(result)
-        self._told = self._told or printed.tell()
-        self.all_done = self.all_done and result.status == "done"
-
-    def _tell_cut(self) -> None:
-        self._screen.cut()
-        self._lines.note(f"cut; harness ctl run resume {self._run_id} would go on with it")
-
-    async def _follow(self, said: str, interrupts: Interrupts, printed: Printed) -> "HarnessResult":
-        from harness_actors.results import HarnessResult
-
-        self._run_id = ""
-        result: HarnessResult | None = None
-        async with aclosing(self._harness.run_stream(said, text=self._screen.wants_text)) as stream:
-            async for item in stream:
-                if isinstance(item, HarnessResult):
-                    result = item
-                    continue
-                if not self._run_id:
-                    # Starting Ray may have taken the signals.
-                    interrupts.arm()
-                    self._run_id = item.run_id
-                    printed.begin(self._harness.store, item.run_id)
-                printed.before(item)
-                self._screen.show(item)
-                printed.behind(item)
-        assert result is not None, "a stream of a run ends with its result"
-        return result
-
-    def _cutting(self) -> Callable[[], None]:
-        cuts: list[asyncio.Task[None]] = []
-
-        def cut() -> None:
-            cuts.append(asyncio.create_task(self._harness.park(now=True)))
-
-        return cut
-
-
-def _leaving() -> Callable[[], None]:
-    command = asyncio.current_task()
-    assert command is not None
-
-    def leave() -> None:
-        command.cancel()
-
-    return leave
-
-
-def _read_line(*, quiet: bool) -> str | None:
-    """A line of standard input, without its margins; None where there are no more."""
-    asks = sys.stdin.isatty() and not quiet
-    while True:
-        try:
-            if asks and sys.stdout.isatty():
-                with suppress(ImportError):
-                    # With it, `input` can edit a line and bring earlier ones back.
-                    import readline  # noqa: F401
-                return input(PROMPT).strip()
-            if asks:
-                print(PROMPT, end="", file=sys.stderr, flush=True)
-            line = sys.stdin.readline()
-            return line.strip() if line else None
-        except EOFError:
-            # What follows begins in a line of its own.
-            print(file=sys.stderr)
-            return None
-        except KeyboardInterrupt:
-            if not asks:
-                raise
-            # As in a shell: the line is dropped.
-            print(file=sys.stderr)
-
-
-def _is_command(said: str) -> bool:
-    """Whether a line is meant for this program, such as `/help`; a path is not."""
-    return said.startswith("/") and said.count("/") == 1 and len(said.split()) == 1
 
 
 def _is_of_interest(event: Event) -> bool:

@@ -41,7 +41,7 @@ def answer_in(question: OpenQuestion, typed: str) -> str | None:
 def allowed(question: OpenQuestion) -> str:
     """What may be answered, for somebody who has answered something else."""
     if not question.options:
-        return "an answer is needed; Ctrl-C leaves the run waiting for it"
+        return "an answer is needed"
     by_number = ", or a number of these" if _numbers(question) else ""
     return f"answer one of {', '.join(map(one_line, question.options))}{by_number}"
 

@@ -93,7 +93,8 @@ class Terminal:
     Args:
         lines: What happens, line by line.
         of_interest: Of which events a line is shown; None for all.
-        ending: Tell how each run ended, and not only of those that did not end well.
+        ending: Tell how each run ended, and not only of those that did not end well; a run that
+            asks has not ended.
         live: Write answers as the model says them; None: where stdout is a terminal.
     """
 
@@ -133,7 +134,7 @@ class Terminal:
 
     def end(self, result: HarnessResult) -> None:
         self._break()
-        if self._ending or result.status != "done":
+        if self._ending or result.status not in ("done", "awaiting_input"):
             self.lines.end(result)
         answer = result.output_text.strip()
         if answer and answer != self._written.strip():

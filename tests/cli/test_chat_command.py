@@ -2,17 +2,20 @@ import asyncio
 import io
 import json
 from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from harness_actors.cli.chat import Answers
+from harness_actors.cli.answers import Answers
 from harness_actors.cli.event_lines import EventLines
 from harness_actors.cli.screen import JsonLines
 from harness_actors.events import RunEvent, RunStarted
 from harness_actors.messages import Message
+from harness_actors.stores import JournalReader
 from harness_actors.testing import LoopbackServer, Reply, over_messages
+from tests.cli.asking_agents import COLOUR, SIZE, answers_of, asking_agent
 from tests.cli.commands import END_WITHIN_S, HARNESS
 from tests.cli.terminals import at_a_terminal, environment
 
@@ -196,3 +199,85 @@ async def test_who_leaves_while_an_answer_is_cut_is_told_how_to_go_on() -> None:
 
     assert answering.cancelled()
     assert told.getvalue() == "cut; harness ctl run resume run1 would go on with it\n"
+
+
+# ---- questions of the agent -------------------------------------------------------------
+
+
+def asked_in_chat(messages: Sequence[Message]) -> Reply:
+    """Asks twice in one message, whatever is said, and repeats what it was told."""
+    if messages[-1].role != "tool":
+        return Reply.calls([COLOUR, SIZE])
+    return Reply.text("You chose " + " ".join(m.text for m in messages if m.role == "tool"))
+
+
+@asynccontextmanager
+async def asking_chat(folder: Path) -> AsyncIterator[list[str]]:
+    """The command of a conversation in which the agent asks."""
+    async with LoopbackServer(over_messages(asked_in_chat)) as server:
+        yield ["chat", "--runtime", "local", "--agent", asking_agent(folder, server)]
+
+
+async def test_the_next_lines_of_a_script_answer_what_is_asked(tmp_path: Path) -> None:
+    async with asking_chat(tmp_path) as words:
+        given = "paint\n\ngreen\n2\nlarge\n/exit\n"
+        status, out, error = await piped(tmp_path, given, words)
+
+    assert (status, out) == (0, "You chose blue large\n")
+    assert error.count("q1: Which colour?\n    to paint the door\n    1 red\n    2 blue\n") == 3
+    assert error.count("answer one of red, blue, or a number of these") == 2
+    assert error.count("q2: Which size?") == 1
+
+
+@pytest.mark.parametrize("left", ["/exit\n", "/new\n", ""], ids=["exit", "new", "end"])
+async def test_a_question_that_is_left_open_waits_and_it_is_said_how_to_answer(
+    tmp_path: Path, left: str
+) -> None:
+    async with asking_chat(tmp_path) as words:
+        status, out, error = await piped(tmp_path, f"paint\nred\n{left}", words)
+
+    (run,) = JournalReader(tmp_path / "runs.db").headings()
+    assert (status, out) == (1, "")
+    assert f"harness ctl run answer {run.run_id} q2 TEXT" in error
+    assert f"harness ctl run answer {run.run_id} q1 TEXT" not in error
+    assert answers_of(tmp_path / "runs.db", run.run_id) == {"q1": "red", "q2": None}
+
+
+async def test_an_answer_that_is_not_taken_is_told_and_asked_for_again(tmp_path: Path) -> None:
+    async with asking_chat(tmp_path) as words:
+        given = f"paint\nred\n{'x' * 100_001}\nM\n"
+        status, out, error = await piped(tmp_path, given, words)
+
+    assert (status, out) == (0, "You chose red M\n")
+    assert "has 100001 characters, and may have 100000" in error
+    assert error.count("q2: Which size?") == 2
+
+
+async def test_scripts_that_read_json_answer_by_their_next_lines_as_well(tmp_path: Path) -> None:
+    async with asking_chat(tmp_path) as words:
+        status, out, _ = await piped(tmp_path, "paint\nred\nM\n", [*words, "--json"])
+
+    ends = [item for item in map(json.loads, out.splitlines()) if item["type"] == "result"]
+    assert status == 0
+    assert [end["status"] for end in ends] == ["awaiting_input", "awaiting_input", "done"]
+
+
+async def test_at_a_terminal_the_prompt_names_the_question_and_ctrl_c_leaves_it_open(
+    tmp_path: Path,
+) -> None:
+    async with asking_chat(tmp_path) as words, at_a_terminal(tmp_path, words) as terminal:
+        await terminal.until_shown("> ")
+        terminal.type("paint\n")
+        assert "1 red" in await terminal.until_shown("q1> ")
+        terminal.type("gre\x03")
+        shown = await terminal.until_shown("q1> ")
+        assert "waits: type the answer, or leave it by /new or /exit" in shown
+        terminal.type("1\n")
+        await terminal.until_shown("q2> ")
+        terminal.type("\n")
+        assert "an answer is needed" in await terminal.until_shown("q2> ")
+        terminal.type("M\n")
+        await terminal.until_shown("You chose red M")
+        await terminal.until_shown("> ")
+        terminal.type("\x04")
+        assert await terminal.left() == 0
