@@ -37,6 +37,8 @@ class Asker:
 
     def __init__(self) -> None:
         self.was_stopped = False
+        self._is_over = False
+        """There are no more lines."""
         self._reading: asyncio.Future[bytes | None] | None = None
 
     @property
@@ -59,7 +61,7 @@ class Asker:
         # Where stderr is a file, the answers of models are on the terminal, and so is this.
         out = sys.stderr if sys.stderr is not None and sys.stderr.isatty() else sys.stdout
         with suppress(OSError):  # of a terminal that is gone
-            while not self.was_stopped and is_somebody_there():
+            while not (self.was_stopped or self._is_over) and is_somebody_there():
                 for line in put(question):
                     say(line, out)
                 typed = await self._line(out)
@@ -83,6 +85,7 @@ class Asker:
             loop.remove_reader(terminal)
             self._reading = None
         if line is None:
+            self._is_over = True
             print(file=out, flush=True)  # what follows begins in a line of its own
             return None
         if len(line) > MOST_LINE_BYTES:

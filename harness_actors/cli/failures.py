@@ -9,6 +9,7 @@ import typer
 
 from harness_actors.errors import (
     AgentCodeError,
+    AnswerError,
     BadInputError,
     ConfigError,
     ConversationMovedOnError,
@@ -25,6 +26,7 @@ ALL_DONE, NOT_ALL_DONE, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
 
 _INPUT_ERRORS = (
     AgentCodeError,
+    AnswerError,
     BadInputError,
     ConfigError,
     ConversationMovedOnError,

@@ -12,6 +12,7 @@ from harness_actors.cli import options
 from harness_actors.cli.ctl import selection
 from harness_actors.cli.event_lines import EventLines
 from harness_actors.cli.failures import ALL_DONE, INTERRUPTED, NOT_ALL_DONE, failures_told
+from harness_actors.cli.questions import tell_waiting
 from harness_actors.cli.streams import show_runs
 from harness_actors.cli.where import check_where
 from harness_actors.printing.plain import json_line, say
@@ -189,6 +190,8 @@ async def _fork(
         await close_cell(store, flags.runtime)
     if run_id not in ended:
         return INTERRUPTED
+    if ended[run_id].status == "awaiting_input":
+        tell_waiting(ended[run_id], store, lines)
     if as_json:
         say(json_line(encode_result(ended[run_id])))
     elif text := ended[run_id].output_text.strip():

@@ -20,6 +20,7 @@ from tests.cli.asking_agents import (
     asking_agent,
     asking_server,
     question,
+    waiting_run,
 )
 from tests.cli.commands import HARNESS, finished, started
 from tests.cli.terminals import Terminal, at_a_terminal, environment
@@ -213,6 +214,111 @@ async def test_a_model_that_offers_100_options_is_told_that_these_are_too_many(
 
     assert status == 0
     assert "there are more than 20 options; ask an open question" in out
+
+
+# ---- runs that are taken up ---------------------------------------------------------------
+
+
+@asynccontextmanager
+async def taken_up_at_a_terminal(home: Path, *run_ids: str) -> AsyncIterator[Terminal]:
+    words = ["ctl", "run", "resume", *run_ids, "--runtime", "local"]
+    async with at_a_terminal(home, words) as terminal:
+        yield terminal
+
+
+async def test_who_takes_a_run_up_at_a_terminal_is_asked_there(tmp_path: Path) -> None:
+    await waiting_run(tmp_path / "runs.db", "run1", [COLOUR, SIZE], [COLOUR])
+    async with taken_up_at_a_terminal(tmp_path, "run1") as terminal:
+        for typed in ("1\n", "M\n", "blue\n"):
+            await terminal.until_shown(PROMPT)
+            terminal.type(typed)
+        await terminal.until_shown("done(completed)")
+        await terminal.until_shown("told: red, M, blue\r\n")
+        assert await terminal.left() == 0
+
+
+async def test_of_several_runs_each_is_asked_and_those_that_are_answered_go_on(
+    tmp_path: Path,
+) -> None:
+    store = tmp_path / "runs.db"
+    await waiting_run(store, "aaa1", [COLOUR])
+    await waiting_run(store, "bbb1", [SIZE])
+    async with taken_up_at_a_terminal(tmp_path, "aaa1", "bbb1") as terminal:
+        assert "Which colour?" in await terminal.until_shown(PROMPT)
+        terminal.type("red\n")
+        assert "Which size?" in await terminal.until_shown(PROMPT)
+        terminal.type("\x04")
+        await terminal.until_shown("done(completed)")
+        await terminal.until_shown("run bbb1 waits for 1 question to answer")
+        assert await terminal.left() == 1
+
+    assert answers_of(store, "bbb1") == {"q1": None}
+
+
+async def test_ctrl_c_at_a_question_of_a_run_that_is_taken_up_keeps_what_was_answered(
+    tmp_path: Path,
+) -> None:
+    store = tmp_path / "runs.db"
+    await waiting_run(store, "aaa1", [COLOUR])
+    await waiting_run(store, "bbb1", [SIZE])
+    async with taken_up_at_a_terminal(tmp_path, "aaa1", "bbb1") as terminal:
+        await terminal.until_shown(PROMPT)
+        terminal.type("red\n")
+        await terminal.until_shown(PROMPT)
+        terminal.type("\x03")
+        await terminal.until_shown("harness ctl run resume aaa1 goes on with what is answered")
+        await terminal.until_shown("harness ctl run answer bbb1 q1 TEXT")
+        assert await terminal.left() == 130
+
+    assert answers_of(store, "aaa1") == {"q1": "red"}
+
+
+async def test_json_asks_nobody_at_a_terminal_either(tmp_path: Path) -> None:
+    await waiting_run(tmp_path / "runs.db", "run1", [SIZE])
+    words = ["ctl", "run", "resume", "run1", "--runtime", "local", "--json"]
+    async with at_a_terminal(tmp_path, words) as terminal:
+        shown = await terminal.until_shown("harness ctl run resume run1")
+        assert '"status": "awaiting_input"' in shown
+        assert await terminal.left() == 1
+
+
+@pytest.mark.parametrize("flags", [(), ("--json",)])
+async def test_without_a_terminal_it_is_said_what_a_run_still_waits_for(
+    tmp_path: Path, flags: tuple[str, ...]
+) -> None:
+    store = tmp_path / "runs.db"
+    await waiting_run(store, "run1", [SIZE])
+    before = JournalReader(store).position()
+    words = ["ctl", "run", "resume", "run1", *flags]
+    status, out, error = await finished(await started(words, HARNESS_HOME=str(tmp_path)))
+
+    assert status == 1
+    assert "run run1 waits for 1 question to answer:\n  q1: Which size?\n" in error
+    assert "starting the actors" not in error, "nobody need be started for that"
+    assert JournalReader(store).position() == before
+    if flags:
+        result = json.loads(out)
+        assert (result["status"], result["usage"]["model_calls"]) == ("awaiting_input", 1)
+    else:
+        assert out == ""
+
+
+async def test_a_run_that_asks_again_when_it_is_taken_up_waits_again(tmp_path: Path) -> None:
+    await waiting_run(tmp_path / "runs.db", "run1", [SIZE], [COLOUR])
+    words = ["ctl", "run", "answer", "run1", "M", "--resume", "--runtime", "local"]
+    status, out, error = await finished(await started(words, HARNESS_HOME=str(tmp_path)))
+
+    assert (status, out) == (1, "run1: q1 is answered\n")
+    assert "answer by\n  harness ctl run answer run1 q2 TEXT\n" in error
+
+
+async def test_a_journal_elsewhere_is_named_in_the_commands(tmp_path: Path) -> None:
+    store = tmp_path / "my runs.db"
+    await waiting_run(store, "run1", [SIZE])
+    words = ["ctl", "run", "resume", "run1", "--store", str(store)]
+    _, _, error = await finished(await started(words, HARNESS_HOME=str(tmp_path / "home")))
+
+    assert f"  harness ctl run answer run1 q1 TEXT --store '{store}'\n" in error
 
 
 def test_options_that_are_numbers_themselves_are_chosen_by_their_texts_alone() -> None:

@@ -172,7 +172,7 @@ def test_a_word_that_is_no_status_is_bad_input(harness: Harness, runs: Path) -> 
     listed = harness("ctl", "run", "list", "--status", "flying")
 
     assert listed.exit_code == 2
-    assert "must be one of running, interrupted, parked, ended" in listed.stderr
+    assert "must be one of running, interrupted, parked, waiting, ended" in listed.stderr
 
 
 def test_a_home_without_runs_is_no_error(harness: Harness, home: Path) -> None:

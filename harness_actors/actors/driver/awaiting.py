@@ -9,6 +9,7 @@ from typing import Any
 from harness_actors.actors.runtime import Runtime
 from harness_actors.errors import ConfigError
 from harness_actors.events import InputAwaited, RoundCompleted, RunStarted
+from harness_actors.records import RunHeading
 from harness_actors.results import HarnessResult, OpenQuestion, Reason, Usage
 
 Answerer = Callable[[OpenQuestion], "str | Awaitable[str | None] | None"]
@@ -44,6 +45,22 @@ async def result_of_waiting(runtime: Runtime, run_id: str, asked: InputAwaited) 
         usage=usage,
         transcript=told,
         wall_s=newest - began,
+    )
+
+
+def still_waiting(heading: RunHeading, usage: Usage) -> HarnessResult:
+    """What a run waits for, by what its journal says of it: as long as nobody takes it up."""
+    asked = [
+        {name: value for name, value in question.items() if name != "answer"}
+        for question in heading.questions
+        if question["answer"] is None
+    ]
+    return HarnessResult(
+        run_id=heading.run_id,
+        status="awaiting_input",
+        reason=_reason(asked),
+        turn_count=heading.turns,
+        usage=usage,
     )
 
 

@@ -2,12 +2,14 @@
 
 import typer
 
+from harness_actors.cli.ctl.answer import answer
 from harness_actors.cli.ctl.cancel import cancel
 from harness_actors.cli.ctl.cell_list import list_cells
 from harness_actors.cli.ctl.cell_stop import stop
 from harness_actors.cli.ctl.events import events
 from harness_actors.cli.ctl.export import export
 from harness_actors.cli.ctl.list import list_runs
+from harness_actors.cli.ctl.pause import pause
 from harness_actors.cli.ctl.resume import resume
 from harness_actors.cli.ctl.show import show
 from harness_actors.cli.ctl.stores import compact, expire
@@ -18,7 +20,7 @@ ctl = typer.Typer(
     rich_markup_mode="rich",
 )
 run = typer.Typer(
-    help="Runs: list, show, events, export, cancel, resume.",
+    help="Runs: list, show, events, export, answer, pause, resume, cancel.",
     no_args_is_help=True,
     rich_markup_mode="rich",
 )
@@ -26,8 +28,10 @@ run.command("list")(list_runs)
 run.command()(show)
 run.command()(events)
 run.command()(export)
-run.command()(cancel)
+run.command()(answer)
+run.command()(pause)
 run.command()(resume)
+run.command()(cancel)
 store = typer.Typer(
     help="Journals: expire, compact.", no_args_is_help=True, rich_markup_mode="rich"
 )

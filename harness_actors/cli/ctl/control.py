@@ -3,7 +3,8 @@
 import asyncio
 import os
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 from harness_actors.actors.driver.attach import attach
@@ -11,12 +12,15 @@ from harness_actors.actors.driver.open_cells import close_cell, open_cell
 from harness_actors.actors.embedded import EMBEDDED_MODEL_URL
 from harness_actors.actors.runtime import Runtime
 from harness_actors.errors import BadInputError, StoreInUseError
+from harness_actors.records import RunHeading
 from harness_actors.results import HarnessResult
 from harness_actors.stores import JournalReader
 from harness_actors.stores.places import FoundRun, find_run, holder_of
 
 ENDED_WITHIN_S = 20.0
 STARTED_WITHIN_S = 30.0
+ORDERED_WITHIN_S = 3.0
+"""A command that answers, pauses or cancels has a journal for no longer, but for many runs."""
 LOOK_S = 0.05
 
 
@@ -87,17 +91,39 @@ async def cancel_runs(
     waiting = [run_id for run_id in run_ids if run_id not in before]
     if not waiting:
         return before
-    cell = await _cell_of(store, address)
-    if cell is not None:
+    async with cell_for(store, address) as cell:
         await cell.stop(waiting, "cancel")
         return await _until_ended(store, run_ids)
-    # No model and no tool is needed to end a run, so Ray is not either.
-    own = await open_cell(store, "local", None)
+
+
+@asynccontextmanager
+async def cell_for(store: Path, address: str | None) -> AsyncIterator[Runtime]:
+    """A cell that does what needs no model: the one that serves a journal, or one of our own.
+
+    Args:
+        store: The journal, an absolute path.
+        address: Which Ray its cell is on; None finds it.
+
+    Raises:
+        StoreInUseError: A process works on the journal that cannot be reached.
+    """
+    deadline = asyncio.get_running_loop().time() + STARTED_WITHIN_S
+    cell, is_ours = await _cell_of(store, address), False
+    while cell is None:
+        try:
+            # No model and no tool is needed, so Ray is not either.
+            cell, is_ours = await open_cell(store, "local", None), True
+        except StoreInUseError:
+            # Somebody was faster, and may give orders only, as we do.
+            if asyncio.get_running_loop().time() > deadline:
+                raise
+            await asyncio.sleep(LOOK_S)
+            cell = await _cell_of(store, address)
     try:
-        await own.stop(waiting, "cancel")
-        return await _until_ended(store, run_ids)
+        yield cell
     finally:
-        await close_cell(store, "local")
+        if is_ours:
+            await close_cell(store, "local")
 
 
 async def _cell_of(store: Path, address: str | None) -> Runtime | None:
@@ -106,35 +132,78 @@ async def _cell_of(store: Path, address: str | None) -> Runtime | None:
     Raises:
         StoreInUseError: A process works on it, but not as a cell that can be reached.
     """
-    deadline = asyncio.get_running_loop().time() + STARTED_WITHIN_S
+    now = asyncio.get_running_loop().time
+    began = since = now()
+    before: int | None = None
     while True:
         cell = await attach(store, address)
         holder = holder_of(store)
         if cell is not None or holder is None:
             return cell
-        # Where the actors live in the process that holds the journal, they are marked so.
+        if holder != before:
+            before, since = holder, now()
+        # Where the actors live in the process that holds the journal, they are marked so. One
+        # that gives orders, as this one, is gone in a moment.
         marks = await asyncio.to_thread(JournalReader(store).load_processes)
-        if any(mark.pid == holder for mark in marks):
+        if any(mark.pid == holder for mark in marks) and now() - since > ORDERED_WITHIN_S:
             raise StoreInUseError(str(store), _out_of_reach(holder))
-        if asyncio.get_running_loop().time() > deadline:
+        if now() - began > STARTED_WITHIN_S:
             problem = f"process {holder} works on it, and its cell does not come up; try again"
             raise StoreInUseError(str(store), problem)
         # Ray is being started, or the coordinator is between two incarnations.
-        await asyncio.sleep(10 * LOOK_S)
+        await asyncio.sleep(4 * LOOK_S)
+
+
+async def pause_runs(
+    store: Path, run_ids: Sequence[str], address: str | None, *, now: bool
+) -> Mapping[str, RunHeading]:
+    """Put runs of a journal aside that are in progress, in the cell that serves it.
+
+    Args:
+        store: The journal, an absolute path.
+        run_ids: The runs.
+        address: Which Ray its cell is on; None finds it.
+        now: Cut the round in progress.
+
+    Returns:
+        How they stand then. One whose phase is `running` is still at its round after
+        `ENDED_WITHIN_S`, unless nobody serves the journal: it was interrupted before.
+
+    Raises:
+        StoreInUseError: A process works on the journal that cannot be reached.
+    """
+    served = [run_id for run_id, run in _headings(store, run_ids).items() if run.phase == "running"]
+    if served and (cell := await _cell_of(store, address)) is not None:
+        await cell.stop(served, "park_now" if now else "park")
+        await _until(lambda: not _running_among(store, served))
+    return _headings(store, run_ids)
+
+
+def _running_among(store: Path, run_ids: Sequence[str]) -> bool:
+    return any(run.phase == "running" for run in _headings(store, run_ids).values())
+
+
+def _headings(store: Path, run_ids: Sequence[str]) -> dict[str, RunHeading]:
+    named = set(run_ids)
+    return {run.run_id: run for run in JournalReader(store).headings() if run.run_id in named}
 
 
 async def _until_ended(store: Path, run_ids: Sequence[str]) -> Mapping[str, HarnessResult]:
+    await _until(lambda: len(ended_among(store, run_ids)) == len(run_ids))
+    return await asyncio.to_thread(ended_among, store, run_ids)
+
+
+async def _until(happened: Callable[[], bool]) -> None:
+    """Wait for something that is to be seen in a journal, for `ENDED_WITHIN_S` at most."""
     deadline = asyncio.get_running_loop().time() + ENDED_WITHIN_S
-    while True:
-        ended = await asyncio.to_thread(ended_among, store, run_ids)
-        late = asyncio.get_running_loop().time() > deadline
-        if len(ended) == len(run_ids) or late:
-            return ended
+    while not await asyncio.to_thread(happened):
+        if asyncio.get_running_loop().time() > deadline:
+            return
         await asyncio.sleep(LOOK_S)
 
 
 def _out_of_reach(holder: int) -> str:
     return (
         f"process {holder} works on it without Ray, so its runs cannot be reached from here; "
-        f"put them aside with Ctrl-C there, or `kill -INT {holder}`, and cancel them then"
+        f"put them aside with Ctrl-C there, or `kill -INT {holder}`, and try again then"
     )

@@ -13,6 +13,7 @@ from harness_actors.printing.plain import json_line, one_line, say
 
 if TYPE_CHECKING:
     from harness_actors.cli.ctl.facts import RunFacts
+    from harness_actors.records import RunHeading
 
 
 def list_runs(
@@ -38,6 +39,8 @@ def list_runs(
         harness ctl run list
 
         harness ctl run list --run-dir runs/one --status interrupted --json
+
+        harness ctl run list --status waiting --limit 0 --json | jq '.[].questions'
     """
     with failures_told(as_json=as_json):
         from harness_actors.cli.ctl.facts import facts_of_runs
@@ -72,6 +75,9 @@ def _print_table(found: "list[RunFacts]") -> None:
     table.add_column("status", no_wrap=True)
     for name in ("turns", "rounds", "tokens", "cost", "age"):
         table.add_column(name, justify="right", no_wrap=True)
+    asks = any(facts.heading.questions for facts in found)
+    if asks:
+        table.add_column("asks", justify="right", no_wrap=True)
     # The only column that gives way where there is too little room.
     table.add_column("what")
     now = time.time()
@@ -85,6 +91,7 @@ def _print_table(found: "list[RunFacts]") -> None:
             f"{usage.tokens:,}",
             dollars(usage.cost_usd),
             age(now - facts.heading.added_at),
+            *([_open(facts.heading)] if asks else []),
             Text(one_line(facts.what), overflow="ellipsis", no_wrap=True),
         )
     console = PlainConsole()
@@ -92,6 +99,13 @@ def _print_table(found: "list[RunFacts]") -> None:
         # Into a file or a pipe nothing is cut to the width of a terminal.
         console = PlainConsole(width=200)
     console.print(table if found else "no runs")
+
+
+def _open(heading: "RunHeading") -> str:
+    """How many of its questions are open."""
+    number = len(heading.questions)
+    still_open = sum(asked["answer"] is None for asked in heading.questions)
+    return f"{still_open} of {number}" if number else ""
 
 
 def _cut(run_id: str) -> str:

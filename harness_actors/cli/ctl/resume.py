@@ -1,8 +1,9 @@
 """`harness ctl run resume`: take up runs that were interrupted or put aside."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import aclosing
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,14 +11,18 @@ from typing import TYPE_CHECKING
 import typer
 
 from harness_actors.cli import options
+from harness_actors.cli.asking import Asker, is_somebody_there
 from harness_actors.cli.ctl import selection
 from harness_actors.cli.event_lines import EventLines
-from harness_actors.cli.failures import ALL_DONE, INTERRUPTED, NOT_ALL_DONE, failures_told
+from harness_actors.cli.failures import ALL_DONE, INTERRUPTED, NOT_ALL_DONE, failures_told, tell
+from harness_actors.cli.interrupts import Interrupts
+from harness_actors.cli.questions import run_command, tell_waiting
 from harness_actors.cli.streams import show_runs
 from harness_actors.cli.where import check_where
 from harness_actors.printing.plain import json_line, say
 
 if TYPE_CHECKING:
+    from harness_actors.actors import Runtime
     from harness_actors.results import HarnessResult
 
 
@@ -38,6 +43,9 @@ def resume(
     resumed by its own command instead, which writes its results too. A run whose workspace is
     gone is refused, and so is a cut one whose conversation another run has continued.
 
+    What runs ask is asked at the terminal. Elsewhere, and with --json, one that still waits for
+    an answer is left waiting: it is said what for, and the exit status is 1.
+
     Examples:
 
         harness ctl run resume 3f2a
@@ -47,70 +55,186 @@ def resume(
         harness ctl run resume 3f2a -v --debug
     """
     with failures_told(as_json=as_json):
-        from harness_actors.cli.ctl.control import check_keys, find_runs
+        from harness_actors.cli.ctl.control import find_runs
         from harness_actors.stores.places import journals_in
-        from harness_actors.stores.taking_up import check_taking_up
 
         check_where(runtime, address)
         found = find_runs(journals_in(run_dir, store), run_ids)
-        for path, named in found.items():
-            check_keys(path, named)
-            check_taking_up(path, named)
-        ended: dict[str, HarnessResult] = {}
-        for path, named in found.items():
-            lines = EventLines(quiet=as_json, debug=debug)
-            taken_up = _resume(path, named, runtime, address, lines, verbose=verbose)
-            ended.update(asyncio.run(taken_up))
-        asked = [run_id for named in found.values() for run_id in named]
-        for run_id in asked:
-            if run_id in ended:
-                _print(ended[run_id], alone=len(asked) == 1, as_json=as_json)
-    if len(ended) < len(asked):
-        raise typer.Exit(INTERRUPTED)
-    done = all(result.status == "done" for result in ended.values())
-    raise typer.Exit(ALL_DONE if done else NOT_ALL_DONE)
+        taking = Taking(runtime, address, as_json=as_json, verbose=verbose, debug=debug)
+        status = take_up(found, taking)
+    raise typer.Exit(status)
 
 
-async def _resume(
+@dataclass(frozen=True, slots=True)
+class Taking:
+    """How runs are taken up.
+
+    Attributes:
+        runtime: What runs them.
+        address: Which Ray; None finds it.
+        as_json: Print results for scripts, and ask nobody.
+        verbose: Show what code of the user prints.
+        debug: Show where code of the user failed.
+    """
+
+    runtime: options.RuntimeChoice
+    address: str | None
+    _: KW_ONLY
+    as_json: bool
+    verbose: bool
+    debug: bool
+
+
+def take_up(found: Mapping[Path, Sequence[str]], taking: Taking) -> int:
+    """Take up runs and show them until each is over, or waits for its user; the exit status.
+
+    At a terminal what they ask is asked there, when all of a journal are over or wait.
+
+    Args:
+        found: The runs, by their journals.
+        taking: How.
+
+    Raises:
+        HarnessError: One cannot be taken up; nothing was done.
+    """
+    from harness_actors.cli.ctl.control import check_keys
+    from harness_actors.stores.taking_up import check_taking_up
+
+    asker = None if taking.as_json or not is_somebody_there() else Asker()
+    results: dict[str, HarnessResult] = {}
+    ready: dict[Path, list[str]] = {}
+    for path, named in found.items():
+        if asker is None:
+            results |= _unanswered(path, named)
+        ready[path] = [run_id for run_id in named if run_id not in results]
+        check_keys(path, ready[path])
+        check_taking_up(path, ready[path])
+    for path, named in ready.items():
+        if named:
+            results |= asyncio.run(_take_up(path, named, taking, asker))
+    asked = [(path, run_id) for path, named in found.items() for run_id in named]
+    _tell(asked, results, taking)
+    if len(results) < len(asked) or (asker is not None and asker.was_stopped):
+        return INTERRUPTED
+    done = all(result.status == "done" for result in results.values())
+    return ALL_DONE if done else NOT_ALL_DONE
+
+
+def _unanswered(store: Path, run_ids: Sequence[str]) -> "dict[str, HarnessResult]":
+    """Those that wait for answers, with what they ask: nobody need be started for them."""
+    from harness_actors.actors.driver.awaiting import still_waiting
+    from harness_actors.cli.ctl.facts import facts_of
+    from harness_actors.stores import JournalReader
+
+    return {
+        heading.run_id: still_waiting(heading, facts_of(store, heading).usage)
+        for heading in JournalReader(store).headings()
+        if heading.run_id in run_ids and not heading.is_answered
+    }
+
+
+async def _take_up(
+    store: Path, run_ids: Sequence[str], taking: Taking, asker: Asker | None
+) -> "dict[str, HarnessResult]":
+    from harness_actors.actors.driver.open_cells import close_cell, open_cell
+    from harness_actors.cli.ctl.control import ended_among
+
+    lines = EventLines(quiet=taking.as_json, debug=taking.debug)
+    ended = ended_among(store, run_ids)
+    _tell_over(ended, lines)
+    if len(ended) == len(run_ids):
+        return ended
+    if taking.runtime is options.RuntimeChoice.ray:
+        lines.note("starting the actors on Ray")
+    cell = await open_cell(store, taking.runtime.value, taking.address)
+    try:
+        # In a cell that outlived its command, they may have ended by themselves.
+        cursor = await cell.position()
+        since = await asyncio.to_thread(ended_among, store, _without(run_ids, ended))
+        _tell_over(since, lines)
+        results = {**ended, **since}
+        # The budget of a batch is no matter of those who take up runs one by one.
+        await cell.allow(None)
+        left = _without(run_ids, results)
+        while left:
+            shown = await _show(cell, store, left, lines, cursor, verbose=taking.verbose)
+            results |= shown
+            waiting = [run for run in shown.values() if run.status == "awaiting_input"]
+            if asker is None or not waiting or len(shown) < len(left):
+                break
+            cursor = await cell.position()
+            results |= await _ask(cell, waiting, asker)
+            left = [run.run_id for run in waiting if not results[run.run_id].questions]
+            if asker.was_stopped:
+                break
+        if aside := [run_id for run_id, one in results.items() if _goes_on(one)]:
+            lines.note(f"{run_command('resume', store, aside)} goes on with what is answered")
+        return {run_id: one for run_id, one in results.items() if run_id not in aside}
+    finally:
+        await close_cell(store, taking.runtime.value)
+
+
+async def _show(
+    cell: "Runtime",
     store: Path,
-    run_ids: list[str],
-    runtime: options.RuntimeChoice,
-    address: str | None,
+    run_ids: Sequence[str],
     lines: EventLines,
+    cursor: int,
     *,
     verbose: bool,
 ) -> "dict[str, HarnessResult]":
     from harness_actors.actors.driver.following import follow
-    from harness_actors.actors.driver.open_cells import close_cell, open_cell
-    from harness_actors.cli.ctl.control import ended_among, keys_of
+    from harness_actors.cli.ctl.control import keys_of
 
-    ended = ended_among(store, run_ids)
-    _tell_over(ended, lines)
-    waiting = [run_id for run_id in run_ids if run_id not in ended]
-    if not waiting:
-        return ended
-    if runtime is options.RuntimeChoice.ray:
-        lines.note("starting the actors on Ray")
-    cell = await open_cell(store, runtime.value, address)
-    try:
-        # In a cell that outlived its command, they may have ended by themselves.
-        cursor = await cell.position()
-        since = await asyncio.to_thread(ended_among, store, waiting)
-        _tell_over(since, lines)
-        ended |= since
-        waiting = [run_id for run_id in run_ids if run_id not in ended]
-        if not waiting:
-            return ended
-        # The budget of a batch is no matter of those who take up runs one by one.
-        await cell.allow(None)
-        begin = partial(cell.resume, waiting, secrets=keys_of(store, waiting))
-        async with aclosing(follow(cell, waiting, begin, cursor)) as stream:
-            return {
-                **ended,
-                **await show_runs(stream, cell, waiting, lines, store=store, verbose=verbose),
-            }
-    finally:
-        await close_cell(store, runtime.value)
+    begin = partial(cell.resume, run_ids, secrets=keys_of(store, run_ids))
+    async with aclosing(follow(cell, run_ids, begin, cursor)) as stream:
+        return await show_runs(stream, cell, run_ids, lines, store=store, verbose=verbose)
+
+
+async def _ask(
+    cell: "Runtime", waiting: "Sequence[HarnessResult]", asker: Asker
+) -> "dict[str, HarnessResult]":
+    """Ask what runs wait for, each answer on disk before the next question; what is open then."""
+    from harness_actors.actors.driver.awaiting import without_answered
+    from harness_actors.errors import AnswerError
+
+    left: dict[str, HarnessResult] = {}
+    with Interrupts(asker.stop):
+        for run in waiting:
+            answered: set[str] = set()
+            for question in run.questions:
+                if (answer := await asker.ask(question)) is None:
+                    continue
+                try:
+                    await cell.answer(run.run_id, {question.id: answer})
+                except AnswerError as error:
+                    # Somebody else was faster. What is open still is seen when it goes on.
+                    tell(error, as_json=False)
+                answered.add(question.id)
+            left[run.run_id] = without_answered(run, answered)
+    return left
+
+
+def _goes_on(result: "HarnessResult") -> bool:
+    """It has all of its answers, and was not taken up with them."""
+    return result.status == "awaiting_input" and not result.questions
+
+
+def _without(run_ids: Sequence[str], others: "Mapping[str, HarnessResult]") -> list[str]:
+    return [run_id for run_id in run_ids if run_id not in others]
+
+
+def _tell(
+    asked: Sequence[tuple[Path, str]], results: "Mapping[str, HarnessResult]", taking: Taking
+) -> None:
+    lines = EventLines(quiet=taking.as_json)
+    for path, run_id in asked:
+        if run_id not in results:
+            continue
+        result = results[run_id]
+        _print(result, alone=len(asked) == 1, as_json=taking.as_json)
+        if result.status == "awaiting_input":
+            tell_waiting(result, path, lines)
 
 
 def _tell_over(ended: "Mapping[str, HarnessResult]", lines: EventLines) -> None:

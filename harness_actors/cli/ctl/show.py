@@ -61,6 +61,7 @@ def show(
         assert stored is not None, "it was found there, and runs are never deleted"
         told = {
             **_told(facts, stored, journal.load_own_messages(stored.spec.run_id)),
+            "questions": whole.questions(journal, stored),
             "log": whole.log(found.store, stored.spec.run_id),
             "conversation": whole.conversation(journal, stored),
             "tool_errors": whole.tool_errors(journal, stored.spec.run_id),
@@ -162,8 +163,8 @@ def _rows(told: dict[str, Any], facts: "RunFacts") -> list[tuple[str, str]]:
         rows.append(("printed", told["log"]))
     if told["stands_at"]:
         rows.append(("stands at", told["stands_at"]["executor"]))
-    if told.get("questions"):
-        rows.append(("asks", "\n".join(question_lines(told["questions"]))))
+    if told["questions"]:
+        rows.append(("asked", "\n".join(question_lines(told["questions"]))))
     if told["losses"]:
         rows.append(("processes lost", str(told["losses"])))
     for call in told["open_calls"]:

@@ -60,6 +60,26 @@ def tool_errors(journal: "JournalReader", run_id: str) -> list[dict[str, Any]]:
     return found
 
 
+def questions(journal: "JournalReader", stored: "StoredRun") -> list[dict[str, Any]]:
+    """What a run has asked its user until now, oldest first, with the answers that there are."""
+    from harness_actors.events import InputAwaited
+    from harness_actors.state import ANSWERS, QUESTIONS_ASKED
+
+    values = stored.state.values
+    if not values.get(QUESTIONS_ASKED.name):
+        return []
+    answers = values.get(ANSWERS.name) or {}
+    found: dict[str, dict[str, Any]] = {}
+    after = 0
+    while events := journal.load_events(after, run_id=stored.spec.run_id):
+        after = events[-1].position
+        for event in (told.event for told in events):
+            if isinstance(event, InputAwaited):
+                for asked in event.questions:
+                    found[asked["id"]] = {**asked, "answer": answers.get(asked["id"])}
+    return list(found.values())
+
+
 def error_rows(errors: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
     """The newest failed calls, a line each."""
     rows = [("tool failed", _brief(error)) for error in errors[-LAST_ERRORS:]]

@@ -1,0 +1,140 @@
+"""Giving runs their answers, whoever works on their journals."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from harness_actors.cli.ctl.control import cell_for
+from harness_actors.cli.ctl.given_answers import FILE, MOST_FAULTS, GivenAnswer
+from harness_actors.errors import AnswerError, BadInputError, HarnessError, RunNotFoundError
+from harness_actors.records import RunHeading
+from harness_actors.stores import JournalReader
+from harness_actors.stores.places import find_run
+
+
+@dataclass(slots=True)
+class AnsweredRun:
+    """A run, and what it is to be answered.
+
+    Attributes:
+        store: Its journal.
+        heading: What the journal says of it.
+        answers: By the ids of its questions.
+        taken: All of them are on disk.
+        refused: Why none of them was taken.
+    """
+
+    store: Path
+    heading: RunHeading
+    answers: dict[str, str] = field(default_factory=dict)
+    taken: bool = False
+    refused: HarnessError | None = None
+
+    @property
+    def run_id(self) -> str:
+        return self.heading.run_id
+
+    @property
+    def open_questions(self) -> list[Mapping[str, Any]]:
+        """What it still waits for, by its heading."""
+        return [asked for asked in self.heading.questions if asked["answer"] is None]
+
+    def add(self, given: GivenAnswer) -> None:
+        """Answer a question of it.
+
+        Raises:
+            AnswerError: It waits for nothing, not for one answer alone, or twice for this one.
+        """
+        if self.heading.end is not None:
+            raise AnswerError(self.run_id, f"it is over: {self.heading.end.status}")
+        if not self.heading.questions:
+            raise AnswerError(self.run_id, "it waits for no answer")
+        question = given.question or self._only_question()
+        if question in self.answers:
+            raise AnswerError(self.run_id, f"question {question!r} is answered twice here")
+        self.answers[question] = given.text
+
+    def _only_question(self) -> str:
+        ids = [asked["id"] for asked in self.open_questions]
+        if not ids:
+            problem = "all of its questions were answered before; the first answer counts"
+            raise AnswerError(self.run_id, problem)
+        if len(ids) > 1:
+            problem = f"{len(ids)} of its questions are open, so name one: {', '.join(ids)}"
+            raise AnswerError(self.run_id, problem)
+        return str(ids[0])
+
+
+def runs_to_answer(
+    stores: Sequence[Path], given: Sequence[GivenAnswer], *, whole_ids: bool
+) -> list[AnsweredRun]:
+    """The runs of answers, each once, in the order in which they were named.
+
+    Args:
+        stores: The journals.
+        given: The answers.
+        whole_ids: Runs are named by their whole ids; else the beginning of one is enough.
+
+    Raises:
+        BadInputError: A run is unknown or ambiguous.
+    """
+    found = _by_id(stores) if whole_ids else {}
+    runs: dict[str, AnsweredRun] = {}
+    unknown: list[str] = []
+    for answer in given:
+        if answer.run not in runs:
+            if not whole_ids:
+                one = find_run(stores, answer.run)
+                runs[answer.run] = AnsweredRun(one.store, one.heading)
+            elif answer.run in found:
+                runs[answer.run] = found[answer.run]
+            else:
+                unknown.append(f"there is no run {answer.run!r}")
+                continue
+        run = runs[answer.run]
+        try:
+            run.add(answer)
+        except AnswerError as error:
+            run.refused = run.refused or error
+    if unknown:
+        raise BadInputError(FILE, tuple(unknown[:MOST_FAULTS]))
+    return list(runs.values())
+
+
+def _by_id(stores: Iterable[Path]) -> dict[str, AnsweredRun]:
+    return {
+        heading.run_id: AnsweredRun(store, heading)
+        for store in stores
+        for heading in JournalReader(store).headings()
+    }
+
+
+async def answer_runs(runs: Iterable[AnsweredRun], address: str | None) -> None:
+    """Give runs their answers: of each all, or none, and then it says why.
+
+    Args:
+        runs: The runs; their headings are those of afterwards.
+        address: Which Ray their cells are on; None finds it.
+    """
+    by_store: dict[Path, list[AnsweredRun]] = defaultdict(list)
+    for run in runs:
+        if run.refused is None:
+            by_store[run.store].append(run)
+    for store, those in by_store.items():
+        try:
+            async with cell_for(store, address) as cell:
+                for run in those:
+                    try:
+                        await cell.answer(run.run_id, run.answers)
+                        run.taken = True
+                    except (AnswerError, RunNotFoundError) as error:
+                        run.refused = error
+        except HarnessError as error:
+            for run in those:
+                if not run.taken:
+                    run.refused = run.refused or error
+        now = {heading.run_id: heading for heading in JournalReader(store).headings()}
+        for run in those:
+            run.heading = now.get(run.run_id, run.heading)
