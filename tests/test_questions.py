@@ -1,6 +1,7 @@
 """An agent that asks its user, from Python: answered at once, later, in part, or not."""
 
 import asyncio
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -8,12 +9,15 @@ from typing import Any
 import pytest
 
 from harness_actors import AgentHarness, ChatAgent
+from harness_actors.coordination.waiting import MOST_ANSWER_CHARS
 from harness_actors.errors import AnswerError, ConfigError, HarnessError
 from harness_actors.events import RunEvent, TextDelta
 from harness_actors.results import HarnessResult, OpenQuestion
 from harness_actors.testing import Reply, ScriptedModel
 from harness_actors.tools import ask_user
+from harness_actors.tools.asking import MOST_OPTIONS, MOST_QUESTION_CHARS
 from tests.cli.asking_agents import COLOUR, SIZE, Question, answers_of, asks
+from tests.pages import run_python_of, text_of
 
 
 def a_harness(
@@ -132,3 +136,22 @@ async def test_a_run_that_waits_is_followed_from_where_it_goes_on(tmp_path: Path
     assert kinds.index(TextDelta) < kinds.index("agent_response")
     assert isinstance(rest[-1], HarnessResult)
     assert rest[-1].status == "done"
+
+
+PAGE = "docs/questions.md"
+
+
+@pytest.mark.timeout(240)
+def test_the_python_of_its_page_prints_what_is_said_of_it(tmp_path: Path) -> None:
+    (said,) = re.findall(r"^It prints `(.*)`\.$", text_of(PAGE), re.MULTILINE)
+
+    ended = run_python_of(PAGE, tmp_path)
+
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert ended.stdout == f"{said}\n"
+
+
+def test_the_bounds_of_its_page_are_those_of_the_code() -> None:
+    page = text_of(PAGE).replace("\n", " ")
+    assert f"at most {MOST_QUESTION_CHARS:,} characters, at most {MOST_OPTIONS} options" in page
+    assert f"of more than {MOST_ANSWER_CHARS:,} characters" in page

@@ -12,6 +12,8 @@ from typer.testing import CliRunner, Result
 
 from harness_actors.cli.app import app
 from harness_actors.stores import JournalReader
+from tests.actors.joined import Drivers, coordinator
+from tests.chaos.rays import RayByHand
 from tests.cli.asking_agents import (
     COLOUR,
     SIZE,
@@ -406,3 +408,50 @@ async def test_on_ray_a_run_is_answered_and_another_paused_in_the_cell_that_serv
     assert status == 130
     assert f"parked; harness ctl run resume {other} goes on with it" in error
     assert answers_of(home / "runs.db", "size1") == {"q1": "M"}
+
+
+@pytest.mark.ray
+@pytest.mark.timeout(240)
+async def test_a_run_that_a_warm_cell_has_left_waiting_is_answered_and_goes_on_there(
+    home: Path, harness: Harness
+) -> None:
+    async with RayByHand() as ray, asking_server([COLOUR], [SIZE]) as server:
+        drivers = Drivers(ray, home)
+        asked = await drivers.run("run", "x", "--agent", asking_agent(home, server))
+        (run,) = JournalReader(home / "runs.db").headings()
+        served_by = coordinator(home / "runs.db")
+
+        answered = await drivers.run("ctl", "run", "answer", run.run_id, "blue")
+        again = await drivers.run("ctl", "run", "answer", run.run_id, "q1", "red")
+        on = await drivers.run("ctl", "run", "answer", run.run_id, "q1", "red", "--resume")
+        resumed = await drivers.run("ctl", "run", "resume", run.run_id)
+        ended = await drivers.run("ctl", "run", "answer", run.run_id, "M", "--resume")
+
+        assert coordinator(home / "runs.db") == served_by, "there was never another"
+
+    assert (asked.status, answered.status) == (1, 0), answered.error
+    assert (again.status, on.status) == (2, 2)
+    assert "q1' was answered before; the first answer counts" in again.error
+    assert resumed.status == 1
+    assert f"harness ctl run answer {run.run_id} q2 TEXT" in resumed.error
+    assert (ended.status, ended.out.splitlines()[-1]) == (0, "told: blue, M")
+    assert server.requests == 3, "nothing was asked of the model twice"
+
+
+# ---- runs that are put aside --------------------------------------------------------------
+
+
+def test_a_run_that_nobody_works_on_is_aside_already(harness: Harness, home: Path) -> None:
+    unpacked(4, "", home)
+    runs = {one.phase: one.run_id for one in JournalReader(home / "runs.db").headings()}
+    parked, interrupted, over = runs["parked"], runs["running"], runs["ended"]
+
+    told = harness("pause", parked, interrupted, over)
+    plain = harness("pause", interrupted, "--json")
+
+    assert told.exit_code == 0
+    first, second, third = told.stdout.splitlines()
+    assert (first, second) == (f"{parked}: parked", f"{interrupted}: interrupted")
+    assert third.startswith(f"{over}: was over: ")
+    assert json.loads(plain.stdout) == {"run_id": interrupted, "status": "interrupted"}
+    assert "no run begins with" in refused(harness("pause", "nobody1"))

@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 from harness_actors.cli.app import app
 from harness_actors.events import ToolCalled
 from harness_actors.testing import LoopbackServer, Reply
+from tests.cli.asking_agents import SIZE, waiting_run
 from tests.replay.recorded_runs import FIRST_COMMAND, Session, done, opened_locally, program
 
 README = (Path(__file__).parent.parent.parent / "README.md").read_text()
@@ -22,7 +23,7 @@ RUN_ID = "3f2a77"
 
 
 def test_there_are_commands() -> None:
-    assert len(COMMANDS) == 8
+    assert len(COMMANDS) == 11
 
 
 @pytest.fixture
@@ -51,9 +52,12 @@ def test_a_command_of_the_readme_works(
     monkeypatch.setenv("HARNESS_HOME", str(tmp_path))
     folder = tmp_path / ("runs/one" if "--run-dir" in command else "")
     folder.mkdir(parents=True, exist_ok=True)
-    asyncio.run(_a_run(folder / "runs.db", over="--follow" in command))
     words = shlex.split(command)
-    if "resume" in words or "--from" in words:
+    if "answer" in words or "waiting" in words:
+        asyncio.run(waiting_run(folder / "runs.db", RUN_ID, [SIZE]))
+    else:
+        asyncio.run(_a_run(folder / "runs.db", over="--follow" in command))
+    if {"resume", "--resume", "--from"} & set(words):
         words += ["--runtime", "local"]
 
     ended = CliRunner().invoke(app, words, catch_exceptions=False)
