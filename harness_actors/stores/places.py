@@ -1,6 +1,7 @@
 """Finding journals and the runs in them, for those who only look."""
 
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -56,25 +57,26 @@ def find_run(stores: Iterable[Path], given: str) -> FoundRun:
         StoreError: No journal could be read.
     """
     paths, matches = list(stores), []
-    seen: list[RunHeading] = []
     broken: StoreError | None = None
     for store in paths:
         try:
-            headings = JournalReader(store).headings()
+            headings = JournalReader(store).headings(given) if given else []
         except StoreError as error:
             broken = error
             continue
-        seen += headings
         for heading in headings:
             found = FoundRun(store=store, heading=heading)
             if heading.run_id == given:
                 return found
-            if given and heading.run_id.startswith(given):
-                matches.append(found)
+            matches.append(found)
     if len(matches) == 1:
         return matches[0]
     if not matches and broken is not None:
         raise broken
+    seen: list[RunHeading] = []
+    for store in paths:
+        with suppress(StoreError):
+            seen += JournalReader(store).headings()
     # Journals come in the order of their names, and each has its runs in that of their ids.
     newest = sorted(seen, key=lambda heading: heading.added_at, reverse=True)
     newest_ids = [heading.run_id for heading in newest]

@@ -258,13 +258,15 @@ def load_processes(connection: sqlite3.Connection) -> list[ProcessMark]:
     ]
 
 
-def load_headings(connection: sqlite3.Connection) -> list[RunHeading]:
-    """All runs; of those that are over, all is in their result."""
+def load_headings(connection: sqlite3.Connection, beginning: str) -> list[RunHeading]:
+    """The runs whose ids begin so; of those that are over, all is in their result."""
     found = connection.execute(
         "SELECT runs.id, run_id, conversation_id, added_at, metadata, command, result, at, "
         "CASE WHEN result IS NULL THEN spec END "
         "FROM runs LEFT JOIN results ON results.run = runs.id LEFT JOIN records ON position = "
-        "(SELECT max(position) FROM records AS newest WHERE newest.run = runs.id) ORDER BY runs.id"
+        "(SELECT max(position) FROM records AS newest WHERE newest.run = runs.id) "
+        "WHERE substr(run_id, 1, length(?1)) = ?1 ORDER BY runs.id",
+        (beginning,),
     ).fetchall()
     return [_heading(connection, row) for row in found]
 

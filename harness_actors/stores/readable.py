@@ -97,9 +97,9 @@ class ReadableJournal(ABC):
         """
         return self._read(lambda connection: queries.load_changes(connection, run_id, after, limit))
 
-    def headings(self) -> list[RunHeading]:
-        """All runs, oldest first."""
-        return self._read(queries.load_headings)
+    def headings(self, beginning: str = "") -> list[RunHeading]:
+        """The runs whose ids begin so, oldest first; all of them by default."""
+        return self._read(lambda connection: queries.load_headings(connection, beginning))
 
     def position(self) -> int:
         """The newest position; 0 in an empty journal."""

@@ -121,12 +121,10 @@ BUGS = (
         name="a run was changed last when it was changed first",
         path="harness_actors/stores/queries.py",
         before=(
-            '        "(SELECT max(position) FROM records AS newest '
-            'WHERE newest.run = runs.id) ORDER BY runs.id"\n'
+            '        "(SELECT max(position) FROM records AS newest WHERE newest.run = runs.id) "\n'
         ),
         after=(
-            '        "(SELECT min(position) FROM records AS newest '
-            'WHERE newest.run = runs.id) ORDER BY runs.id"\n'
+            '        "(SELECT min(position) FROM records AS newest WHERE newest.run = runs.id) "\n'
         ),
         promise="`ctl run list` says when something last happened in a run",
         tests=("tests/stores/test_reader.py::test_a_list_of_runs_says_where_each_stands",),

@@ -223,7 +223,24 @@ def test_a_list_of_runs_says_where_each_stands(journal: SqliteJournal) -> None:
     assert [h.command for h in found.values()] == [COMMAND, COMMAND, "", COMMAND]
     assert [h.workspace for h in found.values()] == [None, "/work", None, None]
     assert end.usage != Usage()
+    assert [h.usage for h in found.values()] == [end.usage, Usage(model_calls=7), Usage(), Usage()]
     assert a_spec().run_id not in found
+
+
+def test_runs_are_listed_by_the_beginning_of_their_ids_and_by_nothing_else(
+    journal: SqliteJournal,
+) -> None:
+    ids = ("3f2a", "3f%b", "3F2c", "a3f2")
+    journal.commit(journal.begin_term(), [added(run) for run in ids])
+    reader = JournalReader(journal.path)
+
+    def named(beginning: str) -> list[str]:
+        return [heading.run_id for heading in reader.headings(beginning)]
+
+    assert named("3f") == ["3f2a", "3f%b"]
+    assert named("3f%") == ["3f%b"]
+    assert named("3f2a4") == []
+    assert named("") == list(ids)
 
 
 def test_a_missing_file_is_said_and_not_made(tmp_path: Path) -> None:

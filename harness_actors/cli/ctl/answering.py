@@ -135,6 +135,7 @@ async def answer_runs(runs: Iterable[AnsweredRun], address: str | None) -> None:
             for run in those:
                 if not run.taken:
                     run.refused = run.refused or error
-        now = {heading.run_id: heading for heading in JournalReader(store).headings()}
+        beginning = those[0].run_id if len(those) == 1 else ""
+        now = {heading.run_id: heading for heading in JournalReader(store).headings(beginning)}
         for run in those:
             run.heading = now.get(run.run_id, run.heading)

@@ -24,15 +24,17 @@ class RunFacts:
         store: Its journal.
         heading: What the journal's list says of it.
         served: Somebody works on its journal now.
-        usage: What it used so far.
         what: Its task of a batch, or the beginning of its task.
     """
 
     store: Path
     heading: RunHeading
     served: bool
-    usage: Usage
     what: str
+
+    @property
+    def usage(self) -> Usage:
+        return self.heading.usage
 
     @property
     def word(self) -> str:
@@ -126,7 +128,6 @@ def _facts(store: Path, words: Mapping[str, str], heading: RunHeading, served: b
         store=store,
         heading=heading,
         served=served,
-        usage=heading.usage,
         what=words.get(heading.run_id, ""),
     )
 
