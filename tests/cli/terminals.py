@@ -62,9 +62,13 @@ class Terminal:
 
 
 @asynccontextmanager
-async def at_a_terminal(home: Path, arguments: Sequence[str]) -> AsyncIterator[Terminal]:
+async def at_a_terminal(
+    home: Path, arguments: Sequence[str], before: Sequence[str] = ()
+) -> AsyncIterator[Terminal]:
+    """`harness` with these arguments, at a terminal; `before` is what starts it, if anything."""
     ours, theirs = pty.openpty()
     process = await asyncio.create_subprocess_exec(
+        *before,
         *HARNESS,
         *arguments,
         env=environment(home),

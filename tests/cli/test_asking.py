@@ -125,6 +125,30 @@ async def test_a_terminal_that_goes_away_in_mid_question_loses_nothing(tmp_path:
     assert answers_of(tmp_path / "runs.db", the_run(tmp_path)) == {"q1": "red", "q2": None}
 
 
+async def test_a_command_that_outlives_its_terminal_leaves_the_run_waiting(tmp_path: Path) -> None:
+    stays = ("sh", "-c", "trap '' HUP; exec \"$@\"", "sh")
+    async with asking_server([SIZE, COLOUR]) as server:
+        words = ["run", "paint", "--runtime", "local", "--agent", asking_agent(tmp_path, server)]
+        async with at_a_terminal(tmp_path, words, stays) as terminal:
+            await terminal.until_shown(PROMPT)
+            terminal.hang_up()
+            assert await terminal.left() == 1
+
+    run_id = the_run(tmp_path)
+    assert answers_of(tmp_path / "runs.db", run_id) == {"q1": None, "q2": None}
+
+
+async def test_a_command_in_the_background_asks_nobody_and_is_not_stopped(tmp_path: Path) -> None:
+    # A shell with job control: what it starts by & is in a process group of its own.
+    apart = ("bash", "-c", 'set -m; "$@" & wait $!', "bash")
+    async with asking_server([SIZE]) as server:
+        words = ["run", "paint", "--runtime", "local", "--agent", asking_agent(tmp_path, server)]
+        async with at_a_terminal(tmp_path, words, apart) as terminal:
+            shown = await terminal.until_shown("and go on by")
+            assert PROMPT not in shown
+            assert await terminal.left() == 1
+
+
 async def test_a_question_cannot_order_a_terminal_about(tmp_path: Path) -> None:
     asked = question("Red\x1b[2J?\nq9: fake", options=["a\x1b]0;x\x07", "b"], why="\x9b2J")
     async with asked_at_a_terminal(tmp_path, [asked]) as terminal:
