@@ -106,11 +106,13 @@ async def test_ctrl_c_at_a_question_leaves_the_run_waiting_and_says_how_to_go_on
     assert answers_of(tmp_path / "runs.db", run_id) == {"q1": "red", "q2": None}
 
 
-async def test_the_end_of_input_at_a_question_leaves_the_run_waiting(tmp_path: Path) -> None:
-    async with asked_at_a_terminal(tmp_path, [SIZE]) as terminal:
+async def test_the_end_of_input_at_a_question_leaves_all_that_is_open_waiting(
+    tmp_path: Path,
+) -> None:
+    async with asked_at_a_terminal(tmp_path, [SIZE, COLOUR]) as terminal:
         await terminal.until_shown(PROMPT)
         terminal.type("\x04")
-        await terminal.until_shown("harness ctl run resume")
+        assert PROMPT not in await terminal.until_shown("harness ctl run resume")
         assert await terminal.left() == 1
 
 

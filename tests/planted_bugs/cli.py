@@ -13,4 +13,52 @@ BUGS = (
             "tests/cli/test_ctl_command.py::test_where_one_run_of_several_is_not_over_yet_the_status_says_so",
         ),
     ),
+    Bug(
+        name="an option is chosen by a number that is another option",
+        path="harness_actors/cli/questions.py",
+        before="    if any(option.isdecimal() for option in question.options):\n",
+        after="    if not question.options:\n",
+        promise="what a person types is the option that it says",
+        tests=(
+            "tests/cli/test_asking.py::test_options_that_are_numbers_themselves_are_chosen_by_their_texts_alone",
+        ),
+    ),
+    Bug(
+        name="who has no more to say is asked the next question",
+        path="harness_actors/cli/asking.py",
+        before="            self._is_over = True\n",
+        after="",
+        promise="Ctrl-D at a question leaves all that is open waiting",
+        tests=(
+            "tests/cli/test_asking.py::test_the_end_of_input_at_a_question_leaves_all_that_is_open_waiting",
+        ),
+    ),
+    Bug(
+        name="a command in the background asks at the terminal of another",
+        path="harness_actors/cli/asking.py",
+        before="        return os.tcgetpgrp(sys.stdin.fileno()) == os.getpgrp()\n",
+        after="        return True\n",
+        promise="a run whose command is in the background waits",
+        tests=(
+            "tests/cli/test_asking.py::test_a_command_in_the_background_asks_nobody_and_is_not_stopped",
+        ),
+    ),
+    Bug(
+        name="an answer in a file is what YAML takes it for",
+        path="harness_actors/cli/ctl/given_answers.py",
+        before="Loader=yaml.BaseLoader",
+        after="Loader=yaml.SafeLoader",
+        promise="`q1: yes` in a file of answers is the text yes",
+        tests=(
+            "tests/cli/test_answer_command.py::test_words_that_yaml_has_a_meaning_for_are_answers_as_they_stand",
+        ),
+    ),
+    Bug(
+        name="a run that was answered in part asks for all of it again",
+        path="harness_actors/actors/driver/awaiting.py",
+        before='["questions"] if q["id"] not in answered]\n',
+        after='["questions"]]\n',
+        promise="what a run waits for is what is open",
+        tests=("tests/test_questions.py::test_what_a_function_leaves_open_is_waited_for",),
+    ),
 )
