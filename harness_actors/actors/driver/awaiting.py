@@ -48,7 +48,7 @@ async def result_of_waiting(runtime: Runtime, run_id: str, asked: InputAwaited) 
     )
 
 
-def still_waiting(heading: RunHeading, usage: Usage) -> HarnessResult:
+def still_waiting(heading: RunHeading) -> HarnessResult:
     """What a run waits for, by what its journal says of it: as long as nobody takes it up."""
     asked = [
         {name: value for name, value in question.items() if name != "answer"}
@@ -60,7 +60,7 @@ def still_waiting(heading: RunHeading, usage: Usage) -> HarnessResult:
         status="awaiting_input",
         reason=_reason(asked),
         turn_count=heading.turns,
-        usage=usage,
+        usage=heading.usage,
     )
 
 

@@ -123,14 +123,11 @@ def take_up(found: Mapping[Path, Sequence[str]], taking: Taking) -> int:
 def _unanswered(store: Path, run_ids: Sequence[str]) -> "dict[str, HarnessResult]":
     """Those that wait for answers, with what they ask: nobody need be started for them."""
     from harness_actors.actors.driver.awaiting import still_waiting
-    from harness_actors.cli.ctl.facts import facts_of
     from harness_actors.stores import JournalReader
 
-    return {
-        heading.run_id: still_waiting(heading, facts_of(store, heading).usage)
-        for heading in JournalReader(store).headings()
-        if heading.run_id in run_ids and not heading.is_answered
-    }
+    named = set(run_ids)
+    headings = (one for one in JournalReader(store).headings() if one.run_id in named)
+    return {one.run_id: still_waiting(one) for one in headings if not one.is_answered}
 
 
 async def _take_up(
