@@ -134,7 +134,7 @@ class Program:
         check_cost_bounds(self.workflow.agent.model, bounds)
 
     def check_unattended(self, config: HarnessConfig) -> None:
-        """Refuse runs that would wait for a user where a batch has none.
+        """Refuse runs that would wait for a user who could never answer.
 
         Raises:
             ConfigError: The agent has a tool that asks, and its runs are to wait for answers.
@@ -143,8 +143,8 @@ class Program:
         asking = [tool.spec.name for tool in tools if isinstance(tool, AskingTool)]
         if asking and config.on_question == "wait":
             problem = (
-                f"the agent may ask its user, by {asking[0]}, and a batch does not wait for "
-                "answers yet; set it to deny or fail, or leave the tool out"
+                f"the agent may ask its user, by {asking[0]}, and without a run_dir its runs "
+                "could not be answered later; name one, or set it to deny or fail"
             )
             raise ConfigError("on_question", problem)
 

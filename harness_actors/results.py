@@ -70,6 +70,19 @@ class Reason:
         found = facts.get("traceback")
         return found if isinstance(found, str) else ""
 
+    @property
+    def questions(self) -> "tuple[OpenQuestion, ...]":
+        """What a run asks that waits for its user; empty of any other."""
+        return tuple(
+            OpenQuestion(
+                id=asked["id"],
+                text=asked["text"],
+                options=tuple(asked.get("options") or ()),
+                why=asked.get("why") or "",
+            )
+            for asked in self.details.get("questions", ())
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
@@ -167,17 +180,7 @@ class HarnessResult:
     @property
     def questions(self) -> tuple[OpenQuestion, ...]:
         """What it asks its user; empty unless its status is `awaiting_input`."""
-        if self.status != "awaiting_input":
-            return ()
-        return tuple(
-            OpenQuestion(
-                id=asked["id"],
-                text=asked["text"],
-                options=tuple(asked.get("options") or ()),
-                why=asked.get("why") or "",
-            )
-            for asked in self.reason.details.get("questions", ())
-        )
+        return self.reason.questions if self.status == "awaiting_input" else ()
 
     def with_transcript(self, events: tuple[RunEvent, ...]) -> "HarnessResult":
         return replace(self, transcript=events)

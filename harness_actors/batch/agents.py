@@ -99,6 +99,7 @@ class Agents:
         check: Refuses an agent whose model cannot be asked now; None where all can.
         workspace: A folder for tasks and agents that name none; None for an empty one.
         budget_usd: What all runs may cost together; None for no bound.
+        may_wait: Runs can be answered that wait for their user.
     """
 
     def __init__(
@@ -109,8 +110,10 @@ class Agents:
         check: Callable[[LoadedAgent], None] | None = None,
         workspace: str | None = None,
         budget_usd: float | None = None,
+        may_wait: bool = True,
     ) -> None:
         self._budget_usd = budget_usd
+        self._may_wait = may_wait
         self._choose = choose
         self._load = load
         self._check = check
@@ -126,15 +129,19 @@ class Agents:
         *,
         workspace: str | None = None,
         budget_usd: float | None = None,
+        may_wait: bool = True,
     ) -> "Agents":
         """One agent for all tasks that name none.
 
         Raises:
-            ConfigError: A bound on its cost would bound nothing.
+            ConfigError: A bound on its cost would bound nothing, or it may wait where nobody
+                could answer.
             AgentCodeError: A part of it cannot be sent to another process.
         """
         loaded = LoadedAgent(agent=agent, config=config)
-        agents = cls(lambda _: loaded, workspace=workspace, budget_usd=budget_usd)
+        agents = cls(
+            lambda _: loaded, workspace=workspace, budget_usd=budget_usd, may_wait=may_wait
+        )
         agents.pack(loaded)
         return agents
 
@@ -151,8 +158,8 @@ class Agents:
         """The agent of a task.
 
         Raises:
-            HarnessError: Its agent file is at fault, the agent cannot be packed, or a bound on
-                its cost would bound nothing.
+            HarnessError: Its agent file is at fault, the agent cannot be packed, a bound on
+                its cost would bound nothing, or it may wait where nobody could answer.
         """
         return self._made_ready(self._loaded(task))
 
@@ -220,7 +227,8 @@ class Agents:
         if id(loaded) not in self._ready:
             program = Program.of(loaded.agent)
             program.check_bounds(loaded.config, budget_usd=self._budget_usd)
-            program.check_unattended(loaded.config)
+            if not self._may_wait:
+                program.check_unattended(loaded.config)
             workspace = loaded.workspace or self._workspace
             ready = ReadyAgent(program=program, config=loaded.config, workspace=workspace)
             self._ready[id(loaded)] = (loaded, ready)

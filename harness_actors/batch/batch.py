@@ -8,6 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from harness_actors.actors.driver.awaiting import Answerer
 from harness_actors.actors.driver.interrupts import Interruptible
 from harness_actors.actors.runtime import RuntimeKind, StopMode
 from harness_actors.agents import settings_of
@@ -24,6 +25,7 @@ from harness_actors.batch.settings import CONCURRENCY, BatchSettings, OnChange
 from harness_actors.batch.summary import sum_up
 from harness_actors.batch.survey import Survey, survey
 from harness_actors.batch.tally import Tally
+from harness_actors.batch.waiting import waiting_outcome
 from harness_actors.config import HarnessConfig
 from harness_actors.coordination.graph import Workflow
 from harness_actors.errors import BadInputError, StoreError
@@ -45,6 +47,7 @@ class Batch:
         settings: Concurrency, retries and bounds.
         open_runtime: Starts what the runs run on.
         on_event: Called with each event of the batch's runs.
+        answerer: Answers questions of runs at once.
 
     Attributes:
         tally: The figures so far.
@@ -62,6 +65,7 @@ class Batch:
         settings: BatchSettings,
         open_runtime: OpenRuntime,
         on_event: OnEvent | None = None,
+        answerer: Answerer | None = None,
     ) -> None:
         self._source = source
         self._feed = Feed(source, epochs=settings.epochs)
@@ -70,6 +74,7 @@ class Batch:
         self._settings = settings
         self._open_runtime = open_runtime
         self._on_event = on_event
+        self._answerer = answerer
         self.tally = Tally(self._feed.count)
         self.looked = asyncio.Event()
         self._roster = Roster()
@@ -149,9 +154,10 @@ class Batch:
     def _is_surely_needed(self) -> bool:
         """Whether a runtime is needed, as far as can be told by counting."""
         tasks, known = self._feed.count, self._directory.setups.known
-        may_be_refused = not self._agents.have(known) or self._directory.has_runs
-        if self._settings.on_change == "refuse" and may_be_refused:
-            # For what it was made with, or for where its unfinished runs work.
+        if self._directory.has_runs:
+            # They may all wait for answers, or be refused for where they work.
+            return False
+        if self._settings.on_change == "refuse" and not self._agents.have(known):
             return False
         return tasks is not None and len(self._directory.results.lines) < tasks
 
@@ -169,6 +175,7 @@ class Batch:
                 tally=self.tally,
                 deliver=self._deliver,
                 on_event=self._on_event,
+                answerer=self._answerer,
             )
             if not self._parks:
                 await self._engine.run()
@@ -181,7 +188,12 @@ class Batch:
         if found is not None:
             self.tally.know_skipped(found.done, out_of_budget=found.out_of_budget)
         self.looked.set()
-        return found is None or found.left > 0
+        if found is None or found.left or (found.waiting and self._answerer is not None):
+            return True
+        self.tally.waiting = len(found.waiting)
+        for flight in found.waiting:
+            await self._deliver(waiting_outcome(flight, self._directory.setups))
+        return False
 
     async def _survey(self, roster: Roster, *, asking: bool = False) -> Survey | None:
         return await survey(
@@ -214,12 +226,18 @@ class Batch:
     def _ending_of(self, work: asyncio.Task[None]) -> Ending:
         if _error_of(work) is not None:
             return "error"
-        if self.tally.left == 0:
-            return "budget" if self.tally.out_of_budget else "complete"
+        if self.tally.left == self.tally.waiting:
+            if self.tally.out_of_budget:
+                return "budget"
+            return "waiting" if self.tally.waiting else "complete"
         if self._parks or work.cancelled() or self._engine is None:
             return "interrupted"
         brakes = self._engine.brakes
-        return "parked" if self.tally.parked and not brakes.are_on() else brakes.ending
+        if brakes.are_on():
+            return brakes.ending
+        if self.tally.parked:
+            return "parked"
+        return "waiting" if self.tally.waiting else "complete"
 
 
 async def run_batch(
@@ -239,11 +257,16 @@ async def run_batch(
     workspace: str | Path | None = None,
     on_change: OnChange = "refuse",
     on_event: OnEvent | None = None,
+    on_question: Answerer | None = None,
 ) -> AsyncGenerator[TaskOutcome]:
     """Run many tasks, so many at once, and yield the outcome of each as it ends.
 
     Tasks are taken when they are needed, and no further ones while outcomes wait to be
     taken. A task that cannot be run is an outcome (`failed`, reason `bad_input`).
+
+    One whose run waits for its user has an outcome, too (`awaiting_input`, with `questions`),
+    which is not final: the run gives its place to another one, and goes on when it is
+    answered, in this call or in the next one on the same `run_dir`.
 
     Ctrl-C under `asyncio.run` starts nothing new and finishes the rounds in flight before the
     caller is cancelled; a second one, or any other cancellation, cuts them. The same call with
@@ -262,11 +285,14 @@ async def run_batch(
         address: Which Ray; None finds one or starts one.
         retry_on_error: As of `BatchSettings`, with the rest of its fields.
         on_event: Called with each event of the runs, in this event loop.
+        on_question: Answers questions of the runs at once, as that of `AgentHarness`; what
+            it does not answer waits.
 
     Raises:
         ConfigError: A setting is out of range, contradicts that of the workflow, or bounds
-            the cost of a model whose price nobody knows. A task whose own bound or agent
-            does that is an outcome.
+            the cost of a model whose price nobody knows; or runs may wait for their user
+            in a folder that is removed at the end. A task whose own bound or agent does
+            that is an outcome.
         AgentCodeError: A part of the agent cannot be sent to another process.
         BadInputError: ``$HARNESS_CELL_IDLE_S`` or ``$HARNESS_WARM_CELLS`` is not a number, or
             the run directory holds something else.
@@ -286,7 +312,11 @@ async def run_batch(
         on_change=on_change,
     )
     agents = Agents.of(
-        agent, settings_of(agent, config), workspace=settings.workspace, budget_usd=budget_usd
+        agent,
+        settings_of(agent, config),
+        workspace=settings.workspace,
+        budget_usd=budget_usd,
+        may_wait=run_dir is not None or on_question is not None,
     )
     with ExitStack() as stack:
         folder = run_dir or stack.enter_context(TemporaryDirectory(prefix="harness-batch-"))
@@ -298,6 +328,7 @@ async def run_batch(
             # Nobody comes back to a folder that is removed.
             open_runtime=opener(runtime, address, lasting=run_dir is not None),
             on_event=on_event,
+            answerer=on_question,
         )
         told = crowding(concurrency, tasks=batch.tally.total, one_process=runtime == "local")
         if told is not None:

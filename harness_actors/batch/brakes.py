@@ -4,9 +4,10 @@ from typing import Literal
 
 from harness_actors.batch.settings import BatchSettings
 
-Ending = Literal["complete", "budget", "failures", "interrupted", "parked", "error"]
+Ending = Literal["complete", "budget", "failures", "interrupted", "parked", "waiting", "error"]
 """Why a batch ended: all tasks did; why nothing new was started; `parked`: runs were put
-aside by the runtime, for want of a key; `error`: the runtime or a file failed."""
+aside by the runtime, for want of a key; `waiting`: all others ended, and runs wait for answers;
+`error`: the runtime or a file failed."""
 
 
 class Brakes:

@@ -3,7 +3,7 @@
 from collections import Counter
 from pathlib import Path
 
-from harness_actors.batch.history import Continue, Done, NextStep, differ
+from harness_actors.batch.history import Continue, Done, NextStep, Wait, differ
 from harness_actors.batch.run_directory import RunDirectory
 from harness_actors.batch.settings import BatchSettings
 from harness_actors.batch.words import counted
@@ -35,7 +35,7 @@ class Changes:
 
     def note(self, step: NextStep, now: Setup | None) -> None:
         """What is left to do for a task that has this set-up now."""
-        place = step.attempt.elsewhere if isinstance(step, Continue) else None
+        place = step.attempt.elsewhere if isinstance(step, Continue | Wait) else None
         if place and self._refuses:
             self._elsewhere[str(Path(place).parent)] += 1
         before = _setup_of(step)
@@ -80,7 +80,7 @@ def _setup_of(step: NextStep) -> str | None:
     match step:
         case Done(setup=setup):
             return setup
-        case Continue(attempt):
+        case Continue(attempt) | Wait(attempt):
             return attempt.setup
         case _:
             return None

@@ -1,9 +1,10 @@
 """The work of a batch: starts runs, follows them, and brings each task to its outcome."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import replace
 
+from harness_actors.actors.driver.awaiting import Answerer
 from harness_actors.actors.runtime import News, Runtime, StopMode
 from harness_actors.agents import new_run_id
 from harness_actors.batch.agents import Agents
@@ -12,7 +13,7 @@ from harness_actors.batch.changes import Changes
 from harness_actors.batch.checks import Checks
 from harness_actors.batch.feed import Feed
 from harness_actors.batch.flights import Flight, Flights
-from harness_actors.batch.history import Attempt, Begin, Continue, Done, History
+from harness_actors.batch.history import Attempt, Begin, Continue, Done, History, Wait
 from harness_actors.batch.outcomes import (
     TaskOutcome,
     may_help_again,
@@ -26,11 +27,19 @@ from harness_actors.batch.settings import BatchSettings
 from harness_actors.batch.submissions import Submissions
 from harness_actors.batch.tally import Tally
 from harness_actors.batch.tasks import BadTask, Task
+from harness_actors.batch.waiting import Deliver, WaitingRuns
 from harness_actors.errors import HarnessError
-from harness_actors.events import RoundCompleted, RunCompleted, RunEvent, RunParked
+from harness_actors.events import (
+    InputAwaited,
+    QuestionAnswered,
+    RoundCompleted,
+    RunCompleted,
+    RunEvent,
+    RunParked,
+)
 from harness_actors.results import HarnessResult
+from harness_actors.stores.taking_up import is_lost
 
-Deliver = Callable[[TaskOutcome], Awaitable[None]]
 OnEvent = Callable[[RunEvent], None]
 
 
@@ -47,6 +56,7 @@ class Engine:
         tally: Kept up to date.
         deliver: Called with each outcome when it is on disk; it may make the engine wait.
         on_event: Called with each event of the batch's runs; None for nobody.
+        answerer: Answers questions of runs at once; None for nobody.
     """
 
     def __init__(
@@ -61,6 +71,7 @@ class Engine:
         tally: Tally,
         deliver: Deliver,
         on_event: OnEvent | None = None,
+        answerer: Answerer | None = None,
     ) -> None:
         self._feed = feed
         self._agents = agents
@@ -73,6 +84,9 @@ class Engine:
         self._deliver = deliver
         self._on_event = on_event
         self._flights = Flights(settings.concurrency)
+        self._waiting = WaitingRuns(
+            runtime, setups=directory.setups, tally=tally, deliver=deliver, answerer=answerer
+        )
         self._scoring = Scoring(Checks(directory.checks_path), tally)
         self._history: History
         self._changes = Changes(directory, settings)
@@ -110,6 +124,7 @@ class Engine:
         """Start nothing new, and park what is in flight: `run` then returns."""
         self.brakes.stop()
         self._stop_mode = mode
+        self._waiting.cut()
         if mode == "park_now":
             # Their lines are written by the next command, which finds the runs ended.
             self._scoring.cut()
@@ -132,6 +147,9 @@ class Engine:
             self._changes.refuse()
             if isinstance(step, Done):
                 self._tally.add_skipped(step.verdict)
+                continue
+            if isinstance(step, Wait):
+                await self._wait_on(Flight(task=task, attempt=step.attempt), group)
                 continue
             await self._flights.take_place()
             if self.brakes.are_on():
@@ -156,6 +174,42 @@ class Engine:
                     await self._runtime.stop([in_place_of], "cancel")
                 attempt = Attempt(number=number, retries=0, run_id=new_run_id())
                 await self._begin(Flight(task=task, attempt=attempt))
+
+    async def _wait_on(self, flight: Flight, group: asyncio.TaskGroup) -> None:
+        """A run of an earlier command still waits."""
+        assert flight.attempt.waits is not None
+        self._waiting.add(flight, {one.id for one in flight.attempt.waits.questions})
+        if not self._waiting.are_answered_here:
+            await self._waiting.tell(flight)
+            return
+        await self._flights.take_place()
+        group.create_task(self._wait(flight))
+
+    async def _wait(self, flight: Flight, asked: InputAwaited | None = None) -> None:
+        """A run asks its user: its place is free when that is told."""
+        try:
+            await self._waiting.tell(flight, asked)
+        finally:
+            self._free()
+
+    async def _come_back(self, flight: Flight, end: HarnessResult | None) -> None:
+        """A run waits no longer: it is over, or goes on in a place that was promised to it."""
+        attempt = flight.attempt
+        await self._waiting.told(attempt.run_id)
+        await self._flights.take_place(promised=True)
+        if end is not None:
+            await self._finish(flight, end)
+        elif self.brakes.are_on():
+            # The next command goes on with it.
+            self._free()
+        elif self._has_lost_its_place(flight):
+            await self._launch(flight.task, Begin(attempt.number + 1, attempt.run_id))
+        else:
+            await self._go_on(flight)
+
+    def _has_lost_its_place(self, flight: Flight) -> bool:
+        folder = self._directory.workspace(flight.attempt.run_id)
+        return self._agents.work_in_folder(flight.task) and is_lost(str(folder))
 
     async def _begin(self, flight: Flight) -> None:
         task, attempt = flight.task, flight.attempt
@@ -184,13 +238,17 @@ class Engine:
     async def _go_on(self, flight: Flight) -> None:
         run_id = flight.attempt.run_id
         self._take_off(flight)
+        if flight.attempt.counted_usd is None:
+            await self._count_rounds(run_id)
+        await self._runtime.resume([run_id], secrets=self._agents.secrets())
+        await self._stop_late(flight)
+
+    async def _count_rounds(self, run_id: str) -> None:
         told = self._cursor
         for event in await self._runtime.events(run_id):
             # What is after that is told to whoever follows.
             if isinstance(event.event, RoundCompleted) and event.position <= told:
                 self.brakes.spend(event.event.cost_usd)
-        await self._runtime.resume([run_id], secrets=self._agents.secrets())
-        await self._stop_late(flight)
 
     def _take_off(self, flight: Flight) -> None:
         # Before the runtime hears of it: its end may be told before `submit` returns.
@@ -220,14 +278,16 @@ class Engine:
 
     def _note_event(self, event: RunEvent, news: News, group: asyncio.TaskGroup) -> None:
         run_id = event.run_id
-        if not self._flights.is_flying(run_id):
-            if isinstance(event.event, RunCompleted):
-                result = news.results[run_id]
-                if self._history.ended(run_id, result):
-                    self.brakes.spend(result.usage.cost_usd)
+        if not (self._flights.is_flying(run_id) or self._waiting.has(run_id)):
+            self._note_other(event, news)
             return
         if self._on_event is not None:
             self._on_event(event)
+        if self._waiting.has(run_id):
+            if flight := self._waiting.note(event):
+                self._flights.promise_place()
+                group.create_task(self._come_back(flight, news.results.get(run_id)))
+            return
         match event.event:
             case RoundCompleted():
                 self._tally.add_round(event.event)
@@ -236,10 +296,28 @@ class Engine:
                 self._flights.land(run_id)
                 self._tally.parked += 1
                 self._free()
+            case InputAwaited(questions=questions):
+                if flight := self._flights.land(run_id):
+                    self._tally.running = len(self._flights)
+                    # Its rounds were counted as they came.
+                    attempt = replace(flight.attempt, counted_usd=0.0)
+                    flight = replace(flight, attempt=attempt)
+                    self._waiting.add(flight, {one["id"] for one in questions})
+                    group.create_task(self._wait(flight, event.event))
             case RunCompleted():
                 if flight := self._flights.land(run_id):
                     self._tally.running = len(self._flights)
                     group.create_task(self._finish(flight, news.results[run_id]))
+            case _:
+                pass
+
+    def _note_other(self, event: RunEvent, news: News) -> None:
+        """Something happened in a run of an earlier command that was not come by yet."""
+        match event.event:
+            case RunCompleted():
+                self.brakes.spend(self._history.ended(event.run_id, news.results[event.run_id]))
+            case QuestionAnswered(question_id=question_id):
+                self._history.answered(event.run_id, question_id)
             case _:
                 pass
 

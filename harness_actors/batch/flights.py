@@ -1,11 +1,12 @@
 """The runs in flight: which run works for which task, and room for more."""
 
 import asyncio
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from harness_actors.batch.history import Attempt, RunNote
 from harness_actors.batch.tasks import Task
+from harness_actors.results import HarnessResult
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -14,6 +15,10 @@ class Flight:
 
     task: Task
     attempt: Attempt
+
+    def that_waits(self, waits: HarnessResult) -> "Flight":
+        """The same, with what its run comes to for now."""
+        return replace(self, attempt=replace(self.attempt, waits=waits))
 
     @property
     def note(self) -> dict[str, Any]:
@@ -38,21 +43,33 @@ class Flights:
     """
 
     def __init__(self, most: int) -> None:
-        self._most = most
         self._places = asyncio.Semaphore(most)
+        self._busy = 0
+        """Places that are taken, waited for or promised."""
+        self._idle = asyncio.Event()
         self._by_run: dict[str, Flight] = {}
 
-    async def take_place(self) -> None:
+    def promise_place(self) -> None:
+        """One more is to come, and `all_landed` waits for it: by `take_place`, when it can."""
+        self._busy += 1
+        self._idle.clear()
+
+    async def take_place(self, *, promised: bool = False) -> None:
         """Wait for room for one more."""
+        if not promised:
+            self.promise_place()
         await self._places.acquire()
 
     def give_place(self) -> None:
         self._places.release()
+        self._busy -= 1
+        if not self._busy:
+            self._idle.set()
 
     async def all_landed(self) -> None:
-        """Wait until no place is taken. Nothing can take off afterwards."""
-        for _ in range(self._most):
-            await self._places.acquire()
+        """Wait until no place is taken or promised; so it is until something else is awaited."""
+        while self._busy:
+            await self._idle.wait()
 
     def take_off(self, flight: Flight) -> None:
         self._by_run[flight.attempt.run_id] = flight

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from harness_actors.actors.driver.awaiting import reason_to_wait
 from harness_actors.batch.outcomes import OUT_OF_BUDGET, Verdict
 from harness_actors.batch.results_file import ResultLine
 from harness_actors.batch.settings import BatchSettings
@@ -26,6 +27,10 @@ class Attempt:
         run_id: The run.
         setup: Hash of what it was made with; None where that is not known.
         end: How it ended; None while it is unfinished.
+        waits: What it comes to for now, while it waits for answers that it does not have;
+            None of any other.
+        counted_usd: What `History.cost_usd` has of its cost; None where that has nothing of
+            it, since it may be in progress.
         elsewhere: The folder that it works in, where that is not its own of this run
             directory, which was copied or moved; None else.
         is_lost: It worked in a folder that is gone, and so cannot go on.
@@ -36,6 +41,8 @@ class Attempt:
     run_id: str
     setup: str | None = None
     end: HarnessResult | None = None
+    waits: HarnessResult | None = None
+    counted_usd: float | None = None
     elsewhere: str | None = None
     is_lost: bool = False
 
@@ -69,6 +76,14 @@ class Continue:
 
 
 @dataclass(frozen=True, slots=True)
+class Wait:
+    """A run waits for its user, who has not answered all of its questions."""
+
+    attempt: Attempt
+    waits: HarnessResult
+
+
+@dataclass(frozen=True, slots=True)
 class Begin:
     """A new run is to be started.
 
@@ -81,7 +96,7 @@ class Begin:
     in_place_of: str | None = None
 
 
-NextStep = Done | Continue | Begin
+NextStep = Done | Continue | Wait | Begin
 
 
 class History:
@@ -93,7 +108,7 @@ class History:
         home: Where a run of this run directory works; None where nobody asks.
 
     Attributes:
-        cost_usd: What the ended runs of earlier commands cost.
+        cost_usd: What the runs of earlier commands cost that are over, or wait for their user.
     """
 
     def __init__(
@@ -136,7 +151,7 @@ class History:
                 return Begin(newest.number + 1, newest.run_id)
             if newest.is_lost:
                 return Begin(newest.number + 1, newest.run_id)
-            return Continue(newest)
+            return Continue(newest) if newest.waits is None else Wait(newest, newest.waits)
         if line is None:
             return Begin(1)
         stopped = line.out_of_budget and self._is_spent(settings.budget_usd)
@@ -155,14 +170,30 @@ class History:
         """An attempt as it stands now: it may have ended since."""
         return self._attempts[self._keys[attempt.run_id]]
 
-    def ended(self, run_id: str, end: HarnessResult) -> bool:
-        """A run of an earlier command ended before this one took it up; whether it is news."""
+    def ended(self, run_id: str, end: HarnessResult) -> float:
+        """A run of an earlier command ended before this one took it up.
+
+        Returns:
+            What it cost beyond what is counted, in US dollars; 0 where that is no news.
+        """
         key = self._keys.get(run_id)
         known = None if key is None else self._attempts[key]
         if key is None or known is None or known.run_id != run_id:
-            return False
-        self._attempts[key] = replace(known, end=end)
-        return known.end is None
+            return 0.0
+        self._attempts[key] = replace(known, end=end, waits=None)
+        if known.end is not None:
+            return 0.0
+        return end.usage.cost_usd - (known.counted_usd or 0.0)
+
+    def answered(self, run_id: str, question_id: str) -> None:
+        """A question of a run was answered that was not come by yet."""
+        key = self._keys.get(run_id)
+        known = None if key is None else self._attempts[key]
+        if key is not None and known is not None and known.run_id == run_id and known.waits:
+            asked = known.waits.reason.details["questions"]
+            left = [question for question in asked if question["id"] != question_id]
+            waits = replace(known.waits, reason=reason_to_wait(left)) if left else None
+            self._attempts[key] = replace(known, waits=waits)
 
     def _is_spent(self, budget_usd: float | None) -> bool:
         return budget_usd is not None and self.cost_usd >= budget_usd
@@ -174,8 +205,10 @@ class History:
         return None if Path(place).resolve() == self._home(heading.run_id) else place
 
     def _remember(self, heading: RunHeading) -> None:
-        if heading.end is not None:
-            self.cost_usd += heading.end.usage.cost_usd
+        # Those in progress are counted round by round, by whoever follows them.
+        is_counted = heading.phase in ("ended", "waiting")
+        if is_counted:
+            self.cost_usd += heading.usage.cost_usd
         noted = RunNote.read(heading.metadata)
         if noted is None:
             return
@@ -190,6 +223,8 @@ class History:
             run_id=heading.run_id,
             setup=noted.setup,
             end=heading.end,
+            waits=_waits(heading),
+            counted_usd=heading.usage.cost_usd if is_counted else None,
             elsewhere=elsewhere,
             is_lost=elsewhere is None and _has_lost_its_place(heading),
         )
@@ -205,6 +240,25 @@ def _has_lost_its_place(heading: RunHeading) -> bool:
     # One whose first turn has not begun makes its folder then.
     has_begun = heading.end is None and heading.turns > 0
     return has_begun and place is not None and is_lost(place)
+
+
+def _waits(heading: RunHeading) -> HarnessResult | None:
+    """What a run comes to for now that waits for answers; None of any other."""
+    left = [
+        {name: question[name] for name in ("id", "text", "options", "why")}
+        for question in heading.questions
+        if question["answer"] is None
+    ]
+    if not left:
+        return None
+    return HarnessResult(
+        run_id=heading.run_id,
+        status="awaiting_input",
+        reason=reason_to_wait(left),
+        turn_count=heading.turns,
+        usage=heading.usage,
+        wall_s=heading.changed_at - heading.added_at,
+    )
 
 
 def differ(before: str | None, now: Setup | None) -> bool:

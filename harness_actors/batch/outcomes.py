@@ -6,10 +6,11 @@ from typing import Any, Literal, cast
 
 from harness_actors.batch.tasks import BadTask, Task
 from harness_actors.records import MadeWith
-from harness_actors.results import Deliverable, HarnessResult, Reason, Status
+from harness_actors.results import Deliverable, HarnessResult, OpenQuestion, Reason, Status
 
-Verdict = Literal["ok", "failed", "check failed", "limit", "stalled", "cancelled"]
-"""How a task ended, with its check: `check failed` only where its run ended `done`."""
+Verdict = Literal["ok", "failed", "check failed", "limit", "stalled", "cancelled", "waiting"]
+"""How a task ended, with its check: `check failed` only where its run ended `done`; `waiting`
+where it has not, and its run waits for its user."""
 
 OUT_OF_BUDGET = ("limit", "budget")
 """Status and reason of what was stopped because the budget of the whole batch was spent."""
@@ -54,7 +55,7 @@ class CheckResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskOutcome:
-    """How a task ended.
+    """How a task ended, or what its run waits for.
 
     Attributes:
         id: The task.
@@ -104,9 +105,22 @@ class TaskOutcome:
     @property
     def verdict(self) -> Verdict:
         """How it ended, with its check."""
+        if self.status == "awaiting_input":
+            return "waiting"
         if self.status != "done":
             return cast("Verdict", self.status)
         return "ok" if self.check is None or self.check.passed else "check failed"
+
+    @property
+    def is_final(self) -> bool:
+        """It is the end of the task, and a line of the results; else its run goes on when it
+        is answered."""
+        return self.status != "awaiting_input"
+
+    @property
+    def questions(self) -> tuple[OpenQuestion, ...]:
+        """What its run asks its user; empty where it is final."""
+        return () if self.is_final else self.reason.questions
 
     @property
     def out_of_budget(self) -> bool:
@@ -123,11 +137,11 @@ def outcome_of(
     setup: str | None = None,
     made_with: MadeWith | None = None,
 ) -> TaskOutcome:
-    """The outcome of a task whose run ended.
+    """The outcome of a task whose run ended, or waits.
 
     Args:
         task: The task.
-        result: How its run ended.
+        result: How its run ended, or what it waits for.
         attempt: How many runs it took.
         check: What its check said; None where it was not scored.
         setup: Hash of what the run was made with; None where that is not known.

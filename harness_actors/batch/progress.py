@@ -163,6 +163,7 @@ def figures(tally: Tally, rounds_per_s: float) -> str:
         f"{tally.done}/{total} done ({ended})",
         f"{tally.running} running",
         *([f"{tally.checking} checking"] if tally.has_checks else []),
+        *([f"{tally.waiting} waiting"] if tally.waiting else []),
         f"{rounds_per_s:.1f} rounds/s",
         f"{short_count(tally.tokens)} tokens",
         cost_among_others(tally.cost_usd, digits=2),

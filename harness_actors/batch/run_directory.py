@@ -14,7 +14,7 @@ from harness_actors.batch.setups_file import SetupsFile
 from harness_actors.batch.torn_line import as_object
 from harness_actors.errors import BadInputError, StoreError, StoreInUseError
 from harness_actors.messages import encode_json
-from harness_actors.records import RunHeading, StoredRun
+from harness_actors.records import RunHeading
 from harness_actors.stores import JournalReader
 from harness_actors.stores.lock import check_held, hold, lock_of, release
 from harness_actors.stores.schema import HEADER_BYTES, begins_a_journal
@@ -24,8 +24,6 @@ class Runs(Protocol):
     """What is read of a journal while another process may write it."""
 
     def headings(self) -> list[RunHeading]: ...
-
-    def load_run(self, run_id: str) -> StoredRun | None: ...
 
 
 SUMMARY_FIELDS = frozenset(("ending", "command"))

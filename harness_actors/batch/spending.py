@@ -1,17 +1,14 @@
 """What the runs of a batch used, those included of which no line of the results tells."""
 
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from harness_actors.batch.history import RunNote
 from harness_actors.batch.results_file import ResultLine
 from harness_actors.batch.roster import Roster
-from harness_actors.batch.run_directory import Runs
 from harness_actors.records import RunHeading
-from harness_actors.results import Usage
-from harness_actors.state import USAGE
 
 COUNTS = (
     "model_calls",
@@ -95,24 +92,24 @@ class Unlisted:
 
 
 def unlisted_usage(
-    journal: Runs, listed: Collection[str], roster: Roster, lines: Mapping[str, ResultLine]
+    headings: Iterable[RunHeading],
+    listed: Collection[str],
+    roster: Roster,
+    lines: Mapping[str, ResultLine],
 ) -> Unlisted:
     """Add up what the runs of a journal used, without those of which lines tell.
 
     Args:
-        journal: The journal, which may be written meanwhile.
-        listed: The runs of the lines.
+        headings: The runs.
+        listed: Those of the lines.
         roster: The tasks of the command.
         lines: The newest line of each task.
-
-    Raises:
-        StoreError: It cannot be read.
     """
     found = Unlisted()
-    for heading in journal.headings():
+    for heading in headings:
         if heading.run_id in listed:
             continue
-        usage, note = _usage(journal, heading), RunNote.read(heading.metadata)
+        usage, note = heading.usage, RunNote.read(heading.metadata)
         is_ours = note is not None and roster.has(note.task_id, note.task_hash)
         if heading.end is None:
             found.stranded += roster.is_whole and not is_ours
@@ -133,11 +130,3 @@ def unlisted_usage(
 def _is_replaced(note: RunNote, lines: Mapping[str, ResultLine]) -> bool:
     line = lines.get(note.task_id)
     return line is not None and line.task_hash == note.task_hash and line.attempt > note.attempt
-
-
-def _usage(journal: Runs, heading: RunHeading) -> Usage:
-    if heading.end is not None:
-        return heading.end.usage
-    # Without a round there is none, and a state costs more to read than a heading.
-    stored = journal.load_run(heading.run_id) if heading.rounds else None
-    return Usage() if stored is None else Usage(**stored.state.values.get(USAGE.name, {}))

@@ -7,12 +7,13 @@ from dataclasses import dataclass, field
 from harness_actors.batch.agents import Agents
 from harness_actors.batch.changes import Changes
 from harness_actors.batch.feed import Feed, TaskSource, can_be_read_again
-from harness_actors.batch.history import Begin, Continue, Done, History, NextStep
+from harness_actors.batch.flights import Flight
+from harness_actors.batch.history import Begin, Continue, Done, History, NextStep, Wait
 from harness_actors.batch.outcomes import Verdict, may_help_again
 from harness_actors.batch.roster import Roster
 from harness_actors.batch.run_directory import RunDirectory
 from harness_actors.batch.settings import BatchSettings
-from harness_actors.batch.tasks import BadTask
+from harness_actors.batch.tasks import BadTask, Task
 
 
 @dataclass(slots=True)
@@ -23,19 +24,24 @@ class Survey:
         done: How the tasks ended of which nothing is left to do.
         out_of_budget: Those of them that a spent budget stopped.
         left: Tasks to begin, to take up again, or whose line is to be written.
+        waiting: Runs that wait for answers, and are left as they are.
     """
 
     done: Counter[Verdict] = field(default_factory=Counter)
     out_of_budget: int = 0
     left: int = 0
+    waiting: list[Flight] = field(default_factory=list)
 
-    def add(self, step: NextStep) -> None:
+    def add(self, step: NextStep, task: Task | BadTask) -> None:
         """What there is to do for a task."""
-        if isinstance(step, Done):
-            self.done[step.verdict] += 1
-            self.out_of_budget += step.out_of_budget
-        else:
-            self.left += 1
+        match step:
+            case Done(verdict, out_of_budget):
+                self.done[verdict] += 1
+                self.out_of_budget += out_of_budget
+            case Wait(attempt) if isinstance(task, Task):
+                self.waiting.append(Flight(task=task, attempt=attempt))
+            case _:
+                self.left += 1
 
 
 async def survey(
@@ -78,12 +84,12 @@ async def survey(
         roster.add(task)
         if isinstance(task, BadTask):
             is_done = history.is_done(task.id, task.task_hash)
-            found.add(Done("failed") if is_done else Begin(1))
+            found.add(Done("failed") if is_done else Begin(1), task)
             continue
         now = agents.setup_for(task) if is_begun else None
         step = history.next_step(task, settings, now)
         changes.note(step, now)
-        found.add(step)
+        found.add(step, task)
         if asking and _asks_a_model(step, settings):
             agents.check(task)
     changes.refuse()
@@ -94,7 +100,7 @@ async def survey(
 def _asks_a_model(step: NextStep, settings: BatchSettings) -> bool:
     """Whether more is left of a task than to check its outcome and to write it down."""
     match step:
-        case Done():
+        case Done() | Wait():
             return False
         case Continue(attempt) if attempt.end is not None:
             return attempt.retries < settings.retry_on_error and may_help_again(attempt.end)

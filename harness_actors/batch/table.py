@@ -3,9 +3,10 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from harness_actors.batch.causes import CHECK_FAILED
+from harness_actors.batch.causes import CHECK_FAILED, short_line
 from harness_actors.batch.changes import SHOWN_HASH
 from harness_actors.batch.words import counted, dollars, short_time
+from harness_actors.printing.plain import one_line
 
 MOST_SHOWN = 3
 """Causes of one ending, and ids of removed tasks."""
@@ -16,6 +17,7 @@ ENDINGS: Mapping[str, str] = {
     "failures": "too many tasks failed; the same command goes on with the others",
     "interrupted": "interrupted: what finished is kept; the same command goes on",
     "parked": "runs were put aside, see `harness doctor`; the same command goes on",
+    "waiting": "runs wait for answers; answered, the same command goes on with them",
     "error": "stopped by an error, which says how to go on",
 }
 
@@ -30,10 +32,10 @@ def final_rows(summary: Mapping[str, Any], results: str | None) -> list[Row]:
         results: Where the results are; None where there are none.
     """
     usage = summary["usage"]
-    rows = [("ending", ENDINGS[summary["ending"]]), ("ok", _ok(summary)), *_ending_rows(summary)]
+    rows = [("ending", _ending(summary)), ("ok", _ok(summary)), *_ending_rows(summary)]
     if left := summary["without_result"]:
         rows.append(("not ended", f"{counted(left, 'task')} without a result"))
-    rows += [*_setup_rows(summary), *_removed_rows(summary)]
+    rows += [*_waiting_rows(summary), *_setup_rows(summary), *_removed_rows(summary)]
     tokens = f"{usage.get('input_tokens', 0):,} in, {usage.get('output_tokens', 0):,} out"
     rows += [
         ("tokens", f"{tokens}, {usage.get('cached_tokens', 0):,} cached"),
@@ -44,6 +46,41 @@ def final_rows(summary: Mapping[str, Any], results: str | None) -> list[Row]:
     if results is not None:
         rows.append(("results", results))
     return rows
+
+
+def _ending(summary: Mapping[str, Any]) -> str:
+    waiting = summary["waiting"]
+    if summary["ending"] != "waiting" or not waiting:
+        return ENDINGS[summary["ending"]]
+    runs = waiting["tasks"] - waiting["answered"]
+    if not runs:
+        return "answers have come; the same command goes on with their runs"
+    told = f"{counted(runs, 'run')} {'waits' if runs == 1 else 'wait'} for answers"
+    return f"{told}; answered, the same command goes on"
+
+
+def _waiting_rows(summary: Mapping[str, Any]) -> list[Row]:
+    """Which runs wait for their user, what they ask, and how they are answered."""
+    waiting = summary["waiting"]
+    if not waiting or not waiting["tasks"]:
+        return []
+    if waiting["runs"]:
+        names = [_asking(run) for run in waiting["runs"][:MOST_SHOWN]]
+        open_runs = waiting["tasks"] - waiting["answered"]
+        if open_runs > len(names):
+            names.append(f"and {open_runs - len(names)} more, see `harness ctl run list`")
+        names.append("to answer: harness ctl run answer RUN_ID …, then the same command again")
+    else:
+        names = []
+    if answered := waiting["answered"]:
+        names.append(f"{counted(answered, 'run')} answered: the same command goes on")
+    return [("waiting" if at == 0 else "", name) for at, name in enumerate(names)]
+
+
+def _asking(run: Mapping[str, Any]) -> str:
+    first, *others = run["questions"]
+    more = f" (and {counted(len(others), 'more question')})" if others else ""
+    return f"{one_line(run['id'])}, run {run['run_id']}: {short_line(first['text'])}{more}"
 
 
 def _ok(summary: Mapping[str, Any]) -> str:

@@ -22,6 +22,7 @@ class Tally:
         running: Runs in flight.
         checking: Tasks whose run is over, and whose check holds its place.
         has_checks: Some task had a check to run.
+        waiting: Runs that wait for their user, and hold no place.
         parked: Runs that were put aside.
         retried: Further attempts that were started.
         rounds: Rounds that were finished.
@@ -35,7 +36,7 @@ class Tally:
         self.verdicts: Counter[Verdict] = Counter()
         self.out_of_budget = 0
         self._skipped_known = False
-        self.running = self.checking = self.parked = self.retried = 0
+        self.running = self.checking = self.waiting = self.parked = self.retried = 0
         self.has_checks = False
         self.rounds = self.tokens = 0
         self.cost_usd = 0.0
@@ -66,7 +67,8 @@ class Tally:
         """Seconds until the end at the pace so far; None while there is no telling."""
         if not self.ended or self.left is None:
             return None
-        return self.left * self.wall_s / self.ended
+        # How long people take there is no telling.
+        return max(0, self.left - self.waiting) * self.wall_s / self.ended
 
     def know_skipped(self, verdicts: Mapping[Verdict, int], *, out_of_budget: int = 0) -> None:
         """All tasks that were done before were counted, so none is when it is come by."""
@@ -107,6 +109,7 @@ class Tally:
             "ended": self.ended,
             "not_ended": self.left,
             "parked": self.parked,
+            "waiting": self.waiting,
             "retries": self.retried,
             "rounds": self.rounds,
         }

@@ -40,6 +40,7 @@ class AgentFlags:
     time_limit: float | None = None
     working_limit: float | None = None
     budget: float | None = None
+    on_question: str | None = None
     address: str | None = None
 
     def load(self, *, with_tools: bool) -> "LoadedAgent":
@@ -130,7 +131,10 @@ class AgentFlags:
             "time_s": self.time_limit,
             "working_s": self.working_limit,
         }
-        harness: dict[str, Any] = {} if self.max_turns is None else {"max_turns": self.max_turns}
+        single = {"max_turns": self.max_turns, "on_question": self.on_question}
+        harness: dict[str, Any] = {
+            name: value for name, value in single.items() if value is not None
+        }
         if given := {name: value for name, value in limits.items() if value is not None}:
             harness["limits"] = given
         return AgentOverrides(

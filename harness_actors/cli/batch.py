@@ -49,6 +49,7 @@ def batch(
     cost_limit: options.CostLimitOption = None,
     time_limit: options.TimeLimitOption = None,
     working_limit: options.WorkingLimitOption = None,
+    on_question: many.OnQuestionOption = None,
     runtime: options.RuntimeOption = options.RuntimeChoice.ray,
     address: options.AddressOption = None,
     trust_ray: options.TrustRayOption = False,
@@ -77,6 +78,7 @@ def batch(
         time_limit=time_limit,
         working_limit=working_limit,
         budget=budget,
+        on_question=None if on_question is None else on_question.value,
         address=address,
     )
     with failures_told(as_json=as_json):

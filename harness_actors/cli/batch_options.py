@@ -1,11 +1,21 @@
 """Flags of the commands that do many runs, each defined once."""
 
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 MANY = "Many runs"
+
+
+class QuestionChoice(StrEnum):
+    """What becomes of questions of an agent to its user."""
+
+    wait = "wait"
+    deny = "deny"
+    fail = "fail"
+
 
 TasksArgument = Annotated[
     Path, typer.Argument(metavar="TASKS.jsonl", help="A task a line; only `task` is required.")
@@ -79,6 +89,14 @@ BudgetOption = Annotated[
         "--budget",
         metavar="USD",
         help="Cost, earlier commands included, from which nothing new starts.",
+        rich_help_panel=MANY,
+    ),
+]
+OnQuestionOption = Annotated[
+    QuestionChoice | None,
+    typer.Option(
+        "--on-question",
+        help="When an agent asks its user: wait, say that nobody is there, or fail the run.",
         rich_help_panel=MANY,
     ),
 ]

@@ -5,25 +5,36 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
+from harness_actors.actors.driver.awaiting import Answerer, reason_to_wait
 from harness_actors.actors.runtime import News, Runtime, StopMode, TextCursor, Texts
 from harness_actors.batch.agents import Agents
 from harness_actors.batch.batch import Batch
+from harness_actors.batch.engine import OnEvent
 from harness_actors.batch.feed import TaskSource
 from harness_actors.batch.outcomes import TaskOutcome
 from harness_actors.batch.run_directory import RunDirectory, Runs
 from harness_actors.batch.settings import BatchSettings
 from harness_actors.config import HarnessConfig
-from harness_actors.errors import RunNotFoundError, StoreError
-from harness_actors.events import Event, RoundCompleted, RunCompleted, RunEvent, RunParked
+from harness_actors.errors import AnswerError, RunNotFoundError, StoreError
+from harness_actors.events import (
+    Event,
+    InputAwaited,
+    QuestionAnswered,
+    RoundCompleted,
+    RunCompleted,
+    RunEvent,
+    RunParked,
+)
 from harness_actors.messages import Message
 from harness_actors.ports import Agent
-from harness_actors.records import RunHeading, RunSpec, StoredRun
+from harness_actors.records import RunHeading, RunSpec
 from harness_actors.results import HarnessResult, Reason, Status, Usage
 from harness_actors.testing import an_agent
 
 Script = Callable[[RunSpec], HarnessResult | None]
-"""How a run ends; None leaves it in flight until it is stopped."""
+"""How a run ends, or what it waits for; None leaves it in flight until it is stopped."""
 
 
 def ended(
@@ -34,6 +45,19 @@ def ended(
         run_id=spec.run_id,
         status=status,
         reason=Reason(kind=kind, message=f"because of {kind}" if status == "failed" else ""),
+        turn_count=1,
+        usage=usage,
+    )
+
+
+def asking(spec: RunSpec, *questions: str, cost_usd: float = 0.0) -> HarnessResult:
+    """What a run comes to that asks its user, by these ids."""
+    asked = [{"id": name, "text": f"{name}?", "options": [], "why": ""} for name in questions]
+    usage = Usage(model_calls=1, input_tokens=10, output_tokens=5, cost_usd=cost_usd)
+    return HarnessResult(
+        run_id=spec.run_id,
+        status="awaiting_input",
+        reason=reason_to_wait(asked),
         turn_count=1,
         usage=usage,
     )
@@ -53,6 +77,8 @@ class Journal:
 
     specs: dict[str, RunSpec] = field(default_factory=dict)
     ends: dict[str, HarnessResult] = field(default_factory=dict)
+    waits: dict[str, HarnessResult] = field(default_factory=dict)
+    answers: dict[str, dict[str, str]] = field(default_factory=dict)
     log: list[RunEvent] = field(default_factory=list)
 
     def write(self, run_id: str, *events: Event) -> None:
@@ -70,14 +96,28 @@ class Journal:
                 added_at=0.0,
                 metadata=spec.metadata,
                 end=self.ends.get(spec.run_id),
+                turns=1 if spec.run_id in self.waits else 0,
+                usage=self._usage(spec.run_id),
                 workspace=spec.workspace.path if spec.workspace else None,
+                questions=self._questions(spec.run_id),
             )
             for spec in self.specs.values()
         ]
 
-    def load_run(self, run_id: str) -> StoredRun | None:
-        """Never asked for: its unfinished runs have made no round."""
-        raise NotImplementedError
+    def open_questions(self, run_id: str) -> list[str]:
+        """Ids of what a run waits for."""
+        return [one["id"] for one in self._questions(run_id) if one["answer"] is None]
+
+    def _usage(self, run_id: str) -> Usage:
+        known = self.ends.get(run_id) or self.waits.get(run_id)
+        return Usage() if known is None else known.usage
+
+    def _questions(self, run_id: str) -> tuple[Mapping[str, Any], ...]:
+        if run_id in self.ends or run_id not in self.waits:
+            return ()
+        given = self.answers.get(run_id, {})
+        asked = self.waits[run_id].reason.details["questions"]
+        return tuple({**one, "answer": given.get(one["id"])} for one in asked)
 
 
 class FakeDirectory(RunDirectory):
@@ -136,24 +176,26 @@ class FakeRuntime:
             if run_id not in self.journal.specs:
                 raise RunNotFoundError(run_id, "the fake journal")
             self.resumed.append(run_id)
+            assert not self.journal.open_questions(run_id), "it would be asked again"
             self._start(self.journal.specs[run_id])
+
+    def wait(self, run_id: str, waits: HarnessResult) -> None:
+        """Have a run in flight wait for its user."""
+        self.in_flight.discard(run_id)
+        self.journal.waits[run_id] = waits
+        questions = tuple(waits.reason.details["questions"])
+        asked = InputAwaited(turn=1, questions=questions)
+        self.journal.write(run_id, _round(waits.usage), asked)
+        self._news.set()
 
     def end(self, run_id: str, result: HarnessResult) -> None:
         """End a run in flight."""
         self.in_flight.discard(run_id)
         self.journal.ends[run_id] = result
-        usage, reason = result.usage, result.reason
+        reason = result.reason
         self.journal.write(
             run_id,
-            RoundCompleted(
-                turn=1,
-                round=1,
-                input_tokens=usage.input_tokens,
-                output_tokens=usage.output_tokens,
-                cached_tokens=0,
-                cost_usd=usage.cost_usd,
-                tool_calls=0,
-            ),
+            _round(result.usage),
             RunCompleted(status=result.status, reason=reason.kind, message=reason.message),
         )
         self._news.set()
@@ -165,6 +207,11 @@ class FakeRuntime:
 
     async def until_in_flight(self, runs: int) -> None:
         while len(self.in_flight) < runs:
+            self._started.clear()
+            await self._started.wait()
+
+    async def until_resumed(self, runs: int) -> None:
+        while len(self.resumed) < runs:
             self._started.clear()
             await self._started.wait()
 
@@ -192,7 +239,13 @@ class FakeRuntime:
         self.allowed_usd = budget_usd
 
     async def answer(self, run_id: str, answers: Mapping[str, str]) -> None:
-        raise NotImplementedError("a batch does not answer its runs")
+        given = self.journal.answers.setdefault(run_id, {})
+        for question_id, text in answers.items():
+            if question_id not in self.journal.open_questions(run_id):
+                raise AnswerError(run_id, f"it has no question {question_id!r}")
+            given[question_id] = text
+            self.journal.write(run_id, QuestionAnswered(question_id=question_id))
+        self._news.set()
 
     async def stop(self, run_ids: Sequence[str], mode: StopMode) -> None:
         if mode == "cancel":
@@ -228,8 +281,25 @@ class FakeRuntime:
         self.peak = max(self.peak, len(self.in_flight))
         self._started.set()
         result = self.script(spec)
-        if result is not None:
-            self.end(spec.run_id, replace(result, run_id=spec.run_id))
+        if result is None:
+            return
+        result = replace(result, run_id=spec.run_id)
+        if result.status == "awaiting_input":
+            self.wait(spec.run_id, result)
+        else:
+            self.end(spec.run_id, result)
+
+
+def _round(usage: Usage) -> RoundCompleted:
+    return RoundCompleted(
+        turn=1,
+        round=1,
+        input_tokens=usage.input_tokens,
+        output_tokens=usage.output_tokens,
+        cached_tokens=usage.cached_tokens,
+        cost_usd=usage.cost_usd,
+        tool_calls=0,
+    )
 
 
 def a_batch(
@@ -240,6 +310,8 @@ def a_batch(
     agent: Agent | None = None,
     config: HarnessConfig | None = None,
     agents: Agents | None = None,
+    answerer: Answerer | None = None,
+    on_event: OnEvent | None = None,
     **settings: object,
 ) -> Batch:
     """A command on a run directory, served by a fake runtime."""
@@ -254,6 +326,8 @@ def a_batch(
         directory=FakeDirectory(folder, runtime.journal),
         settings=BatchSettings(**settings),  # type: ignore[arg-type]
         open_runtime=open_it,
+        on_event=on_event,
+        answerer=answerer,
     )
 
 

@@ -59,7 +59,8 @@ def a_summary(tally: Tally) -> dict[str, Any]:
     command = {**tally.command(), "settings": {}}
     totals, unlisted = Totals([FAILED]).as_mapping(), Unlisted().as_mapping()
     removed = Totals().as_removed()
-    rest = {"without_result": 9, "removed": removed, **unlisted, "command": command}
+    told = {**unlisted, "waiting": {"tasks": 0, "answered": 0, "runs": []}}
+    rest = {"without_result": 9, "removed": removed, **told, "command": command}
     return {"ending": "interrupted", **totals, **rest}
 
 
@@ -355,7 +356,7 @@ def test_the_figures_of_a_command_are_those_of_its_summary() -> None:
     tally.know_skipped({"limit": 2}, out_of_budget=2)
     tally.add(FAILED)
     tally.add(replace(FAILED, status="limit", reason=Reason(kind="budget")))
-    tally.retried, tally.parked = 4, 3
+    tally.retried, tally.parked, tally.waiting = 4, 3, 1
     for _ in range(2):
         tally.add_round(ROUND)
     told = tally.command()
@@ -367,6 +368,7 @@ def test_the_figures_of_a_command_are_those_of_its_summary() -> None:
         "ended": 2,
         "not_ended": 6,
         "parked": 3,
+        "waiting": 1,
         "retries": 4,
         "rounds": 2,
     }

@@ -56,6 +56,7 @@ WHOLE: dict[str, Any] = {
         "usage": {**NO_USAGE, "input_tokens": 7, "cost_usd": 0.0},
         "to_be_written": 1,
     },
+    "waiting": {"tasks": 0, "answered": 0, "runs": []},
     "command": {"wall_s": 65.0},
 }
 

@@ -137,8 +137,8 @@ BUGS = (
     Bug(
         name="an end that is told twice is paid for twice",
         path="harness_actors/batch/history.py",
-        before="        return known.end is None\n",
-        after="        return True\n",
+        before="        if known.end is not None:\n            return 0.0\n",
+        after="",
         promise="a budget is spent by what runs cost, and by nothing else",
         tests=(
             "tests/batch/test_attaching.py::test_what_ends_while_the_next_command_starts_is_collected_and_paid_for_once",

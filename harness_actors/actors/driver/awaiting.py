@@ -40,7 +40,7 @@ async def result_of_waiting(runtime: Runtime, run_id: str, asked: InputAwaited) 
     return HarnessResult(
         run_id=run_id,
         status="awaiting_input",
-        reason=_reason(asked.questions),
+        reason=reason_to_wait(asked.questions),
         turn_count=asked.turn,
         usage=usage,
         transcript=told,
@@ -58,7 +58,7 @@ def still_waiting(heading: RunHeading) -> HarnessResult:
     return HarnessResult(
         run_id=heading.run_id,
         status="awaiting_input",
-        reason=_reason(asked),
+        reason=reason_to_wait(asked),
         turn_count=heading.turns,
         usage=heading.usage,
     )
@@ -69,10 +69,15 @@ def without_answered(waiting: HarnessResult, answered: Collection[str]) -> Harne
     if not answered:
         return waiting
     left = [q for q in waiting.reason.details["questions"] if q["id"] not in answered]
-    return replace(waiting, reason=_reason(left))
+    return replace(waiting, reason=reason_to_wait(left))
 
 
-def _reason(questions: Sequence[Mapping[str, Any]]) -> Reason:
+def reason_to_wait(questions: Sequence[Mapping[str, Any]]) -> Reason:
+    """Why a run waits that asks its user.
+
+    Args:
+        questions: Those that are open, as `InputAwaited` has them.
+    """
     number = len(questions)
     message = f"{number} question{'' if number == 1 else 's'} to answer"
     details = {"questions": [dict(question) for question in questions]}
