@@ -178,7 +178,7 @@ class Engine:
     async def _wait_on(self, flight: Flight, group: asyncio.TaskGroup) -> None:
         """A run of an earlier command still waits."""
         assert flight.attempt.waits is not None
-        self._waiting.add(flight, {one.id for one in flight.attempt.waits.questions})
+        self._waiting.add(flight, (one.id for one in flight.attempt.waits.questions))
         if not self._waiting.are_answered_here:
             await self._waiting.tell(flight)
             return
@@ -192,18 +192,21 @@ class Engine:
         finally:
             self._free()
 
-    async def _come_back(self, flight: Flight, end: HarnessResult | None) -> None:
+    async def _come_back(self, flight: Flight) -> None:
         """A run waits no longer: it is over, or goes on in a place that was promised to it."""
-        attempt = flight.attempt
+        task, attempt = flight.task, flight.attempt
         await self._waiting.told(attempt.run_id)
         await self._flights.take_place(promised=True)
+        # Before it goes on: what its check stands on is as an earlier command left it.
+        await self._scoring.begin(task, self._agents.source_for(task))
+        end = self._waiting.leave(attempt.run_id)
         if end is not None:
             await self._finish(flight, end)
         elif self.brakes.are_on():
             # The next command goes on with it.
             self._free()
         elif self._has_lost_its_place(flight):
-            await self._launch(flight.task, Begin(attempt.number + 1, attempt.run_id))
+            await self._launch(task, Begin(attempt.number + 1, attempt.run_id))
         else:
             await self._go_on(flight)
 
@@ -284,9 +287,9 @@ class Engine:
         if self._on_event is not None:
             self._on_event(event)
         if self._waiting.has(run_id):
-            if flight := self._waiting.note(event):
+            if flight := self._waiting.note(event, news):
                 self._flights.promise_place()
-                group.create_task(self._come_back(flight, news.results.get(run_id)))
+                group.create_task(self._come_back(flight))
             return
         match event.event:
             case RoundCompleted():
@@ -302,7 +305,7 @@ class Engine:
                     # Its rounds were counted as they came.
                     attempt = replace(flight.attempt, counted_usd=0.0)
                     flight = replace(flight, attempt=attempt)
-                    self._waiting.add(flight, {one["id"] for one in questions})
+                    self._waiting.add(flight, (one["id"] for one in questions))
                     group.create_task(self._wait(flight, event.event))
             case RunCompleted():
                 if flight := self._flights.land(run_id):

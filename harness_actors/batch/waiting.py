@@ -2,8 +2,8 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import replace
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 
 from harness_actors.actors.driver.awaiting import (
     Answerer,
@@ -11,7 +11,7 @@ from harness_actors.actors.driver.awaiting import (
     reason_to_wait,
     result_of_waiting,
 )
-from harness_actors.actors.runtime import Runtime
+from harness_actors.actors.runtime import News, Runtime
 from harness_actors.batch.flights import Flight
 from harness_actors.batch.outcomes import TaskOutcome, outcome_of
 from harness_actors.batch.setups_file import SetupsFile
@@ -23,6 +23,25 @@ from harness_actors.results import HarnessResult
 logger = logging.getLogger(__name__)
 
 Deliver = Callable[[TaskOutcome], Awaitable[None]]
+
+
+@dataclass(slots=True)
+class _Waiter:
+    """A run that waits.
+
+    Attributes:
+        flight: The run.
+        open: Ids of its questions that are not answered.
+        is_told: Set when it is told that it waits.
+        end: How it ended, where it was cancelled.
+        is_ready: It is to go on, or over.
+    """
+
+    flight: Flight
+    open: set[str]
+    is_told: asyncio.Event = field(default_factory=asyncio.Event)
+    end: HarnessResult | None = None
+    is_ready: bool = False
 
 
 class WaitingRuns:
@@ -50,9 +69,7 @@ class WaitingRuns:
         self._tally = tally
         self._deliver = deliver
         self._answerer = answerer
-        self._by_run: dict[str, Flight] = {}
-        self._open: dict[str, set[str]] = {}
-        self._telling: dict[str, asyncio.Task[None]] = {}
+        self._waiters: dict[str, _Waiter] = {}
         self._answering: set[asyncio.Future[Mapping[str, str]]] = set()
         self._is_cut = False
 
@@ -62,34 +79,46 @@ class WaitingRuns:
         return self._answerer is not None
 
     def has(self, run_id: str) -> bool:
-        return run_id in self._by_run
+        return run_id in self._waiters
 
-    def add(self, flight: Flight, question_ids: set[str]) -> None:
+    def add(self, flight: Flight, question_ids: Iterable[str]) -> None:
         """A run waits from here on, until all of these questions are answered."""
-        run_id = flight.attempt.run_id
-        self._by_run[run_id], self._open[run_id] = flight, question_ids
-        self._tally.waiting = len(self._by_run)
+        self._waiters[flight.attempt.run_id] = _Waiter(flight, set(question_ids))
+        self._tally.waiting += 1
 
-    def note(self, event: RunEvent) -> Flight | None:
+    def note(self, event: RunEvent, news: News) -> Flight | None:
         """Something happened in one of them.
 
         Returns:
-            The run, where it waits no longer; None while it does.
+            The run, where it waits no longer; None while it does, and where that is known.
         """
-        run_id = event.run_id
+        waiter = self._waiters[event.run_id]
         match event.event:
             case QuestionAnswered(question_id=question_id):
-                self._open[run_id].discard(question_id)
-                if self._open[run_id]:
+                waiter.open.discard(question_id)
+                if waiter.open:
                     return None
             case RunCompleted():
-                pass
+                waiter.end = news.results[event.run_id]
             case _:
                 return None
-        del self._open[run_id]
-        flight = self._by_run.pop(run_id)
-        self._tally.waiting = len(self._by_run)
-        return flight
+        if waiter.is_ready:
+            return None
+        waiter.is_ready = True
+        self._tally.waiting -= 1
+        return waiter.flight
+
+    async def told(self, run_id: str) -> None:
+        """Return when it is told that a run waits: what becomes of it comes behind that."""
+        await self._waiters[run_id].is_told.wait()
+
+    def leave(self, run_id: str) -> HarnessResult | None:
+        """A run is none of these any more.
+
+        Returns:
+            How it ended; None where it was answered.
+        """
+        return self._waiters.pop(run_id).end
 
     async def tell(self, flight: Flight, asked: InputAwaited | None = None) -> None:
         """Have the questions of a run answered at once, or else tell of them.
@@ -99,16 +128,18 @@ class WaitingRuns:
             asked: What it asks, where it has begun to wait just now; None where its attempt
                 has what it waits for.
         """
-        run_id, telling = flight.attempt.run_id, asyncio.current_task()
-        assert telling is not None, "awaited by a task"
-        self._telling[run_id] = telling
-        try:
-            if asked is not None:
-                waits = await result_of_waiting(self._runtime, run_id, asked)
-                flight = flight.that_waits(waits.with_transcript(()))
-            await self._tell(flight)
-        finally:
-            self._telling.pop(run_id, None)
+        run_id = flight.attempt.run_id
+        if asked is not None:
+            waits = await result_of_waiting(self._runtime, run_id, asked)
+            flight = flight.that_waits(waits.with_transcript(()))
+        await self._tell(flight)
+        self._waiters[run_id].is_told.set()
+
+    def cut(self) -> None:
+        """Wait for no program to answer any more: what it was asked stays open."""
+        self._is_cut = True
+        for answering in self._answering:
+            answering.cancel()
 
     async def _tell(self, flight: Flight) -> None:
         waits = flight.attempt.waits
@@ -119,17 +150,6 @@ class WaitingRuns:
         if left:
             now = flight.that_waits(replace(waits, reason=reason_to_wait(left)))
             await self._deliver(waiting_outcome(now, self._setups))
-
-    async def told(self, run_id: str) -> None:
-        """Return when it is told that a run waits: what becomes of it comes behind that."""
-        if (telling := self._telling.get(run_id)) is not None:
-            await asyncio.wait((telling,))
-
-    def cut(self) -> None:
-        """Wait for no program to answer any more: what it was asked stays open."""
-        self._is_cut = True
-        for answering in self._answering:
-            answering.cancel()
 
     async def _answered_at_once(self, waits: HarnessResult) -> Mapping[str, str]:
         if self._answerer is None or self._is_cut:

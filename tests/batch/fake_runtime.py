@@ -157,6 +157,7 @@ class FakeRuntime:
         self.failure: StoreError | None = None
         self._news = asyncio.Event()
         self._started = asyncio.Event()
+        self._noted = 0
 
     async def submit(
         self, specs: Sequence[RunSpec], *, code: Mapping[str, bytes], secrets: Mapping[str, str]
@@ -215,7 +216,15 @@ class FakeRuntime:
             self._started.clear()
             await self._started.wait()
 
+    async def until_noted(self, position: int) -> None:
+        """Wait until whoever follows has heard of all up to a position."""
+        while self._noted < position:
+            self._started.clear()
+            await self._started.wait()
+
     async def wait_for_news(self, cursor: int, *, messages: bool = False) -> News:
+        self._noted = cursor
+        self._started.set()
         while len(self.journal.log) <= cursor and self.failure is None:
             self._news.clear()
             await self._news.wait()

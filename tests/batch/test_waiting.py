@@ -508,6 +508,38 @@ async def test_a_run_that_is_cancelled_while_it_waits_has_its_line(tmp_path: Pat
     assert sorted(in_file(tmp_path)) == ["t1", "t2"]
 
 
+async def test_a_run_that_is_answered_and_then_cancelled_is_over(tmp_path: Path) -> None:
+    work = Watched(tmp_path, "t1", concurrency=1)
+    await work.until(("t1", "awaiting_input"))
+    await work.runtime.until_in_flight(1)
+    # Its place is not free yet.
+    await answer(work.runtime, "t1")
+    await work.runtime.stop([run_of(work.journal, "t1")], "cancel")
+
+    assert await work.finish() == [("t1", "awaiting_input"), ("t1", "cancelled")]
+    assert work.runtime.resumed == []
+    assert sorted(in_file(tmp_path)) == ["t1", "t2"]
+
+
+async def test_an_answer_comes_before_anybody_has_heard_of_the_question(tmp_path: Path) -> None:
+    journal = Journal()
+    await outcomes_of(a_batch(tasks(2), tmp_path, a_runtime(journal, "t1", "t2")))
+    runtime = FakeRuntime(journal, Asks(journal, {}, holds("t3")))
+    stream = a_batch(tasks(3), tmp_path, runtime).run()
+    first = await anext(stream)
+
+    # The outcome of the second is on offer, and not taken.
+    await answer(runtime, "t2")
+    await runtime.until_noted(len(journal.log))
+    second = await anext(stream)
+    async with asyncio.timeout(20):
+        third = await anext(stream)
+    await stream.aclose()
+
+    told = [(one.id, one.status) for one in (first, second, third)]
+    assert told == [("t1", "awaiting_input"), ("t2", "awaiting_input"), ("t2", "done")]
+
+
 async def test_ctrl_c_leaves_what_waits_as_it_is_and_the_next_command_goes_on(
     tmp_path: Path,
 ) -> None:
