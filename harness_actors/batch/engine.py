@@ -24,7 +24,7 @@ from harness_actors.batch.roster import Roster
 from harness_actors.batch.run_directory import RunDirectory
 from harness_actors.batch.scoring import Scoring
 from harness_actors.batch.settings import BatchSettings
-from harness_actors.batch.submissions import Submissions
+from harness_actors.batch.starting import Starting
 from harness_actors.batch.tally import Tally
 from harness_actors.batch.tasks import BadTask, Task
 from harness_actors.batch.waiting import Deliver, WaitingRuns
@@ -77,7 +77,6 @@ class Engine:
         self._agents = agents
         self._settings = settings
         self._directory = directory
-        self._hidden = directory.hidden
         self._roster = roster
         self._runtime = runtime
         self._tally = tally
@@ -90,12 +89,18 @@ class Engine:
         self._scoring = Scoring(Checks(directory.checks_path), tally)
         self._history: History
         self._changes = Changes(directory, settings)
-        self._submissions = Submissions(runtime)
-        self._stop_mode: StopMode | None = None
         self._cursor: int
         """Up to where the events of the runs have been noted."""
         self.has_begun = False
         self.brakes = Brakes(settings, total=feed.count)
+        self._starting = Starting(
+            runtime,
+            agents=agents,
+            directory=directory,
+            flights=self._flights,
+            tally=tally,
+            brakes=self.brakes,
+        )
 
     async def run(self) -> None:
         """Work until every task has ended, or nothing new may start and all has landed.
@@ -123,12 +128,11 @@ class Engine:
     async def stop(self, mode: StopMode) -> None:
         """Start nothing new, and park what is in flight: `run` then returns."""
         self.brakes.stop()
-        self._stop_mode = mode
         self._waiting.cut()
         if mode == "park_now":
             # Their lines are written by the next command, which finds the runs ended.
             self._scoring.cut()
-        await self._runtime.stop(self._flights.run_ids, mode)
+        await self._starting.stop(mode)
 
     # Launching
 
@@ -168,7 +172,7 @@ class Engine:
             case Continue(attempt) if attempt.end is not None:
                 await self._finish(Flight(task=task, attempt=attempt), attempt.end)
             case Continue(attempt):
-                await self._go_on(Flight(task=task, attempt=attempt))
+                await self._starting.go_on(Flight(task=task, attempt=attempt), told=self._cursor)
             case Begin(number, in_place_of):
                 if in_place_of is not None:
                     await self._runtime.stop([in_place_of], "cancel")
@@ -208,61 +212,22 @@ class Engine:
         elif self._has_lost_its_place(flight):
             await self._launch(task, Begin(attempt.number + 1, attempt.run_id))
         else:
-            await self._go_on(flight)
+            await self._starting.go_on(flight, told=self._cursor)
 
     def _has_lost_its_place(self, flight: Flight) -> bool:
         folder = self._directory.workspace(flight.attempt.run_id)
         return self._agents.work_in_folder(flight.task) and is_lost(str(folder))
 
     async def _begin(self, flight: Flight) -> None:
-        task, attempt = flight.task, flight.attempt
         try:
-            agent = self._agents.for_task(task)
-            setup = agent.setup_for(task)
-            attempt = replace(attempt, setup=setup.hash)
-            flight = Flight(task=task, attempt=attempt)
-            spec = agent.spec(
-                task,
-                run_id=attempt.run_id,
-                folder=self._directory.workspace(attempt.run_id),
-                hidden=self._hidden,
-                note=flight.note,
-            )
+            ready = self._starting.prepare(flight)
         except HarnessError as error:
+            task = flight.task
             self._flights.give_place()
             fault = BadTask(id=task.id, task_hash=task.task_hash, faults=(str(error),))
             await self._refuse(fault)
-            return
-        self._directory.setups.add(setup)
-        self._take_off(flight)
-        await self._submissions.submit(spec, agent.program)
-        await self._stop_late(flight)
-
-    async def _go_on(self, flight: Flight) -> None:
-        run_id = flight.attempt.run_id
-        self._take_off(flight)
-        if flight.attempt.counted_usd is None:
-            await self._count_rounds(run_id)
-        await self._runtime.resume([run_id], secrets=self._agents.secrets())
-        await self._stop_late(flight)
-
-    async def _count_rounds(self, run_id: str) -> None:
-        told = self._cursor
-        for event in await self._runtime.events(run_id):
-            # What is after that is told to whoever follows.
-            if isinstance(event.event, RoundCompleted) and event.position <= told:
-                self.brakes.spend(event.event.cost_usd)
-
-    def _take_off(self, flight: Flight) -> None:
-        # Before the runtime hears of it: its end may be told before `submit` returns.
-        self._flights.take_off(flight)
-        self._tally.running = len(self._flights)
-
-    async def _stop_late(self, flight: Flight) -> None:
-        """Stop a run that was on its way to the runtime when all others were stopped."""
-        run_id = flight.attempt.run_id
-        if self._stop_mode is not None and self._flights.is_flying(run_id):
-            await self._runtime.stop([run_id], self._stop_mode)
+        else:
+            await self._starting.begin(ready)
 
     async def _refuse(self, task: BadTask) -> None:
         if self._history.is_done(task.id, task.task_hash):

@@ -180,10 +180,9 @@ class History:
         known = None if key is None else self._attempts[key]
         if key is None or known is None or known.run_id != run_id:
             return 0.0
-        self._attempts[key] = replace(known, end=end, waits=None)
-        if known.end is not None:
-            return 0.0
-        return end.usage.cost_usd - (known.counted_usd or 0.0)
+        cost_usd = end.usage.cost_usd
+        self._attempts[key] = replace(known, end=end, waits=None, counted_usd=cost_usd)
+        return cost_usd - (known.counted_usd or 0.0)
 
     def answered(self, run_id: str, question_id: str) -> None:
         """A question of a run was answered that was not come by yet."""

@@ -473,26 +473,29 @@ class Listening(FakeRuntime):
 
 
 @pytest.mark.parametrize("happens", ["answered", "cancelled"])
+@pytest.mark.parametrize("order", ["early", "late"])
 async def test_what_happens_to_a_waiting_run_while_a_command_starts_is_not_missed(
-    tmp_path: Path, happens: str
+    tmp_path: Path, happens: str, order: str
 ) -> None:
     journal = Journal()
-    await outcomes_of(a_batch(tasks(1), tmp_path, a_runtime(journal, "t1", cost_usd=2.0)))
-    runtime = Listening(journal, Asks(journal, {"t1": ("q1",)}, cost_usd=2.0))
+    *others, task = tasks(3)
+    await outcomes_of(a_batch([task], tmp_path, a_runtime(journal, "t3", cost_usd=2.0)))
+    runtime = Listening(journal, Asks(journal, {"t3": ("q1",)}, cost_usd=2.0))
 
     async def answered() -> None:
-        await answer(runtime, "t1")
+        await answer(runtime, "t3")
 
     async def cancelled() -> None:
-        await runtime.stop([run_of(journal, "t1")], "cancel")
+        await runtime.stop([run_of(journal, "t3")], "cancel")
 
     runtime.when_listed = answered if happens == "answered" else cancelled
-    batch = a_batch(tasks(2), tmp_path, runtime)
+    given = [*others, task] if order == "late" else [task, *others]
+    batch = a_batch(given, tmp_path, runtime, concurrency=1)
     async with asyncio.timeout(20):
         outcomes = [one async for one in batch.run() if one.is_final]
 
     status = "done" if happens == "answered" else "cancelled"
-    assert {one.id: one.status for one in outcomes} == {"t1": status, "t2": "done"}
+    assert {one.id: one.status for one in outcomes} == {"t1": "done", "t2": "done", "t3": status}
     assert batch.ending == "complete"
 
 

@@ -59,12 +59,12 @@ BUGS = (
     ),
     Bug(
         name="a run on its way to the runtime is not stopped with the others",
-        path="harness_actors/batch/engine.py",
+        path="harness_actors/batch/starting.py",
         before="""\
-        await self._submissions.submit(spec, agent.program)
-        await self._stop_late(flight)
+        await self._submissions.submit(ready.spec, ready.program)
+        await self._stop_late(ready.flight)
 """,
-        after="        await self._submissions.submit(spec, agent.program)\n",
+        after="        await self._submissions.submit(ready.spec, ready.program)\n",
         promise="Ctrl-C parks whatever is in flight",
         tests=(
             "tests/batch/test_batch.py::test_a_run_on_its_way_to_the_runtime_is_stopped_with_the_others",
@@ -72,7 +72,7 @@ BUGS = (
     ),
     Bug(
         name="rounds of a run that goes on are paid for twice",
-        path="harness_actors/batch/engine.py",
+        path="harness_actors/batch/starting.py",
         before=(
             "            if isinstance(event.event, RoundCompleted) and event.position <= told:\n"
         ),
@@ -137,8 +137,8 @@ BUGS = (
     Bug(
         name="an end that is told twice is paid for twice",
         path="harness_actors/batch/history.py",
-        before="        if known.end is not None:\n            return 0.0\n",
-        after="",
+        before="        return cost_usd - (known.counted_usd or 0.0)\n",
+        after="        return cost_usd\n",
         promise="a budget is spent by what runs cost, and by nothing else",
         tests=(
             "tests/batch/test_attaching.py::test_what_ends_while_the_next_command_starts_is_collected_and_paid_for_once",
@@ -250,6 +250,79 @@ BUGS = (
         promise="which tests run, and how, is the task's to say and not the run's",
         tests=(
             "tests/batch/test_checks.py::test_a_recipe_is_the_tasks_own_though_no_section_of_it_steers_tests",
+        ),
+    ),
+    Bug(
+        name="a run that waits keeps its place",
+        path="harness_actors/batch/engine.py",
+        before="""\
+            await self._waiting.tell(flight, asked)
+        finally:
+            self._free()
+""",
+        after="""\
+            await self._waiting.tell(flight, asked)
+        finally:
+            self._tally.running = len(self._flights)
+""",
+        promise="a run that waits for its user gives its place to the next",
+        tests=(
+            "tests/batch/test_waiting.py::test_a_run_that_waits_gives_its_place_to_the_next_and_has_no_line",
+        ),
+    ),
+    Bug(
+        name="a run that waits is taken up before it is answered",
+        path="harness_actors/batch/history.py",
+        before="            waits=_waits(heading),\n",
+        after="",
+        promise="of runs that wait no model is asked anything",
+        tests=(
+            "tests/batch/test_waiting.py::test_a_run_that_was_answered_in_part_waits_for_the_rest",
+        ),
+    ),
+    Bug(
+        name="what waiting runs have cost is not spent",
+        path="harness_actors/batch/history.py",
+        before='        is_counted = heading.phase in ("ended", "waiting")\n',
+        after='        is_counted = heading.phase == "ended"\n',
+        promise="a budget counts what waiting runs have cost",
+        tests=("tests/batch/test_waiting.py::test_what_waiting_runs_have_cost_is_spent",),
+    ),
+    Bug(
+        name="an answer that comes while a command starts is missed",
+        path="harness_actors/batch/engine.py",
+        before="                self._history.answered(event.run_id, question_id)\n",
+        after="                pass\n",
+        promise="a run that is answered is taken up",
+        tests=(
+            "tests/batch/test_waiting.py::test_what_happens_to_a_waiting_run_while_a_command_starts_is_not_missed",
+        ),
+    ),
+    Bug(
+        name="a run that is answered behind the brakes goes on",
+        path="harness_actors/batch/engine.py",
+        before="""\
+        elif self.brakes.are_on():
+            # The next command goes on with it.
+            self._free()
+""",
+        after="",
+        promise="from Ctrl-C on nothing new is started",
+        tests=(
+            "tests/batch/test_waiting.py::test_ctrl_c_leaves_what_waits_as_it_is_and_the_next_command_goes_on",
+        ),
+    ),
+    Bug(
+        name="a run that ended behind its answer is taken up",
+        path="harness_actors/batch/waiting.py",
+        before="                waiter.end = news.results[event.run_id]\n",
+        after="""\
+                if not waiter.is_ready:
+                    waiter.end = news.results[event.run_id]
+""",
+        promise="a run that is cancelled while it waits is over",
+        tests=(
+            "tests/batch/test_waiting.py::test_a_run_that_is_answered_and_then_cancelled_is_over",
         ),
     ),
 )

@@ -1,0 +1,121 @@
+"""How runs get into flight: new ones, and those that an earlier command has left."""
+
+from dataclasses import dataclass, replace
+
+from harness_actors.actors.runtime import Runtime, StopMode
+from harness_actors.agents import Program
+from harness_actors.batch.agents import Agents
+from harness_actors.batch.brakes import Brakes
+from harness_actors.batch.flights import Flight, Flights
+from harness_actors.batch.run_directory import RunDirectory
+from harness_actors.batch.submissions import Submissions
+from harness_actors.batch.tally import Tally
+from harness_actors.events import RoundCompleted
+from harness_actors.records import RunSpec
+from harness_actors.setups import Setup
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadyFlight:
+    """A run that can be submitted."""
+
+    flight: Flight
+    spec: RunSpec
+    program: Program
+    setup: Setup
+
+
+class Starting:
+    """Has runs served, and stops them: those, too, that are on their way to the runtime.
+
+    Args:
+        runtime: Where the runs run.
+        agents: Who runs them.
+        directory: Where they work, and what they are made with is noted.
+        flights: Told of each before the runtime is.
+        tally: Told how many are in flight.
+        brakes: Told what those have cost that are taken up.
+    """
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        *,
+        agents: Agents,
+        directory: RunDirectory,
+        flights: Flights,
+        tally: Tally,
+        brakes: Brakes,
+    ) -> None:
+        self._runtime = runtime
+        self._agents = agents
+        self._directory = directory
+        self._hidden = directory.hidden
+        self._flights = flights
+        self._tally = tally
+        self._brakes = brakes
+        self._submissions = Submissions(runtime)
+        self._stop_mode: StopMode | None = None
+
+    def prepare(self, flight: Flight) -> ReadyFlight:
+        """Make a new run of a task.
+
+        Raises:
+            HarnessError: The task or its agent is at fault.
+        """
+        task = flight.task
+        agent = self._agents.for_task(task)
+        setup = agent.setup_for(task)
+        attempt = replace(flight.attempt, setup=setup.hash)
+        flight = Flight(task=task, attempt=attempt)
+        spec = agent.spec(
+            task,
+            run_id=attempt.run_id,
+            folder=self._directory.workspace(attempt.run_id),
+            hidden=self._hidden,
+            note=flight.note,
+        )
+        return ReadyFlight(flight=flight, spec=spec, program=agent.program, setup=setup)
+
+    async def begin(self, ready: ReadyFlight) -> None:
+        """Submit a new run."""
+        self._directory.setups.add(ready.setup)
+        self._take_off(ready.flight)
+        await self._submissions.submit(ready.spec, ready.program)
+        await self._stop_late(ready.flight)
+
+    async def go_on(self, flight: Flight, *, told: int) -> None:
+        """Take up a run of the journal.
+
+        Args:
+            flight: The run.
+            told: Up to where the events of the runs have been noted.
+        """
+        run_id = flight.attempt.run_id
+        self._take_off(flight)
+        if flight.attempt.counted_usd is None:
+            await self._count_rounds(run_id, told)
+        await self._runtime.resume([run_id], secrets=self._agents.secrets())
+        await self._stop_late(flight)
+
+    async def stop(self, mode: StopMode) -> None:
+        """Stop what is in flight, and whatever gets there from now on."""
+        self._stop_mode = mode
+        await self._runtime.stop(self._flights.run_ids, mode)
+
+    async def _count_rounds(self, run_id: str, told: int) -> None:
+        for event in await self._runtime.events(run_id):
+            # What is after that is told to whoever follows.
+            if isinstance(event.event, RoundCompleted) and event.position <= told:
+                self._brakes.spend(event.event.cost_usd)
+
+    def _take_off(self, flight: Flight) -> None:
+        # Before the runtime hears of it: its end may be told before `submit` returns.
+        self._flights.take_off(flight)
+        self._tally.running = len(self._flights)
+
+    async def _stop_late(self, flight: Flight) -> None:
+        """Stop a run that was on its way to the runtime when all others were stopped."""
+        run_id = flight.attempt.run_id
+        if self._stop_mode is not None and self._flights.is_flying(run_id):
+            await self._runtime.stop([run_id], self._stop_mode)
