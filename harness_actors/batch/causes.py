@@ -72,15 +72,15 @@ def ending_of(outcome: TaskOutcome) -> str:
 def cause_of(outcome: TaskOutcome) -> str:
     """Why a task did not end well, in one line; empty where nothing was said."""
     if outcome.check is not None and outcome.verdict == CHECK_FAILED:
-        code, said = outcome.check.exit_code, short_line(outcome.check.output, last=True)
+        code, said = outcome.check.exit_code, _line(outcome.check.output, last=True)
         how = "not finished" if code is None else f"exit {code}"
         return f"{how}: {said}" if said else how
     if outcome.questions:
         first, *others = outcome.questions
         more = f" (and {len(others)} more)" if others else ""
-        return f"run {outcome.run_id} asks: {short_line(first.text)}{more}"
+        return f"run {outcome.run_id} asks: {short_question(first.text)}{more}"
     error = outcome.error or {}
-    return short_line(str(error.get("message") or outcome.reason.message))
+    return _line(str(error.get("message") or outcome.reason.message))
 
 
 def normalised(text: str) -> str:
@@ -94,8 +94,12 @@ def normalised(text: str) -> str:
     return _VARYING.sub("…", text)
 
 
-def short_line(text: str, *, last: bool = False) -> str:
-    """The first line of a text that says something, or the last one, and not too much of it."""
+def short_question(text: str) -> str:
+    """A question in one line, without the end of a long one."""
+    return _line(" ".join(text.split()))
+
+
+def _line(text: str, *, last: bool = False) -> str:
     lines = [line for line in map(str.strip, text.splitlines()) if line]
     line = " ".join(lines[-1 if last else 0].split()) if lines else ""
     return line if len(line) <= CAUSE_CHARS else _cut(line[: CAUSE_CHARS - 1])

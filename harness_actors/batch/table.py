@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from harness_actors.batch.causes import CHECK_FAILED, short_line
+from harness_actors.batch.causes import CHECK_FAILED, short_question
 from harness_actors.batch.changes import SHOWN_HASH
 from harness_actors.batch.words import counted, dollars, short_time
 from harness_actors.printing.plain import one_line
@@ -80,7 +80,7 @@ def _waiting_rows(summary: Mapping[str, Any]) -> list[Row]:
 def _asking(run: Mapping[str, Any]) -> str:
     first, *others = run["questions"]
     more = f" (and {counted(len(others), 'more question')})" if others else ""
-    return f"{one_line(run['id'])}, run {run['run_id']}: {short_line(first['text'])}{more}"
+    return f"{one_line(run['id'])}, run {run['run_id']}: {short_question(first['text'])}{more}"
 
 
 def _ok(summary: Mapping[str, Any]) -> str:

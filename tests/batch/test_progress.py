@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from harness_actors.batch.live import LiveDisplay
+from harness_actors.batch.live import LiveDisplay, describe
 from harness_actors.batch.outcomes import CheckResult, TaskOutcome
 from harness_actors.batch.progress import (
     JsonDisplay,
@@ -70,6 +70,29 @@ def test_the_state_of_a_batch_fits_in_a_line() -> None:
     told = "2/10 done (1 ok, 1 failed), 2 running, 3.2 rounds/s, 2.0k tokens, $0.25, "
     assert line.startswith(told)
     assert line.endswith(" left")
+
+
+def test_runs_that_wait_are_counted_and_not_timed() -> None:
+    tally = a_tally()
+    assert "waiting" not in figures(tally, 0.0)
+    tally.waiting = 7
+
+    assert ", 2 running, 7 waiting, " in figures(tally, 0.0)
+    # Of ten tasks two are done, one of them now, and one more can be.
+    assert tally.eta_s == pytest.approx(tally.wall_s, rel=0.5)
+    tally.waiting = 8
+    assert tally.eta_s == 0
+
+
+def test_a_question_is_told_above_the_bar_with_its_run() -> None:
+    questions = [{"id": "q1", "text": "Which\ncolor?"}, {"id": "q2", "text": "Why?"}]
+    waits = replace(
+        FAILED,
+        status="awaiting_input",
+        reason=Reason(kind="question", details={"questions": questions}),
+    )
+
+    assert describe(waits) == "awaiting_input(question) run r asks: Which color? (and 1 more)"
 
 
 def test_a_cost_that_nobody_knows_is_not_told_as_nothing() -> None:

@@ -131,6 +131,73 @@ def test_of_what_there_is_none_the_table_has_no_line(
     assert rows[-1] == ("time", "1 min 5 s")
 
 
+def waiting(*counts: int, answered: int = 0) -> dict[str, Any]:
+    """That part of a summary, with a run of so many questions for each number."""
+    runs = [
+        {
+            "id": f"t{at}",
+            "run_id": f"r{at}",
+            "questions": [{"id": f"q{number}", "text": "Which\ncolor?"} for number in range(count)],
+        }
+        for at, count in enumerate(counts)
+    ]
+    told = {"tasks": len(runs) + answered, "answered": answered, "runs": runs}
+    return {**WHOLE, "ending": "waiting", "waiting": told}
+
+
+HOW = "to answer: harness ctl run answer RUN_ID …, then the same command again"
+
+
+@pytest.mark.parametrize(
+    ("summary", "ending", "told"),
+    [
+        (
+            waiting(1),
+            "1 run waits for answers; answered, the same command goes on",
+            ["t0, run r0: Which color?", HOW],
+        ),
+        (
+            waiting(2, 3),
+            "2 runs wait for answers; answered, the same command goes on",
+            [
+                "t0, run r0: Which color? (and 1 more question)",
+                "t1, run r1: Which color? (and 2 more questions)",
+                HOW,
+            ],
+        ),
+        (
+            waiting(*[1] * 5, answered=1),
+            "5 runs wait for answers; answered, the same command goes on",
+            [
+                *(f"t{at}, run r{at}: Which color?" for at in range(3)),
+                "and 2 more, see `harness ctl run list`",
+                HOW,
+                "1 run answered: the same command goes on",
+            ],
+        ),
+        (
+            waiting(answered=2),
+            "answers have come; the same command goes on with their runs",
+            ["2 runs answered: the same command goes on"],
+        ),
+        (
+            {**WHOLE, "ending": "waiting", "waiting": None},
+            "runs wait for answers; answered, the same command goes on with them",
+            [],
+        ),
+    ],
+)
+def test_the_table_says_who_waits_and_how_to_answer(
+    summary: dict[str, Any], ending: str, told: list[str]
+) -> None:
+    rows = final_rows(summary, None)
+    at = next((at for at, (name, _) in enumerate(rows) if name == "waiting"), len(rows))
+
+    assert rows[0] == ("ending", ending)
+    assert [value for _, value in rows[at : at + len(told)]] == told
+    assert not any(name for name, _ in rows[at + 1 : at + len(told)])
+
+
 def test_three_of_a_kind_are_all_shown() -> None:
     rows = final_rows(
         {
