@@ -19,8 +19,8 @@ from harness_actors.records import (
     SnapshotTaken,
     StoredRun,
 )
-from harness_actors.results import HarnessResult
-from harness_actors.state import SharedState, is_waiting
+from harness_actors.results import HarnessResult, Usage
+from harness_actors.state import USAGE, SharedState, is_waiting
 
 NAME = "journal"
 
@@ -229,9 +229,17 @@ class MemoryJournal:
                 metadata=run.spec.metadata,
                 end=run.end,
                 command=run.command,
+                usage=self._usage(run_id),
             )
             for run_id, run in self._disk.runs.items()
         ]
+
+    def _usage(self, run_id: str) -> Usage:
+        stored = self.load_run(run_id)
+        assert stored is not None, "it is listed"
+        if stored.end is not None:
+            return stored.end.usage
+        return Usage(**stored.state.values.get(USAGE.name, {}))
 
     def removed_cost_usd(self) -> float:
         return 0.0  # nothing is removed from it

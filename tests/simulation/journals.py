@@ -169,7 +169,7 @@ class WatchedJournal:
         return self._read(
             "headings",
             lambda j: j.headings(),
-            lambda headings: [(h.run_id, h.end, h.command) for h in headings],
+            lambda headings: [(h.run_id, h.end, h.command, h.usage) for h in headings],
         )
 
     def removed_cost_usd(self) -> float:

@@ -187,7 +187,7 @@ def test_changes_of_a_run_come_page_by_page_as_they_were_committed(
 def test_a_list_of_runs_says_where_each_stands(journal: SqliteJournal) -> None:
     progress = [
         Write("harness.turn_count", "increment", 2),
-        Write("harness.usage", "increment", {"model_calls": 7}),
+        Write("harness.usage", "increment", {"model_calls": 7, "cost_usd": 0.5}),
     ]
     end = an_end("over")
     work = WorkspaceSpec(path="/work")
@@ -207,6 +207,12 @@ def test_a_list_of_runs_says_where_each_stands(journal: SqliteJournal) -> None:
 
     found = {h.run_id: h for h in JournalReader(journal.path).headings()}
 
+    assert {run: h.usage for run, h in found.items()} == {
+        "over": end.usage,
+        "working": Usage(model_calls=7, cost_usd=0.5),
+        "parked": Usage(),
+        "new": Usage(),
+    }
     assert {run: h.phase for run, h in found.items()} == {
         "over": "ended",
         "working": "running",

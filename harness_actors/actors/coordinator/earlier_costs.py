@@ -5,7 +5,6 @@ from typing import Any
 
 from harness_actors.coordination.coordinator import Coordinator
 from harness_actors.ports import Journal
-from harness_actors.state import USAGE
 
 
 class EarlierCosts:
@@ -51,7 +50,5 @@ class EarlierCosts:
             if heading.end is not None:
                 total += heading.end.usage.cost_usd
             elif heading.run_id not in self._coordinator.runs:
-                stored = await self._read(self._journal.load_run, heading.run_id)
-                used = {} if stored is None else stored.state.values.get(USAGE.name, {})
-                self._coordinator.budget.take_up(heading.run_id, used.get("cost_usd", 0.0))
+                self._coordinator.budget.take_up(heading.run_id, heading.usage.cost_usd)
         return total
