@@ -2,14 +2,14 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass, field
 
 from harness_actors.actors.driver.awaiting import (
     Answerer,
-    answers_from,
-    reason_to_wait,
+    answer_from,
     result_of_waiting,
+    without_answered,
 )
 from harness_actors.actors.runtime import News, Runtime
 from harness_actors.batch.flights import Flight
@@ -18,7 +18,7 @@ from harness_actors.batch.setups_file import SetupsFile
 from harness_actors.batch.tally import Tally
 from harness_actors.errors import AnswerError
 from harness_actors.events import InputAwaited, QuestionAnswered, RunCompleted, RunEvent
-from harness_actors.results import HarnessResult
+from harness_actors.results import HarnessResult, OpenQuestion
 
 logger = logging.getLogger(__name__)
 
@@ -70,7 +70,7 @@ class WaitingRuns:
         self._deliver = deliver
         self._answerer = answerer
         self._waiters: dict[str, _Waiter] = {}
-        self._answering: set[asyncio.Future[Mapping[str, str]]] = set()
+        self._answering: set[asyncio.Future[str | None]] = set()
         self._is_cut = False
 
     @property
@@ -144,31 +144,37 @@ class WaitingRuns:
     async def _tell(self, flight: Flight) -> None:
         waits = flight.attempt.waits
         assert waits is not None, "of a run that waits"
-        given = await self._answered_at_once(waits)
-        asked = waits.reason.details["questions"]
-        left = [question for question in asked if question["id"] not in given]
-        if left:
-            now = flight.that_waits(replace(waits, reason=reason_to_wait(left)))
+        answered = await self._answered_at_once(waits)
+        if len(answered) < len(waits.questions):
+            now = flight.that_waits(without_answered(waits, answered))
             await self._deliver(waiting_outcome(now, self._setups))
 
-    async def _answered_at_once(self, waits: HarnessResult) -> Mapping[str, str]:
+    async def _answered_at_once(self, waits: HarnessResult) -> frozenset[str]:
+        """The ids of the questions that a program of the user has answered, one by one."""
+        answered: set[str] = set()
+        for question in waits.questions:
+            answer = await self._answer_to(question)
+            if answer is None:
+                continue
+            try:
+                await self._runtime.answer(waits.run_id, {question.id: answer})
+                answered.add(question.id)
+            except AnswerError as error:
+                # One that it does not take leaves it waiting, and all other runs as they are.
+                logger.warning(str(error))
+        return frozenset(answered)
+
+    async def _answer_to(self, question: OpenQuestion) -> str | None:
         if self._answerer is None or self._is_cut:
-            return {}
-        answering = asyncio.ensure_future(answers_from(self._answerer, waits))
+            return None
+        answering = asyncio.ensure_future(answer_from(self._answerer, question))
         self._answering.add(answering)
         try:
             await asyncio.wait((answering,))
-            answers = {} if answering.cancelled() else answering.result()
-            if answers:
-                await self._runtime.answer(waits.run_id, answers)
-        except AnswerError as error:
-            # One that it does not take leaves it waiting, and all other runs as they are.
-            logger.warning(str(error))
-            return {}
+            return None if answering.cancelled() else answering.result()
         finally:
             answering.cancel()
             self._answering.discard(answering)
-        return answers
 
 
 def waiting_outcome(flight: Flight, setups: SetupsFile) -> TaskOutcome:
