@@ -66,9 +66,10 @@ class Visit:
 
     @property
     def is_repeatable(self) -> bool:
-        """Whether an executor whose code is at hand can do it again: it did not fail, and nobody
-        knows whether one that was put aside had asked for that itself."""
-        return self.cut != "failed" and not self.parks
+        """Whether an executor whose code is at hand can do it again: it did not fail, and what
+        ended it, or put its run aside, was surely its own answer."""
+        ended_itself = self.end is None or self.end.status in ("done", "stalled")
+        return self.cut != "failed" and not self.parks and ended_itself
 
 
 def is_note(delta: StateDelta, hop: Hop | None) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 
 from harness_actors.agents import Program
 from harness_actors.coordination.graph import HarnessWorkflowBuilder
-from harness_actors.events import CustomEvent, Event
+from harness_actors.events import CustomEvent, Event, RunCompleted
 from harness_actors.ports import RunContext
 from harness_actors.replay import Recording, replay
 from harness_actors.signals import Outcome, Signal
@@ -115,6 +115,24 @@ async def test_an_observation_that_was_not_asked_for_again_is_a_difference(tmp_p
 
     assert not again.same
     assert again.differences
+
+
+async def test_a_run_that_was_cancelled_at_an_executor_comes_out_the_same(tmp_path: Path) -> None:
+    """What it would have done next, had nobody cancelled it, is not asked."""
+    number, gate = tmp_path / "number", tmp_path / "gate"
+    session = Session(tmp_path / "runs.db", a_program(Draws(str(number), str(gate))))
+    async with opened_locally(session.store, FIRST_COMMAND) as runtime:
+        await session.submit(runtime)
+        await session.until(_drew, runtime)
+        await runtime.stop(["run"], "cancel")
+        gate.touch()
+        await session.until(lambda event: isinstance(event, RunCompleted), runtime)
+
+    for executors in ([], [Draws("", question="another")]):
+        again = await replay(session.recording(), executors)
+        assert again.same, again.differences
+        assert again.end is not None
+        assert again.end.status == "cancelled"
 
 
 async def test_a_place_outlives_the_process_that_it_began_in(tmp_path: Path) -> None:
