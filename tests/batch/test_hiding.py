@@ -12,6 +12,7 @@ from harness_actors.batch.run_directory import RunDirectory
 from harness_actors.batch.tasks import Check, Task
 from harness_actors.errors import BadInputError
 from harness_actors.messages import Message
+from harness_actors.stores import JournalReader
 from harness_actors.testing import Reply, ScriptedModel
 from harness_actors.tools import coding_tools
 from harness_actors.tools.supervision.trial import hides_workspaces
@@ -68,8 +69,7 @@ async def test_what_must_be_hidden_is_in_what_the_journal_keeps(
 
     kept = {}
     for name in ("never", "auto"):
-        journal = RunDirectory(tmp_path / name).journal()
-        assert journal is not None
+        journal = JournalReader(RunDirectory(tmp_path / name).store)
         run = journal.load_run(journal.headings()[0].run_id)
         assert run is not None
         assert run.spec.workspace is not None
