@@ -13,6 +13,7 @@ from tests.simulation.planted.bug import Patches
 from tests.simulation.planted.promises import PENDING
 
 SEEDS = range(1, 5001)
+"""More than a run of the tests goes through: the rarest shows in one schedule of a thousand."""
 
 
 @pytest.mark.timeout(300)
