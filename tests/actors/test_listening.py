@@ -28,6 +28,7 @@ from harness_actors.events import (
     ToolReturned,
     TurnStarted,
 )
+from harness_actors.results import HarnessResult, Reason
 
 STARTED = RunStarted(task_preview="go", stop_policy="interactive", max_turns=1)
 TURN = TurnStarted(turn=1, max_turns=1)
@@ -245,6 +246,77 @@ async def test_each_answer_whose_text_is_late_is_waited_for(
 
     texts = [item for item in shown(items) if not isinstance(item, type)]
     assert texts == [(1, "one"), (1, "two"), (1, "three")]
+
+
+@pytest.mark.virtual_time
+async def test_text_that_comes_behind_its_answer_is_not_told_any_more() -> None:
+    class Late(Told):
+        """The rest of the first text comes behind the event that tells of the whole answer."""
+
+        def __init__(self, *texts: Texts) -> None:
+            super().__init__(*texts)
+            self.answered = asyncio.Event()
+
+        async def texts(self, run_id: str, cursor: TextCursor | None = None) -> Texts:
+            if len(self._texts) == 2:
+                await self.answered.wait()
+            return await super().texts(run_id, cursor)
+
+    rest = spoken("two", ended=True)
+    told = Late(spoken("one "), rest, spoken("three", round_=2, answer=2, ended=True))
+
+    async def items() -> AsyncGenerator[Item]:
+        told.begin.set()
+        for event in (STARTED, TURN, ANSWERED, completed(1)):
+            yield RunEvent(position=1, run_id="run", at=0.0, event=event)
+        told.answered.set()
+        await told.told.wait()
+        yield RunEvent(position=1, run_id="run", at=0.0, event=ANSWERED)
+
+    items_told = [item async for item in with_texts(cast(Runtime, told), "run", items())]
+
+    told_with_the_answer = (1, "one "), None, AgentResponse, RoundCompleted
+    assert shown(items_told) == [
+        *(RunStarted, TurnStarted, *told_with_the_answer),
+        *((1, "three"), AgentResponse),
+    ]
+
+
+@pytest.mark.virtual_time
+async def test_where_the_cell_is_gone_answers_are_told_without_their_text_and_at_once() -> None:
+    class Gone(Told):
+        """A cell that is lost behind its first text."""
+
+        async def texts(self, run_id: str, cursor: TextCursor | None = None) -> Texts:
+            if self._texts:
+                return await super().texts(run_id, cursor)
+            self.told.set()
+            raise ActorLostError("the coordinator", "killed")
+
+    began = asyncio.get_running_loop().time()
+    items = await heard(Gone(spoken("one ")), STARTED, TURN, ANSWERED, completed(1))
+
+    expected = [RunStarted, TurnStarted, (1, "one "), None, AgentResponse, RoundCompleted]
+    assert shown(items) == expected
+    assert asyncio.get_running_loop().time() == began, "nobody is waited for who cannot come"
+
+
+@pytest.mark.virtual_time
+async def test_only_an_answer_that_has_text_is_waited_for() -> None:
+    told = Told()
+    told.begin.set()
+    result = HarnessResult(run_id="run", status="done", reason=Reason(kind="completed", message=""))
+
+    async def items() -> AsyncGenerator[Item]:
+        for event in (STARTED, TURN, CALLS, FIRST, RETURNED, completed(1)):
+            yield RunEvent(position=1, run_id="run", at=0.0, event=event)
+        yield result
+
+    began = asyncio.get_running_loop().time()
+    heard_items = [item async for item in with_texts(cast(Runtime, told), "run", items())]
+
+    assert heard_items[-1] == result
+    assert asyncio.get_running_loop().time() == began
 
 
 async def test_an_answer_that_begins_again_is_another_attempt_of_its_round() -> None:

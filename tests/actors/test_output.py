@@ -191,6 +191,41 @@ async def test_where_a_command_has_the_terminal_threads_of_a_run_print_for_it(st
     assert threading.Thread.start is as_it_was
 
 
+def test_threads_are_as_they_were_when_the_last_of_several_has_ended() -> None:
+    as_it_was = threading.Thread.start, ThreadPoolExecutor.submit
+    with terminal_taken():
+        ends = [tap_for_a_while(), tap_for_a_while()]
+        assert as_it_was[0] is not threading.Thread.start
+        for end in ends:
+            end()
+    assert (threading.Thread.start, ThreadPoolExecutor.submit) == as_it_was
+
+
+def test_a_process_without_streams_stays_one() -> None:
+    with contextlib.redirect_stdout(None), contextlib.redirect_stderr(None):
+        end = tap_for_a_while()
+        assert (sys.stdout, sys.stderr) == (None, None)
+        end()
+        assert (sys.stdout, sys.stderr) == (None, None)
+
+
+def test_what_stands_over_a_tap_stays_and_lines_are_kept_once(store: Path) -> None:
+    terminal, over = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(terminal):
+        end = tap_for_a_while()
+        with contextlib.redirect_stdout(over):
+            end()
+            assert sys.stdout is over
+        # The tap is back, though nobody uses it: a second one would keep each line twice.
+        end = tap_for_a_while()
+        with Keeping(store, "run", "agent_turn"):
+            print("one")
+        end()
+
+    assert told(log_of(store, "run")) == ["[agent_turn] one"]
+    assert terminal.getvalue() == "one\n"
+
+
 async def test_a_tap_keeps_what_is_a_runs_and_passes_it_on(store: Path) -> None:
     async def hop(run_id: str) -> None:
         with Keeping(store, run_id, "agent_turn"):
