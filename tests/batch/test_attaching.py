@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -93,6 +94,26 @@ async def test_what_ends_while_the_next_command_starts_is_collected_and_paid_for
     assert outcomes.keys() == {"t1", "t2", "t3"}
     assert batch.ending == "complete"
     assert len(journal.specs) == 3
+
+
+async def test_an_attempt_that_is_cancelled_late_does_not_end_the_one_that_took_its_place(
+    journal: Journal, tmp_path: Path
+) -> None:
+    earlier = next(spec for spec in journal.specs.values() if spec.metadata["task_id"] == "t1")
+    metadata = {**earlier.metadata, "attempt": 2}
+    journal.specs["second"] = replace(earlier, run_id="second", metadata=metadata)
+    runtime = Warm(journal)
+    cut = ended(earlier, "cancelled", "user")
+    runtime.when_listed = lambda: runtime.end(earlier.run_id, cut)
+
+    async with asyncio.timeout(20):
+        command = asyncio.create_task(outcomes_of(a_batch(tasks(2), tmp_path, runtime)))
+        while len(runtime.resumed) < 2:  # noqa: ASYNC110
+            await asyncio.sleep(0)
+        runtime.end_all()
+        outcome = (await command)["t1"]
+
+    assert (outcome.run_id, outcome.attempt, outcome.status) == ("second", 2, "done")
 
 
 async def test_a_command_without_a_budget_takes_back_that_of_the_one_before(

@@ -579,6 +579,25 @@ async def test_a_batch_that_is_stopped_while_its_runtime_starts_begins_nothing(
     assert batch.ending == "interrupted"
 
 
+@pytest.mark.parametrize("mode", ["park", "park_now"])
+async def test_a_batch_that_is_stopped_while_it_looks_around_opens_no_runtime(
+    tmp_path: Path, mode: str
+) -> None:
+    first = FakeRuntime(Journal(), never_ends)
+    earlier = a_batch(tasks(2), tmp_path, first)
+    command = asyncio.create_task(outcomes_of(earlier))
+    await first.until_in_flight(2)
+    earlier.park()
+    await command
+    again = FakeRuntime(first.journal)
+    batch = a_batch(tasks(2), tmp_path, again)
+
+    (batch.park if mode == "park" else batch.park_now)()
+
+    assert await outcomes_of(batch) == {}
+    assert (again.opened, batch.ending) == (False, "interrupted")
+
+
 async def test_a_runtime_that_does_not_come_up_keeps_nobody_who_leaves_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -205,6 +205,19 @@ async def test_changed_ones_are_done_again_by_choice_and_then_nothing_is_mixed(
     assert same.ok
 
 
+async def test_a_run_that_is_over_is_not_cancelled_when_its_task_is_done_again(
+    tmp_path: Path, journal: Journal
+) -> None:
+    await done_with(OLD, tmp_path, journal, 1)
+    (tmp_path / "results.jsonl").unlink()
+
+    batch = a_batch(tasks(1), tmp_path, FakeRuntime(journal), agent=NEW, on_change="retry")
+    outcome = (await outcomes_of(batch))["t1"]
+
+    assert outcome.attempt == 2
+    assert [end.status for end in journal.ends.values()] == ["done", "done"]
+
+
 async def test_an_interrupted_retry_does_nothing_a_third_time(
     tmp_path: Path, journal: Journal
 ) -> None:
@@ -308,6 +321,37 @@ async def test_a_tasks_own_agent_file_counts_for_its_tasks_alone(
     retried = a_batch(given, tmp_path / "run", runtime, agent=OLD, on_change="retry")
     assert (await outcomes_of(retried)).keys() == {"t1"}
     assert tasks_of(journal.specs.values()) == ["t1", "t2", "t3", "t1"]
+
+
+async def test_a_result_stands_while_the_agent_file_of_its_task_is_at_fault(
+    tmp_path: Path, journal: Journal
+) -> None:
+    own = tmp_path / "own.yaml"
+    own.write_text("model: {id: m, base_url: 'http://127.0.0.1:9/v1'}\n")
+    given = [{"id": "t1", "task": "x", "agent": str(own)}]
+    await outcomes_of(a_batch(given, tmp_path / "run", FakeRuntime(journal), agent=OLD))
+    own.write_text("model: [")
+
+    again = a_batch(given, tmp_path / "run", FakeRuntime(journal), agent=OLD, on_change="retry")
+
+    assert await outcomes_of(again) == {}
+    assert again.ok
+
+
+async def test_what_was_told_before_a_refusal_is_in_the_summary(
+    tmp_path: Path, journal: Journal
+) -> None:
+    await done_with(OLD, tmp_path, journal, 1)
+
+    def once() -> Iterator[Mapping[str, str]]:
+        yield {"id": "bad"}
+        yield from tasks(1)
+
+    with pytest.raises(SetupChangedError):
+        await outcomes_of(a_batch(once(), tmp_path, FakeRuntime(journal), agent=NEW))
+
+    summary = json.loads((tmp_path / "summary.json").read_text())
+    assert (summary["ending"], summary["statuses"]) == ("error", {"done": 1, "failed": 1})
 
 
 async def test_tasks_that_can_be_read_only_once_are_refused_when_they_are_come_by(

@@ -361,6 +361,12 @@ async def test_a_check_sees_no_key_of_the_harness(
     assert "secret" not in result.output
 
 
+async def test_a_check_has_an_empty_home_of_its_own(folder: Path) -> None:
+    result = await checked(folder, 'cd "$HOME" && ls -A && echo mine > note && cat note')
+
+    assert (result.exit_code, result.output) == (0, "mine")
+
+
 async def test_a_check_without_a_workspace_begins_with_an_empty_one(tmp_path: Path) -> None:
     result = await Checks(tmp_path).run(Check(command="ls -A"), None)
 
