@@ -64,6 +64,15 @@ async def test_whoever_waits_for_a_cell_opens_it_when_the_first_one_leaves(tmp_p
     assert not is_held(store)
 
 
+async def test_two_may_close_a_cell_that_is_still_on_its_way(tmp_path: Path) -> None:
+    store = tmp_path / "runs.db"
+    opening = asyncio.create_task(open_cell(store, "local", None))
+    await asyncio.sleep(0)
+    await asyncio.gather(close_cell(store, "local"), close_cell(store, "local"))
+    assert opening.done()
+    assert not is_held(store)
+
+
 async def test_a_cell_is_left_alone_by_those_who_cannot_share_it(tmp_path: Path) -> None:
     store = tmp_path / "runs.db"
     runtime = await open_cell(store, "local", None)

@@ -206,5 +206,28 @@ def test_what_is_left_goes_with_the_answer_once() -> None:
     assert not context.take()
 
 
+@pytest.mark.parametrize("asked_before", [True, False])
+def test_whoever_waits_for_a_request_to_park_is_told_of_it_also_where_it_came_before(
+    asked_before: bool,
+) -> None:
+    context, told = a_context(), list[str]()
+    if asked_before:
+        context.parking = True
+    context.when_parking(lambda: told.append("one"))
+    assert told == (["one"] if asked_before else [])
+
+    context.parking = True
+    context.when_parking(None)
+    context.parking = True
+    context.parking = False
+
+    assert told[-1:] == ["one"]
+    assert len(told) == 1 + asked_before
+
+
+def test_tools_begin_also_where_nobody_is_told_of_it() -> None:
+    a_context().tools_started(["look"])
+
+
 async def _wait(flushed: Any) -> None:
     await flushed
