@@ -420,4 +420,44 @@ BUGS = (
             "tests/actors/test_serving.py::test_a_driver_makes_a_journal_for_its_first_cell_alone",
         ),
     ),
+    Bug(
+        name="text that comes behind its answer is told all the same",
+        path="harness_actors/actors/text/hearing.py",
+        before="            self._on_disk = self._next_place or self._on_disk\n",
+        after="",
+        promise="the text of an answer comes before the event that tells of it",
+        tests=(
+            "tests/actors/test_listening.py::test_text_that_comes_behind_its_answer_is_not_told_any_more",
+        ),
+    ),
+    Bug(
+        name="the text of a cell that is gone is waited for",
+        path="harness_actors/actors/text/hearing.py",
+        before="        if self._reading is None or left_s <= 0:\n",
+        after="        if left_s <= 0:\n",
+        promise="where no text can come, answers are told without it",
+        tests=(
+            "tests/actors/test_listening.py::test_where_the_cell_is_gone_answers_are_told_without_their_text_and_at_once",
+        ),
+    ),
+    Bug(
+        name="the second who taps hooks the threads once more",
+        path="harness_actors/actors/tapping.py",
+        before="        if _users == 0:\n            _put_in()\n",
+        after="        if True:\n            _put_in()\n",
+        promise="when the last has ended the process is as it was",
+        tests=(
+            "tests/actors/test_output.py::test_threads_are_as_they_were_when_the_last_of_several_has_ended",
+        ),
+    ),
+    Bug(
+        name="a tap is put over a tap",
+        path="harness_actors/actors/tapping.py",
+        before="        if stream is not None and not isinstance(stream, Tap):\n",
+        after="        if stream is not None:\n",
+        promise="a line that is printed is kept once",
+        tests=(
+            "tests/actors/test_output.py::test_what_stands_over_a_tap_stays_and_lines_are_kept_once",
+        ),
+    ),
 )

@@ -325,4 +325,37 @@ BUGS = (
             "tests/batch/test_waiting.py::test_a_run_that_is_answered_and_then_cancelled_is_over",
         ),
     ),
+    Bug(
+        name="the end of an attempt ends the one that took its place",
+        path="harness_actors/batch/history.py",
+        before="        if key is None or known is None or known.run_id != run_id:\n",
+        after="        if key is None or known is None:\n",
+        promise="the outcome of a task is that of its newest run",
+        tests=(
+            "tests/batch/test_attaching.py::test_an_attempt_that_is_cancelled_late_does_not_end_the_one_that_took_its_place",
+        ),
+    ),
+    Bug(
+        name="a runtime is opened behind a Ctrl-C",
+        path="harness_actors/batch/batch.py",
+        before="            if not self._parks:\n                await self._do_rest(looking)\n",
+        after="            await self._do_rest(looking)\n",
+        promise="what is stopped before it began starts nothing",
+        tests=(
+            "tests/batch/test_batch.py::test_a_batch_that_is_stopped_while_it_looks_around_opens_no_runtime",
+        ),
+    ),
+    Bug(
+        name="a line that is written before a refusal is not in the summary",
+        path="harness_actors/batch/engine.py",
+        before="""\
+        self.has_begun = True
+        await self._directory.results.append(outcome)
+""",
+        after="        await self._directory.results.append(outcome)\n",
+        promise="the summary says what is in the results",
+        tests=(
+            "tests/batch/test_changes.py::test_what_was_told_before_a_refusal_is_in_the_summary",
+        ),
+    ),
 )

@@ -60,5 +60,22 @@ BUGS = (
         after='["questions"]]\n',
         promise="what a run waits for is what is open",
         tests=("tests/test_questions.py::test_what_a_function_leaves_open_is_waited_for",),
+        ),
+    ),
+    Bug(
+        name="calls are not shown behind an answer that was written",
+        path="harness_actors/cli/screen.py",
+        before="        if isinstance(event, AgentResponse) and self._written:\n",
+        after="        if self._written:\n",
+        promise="who watches sees each call",
+        tests=("tests/cli/test_screen.py::test_the_calls_of_an_answer_that_was_written_are_shown",),
+    ),
+    Bug(
+        name="a gap in one answer shows the next one twice",
+        path="harness_actors/cli/screen.py",
+        before="        self._missed = self._missed and not isinstance(event, AgentResponse)\n",
+        after="",
+        promise="the event stands in for the text that did not come, and for no other",
+        tests=("tests/cli/test_screen.py::test_a_gap_is_that_of_the_answer_it_is_in_alone",),
     ),
 )
