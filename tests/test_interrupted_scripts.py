@@ -91,11 +91,15 @@ def endings(folder: Path) -> list[tuple[bool, list[str]]]:
     return found
 
 
-RUNTIMES = ["local", pytest.param("ray", marks=[pytest.mark.ray, pytest.mark.timeout(240)])]
+ON_RAY = (pytest.mark.ray, pytest.mark.timeout(240))
+EACH_WAY = [
+    *((way, "local") for way in WAYS),
+    # How a script waits is the same there, so one run and several are enough.
+    *(pytest.param(way, "ray", marks=ON_RAY) for way in ("run", "run_batch")),
+]
 
 
-@pytest.mark.parametrize("runtime", RUNTIMES)
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(("way", "runtime"), EACH_WAY)
 def test_one_ctrl_c_finishes_the_round_and_parks(folder: Path, way: str, runtime: str) -> None:
     script = Script(folder, way, runtime)
     script.until_held()
@@ -113,8 +117,7 @@ def test_one_ctrl_c_finishes_the_round_and_parks(folder: Path, way: str, runtime
     assert runtime == "ray" or script.held() == script.in_flight
 
 
-@pytest.mark.parametrize("runtime", RUNTIMES)
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(("way", "runtime"), EACH_WAY)
 def test_a_second_ctrl_c_cuts(folder: Path, way: str, runtime: str) -> None:
     script = Script(folder, way, runtime)
     script.until_held()

@@ -528,8 +528,9 @@ def test_the_same_command_with_nothing_left_starts_nothing(tmp_path: Path) -> No
     assert str(tmp_path / "run" / "results.jsonl") in result.stdout
 
 
-@pytest.mark.parametrize("how", ["copied", "moved"])
-@pytest.mark.parametrize("choice", ["--retry-changed", "--accept-changes"])
+@pytest.mark.parametrize(
+    ("how", "choice"), [("copied", "--retry-changed"), ("moved", "--accept-changes")]
+)
 async def test_runs_of_a_directory_that_was_copied_or_moved_write_nothing_elsewhere(
     tmp_path: Path, how: str, choice: str
 ) -> None:
