@@ -541,6 +541,19 @@ async def test_a_run_that_goes_another_way_is_told(store: Path) -> None:
     assert [d.rerun for d in replayed.differences if d.what == "reason"] == ["max_turns"]
 
 
+async def test_what_a_rerun_asks_for_that_the_journal_does_not_have_is_named(store: Path) -> None:
+    """As when the rules were others: the same answers under settings that let a turn go on."""
+    session = await recorded(store, [WRITE, READ, done()], max_rounds_per_turn=1)
+    recording = session.recording()
+    config = replace(recording.spec.config, max_rounds_per_turn=2)
+
+    replayed = await replay(replace(recording, spec=replace(recording.spec, config=config)))
+
+    assert not replayed.same
+    (way,) = (told.rerun for told in replayed.differences if told.what == "the way")
+    assert way.startswith("the model was asked once more where the journal has nothing more")
+
+
 async def test_a_replay_needs_no_code_and_calls_no_tool(store: Path, tmp_path: Path) -> None:
     session = await recorded(store, [WRITE, done()])
     with sqlite3.connect(store) as connection:
