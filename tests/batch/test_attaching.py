@@ -96,6 +96,21 @@ async def test_what_ends_while_the_next_command_starts_is_collected_and_paid_for
     assert len(journal.specs) == 3
 
 
+@pytest.mark.parametrize("moment", ["when_placed", "when_listed", "when_read"])
+async def test_what_was_spent_while_the_next_command_starts_begins_nothing_more(
+    journal: Journal, tmp_path: Path, moment: str
+) -> None:
+    runtime = Warm(journal)
+    setattr(runtime, moment, runtime.end_all)
+    batch = a_batch(tasks(3), tmp_path, runtime, budget_usd=2.0, concurrency=2)
+
+    async with asyncio.timeout(20):
+        outcomes = await outcomes_of(batch)
+
+    assert outcomes.keys() <= {"t1", "t2"}
+    assert (batch.ending, len(journal.specs)) == ("budget", 2)
+
+
 async def test_an_attempt_that_is_cancelled_late_does_not_end_the_one_that_took_its_place(
     journal: Journal, tmp_path: Path
 ) -> None:

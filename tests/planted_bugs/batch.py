@@ -358,4 +358,17 @@ BUGS = (
             "tests/batch/test_changes.py::test_what_was_told_before_a_refusal_is_in_the_summary",
         ),
     ),
+    Bug(
+        name="a run that ends while the next command starts costs nothing",
+        path="harness_actors/batch/engine.py",
+        before="""\
+                if self._history.ended(run_id, result):
+                    self.brakes.spend(result.usage.cost_usd)
+""",
+        after="                self._history.ended(run_id, result)\n",
+        promise="a budget is spent by what runs cost, whoever began them",
+        tests=(
+            "tests/batch/test_attaching.py::test_what_was_spent_while_the_next_command_starts_begins_nothing_more",
+        ),
+    ),
 )
