@@ -156,6 +156,9 @@ async def test_a_run_that_ended_by_a_limit_comes_out_the_same(store: Path, kind:
     check(replayed)
     assert replayed.end is not None
     assert (replayed.end.status, replayed.end.reason.kind) == ("limit", kind)
+    outside = {"context": "how the model failed", "time": "when its time was over"}
+    told = [fact for fact in replayed.facts if fact in outside.values()]
+    assert told == ([outside[kind]] if kind in outside else [])
 
 
 @pytest.mark.parametrize("limit", ["time_s", "working_s"])
