@@ -60,7 +60,6 @@ BUGS = (
         after='["questions"]]\n',
         promise="what a run waits for is what is open",
         tests=("tests/test_questions.py::test_what_a_function_leaves_open_is_waited_for",),
-        ),
     ),
     Bug(
         name="calls are not shown behind an answer that was written",
