@@ -20,7 +20,8 @@ from harness_actors.messages import Message
 from harness_actors.ports import RunContext
 from harness_actors.signals import Parked, RepairComplete, Signal
 from harness_actors.state import REPAIR
-from tests.actors.test_executor_host import Acting, Coordinator, Desk, a_place, deliver, settled
+from tests.actors.places import a_place
+from tests.actors.test_executor_host import Acting, Coordinator, Desk, deliver, settled
 
 
 class Hops:

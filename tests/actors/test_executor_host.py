@@ -9,8 +9,7 @@ import pytest
 
 from harness_actors.actors.host import executor_host as hosts
 from harness_actors.actors.host.executor_host import ExecutorHost
-from harness_actors.actors.hosted import Place, Reached
-from harness_actors.actors.mailbox import Code, DropCode, Parcel, Receiver
+from harness_actors.actors.mailbox import Code, DropCode, Parcel
 from harness_actors.actors.packing import pack
 from harness_actors.config import HarnessConfig, Limits
 from harness_actors.coordination.graph import DEFAULT_EDGES, Workflow
@@ -30,7 +29,7 @@ from harness_actors.coordination.protocol import (
     Speak,
     ToolsStarted,
 )
-from harness_actors.errors import ActorLostError, WorkflowError
+from harness_actors.errors import WorkflowError
 from harness_actors.events import CustomEvent, Event
 from harness_actors.messages import Message
 from harness_actors.ports import RunContext
@@ -45,8 +44,9 @@ from harness_actors.signals import (
     TurnComplete,
 )
 from harness_actors.state import AGENT_TURN, REPAIR, USAGE, StateKey
-from harness_actors.testing import ManualClock, ScriptedModel, an_agent
+from harness_actors.testing import ScriptedModel, an_agent
 from harness_actors.tools.spawn import DirectProcesses
+from tests.actors.places import a_place
 
 MINE: StateKey[Any] = StateKey("mine", Any, REPAIR)
 
@@ -152,24 +152,6 @@ class Desk:
         body = (await self.coordinator.next(Answered, count)).body
         assert isinstance(body, Answered)
         return body
-
-
-async def nobody(name: str) -> Reached:
-    raise ActorLostError(name, "nobody is there")
-
-
-def a_place(slot: Slot, coordinator: Receiver, **others: Any) -> Place:
-    """Where a host is that nobody but its coordinator reaches."""
-    return Place(
-        slot=slot,
-        address="",
-        coordinator=coordinator,
-        term=1,
-        clock=ManualClock(),
-        store=None,
-        reach=nobody,
-        **others,
-    )
 
 
 Makes = Callable[..., Desk]

@@ -1,77 +1,48 @@
 """What the process of a host is given, by what it hosts."""
 
-from contextlib import closing, redirect_stdout
-from contextvars import copy_context
-from io import StringIO
-from pathlib import Path
+from contextlib import closing
 
 import pytest
 
 from harness_actors.actors.host.shipped_executors import (
-    companions_of,
-    executor_for,
-    keeping_for,
-    processes_for,
-    runs_users_code,
+    host_executor,
+    marks_of_host,
+    supervised_processes,
 )
+from harness_actors.actors.kinds import KINDS
 from harness_actors.actors.processes import is_alive
-from harness_actors.actors.tapping import tap_for_a_while
-from harness_actors.coordination.protocol import Slot
+from harness_actors.coordination.protocol import CUSTOM, Slot
 from harness_actors.state import AGENT_TURN, COMPACTION, REPAIR, STOP_DECISION
-from harness_actors.stores.logs import log_of
-from harness_actors.testing import ManualClock
-
-OURS = (REPAIR, COMPACTION, AGENT_TURN, STOP_DECISION)
-OF_USERS = (Slot("critic", code="hash"), Slot(AGENT_TURN, code="hash"))
-"""An executor of a user's own beside ours, and in the place of one."""
+from tests.actors.places import a_place
 
 
-@pytest.mark.parametrize("name", OURS)
-def test_ours_are_made_by_name_and_those_of_users_come_in_their_code(name: str) -> None:
-    made = executor_for(Slot(name), ManualClock())
-    assert made is not None
-    assert made.name == name
-    assert executor_for(Slot(name, code="hash"), ManualClock()) is None
+@pytest.mark.parametrize("name", [REPAIR, COMPACTION, AGENT_TURN, STOP_DECISION])
+def test_ours_are_made_by_name(name: str) -> None:
+    host_executor(a_place(Slot(name)))
+
+
+def test_those_of_users_come_in_their_code() -> None:
+    host_executor(a_place(Slot(CUSTOM, code="hash", pool="critic")))
 
 
 def test_an_executor_that_nobody_has_is_told() -> None:
     with pytest.raises(ValueError, match="'critic'"):
-        executor_for(Slot("critic"), ManualClock())
+        host_executor(a_place(Slot("critic")))
 
 
 def test_only_our_agent_turn_starts_processes_of_tools() -> None:
-    assert processes_for(Slot(AGENT_TURN, index=1), own_process=False) is not None
-    others = [*(Slot(name) for name in OURS if name != AGENT_TURN), *OF_USERS]
-    assert [processes_for(slot, own_process=False) for slot in others] == [None] * len(others)
+    assert [name for name, kind in KINDS.items() if kind.runs_tools] == [AGENT_TURN]
 
 
-@pytest.mark.parametrize("slot", [*map(Slot, OURS), *OF_USERS], ids=repr)
-def test_what_code_of_users_prints_is_kept_and_nothing_else(tmp_path: Path, slot: Slot) -> None:
-    def step(store: Path | None) -> None:
-        with keeping_for(slot, store)("run"):
-            print("one")
-
-    is_theirs = slot.executor == AGENT_TURN or slot in OF_USERS
-    with redirect_stdout(StringIO()):
-        end = tap_for_a_while()
-        for store in (tmp_path / "runs.db", None):
-            copy_context().run(step, store)
-        end()
-
-    assert runs_users_code(slot) is is_theirs
-    path = log_of(tmp_path / "runs.db", "run")
-    kept = path.read_text().splitlines() if path.exists() else []
-    assert [line.split(" ", 1)[1] for line in kept] == (
-        [f"[{slot.executor}] one"] if is_theirs else []
-    )
+def test_only_where_code_of_users_runs_programs_come_and_prints_are_kept() -> None:
+    assert {name for name, kind in KINDS.items() if kind.gets_programs} == {AGENT_TURN, CUSTOM}
 
 
 def test_the_supervisor_is_the_companion_of_its_host_as_long_as_there_is_one() -> None:
     slot = Slot(AGENT_TURN, index=2)
-    assert companions_of(slot, None)() == ()
-    processes = processes_for(slot, own_process=False)
-    assert processes is not None
-    with closing(processes):
-        (mark,) = companions_of(slot, processes)()
-        assert is_alive(mark)
-        assert mark.role.endswith(str(slot))
+    (own,) = marks_of_host(slot)
+    with closing(supervised_processes(own_process=False)) as processes:
+        first, companion = marks_of_host(slot, processes)
+        assert first == own
+        assert is_alive(companion)
+        assert companion.role.endswith(str(slot))

@@ -423,7 +423,7 @@ BUGS = (
     Bug(
         name="text that comes behind its answer is told all the same",
         path="harness_actors/actors/text/hearing.py",
-        before="            self._on_disk = self._next_place or self._on_disk\n",
+        before="        self._on_disk = self._next_place or self._on_disk\n",
         after="",
         promise="the text of an answer comes before the event that tells of it",
         tests=(

@@ -361,11 +361,11 @@ BUGS = (
     Bug(
         name="a run that ends while the next command starts costs nothing",
         path="harness_actors/batch/engine.py",
-        before="""\
-                if self._history.ended(run_id, result):
-                    self.brakes.spend(result.usage.cost_usd)
-""",
-        after="                self._history.ended(run_id, result)\n",
+        before=(
+            "                self.brakes.spend("
+            "self._history.ended(event.run_id, news.results[event.run_id]))\n"
+        ),
+        after="                self._history.ended(event.run_id, news.results[event.run_id])\n",
         promise="a budget is spent by what runs cost, whoever began them",
         tests=(
             "tests/batch/test_attaching.py::test_what_was_spent_while_the_next_command_starts_begins_nothing_more",
