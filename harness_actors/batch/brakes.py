@@ -6,7 +6,7 @@ from harness_actors.batch.settings import BatchSettings
 
 Ending = Literal["complete", "budget", "failures", "interrupted", "parked", "waiting", "error"]
 """Why a batch ended: all tasks did; why nothing new was started; `parked`: runs were put
-aside by the runtime, for want of a key; `waiting`: all others ended, and runs wait for answers;
+aside by the runtime, for lack of a key; `waiting`: all others ended, and runs wait for answers;
 `error`: the runtime or a file failed."""
 
 

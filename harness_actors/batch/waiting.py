@@ -109,7 +109,7 @@ class WaitingRuns:
         return waiter.flight
 
     async def told(self, run_id: str) -> None:
-        """Return when it is told that a run waits: what becomes of it comes behind that."""
+        """Return when it is told that a run waits: what becomes of it comes after that."""
         await self._waiters[run_id].is_told.wait()
 
     def leave(self, run_id: str) -> HarnessResult | None:

@@ -166,7 +166,7 @@ class Answers:
                     printed.begin(self._harness.store, item.run_id)
                 printed.before(item)
                 self._screen.show(item)
-                printed.behind(item)
+                printed.after(item)
         assert result is not None, "a stream of a run ends with its result"
         return result
 

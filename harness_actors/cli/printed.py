@@ -54,7 +54,7 @@ class Printed:
             case RunEvent(event=ToolReturned()) if self._live is not None:
                 self._live.show_all()
 
-    def behind(self, item: "Heard") -> None:
+    def after(self, item: "Heard") -> None:
         """What a tool prints is shown after the line that says it begins."""
         from harness_actors.events import RunEvent, ToolCalled
 

@@ -136,7 +136,7 @@ async def _run(
                             printed.begin(harness.store, run_id)
                         printed.before(item)
                         screen.show(item)
-                        printed.behind(item)
+                        printed.after(item)
         except (RunParkedError, asyncio.CancelledError):
             screen.cut()
             if run_id:

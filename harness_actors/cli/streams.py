@@ -97,7 +97,7 @@ async def show_runs(
                     continue
                 printed[item.run_id].before(item)
                 lines.show(item, whose[item.run_id])
-                printed[item.run_id].behind(item)
+                printed[item.run_id].after(item)
     except asyncio.CancelledError:
         # Nobody waits for them any more, so they must not go on spending.
         with suppress(HarnessError):

@@ -91,7 +91,7 @@ class RunContext(Protocol):
         """
 
     def close_place(self) -> None:
-        """What was observed until now will not be asked for again: a round is over.
+        """What was observed so far will not be asked for again: a round is over.
 
         Done for whoever answers; see `observe`.
         """

@@ -91,7 +91,7 @@ class Tape:
         ]
         self._asked = asked
         self._answers = [answered]
-        """How many there were before each message of the visit, and behind the last."""
+        """How many there were before each message of the visit, and after the last."""
         self._results: dict[CallPlace, Message] = {}
         for message, _ in self._messages:
             if message.role == "tool":
@@ -166,7 +166,7 @@ class Tape:
 
     @property
     def _place(self) -> int:
-        """How many messages the visit has added until now."""
+        """How many messages the visit has added so far."""
         return len(self._log) - self._begun_at
 
     def _place_of(self, call: ToolCall) -> CallPlace:

@@ -300,7 +300,7 @@ def _heading(connection: sqlite3.Connection, row: tuple[Any, ...]) -> RunHeading
 
 
 def _usage(values: Mapping[str, Any]) -> Usage:
-    """What a run has used until now."""
+    """What a run has used so far."""
     used = mapping(values.get(USAGE.name) or {})
     for amount in used.values():
         number(amount)

@@ -167,7 +167,7 @@ class ToolCalls:
 
     async def _ask(self, plans: Sequence[PlannedCall], *, listed: bool) -> TurnComplete | Waiting:
         if (failed := self._asking.must_not(plans)) is not None:
-            # Whoever comes behind a turn that is over finds no call open.
+            # Whoever comes after a turn that is over finds no call open.
             for plan in plans:
                 await self._add_result(plan.call.id, CallResult.refused(NOT_BEGUN))
             if listed:

@@ -15,7 +15,7 @@ OF_ITS_PLACE = "an observation is of its own place"
 ON_DISK_BEFORE = "an observation is on disk no later than what follows from it"
 
 Place = tuple[str, str, int, int]
-"""An observation: its run, its executor, at which of that one's visits, and the how-manieth there.
+"""An observation: its run, its executor, at which of that one's visits, and its number there.
 Whoever observes counts by itself, whatever the harness counts."""
 
 

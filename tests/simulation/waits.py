@@ -52,7 +52,7 @@ class Waits:
         self.replies = Replies(ledger, self)
 
     def waited_s(self, run_id: str) -> float:
-        """For how long a run has waited until now."""
+        """For how long a run has waited so far."""
         wait = self._waits.get(run_id)
         going_on = 0.0 if wait is None else self._ledger.loop.time() - wait.since
         return self.of(run_id).waited_s + going_on

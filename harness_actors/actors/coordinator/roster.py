@@ -50,7 +50,7 @@ class HostStarter(Protocol):
     """Places actors of every kind; one answer per runtime."""
 
     async def start(self, slot: Slot, incarnation: int) -> Peer:
-        """Begin to start an actor for a slot, the cell's how-manieth; its `hello` awaits it.
+        """Begin to start an actor for a slot; `hello` of what is returned awaits it.
 
         Raises:
             CellError: It cannot be placed; says why.

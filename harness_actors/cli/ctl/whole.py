@@ -61,7 +61,7 @@ def tool_errors(journal: "JournalReader", run_id: str) -> list[dict[str, Any]]:
 
 
 def questions(journal: "JournalReader", stored: "StoredRun") -> list[dict[str, Any]]:
-    """What a run has asked its user until now, oldest first, with the answers that there are."""
+    """What a run has asked its user so far, oldest first, with the answers that there are."""
     from harness_actors.events import InputAwaited
     from harness_actors.state import ANSWERS, QUESTIONS_ASKED
 
