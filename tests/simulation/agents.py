@@ -17,7 +17,7 @@ from harness_actors.messages import Message, ToolCall
 from harness_actors.ports import ModelRequest, ModelResponse, Tool
 from harness_actors.results import Usage
 from harness_actors.tools import ask_user
-from tests.simulation.beside import ask_hosted_model, words_of
+from tests.simulation.beside import ask_hosted_model, whole_answer_of, words_of
 from tests.simulation.executors import build_workflow
 from tests.simulation.oracle import Oracle
 from tests.simulation.questions import ASKS, question_of
@@ -78,7 +78,7 @@ class PlannedModel:
                 text=None, tool_calls=(done,), finish_reason="tool_calls", usage=usage
             )
         if planned is None or not planned.calls:
-            return ModelResponse(text=f"[{run_id}] says so", usage=usage)
+            return ModelResponse(text=whole_answer_of(run_id), usage=usage)
         calls = tuple(
             _call(
                 call,

@@ -55,6 +55,8 @@ def _each_has_one_name() -> Patches:
 
 def _readers_take_one_for_another() -> Patches:
     async def patched(self: Listener, run_id: str, cursor: TextCursor | None) -> Texts:
+        if run_id not in self._asked_at:
+            await self.subscribe([run_id])
         return await texts(self, run_id, cursor and replace(cursor, stream=self._stream))
 
     texts = Listener.texts
