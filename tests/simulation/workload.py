@@ -39,9 +39,9 @@ SHARED = 0.12
 """Share of the schedules in which several runs go on in one conversation as they like."""
 LONG = 0.05
 """Share of the schedules in which each run has a message of many calls, all of one id."""
-HOSTED = 0.3
+HOSTED = 0.15
 """Share of the runs of the default workflow that ask the model which their cell hosts."""
-LISTENED = 0.4
+LISTENED = 0.2
 """Share of the runs whose text is read while it is said."""
 KEY = "PLANNED_MODEL_KEY"
 """The key that the model of the program `keyed` needs."""
