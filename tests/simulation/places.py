@@ -1,7 +1,8 @@
 """Who is where, as the newest coordinator sees it: read from inside, for there is no other way."""
 
 from harness_actors.actors.coordinator.host import CoordinatorHost
-from harness_actors.actors.simulated.cell import SimulatedPeer
+from harness_actors.actors.host.executor_host import ExecutorHost
+from harness_actors.actors.simulated.cell import SimulatedHost, SimulatedPeer
 from harness_actors.actors.simulated.network import SimulatedActor
 from harness_actors.actors.simulated.processes import SimulatedProcess
 from harness_actors.coordination.active import ActiveRun
@@ -16,11 +17,14 @@ def seated_actors(host: CoordinatorHost) -> list[SimulatedActor]:
 def keepers_of(host: CoordinatorHost, run_id: str) -> list[SimulatedProcess]:
     """The living processes with a seat that have a run in memory."""
     alive = [actor for actor in seated_actors(host) if not actor.dead and not actor.process.gone]
-    return [
-        actor.process
-        for actor in alive
-        if actor.now.instance is not None and run_id in actor.now.instance.host._runs
-    ]
+    return [actor.process for actor in alive if _serves(actor, run_id)]
+
+
+def _serves(actor: SimulatedActor, run_id: str) -> bool:
+    host = actor.now.instance
+    if not isinstance(host, SimulatedHost) or not isinstance(host.hosted, ExecutorHost):
+        return False
+    return run_id in host.hosted._runs
 
 
 def seated(host: CoordinatorHost | None, process: SimulatedProcess) -> SimulatedActor | None:
