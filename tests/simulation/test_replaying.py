@@ -14,7 +14,7 @@ from tests.simulation.planted import BUGS
 def test_a_seed_that_breaks_prints_one_command_that_breaks_it_again(
     mode: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    bug = next(bug for bug in BUGS if bug.name == "turns run ahead of the disk")
+    bug = next(bug for bug in BUGS if bug.name == "there is no pending record")
     many = ["--mode", mode, "--seeds", "200", "--jobs", "1", "--without", "twice,early"]
     with bug.planted():
         assert simulate(parsed(many)) == 1

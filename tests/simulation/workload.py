@@ -41,7 +41,7 @@ LONG = 0.05
 """Share of the schedules in which each run has a message of many calls, all of one id."""
 HOSTED = 0.15
 """Share of the runs of the default workflow that ask the model which their cell hosts."""
-LISTENED = 0.2
+LISTENED = 0.3
 """Share of the runs whose text is read while it is said."""
 KEY = "PLANNED_MODEL_KEY"
 """The key that the model of the program `keyed` needs."""
