@@ -270,7 +270,7 @@ FILES: tuple[tuple[tuple[str, ...], bytes, str], ...] = (
     ((), b'{"run": "size1", "answr": "M"}', "line 1: there is no field 'answr'"),
     ((), b'{"run": "size1", "answer": "M"}\n' * 2, "line 2: answered in line 1 before"),
     ((), b'{"run": "siz", "answer": "M"}', "there is no run 'siz'"),
-    ((), b'{"run": "size1", "answer": "\\ud800"}', "is no valid Unicode"),
+    ((), b'{"run": "size1", "answer": "\\ud800"}', "is not valid Unicode"),
     ((), b'{"run": "size1", "answer": "caf\xe9"}', "it is not UTF-8"),
 )
 
