@@ -2,9 +2,8 @@
 
 import asyncio
 import pickle
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from secrets import token_hex
 from typing import Any, TypeVar, TypeVarTuple
@@ -14,13 +13,11 @@ from harness_actors.actors.cell_calls import CellRuntime
 from harness_actors.actors.clock import SystemClock
 from harness_actors.actors.coordinator.host import CoordinatorHost
 from harness_actors.actors.coordinator.journal_watch import watch_journal
-from harness_actors.actors.host.shipped_executors import (
-    marks_of_host,
-    supervised_processes,
-)
+from harness_actors.actors.host.shipped_executors import supervised_processes
 from harness_actors.actors.hosted import ActorCall, Hosted, Place
 from harness_actors.actors.kinds import KINDS, Kinds
 from harness_actors.actors.mailbox import Parcel
+from harness_actors.actors.processes import mark_of_this_process
 from harness_actors.actors.tapping import tap_for_a_while
 from harness_actors.coordination.protocol import Envelope, Slot
 from harness_actors.errors import ActorLostError
@@ -54,13 +51,11 @@ class LocalHostPeer:
         self,
         hosted: Hosted,
         place: Place,
-        marks: Callable[[], tuple[ProcessMark, ...]],
         copies: bool,
     ) -> None:
         self.hosted = hosted
         self.address = place.address
         self._slot = place.slot
-        self._marks = marks
         self._copies = copies
         self._dead = asyncio.Event()
 
@@ -79,9 +74,9 @@ class LocalHostPeer:
     async def hello(self) -> tuple[ProcessMark, ...]:
         self._check()
         await self.hosted.ready()
-        # Not this process's mark: what ends with the actor is the actor alone.
-        own, *others = self._marks()
-        return (replace(own, started=-1), *others)
+        # Not this process's mark: what ends with the actor is the actor alone. Nor that of a
+        # supervisor, which is started by the first command.
+        return (replace(mark_of_this_process(str(self._slot)), started=-1),)
 
     async def watch(self) -> None:
         await self._dead.wait()
@@ -133,8 +128,7 @@ class LocalHostStarter:
             reach=self.reach,
             tool_processes=processes,
         )
-        marks = partial(marks_of_host, slot, processes)
-        self.hosts[slot] = LocalHostPeer(kind.host(place), place, marks, self._copies)
+        self.hosts[slot] = LocalHostPeer(kind.host(place), place, self._copies)
         return self.hosts[slot]
 
     async def reach(self, address: str) -> LocalHostPeer:

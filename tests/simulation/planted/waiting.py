@@ -132,7 +132,10 @@ def _questions_are_not_forgotten() -> Patches:
 
 def _questions_are_numbered_anew() -> Patches:
     def patched(self: Asking, plans: Sequence[PlannedCall]) -> Any:
-        self._context._state.values.pop(QUESTIONS_ASKED.name, None)  # type: ignore[attr-defined]
+        if sum(map(asks, plans)) > 1:
+            # Else the run would wait for nothing new, which ends it.
+            values = self._context._state.values  # type: ignore[attr-defined]
+            values.pop(QUESTIONS_ASKED.name, None)
         return ask(self, plans)
 
     ask = Asking.ask
