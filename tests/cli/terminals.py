@@ -4,6 +4,7 @@ import asyncio
 import fcntl
 import os
 import pty
+import signal
 import termios
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -90,5 +91,7 @@ async def at_a_terminal(
 
 
 def _adopt_terminal() -> None:
+    # As a shell starts it, whatever started these tests.
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
     os.setsid()
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)
