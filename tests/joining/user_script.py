@@ -11,6 +11,7 @@ import json
 import os
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -30,13 +31,14 @@ def coordinators() -> dict[str, str]:
     """The coordinators of this Ray by name, with their nodes."""
     named = ray.util.list_named_actors(all_namespaces=True)
     names = [one["name"] for one in named if one["namespace"] == "harness_actors"]
-    actors = [ray.get_actor(name, namespace="harness_actors") for name in names]
-    states = [ray._private.state.actors(actor._actor_id.hex()) for actor in actors]
-    return {
-        name: state["Address"]["NodeID"]
-        for name, state in zip(names, states, strict=True)
-        if state["State"] == "ALIVE"
-    }
+    found = {}
+    for name in names:
+        with suppress(ValueError):  # it has left since
+            actor = ray.get_actor(name, namespace="harness_actors")
+            state = ray._private.state.actors(actor._actor_id.hex())
+            if state["State"] == "ALIVE":
+                found[name] = state["Address"]["NodeID"]
+    return found
 
 
 async def use(store: str) -> dict[str, Any]:
