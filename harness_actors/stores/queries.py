@@ -265,7 +265,7 @@ def load_headings(connection: sqlite3.Connection, beginning: str) -> list[RunHea
         "CASE WHEN result IS NULL THEN spec END "
         "FROM runs LEFT JOIN results ON results.run = runs.id LEFT JOIN records ON position = "
         "(SELECT max(position) FROM records AS newest WHERE newest.run = runs.id) "
-        "WHERE substr(run_id, 1, length(?1)) = ?1 ORDER BY runs.id",
+        "WHERE ?1 = '' OR substr(run_id, 1, length(?1)) = ?1 ORDER BY runs.id",
         (beginning,),
     ).fetchall()
     return [_heading(connection, row) for row in found]

@@ -98,6 +98,6 @@ def _prints(call: ast.Call) -> bool:
         case ast.Name(id="print"):
             # A line's end, and the prompt.
             return bool(call.args) and not (
-                isinstance(call.args[0], ast.Name) and call.args[0].id == "PROMPT"
+                isinstance(call.args[0], ast.Name) and call.args[0].id.lower() == "prompt"
             )
     return False

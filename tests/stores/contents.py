@@ -9,7 +9,7 @@ import orjson
 
 from harness_actors.events import RunEvent, encode_event
 from harness_actors.messages import Message
-from harness_actors.records import Hop, RunHeading, StoredRun
+from harness_actors.records import Hop, RunHeading, StoredRun, WorkspaceSpec
 from harness_actors.results import HarnessResult, encode_result
 from harness_actors.signals import encode_signal
 from harness_actors.stores import JournalReader, SqliteJournal
@@ -67,7 +67,7 @@ def _run(run: StoredRun) -> dict[str, Any]:
         "edges": spec.edges,
         "custom": spec.custom,
         "keys": spec.keys,
-        "workspace": None if spec.workspace is None else asdict(spec.workspace),
+        "workspace": None if spec.workspace is None else _workspace(spec.workspace),
         "metadata": spec.metadata,
         "command": run.command,
         "added_at": run.added_at,
@@ -77,6 +77,16 @@ def _run(run: StoredRun) -> dict[str, Any]:
         "hop": _hop(run.hop),
         "losses": run.losses,
         "end": _end(run.end),
+    }
+
+
+def _workspace(spec: WorkspaceSpec) -> dict[str, Any]:
+    """Without what a batch has not asked for, or could not ask for when it was written."""
+    fields = asdict(spec)
+    return {
+        name: value
+        for name, value in fields.items()
+        if value or name not in ("covered", "must_be_covered")
     }
 
 
