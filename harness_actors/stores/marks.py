@@ -7,6 +7,7 @@ a file with any other is not the one that this log belongs to.
 """
 
 import sqlite3
+import time
 from contextlib import closing
 from pathlib import Path
 
@@ -20,6 +21,9 @@ LOG_BYTES = 4 * 1024 * 1024
 
 UNMARKED = b""
 """Stands for the mark of a file that has no table of marks: it is of an earlier version."""
+LOOKS = 10
+"""How often a file is looked at before it is refused."""
+BETWEEN_LOOKS_S = 0.02
 
 
 def check_marks(path: Path, connection: sqlite3.Connection) -> None:
@@ -41,9 +45,12 @@ def check_marks(path: Path, connection: sqlite3.Connection) -> None:
         named = {mark for (mark,) in connection.execute("SELECT mark FROM marks")}
     except sqlite3.OperationalError:
         return  # of an earlier version
-    mark = _mark_of_file(path)
-    if mark is None or mark in named:
-        return
+    for _ in range(LOOKS):
+        mark = _mark_of_file(path)
+        if mark is None or mark in named:
+            return
+        # Another process may be moving the log into the file just now, page by page.
+        time.sleep(BETWEEN_LOOKS_S)
     problem = (
         f"it was replaced while its write-ahead log {log.name!r} stayed beside it: that belongs to "
         "another file, or to this one as it was at another time. They would mix, so nothing "
