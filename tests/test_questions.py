@@ -49,6 +49,15 @@ async def test_a_function_answers_and_the_run_goes_on(
     assert (kinds.count("input_awaited"), kinds.count("question_answered")) == (1, 2)
 
 
+async def test_whoever_streams_a_run_is_told_of_the_answers_that_it_gives(tmp_path: Path) -> None:
+    async with a_harness(tmp_path, [COLOUR, SIZE], on_question=at_once) as harness:
+        told = [item async for item in harness.run_stream("paint", text=False)]
+
+    *events, result = told
+    assert isinstance(result, HarnessResult)
+    assert tuple(events) == result.transcript, "all that happened, and each once"
+
+
 async def test_each_answer_is_on_disk_before_the_next_question_is_put(tmp_path: Path) -> None:
     seen: list[dict[str, str | None]] = []
 

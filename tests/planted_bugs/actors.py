@@ -460,4 +460,20 @@ BUGS = (
             "tests/actors/test_output.py::test_what_stands_over_a_tap_stays_and_lines_are_kept_once",
         ),
     ),
+    Bug(
+        name="who follows a run is not told of its answers",
+        path="harness_actors/actors/driver/followed_run.py",
+        before="""\
+                    cursor = await runtime.position()
+                    answered = await self._answer(runtime, waiting)
+""",
+        after="""\
+                    answered = await self._answer(runtime, waiting)
+                    cursor = await runtime.position()
+""",
+        promise="whoever streams a run is told all of its events",
+        tests=(
+            "tests/test_questions.py::test_whoever_streams_a_run_is_told_of_the_answers_that_it_gives",
+        ),
+    ),
 )

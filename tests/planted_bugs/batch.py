@@ -371,4 +371,14 @@ BUGS = (
             "tests/batch/test_attaching.py::test_what_was_spent_while_the_next_command_starts_begins_nothing_more",
         ),
     ),
+    Bug(
+        name="a batch has landed though a place was promised meanwhile",
+        path="harness_actors/batch/flights.py",
+        before="        while self._busy:\n            await self._idle.wait()\n",
+        after="        if self._busy:\n            await self._idle.wait()\n",
+        promise="a run that is answered is taken up",
+        tests=(
+            "tests/batch/test_flights.py::test_all_have_landed_only_when_no_place_is_promised_any_more",
+        ),
+    ),
 )

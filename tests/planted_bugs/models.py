@@ -28,4 +28,20 @@ BUGS = (
             "tests/turn/test_deadline.py::test_waits_of_one_call_that_overlap_count_from_the_first_to_the_last",
         ),
     ),
+    Bug(
+        name="a wait begins after all were given up",
+        path="harness_actors/models/waits.py",
+        before="""\
+        if self._given_up:
+            raise NotAskedAgainError
+        if not self._waiting:
+""",
+        after="""\
+        if not self._waiting:
+""",
+        promise="after Ctrl-C no request follows",
+        tests=(
+            "tests/models/test_given_up_waits.py::test_no_wait_begins_after_they_were_given_up",
+        ),
+    ),
 )

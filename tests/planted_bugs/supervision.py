@@ -255,4 +255,14 @@ BUGS = (
             "tests/batch/test_hiding.py::test_all_of_a_run_directory_is_covered_where_all_of_it_is_ours",
         ),
     ),
+    Bug(
+        name="children of other threads are not counted",
+        path="harness_actors/tools/supervision/descendants.py",
+        before='        for thread in os.listdir(f"/proc/{pid}/task"):\n',
+        after="        for thread in [pid]:\n",
+        promise="a command may have so many processes at once, and no more",
+        tests=(
+            "tests/tools/test_descendants.py::test_children_that_another_thread_has_started_are_children_too",
+        ),
+    ),
 )
