@@ -1,9 +1,11 @@
 """One executor host, driven by hand: what it takes, what it says, what it forgets."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+import gc
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
+from weakref import ref
 
 import pytest
 
@@ -12,6 +14,7 @@ from harness_actors.actors.host.executor_host import ExecutorHost
 from harness_actors.actors.mailbox import Code, DropCode, Parcel
 from harness_actors.actors.packing import pack
 from harness_actors.config import HarnessConfig, Limits
+from harness_actors.conversation import Conversation
 from harness_actors.coordination.graph import DEFAULT_EDGES, Workflow
 from harness_actors.coordination.protocol import (
     CUSTOM,
@@ -651,6 +654,38 @@ async def test_nothing_is_kept_of_a_forgotten_run(a_host: Makes) -> None:
     assert not desk.host._runs
     assert not desk.host._tasks
     assert len(desk.host._seen) == 0
+
+
+@pytest.fixture
+def no_collector() -> Iterator[None]:
+    """The collector of garbage looks at nothing: what stays is what circles hold."""
+    gc.disable()
+    yield
+    gc.enable()
+
+
+@pytest.mark.usefixtures("no_collector")
+@pytest.mark.parametrize("end", ["answered", "failed", "cut"])
+async def test_a_log_leaves_memory_with_its_run(a_host: Makes, end: str) -> None:
+    logs: list[ref[Conversation]] = []
+
+    async def act(signal: Signal, context: RunContext) -> RepairComplete:
+        assert isinstance(context.log, Conversation)
+        logs.append(ref(context.log))
+        if end == "failed":
+            raise ValueError("broken")
+        if end == "cut":
+            await asyncio.Event().wait()
+        return RepairComplete()
+
+    desk = a_host(act)
+    await desk.say(deliver(Message.user("Hello.")))
+    await settled()
+    assert logs[0]() is not None, "it is still served here"
+    await desk.say(Cut(), seq=2)
+    await desk.say(Forget(), hop_number=2)
+    await settled()
+    assert logs[0]() is None
 
 
 @pytest.mark.parametrize("late", ["its delivery", "another word of its hop"])

@@ -62,7 +62,7 @@ class ServedRun:
     sent: int = 0
     parking: bool = False
     context: DeltaContext | None = None
-    """None until the hop begins."""
+    """None before the hop begins, and when it is over."""
     texts: Speaker | None = None
     """None where nobody reads what the model says."""
     commits: dict[int, asyncio.Future[None]] = field(default_factory=dict)
@@ -238,23 +238,7 @@ class ExecutorHost(Hosted):
         began = asyncio.get_running_loop().time()
         try:
             executor, agent = await self._program(run.spec.code)
-            run.context = context = DeltaContext(
-                spec=run.spec,
-                agent=agent,
-                writer_name=self._slot.executor,
-                reads=executor.reads,
-                values=deliver.values,
-                # A user's executor may add messages, so its copy of the log is kept whole.
-                log=run.log if executor.reads_log or self._slot.code else None,
-                started_at=deliver.started_at,
-                send=lambda delta: self._send_change(run, delta),
-                # Before a tool that ends its process does: that it was this run's must be known.
-                on_tools_started=lambda tools: self._outbox.tell(
-                    self._next(run, ToolsStarted(tools))
-                ),
-                parking=run.parking,
-                texts=run.texts,
-            )
+            run.context = context = self._context(run, deliver, executor, agent)
             if self._slot.code and run.spec.config.limits.working_s is not None:
                 # From here on, however long the start of this process took.
                 context.tools_started()
@@ -273,7 +257,31 @@ class ExecutorHost(Hosted):
             logger.info("%s failed run %s", self._slot, run.spec.run_id, exc_info=True)
             outcome = _failure(self._slot, error)
             last = self._left_by(context, began, outcome)
+        finally:
+            # It knows the run, too: a circle, in which the log would stay for the collector of
+            # garbage, which seldom comes.
+            run.context = None
         self._post(run, Answered(last, outcome))
+
+    def _context(
+        self, run: ServedRun, deliver: Deliver, executor: Executor, agent: Agent
+    ) -> DeltaContext:
+        """What the executor sees of the run in this hop."""
+        return DeltaContext(
+            spec=run.spec,
+            agent=agent,
+            writer_name=self._slot.executor,
+            reads=executor.reads,
+            values=deliver.values,
+            # A user's executor may add messages, so its copy of the log is kept whole.
+            log=run.log if executor.reads_log or self._slot.code else None,
+            started_at=deliver.started_at,
+            send=lambda delta: self._send_change(run, delta),
+            # Before a tool that ends its process does: that it was this run's must be known.
+            on_tools_started=lambda tools: self._outbox.tell(self._next(run, ToolsStarted(tools))),
+            parking=run.parking,
+            texts=run.texts,
+        )
 
     def _left_by(self, context: DeltaContext | None, began: float, failed: RunEnd) -> StateDelta:
         """What a failed executor had written, as far as it can be committed."""
