@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 
 from harness_actors import AgentHarness, ChatAgent
+from harness_actors.actors.driver.awaiting import answer_from
 from harness_actors.coordination.waiting import MOST_ANSWER_CHARS
 from harness_actors.errors import AnswerError, ConfigError, HarnessError
 from harness_actors.events import RunEvent, TextDelta
@@ -36,7 +38,14 @@ def at_once(asked: OpenQuestion) -> str:
     return {"q1": "red", "q2": "M"}[asked.id]
 
 
-@pytest.mark.parametrize("answerer", [slowly, at_once])
+class Person:
+    """Answers by being called, as an object of a program does."""
+
+    async def __call__(self, asked: OpenQuestion) -> str:
+        return await slowly(asked)
+
+
+@pytest.mark.parametrize("answerer", [slowly, at_once, Person()])
 async def test_a_function_answers_and_the_run_goes_on(
     tmp_path: Path, answerer: Callable[[OpenQuestion], Any]
 ) -> None:
@@ -47,6 +56,19 @@ async def test_a_function_answers_and_the_run_goes_on(
     assert result.turn_count == 1
     kinds = [told.event.type for told in result.transcript]
     assert (kinds.count("input_awaited"), kinds.count("question_answered")) == (1, 2)
+
+
+async def test_a_function_that_takes_its_time_holds_nothing_else_up() -> None:
+    may_answer = threading.Event()
+
+    def answer(_: OpenQuestion) -> str | None:
+        return "red" if may_answer.wait(10) else None
+
+    answering = asyncio.create_task(answer_from(answer, OpenQuestion(id="q1", text="Which?")))
+    await asyncio.sleep(0)
+    may_answer.set()
+
+    assert await answering == "red"
 
 
 async def test_whoever_streams_a_run_is_told_of_the_answers_that_it_gives(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from typing import Any
 
 from harness_actors.coordination.coordinator import Coordinator
 from harness_actors.ports import Journal
+from harness_actors.records import RunHeading
 
 
 class EarlierCosts:
@@ -38,17 +39,15 @@ class EarlierCosts:
         while self._ended_usd is None:
             ended_since = self._coordinator.budget.ended_usd
             await self._settle()
-            total = await self._sum()
-            # One that ended meanwhile may be in the one sum and not in the other.
+            total: float = await self._read(self._journal.removed_cost_usd)
+            headings: list[RunHeading] = await self._read(self._journal.headings)
+            total += sum(one.end.usage.cost_usd for one in headings if one.end is not None)
+            # One that ended meanwhile may be in the one sum and not in the other, and among
+            # those that may be taken up.
             if ended_since == self._coordinator.budget.ended_usd:
                 self._ended_usd = total - ended_since
+                for heading in headings:
+                    if heading.end is None:
+                        # Of those that are served, it knows more than the journal.
+                        self._coordinator.budget.take_up(heading.run_id, heading.usage.cost_usd)
         return self._ended_usd
-
-    async def _sum(self) -> float:
-        total: float = await self._read(self._journal.removed_cost_usd)
-        for heading in await self._read(self._journal.headings):
-            if heading.end is not None:
-                total += heading.end.usage.cost_usd
-            elif heading.run_id not in self._coordinator.runs:
-                self._coordinator.budget.take_up(heading.run_id, heading.usage.cost_usd)
-        return total
