@@ -12,8 +12,8 @@ from harness_actors.actors.runtime import StopMode
 from harness_actors.conversation import repaired
 from harness_actors.coordination.active import Effects
 from harness_actors.coordination.protocol import Slot
-from harness_actors.errors import ConversationBusyError
-from harness_actors.records import RunAdded, RunSpec
+from harness_actors.errors import BadInputError, ConversationBusyError, ConversationMovedOnError
+from harness_actors.records import RunAdded, RunSpec, WorkspaceSpec
 from harness_actors.state import AGENT_TURN, OPEN_CALLS, is_waiting
 from harness_actors.stores import SqliteJournal
 from tests.coordination.agents import Team
@@ -47,6 +47,8 @@ class Entrance:
             has_keys=lambda names: self.has_keys or not names,
             end_processes=self._end_processes,
         )
+        self.preparing: Callable[[Sequence[RunSpec]], None] = lambda _: None
+        """Called with the runs whose needs are prepared, while they are."""
         self.prepared: list[tuple[str, bool]] = []
         """Runs, and whether they were served already."""
         self.ended: list[tuple[str, bool]] = []
@@ -58,6 +60,7 @@ class Entrance:
     async def _prepare(self, specs: Sequence[RunSpec]) -> None:
         served = self.world.coordinator.runs
         self.prepared += [(spec.run_id, spec.run_id in served) for spec in specs]
+        self.preparing(specs)
 
     async def _end_processes(self, run_ids: Sequence[str]) -> None:
         self.ended += [(run_id, self.world.stored(run_id).end is not None) for run_id in run_ids]
@@ -233,6 +236,30 @@ async def test_a_run_that_is_stopped_as_it_waits_for_its_keys_leaves_its_convers
     assert set(world.coordinator.runs) == {"third"}
 
 
+async def test_a_run_that_is_put_aside_as_its_keys_come_stays_aside(
+    journal: SqliteJournal,
+) -> None:
+    journal.begin_term()
+    world = World(Team().handlers)
+    spec = a_spec("first", keys=("KEY",))
+    world.disk.append(RunAdded(spec=spec, command="command", at=0.0))
+    entrance = Entrance(world, journal)
+    await entrance._settle()
+    entrance.admission.hold(spec)
+    entrance.heard.clear()
+
+    async def attach() -> None:
+        await entrance.read.wait()
+        entrance.heard.set()
+        await entrance.admission.take_up_held()
+
+    async with asyncio.timeout(10), asyncio.TaskGroup() as group:
+        group.create_task(entrance.admission.stop(["first"], "park"))
+        group.create_task(attach())
+
+    assert (entrance.admission.held, set(world.coordinator.runs)) == (0, set())
+
+
 async def test_runs_that_come_together_are_looked_up_together_and_known_ones_left_alone(
     journal: SqliteJournal,
 ) -> None:
@@ -332,3 +359,50 @@ async def test_of_runs_that_are_taken_up_together_one_goes_on_in_each_conversati
     with pytest.raises(ConversationBusyError):
         await entrance.admission.take_up([spec.run_id for spec in parked], asked=True)
     assert set(world.coordinator.runs) == {"parked-1"}
+
+
+async def test_what_a_run_has_said_meanwhile_is_in_the_log_of_one_that_is_taken_up_after_it(
+    journal: SqliteJournal,
+) -> None:
+    journal.begin_term()
+    world = World(Team().handlers)
+    asked = {"before": TALK, "between": "another", "after": TALK}
+    specs = [a_spec(run_id, conversation_id=talk) for run_id, talk in asked.items()]
+    at = world.clock.now()
+    world.disk.extend(RunAdded(spec=spec, command="", at=at) for spec in specs)
+    entrance = Entrance(world, journal)
+
+    def end_the_first(prepared: Sequence[RunSpec]) -> None:
+        if prepared[0].run_id == "between":
+            world.settle()
+
+    entrance.preparing = end_the_first
+    await entrance.admission.take_up(list(asked), asked=True)
+
+    assert world.ends("before")[0].status == "done"
+    assert list(world.coordinator.runs["after"].state.log) == list(world.log("before"))
+
+
+@pytest.mark.parametrize("goes_on", [True, False], ids=["moved on", "without its workspace"])
+async def test_a_run_that_was_cut_goes_on_where_it_stood_or_not_at_all(
+    journal: SqliteJournal, tmp_path: Path, goes_on: bool
+) -> None:
+    journal.begin_term()
+    world = World(Team().handlers)
+    gone = WorkspaceSpec(path=str(tmp_path / "gone"))
+    cut = a_spec("cut", conversation_id=TALK, workspace=None if goes_on else gone)
+    world.submit(cut)
+    _to_the_turn(world)
+    while not world.stored("cut").state.values.get(OPEN_CALLS.name):
+        world.move(world.hosts[TURN])
+        world.settle(hosts=False)
+    world.perform(world.coordinator.stop("cut", "park_now"))
+    world.settle(hosts=False)
+    if goes_on:
+        world.submit(a_spec("later", conversation_id=TALK), world.log("cut"))
+        world.settle()
+    entrance = Entrance(world, journal)
+
+    with pytest.raises(ConversationMovedOnError if goes_on else BadInputError):
+        await entrance.admission.take_up(["cut"], asked=True)
+    assert not world.coordinator.runs
