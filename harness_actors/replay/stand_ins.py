@@ -21,7 +21,8 @@ from harness_actors.replay.recording import Recording
 from harness_actors.replay.tape import Tape, asked_in
 from harness_actors.state import OPEN_CALLS, REQUEST_TOKENS, TURN_COUNT
 from harness_actors.turn.bounds import Due
-from harness_actors.turn.one_call import CallResult, PlannedCall, run_call
+from harness_actors.turn.one_call import PlannedCall, run_call
+from harness_actors.turn.outcomes import ToolOutcome
 from harness_actors.turn.texts import MESSAGE_TOKENS, PART_TOKENS
 
 WORK_COMPLETE = "work_complete"
@@ -113,7 +114,7 @@ class RecordedCalls:
 
     stage: Stage
 
-    async def run(self, planned: PlannedCall, context: ToolContext, due: Due) -> CallResult:
+    async def run(self, planned: PlannedCall, context: ToolContext, due: Due) -> ToolOutcome:
         if isinstance(planned.tool, RecordedTool):
             return await self.stage.open_tape().result(planned.call)
         return await run_call(planned, context, due)

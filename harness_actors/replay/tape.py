@@ -26,7 +26,8 @@ from harness_actors.replay.visits import Visit
 from harness_actors.results import LimitKind, Usage
 from harness_actors.signals import TurnComplete
 from harness_actors.state import QUESTIONS, USAGE
-from harness_actors.turn.one_call import CUT_SHORT, CallResult
+from harness_actors.turn.one_call import CUT_SHORT
+from harness_actors.turn.outcomes import ToolOutcome, outcome_of
 
 JUST_BEFORE_S = 0.001
 """What is left of a limit that ran out during a model call: that is stopped by it at once."""
@@ -117,7 +118,7 @@ class Tape:
             usage=_usage_in(change),
         )
 
-    async def result(self, call: ToolCall) -> CallResult:
+    async def result(self, call: ToolCall) -> ToolOutcome:
         """What became of a call that was made, or that the time of its run did not let begin."""
         message = self._results.get(self._place_of(call))
         if message is None:
@@ -127,12 +128,9 @@ class Tape:
             await self._stuck(called)
         if not is_old(message):
             limit = cast("LimitKind | None", message.facts.limit or None)
-            return CallResult(text=message.text, failure=message.failure, limit=limit)
-        return CallResult(
-            text=message.text,
-            failure=failure_in_words(message),
-            limit=self.limit_by_time() if is_out_of_time(message) else None,
-        )
+            return outcome_of(message.text, message.failure, limit)
+        limit = self.limit_by_time() if is_out_of_time(message) else None
+        return outcome_of(message.text, failure_in_words(message), limit)
 
     def question(self, call: ToolCall) -> AskedQuestion:
         """What a call asks.

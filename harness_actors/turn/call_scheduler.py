@@ -17,7 +17,8 @@ from harness_actors.signals import TurnComplete, Waiting
 from harness_actors.state import OPEN_CALLS, TURN_COUNT, OpenCall
 from harness_actors.turn.bounds import Bounds, Due
 from harness_actors.turn.meter import TurnMeter
-from harness_actors.turn.one_call import CallResult, PlannedCall, plan_calls
+from harness_actors.turn.one_call import PlannedCall, plan_calls
+from harness_actors.turn.outcomes import ToolDenied, ToolOutcome
 from harness_actors.turn.preparation import PreparedAgent
 from harness_actors.turn.questions import NOT_BEGUN, Asking, asks
 from harness_actors.turn.services import RUN_VARIABLE, AgentTurnServices
@@ -107,7 +108,7 @@ class ToolCalls:
         self._context.set(OPEN_CALLS, tuple(listed[call.id] for call in again))
         for call in log.open_calls():
             if call.id not in listed:
-                lost = CallResult(text=UNKNOWN_OUTCOME, failure="unknown")
+                lost = ToolDenied(text=UNKNOWN_OUTCOME, how="unknown")
                 await self._add_result(call.id, lost)
         calls, results = _newest_round(log)
         if again:
@@ -169,7 +170,7 @@ class ToolCalls:
         if (failed := self._asking.must_not(plans)) is not None:
             # Whoever comes after a turn that is over finds no call open.
             for plan in plans:
-                await self._add_result(plan.call.id, CallResult.refused(NOT_BEGUN))
+                await self._add_result(plan.call.id, ToolDenied(text=NOT_BEGUN))
             if listed:
                 self._context.set(OPEN_CALLS, ())
             return failed
@@ -194,15 +195,15 @@ class ToolCalls:
             return Due(None)
         return self._bounds.work_due(self._meter.working_s)
 
-    def _refused(self, plan: PlannedCall, *, last_id: str, failed: bool) -> CallResult | None:
+    def _refused(self, plan: PlannedCall, *, last_id: str, failed: bool) -> ToolOutcome | None:
         """The answer to a `work_complete` that does not count; None for all other calls."""
         if not self._is_completion(plan):
             return None
         if plan.call.id != last_id:
-            return CallResult.refused(NOT_LAST)
-        return CallResult.refused(OTHER_CALL_FAILED) if failed else None
+            return ToolDenied(text=NOT_LAST)
+        return ToolDenied(text=OTHER_CALL_FAILED) if failed else None
 
-    async def _add_result(self, call_id: str, result: CallResult, *, own: bool = False) -> None:
+    async def _add_result(self, call_id: str, result: ToolOutcome, *, own: bool = False) -> None:
         tokens = await tokens_of([result.text], self._prepared.counter)
         message = Message.tool_result(
             call_id,

@@ -7,13 +7,20 @@ from functools import partial
 import orjson
 
 from harness_actors.errors import ToolError
-from harness_actors.messages import Failure, MessageFacts, ToolCall
+from harness_actors.messages import ToolCall
 from harness_actors.ports import Tool, ToolContext
 from harness_actors.results import LimitKind
 from harness_actors.turn.bounds import Due
 from harness_actors.turn.deadline import Allowance, Raised, TimedOut, run_within
 from harness_actors.turn.interruption import is_ctrl_c
 from harness_actors.turn.origins import ORIGIN
+from harness_actors.turn.outcomes import (
+    ToolDenied,
+    ToolExecutionResult,
+    ToolFailure,
+    ToolOutcome,
+    ToolTimeout,
+)
 from harness_actors.turn.preparation import PreparedAgent
 from harness_actors.turn.texts import ERROR_CHARS, shortened, well_formed
 from harness_actors.turn.tracebacks import user_traceback
@@ -52,44 +59,7 @@ class PlannedCall:
         return spec.idempotent or spec.effect == "read_only"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CallResult:
-    """What came of a call.
-
-    Attributes:
-        text: For the model; valid Unicode and bounded.
-        failure: Why it is no success; None where it is one.
-        limit: The bound of the run that stopped it; None where none did.
-        traceback: Where it failed in code of a user, for that one; empty elsewhere.
-    """
-
-    text: str
-    failure: Failure | None = None
-    limit: LimitKind | None = None
-    traceback: str = ""
-
-    @classmethod
-    def refused(cls, text: str, limit: LimitKind | None = None) -> "CallResult":
-        """The result of a call that is not made."""
-        return cls(text=text, failure="refused", limit=limit)
-
-    @property
-    def is_error(self) -> bool:
-        """Whether it failed, or did not run."""
-        return self.failure is not None
-
-    @property
-    def ran(self) -> bool:
-        """Whether it is one of the calls that a run may make."""
-        return self.failure not in ("refused", "unknown")
-
-    @property
-    def facts(self) -> MessageFacts:
-        """What is told with its message."""
-        return MessageFacts(traceback=self.traceback, limit=self.limit or "")
-
-
-RunCall = Callable[[PlannedCall, ToolContext, Due], Awaitable[CallResult]]
+RunCall = Callable[[PlannedCall, ToolContext, Due], Awaitable[ToolOutcome]]
 """As `run_call`."""
 
 
@@ -129,15 +99,15 @@ def plan_calls(
     return planned
 
 
-async def run_call(planned: PlannedCall, context: ToolContext, due: Due) -> CallResult:
+async def run_call(planned: PlannedCall, context: ToolContext, due: Due) -> ToolOutcome:
     """Run one call, unless it must not or its time is up.
 
     Every failure comes back as a result; only a cancellation of the turn is raised.
     """
     if planned.tool is None:
-        return CallResult.refused(planned.refusal, planned.limit)
+        return ToolDenied(text=planned.refusal, by=planned.limit)
     if due.over:
-        return CallResult.refused(_time_is_up("began"), due.kind)
+        return ToolDenied(text=_time_is_up("began"), by=due.kind)
     tool, own = planned.tool, planned.tool.spec.timeout_s
     by_run = due.seconds is not None and (own is None or due.seconds <= own)
     outcome = await run_within(
@@ -154,9 +124,7 @@ async def run_call(planned: PlannedCall, context: ToolContext, due: Due) -> Call
             # neighbours.
             if is_ctrl_c(error):
                 raise error
-            return CallResult(
-                text=_error_text(error), failure="failed", traceback=user_traceback(error)
-            )
+            return ToolFailure(text=_error_text(error), traceback=user_traceback(error))
         case returned:
             # Any object: a tool may be the user's own class, whose types nobody has checked.
             return _returned(planned, returned.value)
@@ -168,14 +136,14 @@ def _begin(tool: Tool, call: ToolCall, context: ToolContext) -> Awaitable[str]:
     return tool.run(call.arguments, context)
 
 
-def _returned(planned: PlannedCall, value: object) -> CallResult:
+def _returned(planned: PlannedCall, value: object) -> ToolOutcome:
     if isinstance(value, str):
-        return CallResult(text=shortened(well_formed(value)))
+        return ToolExecutionResult(text=shortened(well_formed(value)))
     wrong = f"{planned.call.name!r} returned {type(value).__name__}, not text"
-    return CallResult(text=wrong, failure="failed")
+    return ToolFailure(text=wrong)
 
 
-def _late(planned: PlannedCall, late: TimedOut, *, by_run: bool) -> CallResult:
+def _late(planned: PlannedCall, late: TimedOut, *, by_run: bool) -> ToolTimeout:
     if late.last is not None and is_ctrl_c(late.last):
         raise late.last
     limit = late.due.kind if by_run else None
@@ -187,7 +155,7 @@ def _late(planned: PlannedCall, late: TimedOut, *, by_run: bool) -> CallResult:
     if late.left:
         sentences.append("It does not end and was left alone: what it began may still happen.")
     text = shortened(well_formed(" ".join(sentences)), ERROR_CHARS)
-    return CallResult(text=text, failure="timed_out", limit=limit)
+    return ToolTimeout(text=text, by=limit)
 
 
 def _time_is_up(verb: str) -> str:

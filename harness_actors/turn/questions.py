@@ -6,7 +6,13 @@ from harness_actors.errors import ToolError
 from harness_actors.ports import AskedQuestion, AskingTool, RunContext
 from harness_actors.signals import TurnComplete, Waiting
 from harness_actors.state import ANSWERS, QUESTIONS, QUESTIONS_ASKED, Question, Questions
-from harness_actors.turn.one_call import CallResult, PlannedCall
+from harness_actors.turn.one_call import PlannedCall
+from harness_actors.turn.outcomes import (
+    ToolDenied,
+    ToolExecutionResult,
+    ToolFailure,
+    ToolOutcome,
+)
 
 NOBODY_THERE = (
     "Not asked: nobody is there to answer in this run. Decide by yourself what is most likely "
@@ -43,20 +49,20 @@ class Asking:
         if self._context.get(QUESTIONS) is not None:
             self._context.set(QUESTIONS, None)
 
-    def answered(self, plan: PlannedCall) -> CallResult | None:
+    def answered(self, plan: PlannedCall) -> ToolOutcome | None:
         """The result of a call that asks; None where its user must be waited for."""
         questions = self._context.get(QUESTIONS)
         asked = () if questions is None else questions.asked
         answers = self._context.get(ANSWERS)
         for question in asked:
             if question.call_id == plan.call.id and question.id in answers:
-                return CallResult(text=answers[question.id])
+                return ToolExecutionResult(text=answers[question.id])
         try:
             _question(plan)
         except ToolError as error:
-            return CallResult(text=error.text, failure="failed")
+            return ToolFailure(text=error.text)
         denies = self._context.spec.config.on_question == "deny"
-        return CallResult(text=NOBODY_THERE, failure="denied") if denies else None
+        return ToolDenied(text=NOBODY_THERE, how="denied") if denies else None
 
     def must_not(self, plans: Sequence[PlannedCall]) -> TurnComplete | None:
         """How a turn ends that must not ask; None where it may.

@@ -359,8 +359,8 @@ BUGS = (
     Bug(
         name="a call that was stopped for its time is said to have failed",
         path="harness_actors/turn/one_call.py",
-        before='    return CallResult(text=text, failure="timed_out", limit=limit)\n',
-        after='    return CallResult(text=text, failure="failed", limit=limit)\n',
+        before="    return ToolTimeout(text=text, by=limit)\n",
+        after="    return ToolFailure(text=text)  # type: ignore[return-value]\n",
         promise="a result says what became of its call",
         tests=("tests/turn/test_dispositions.py::test_a_call_says_what_became_of_it",),
     ),
