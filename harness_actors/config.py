@@ -28,6 +28,7 @@ NOT_BUILT = (
 )
 
 CALLS_PER_MESSAGE = 256
+PARALLEL_CALLS = 64
 
 
 @pickled_by_position
@@ -86,6 +87,8 @@ class HarnessConfig:
         limits: Bounds of the run.
         on_question: What follows when the agent asks its user: ``"wait"`` for the answer;
             ``"deny"`` tells the model that nobody is there, and goes on; ``"fail"`` ends the run.
+        max_parallel_calls: Calls of one message that run at once, at least 1: only such as read
+            and do not touch the same. With 1 they run one after the other.
 
     Raises:
         ConfigError: A value is out of range, or its room is not built yet.
@@ -99,6 +102,7 @@ class HarnessConfig:
     continuation: ContinuationConfig | None = field(default_factory=ContinuationConfig)
     limits: Limits = field(default_factory=Limits)
     on_question: OnQuestion = "wait"
+    max_parallel_calls: int = PARALLEL_CALLS
     stall: None = None
     work_items: None = None
     contract: None = None
@@ -112,6 +116,7 @@ class HarnessConfig:
         _check_count("max_turns", self.max_turns)
         _check_count("max_rounds_per_turn", self.max_rounds_per_turn)
         _check_count("max_input_tokens", self.max_input_tokens)
+        _check_count("max_parallel_calls", self.max_parallel_calls)
         _check_choice("completion", self.completion, ("explicit", "answer"))
         _check_choice("stop_policy", self.stop_policy, ("interactive", "strict_automation"))
         _check_choice("on_question", self.on_question, ("wait", "deny", "fail"))
@@ -155,6 +160,8 @@ class HarnessConfig:
             del plain["limits"]["calls_per_message"]
         if self.on_question == "wait":
             del plain["on_question"]  # the same of runs that could not ask
+        if self.max_parallel_calls == PARALLEL_CALLS:
+            del plain["max_parallel_calls"]  # the same of runs whose calls ran one by one
         return plain
 
 

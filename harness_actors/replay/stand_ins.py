@@ -119,6 +119,10 @@ class RecordedCalls:
             return await self.stage.open_tape().result(planned.call)
         return await run_call(planned, context, due)
 
+    def waves_of(self, plans: Sequence[PlannedCall]) -> list[Sequence[PlannedCall]]:
+        """Those that the journal shows: it does not hold what may run beside what."""
+        return self.stage.open_tape().waves_of(plans)
+
 
 @dataclass(frozen=True)
 class RecordedAskingTool(AskingTool):

@@ -6,7 +6,7 @@ the results of the same answer, wherever it stands there.
 """
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import NoReturn, cast
 
 from harness_actors.config import Limits
@@ -26,7 +26,7 @@ from harness_actors.replay.visits import Visit
 from harness_actors.results import LimitKind, Usage
 from harness_actors.signals import TurnComplete
 from harness_actors.state import QUESTIONS, USAGE
-from harness_actors.turn.one_call import CUT_SHORT
+from harness_actors.turn.one_call import CUT_SHORT, PlannedCall
 from harness_actors.turn.outcomes import ToolOutcome, outcome_of
 
 JUST_BEFORE_S = 0.001
@@ -94,9 +94,12 @@ class Tape:
         self._answers = [answered]
         """How many there were before each message of the visit, and after the last."""
         self._results: dict[CallPlace, Message] = {}
-        for message, _ in self._messages:
+        self._written: dict[CallPlace, int] = {}
+        """The journal position of the change that holds each of them."""
+        for message, change in self._messages:
             if message.role == "tool":
-                self._results[self._answers[-1], message.tool_call_id or ""] = message
+                place = (self._answers[-1], message.tool_call_id or "")
+                self._results[place], self._written[place] = message, change.position
             self._answers.append(self._answers[-1] + (message.role == "assistant"))
 
     async def answer(self, model: str) -> ModelResponse:
@@ -131,6 +134,22 @@ class Tape:
             return outcome_of(message.text, message.failure, limit)
         limit = self.limit_by_time() if is_out_of_time(message) else None
         return outcome_of(message.text, failure_in_words(message), limit)
+
+    def waves_of(self, plans: Sequence[PlannedCall]) -> list[Sequence[PlannedCall]]:
+        """The calls of a message as they were made: a wave is written in one change.
+
+        Where all calls of a message are, it says no more of waves, and need not.
+        """
+        waves: list[list[PlannedCall]] = []
+        open_until: int | None = None
+        for plan in plans:
+            written = None if plan.alone else self._written.get(self._place_of(plan.call))
+            if written is not None and written == open_until:
+                waves[-1].append(plan)
+            else:
+                waves.append([plan])
+            open_until = written
+        return list(waves)
 
     def question(self, call: ToolCall) -> AskedQuestion:
         """What a call asks.

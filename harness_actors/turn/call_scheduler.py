@@ -1,28 +1,27 @@
-"""The calls of assistant messages: announced, run one after the other, and answered."""
+"""The calls of assistant messages: announced, run wave after wave, and answered."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 
 import orjson
 
 from harness_actors.conversation import UNKNOWN_OUTCOME
 from harness_actors.events import Event, answer_event, call_event
 from harness_actors.messages import Message, ToolCall
-from harness_actors.ports import Cover, RunContext, ToolContext
-from harness_actors.records import FolderId, WorkspaceSpec
+from harness_actors.ports import RunContext
 from harness_actors.results import LimitKind
 from harness_actors.signals import TurnComplete, Waiting
 from harness_actors.state import OPEN_CALLS, TURN_COUNT, OpenCall
 from harness_actors.turn.bounds import Bounds, Due
+from harness_actors.turn.lanes import in_lanes
 from harness_actors.turn.meter import TurnMeter
 from harness_actors.turn.one_call import PlannedCall, plan_calls
 from harness_actors.turn.outcomes import ToolDenied, ToolOutcome
 from harness_actors.turn.preparation import PreparedAgent
 from harness_actors.turn.questions import NOT_BEGUN, Asking, asks
-from harness_actors.turn.services import RUN_VARIABLE, AgentTurnServices
+from harness_actors.turn.services import AgentTurnServices
 from harness_actors.turn.texts import tokens_of
+from harness_actors.turn.workplace import Workplace
 
 OTHER_CALL_FAILED = (
     "Not accepted: another call of this message failed; look at it and call work_complete again."
@@ -32,19 +31,6 @@ NOT_LAST = (
     "Not accepted: work_complete must be the last call of its message. "
     "Look at the results of the others and call it again."
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Workplace:
-    """Where the tools of a turn work; both None for nowhere.
-
-    Attributes:
-        folder: The workspace.
-        id: What it is known by; None also where nobody has looked.
-    """
-
-    folder: Path | None
-    id: FolderId | None
 
 
 class ToolCalls:
@@ -139,32 +125,50 @@ class ToolCalls:
             listed: They are in the index of open calls, which shrinks as they end.
         """
         limit: LimitKind | None = None
-        for position, plan in enumerate(plans, start=1):
-            result = self._refused(plan, last_id=last_id, failed=failed)
-            if result is None and asks(plan):
-                result = self._asking.answered(plan)
-                if result is None:
-                    return await self._ask(plans[position - 1 :], listed=listed)
-            if result is None:
-                if not listed and self._is_own_tool(plan):
-                    self._announce(partial(call_event, plan.call))
-                context, due = self._tool_context(plan), self._due(plan)
-                result = await self._services.run_call(plan, context, due)
-            failed, limit = failed or result.is_error, limit or result.limit
-            await self._add_result(plan.call.id, result, own=self._is_own_tool(plan))
-            if listed and position < len(plans):
+        begun = 0
+        for wave in self._services.waves_of(plans):
+            results = await self._results(wave, last_id=last_id, failed=failed, listed=listed)
+            if results is None:
+                return await self._ask(plans[begun:], listed=listed)
+            begun += len(wave)
+            for plan, result in zip(wave, results, strict=True):
+                failed, limit = failed or result.is_error, limit or result.limit
+                await self._add_result(plan.call.id, result, own=self._is_own_tool(plan))
+            if listed and begun < len(plans):
                 # What has ended, and not what is left: that of thousands would be quadratic.
-                self._context.drop(OPEN_CALLS)
+                self._context.drop(OPEN_CALLS, len(wave))
             elif listed:
                 self._context.set(OPEN_CALLS, ())
                 self._asking.forget()
-            if self._is_completion(plan) and not result.is_error:
-                return TurnComplete(ending="completed", text=_summary(plan.call))
-            if listed and position < len(plans):
-                # The last result leaves with what belongs to the whole round.
+            if self._is_completion(wave[0]) and not results[0].is_error:
+                return TurnComplete(ending="completed", text=_summary(wave[0].call))
+            if listed and begun < len(plans):
+                # The last results leave with what belongs to the whole round.
                 self._meter.write()
                 self._context.flush()
         return None if limit is None else TurnComplete(ending="limit", limit=limit)
+
+    async def _results(
+        self, wave: Sequence[PlannedCall], *, last_id: str, failed: bool, listed: bool
+    ) -> Sequence[ToolOutcome] | None:
+        """What comes of the calls of a wave, in its order; None where its user must be asked."""
+        if len(wave) > 1:
+            # All of them read, or do not run at all.
+            pieces = [partial(self._made, plan, listed=listed) for plan in wave]
+            return await in_lanes(pieces, self._context.spec.config.max_parallel_calls)
+        plan = wave[0]
+        result = self._refused(plan, last_id=last_id, failed=failed)
+        if result is None and asks(plan):
+            result = self._asking.answered(plan)
+            if result is None:
+                return None
+        return (result or await self._made(plan, listed=listed),)
+
+    async def _made(self, plan: PlannedCall, *, listed: bool) -> ToolOutcome:
+        if not listed and self._is_own_tool(plan):
+            self._announce(partial(call_event, plan.call))
+        context = self._place.context_of(plan.call.id, self._context.spec, self._services)
+        return await self._services.run_call(plan, context, self._due(plan))
 
     async def _ask(self, plans: Sequence[PlannedCall], *, listed: bool) -> TurnComplete | Waiting:
         if (failed := self._asking.must_not(plans)) is not None:
@@ -219,19 +223,6 @@ class ToolCalls:
             tokens=tokens,
         )
 
-    def _tool_context(self, plan: PlannedCall) -> ToolContext:
-        run_id = self._context.spec.run_id
-        return ToolContext(
-            run_id=run_id,
-            call_id=plan.call.id,
-            workspace=self._place.folder,
-            workspace_id=self._place.id,
-            in_thread=self._services.in_thread,
-            environment={RUN_VARIABLE: run_id},
-            processes=self._services.processes,
-            cover=_cover(self._context.spec.workspace, self._place.folder),
-        )
-
     def _index(self, plans: Sequence[PlannedCall]) -> tuple[OpenCall, ...]:
         turn = self._context.get(TURN_COUNT)
         return tuple(
@@ -277,9 +268,3 @@ def _newest_round(log: Sequence[Message]) -> tuple[tuple[ToolCall, ...], list[Me
 def _summary(call: ToolCall) -> str:
     """The summary of a `work_complete` that succeeded, so its arguments fit its schema."""
     return str(orjson.loads(call.arguments)["summary"]).strip()
-
-
-def _cover(spec: WorkspaceSpec | None, folder: Path | None) -> Cover | None:
-    if spec is None or spec.covered is None or folder is None:
-        return None
-    return Cover(folder=Path(spec.covered), spared=folder, required=spec.must_be_covered)

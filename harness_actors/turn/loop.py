@@ -15,11 +15,12 @@ from harness_actors.state import BUDGET, TURN_COUNT
 from harness_actors.turn.acceptance import is_large
 from harness_actors.turn.answers import as_message, ask
 from harness_actors.turn.bounds import Bounds
-from harness_actors.turn.call_scheduler import ToolCalls, Workplace
+from harness_actors.turn.call_scheduler import ToolCalls
 from harness_actors.turn.meter import TurnMeter
 from harness_actors.turn.preparation import PreparedAgent
 from harness_actors.turn.services import AgentTurnServices
 from harness_actors.turn.voice import Voice
+from harness_actors.turn.workplace import Workplace
 
 MOST_LOG_BYTES = 64 * 1024 * 1024
 """The largest conversation that is sent. No honest provider takes a larger request; one that wants

@@ -8,7 +8,7 @@ import orjson
 
 from harness_actors.errors import ToolError
 from harness_actors.messages import ToolCall
-from harness_actors.ports import Tool, ToolContext
+from harness_actors.ports import AskingTool, Tool, ToolContext
 from harness_actors.results import LimitKind
 from harness_actors.turn.bounds import Due
 from harness_actors.turn.deadline import Allowance, Raised, TimedOut, run_within
@@ -43,12 +43,15 @@ class PlannedCall:
         tool: What it calls; None where it must not run.
         refusal: Why it must not run, for the model; empty where it may.
         limit: The bound of the run that forbids it; None where none does.
+        alone: No other call of the message may run beside it, whatever it does: it asks the
+            user, or ends the run.
     """
 
     call: ToolCall
     tool: Tool | None = None
     refusal: str = ""
     limit: LimitKind | None = None
+    alone: bool = False
 
     @property
     def idempotent(self) -> bool:
@@ -92,7 +95,8 @@ def plan_calls(
         elif tool is not prepared.completion and calls_left == 0:
             plan = PlannedCall(call=call, refusal=NO_CALLS_LEFT, limit="tool_calls")
         else:
-            plan = PlannedCall(call=call, tool=tool)
+            alone = tool is prepared.completion or isinstance(tool, AskingTool)
+            plan = PlannedCall(call=call, tool=tool, alone=alone)
             if calls_left is not None and tool is not prepared.completion:
                 calls_left -= 1
         planned.append(plan)

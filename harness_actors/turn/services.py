@@ -1,13 +1,14 @@
 """What a turn needs from the process that it runs in."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
 from harness_actors.ports import Clock, TokenCounter, ToolProcesses
 from harness_actors.records import FolderId, WorkspaceSpec
-from harness_actors.turn.one_call import RunCall, run_call
+from harness_actors.turn.one_call import PlannedCall, RunCall, run_call
+from harness_actors.turn.waves import waves_of
 
 RUN_VARIABLE = "HARNESS_RUN_ID"
 """Environment variable by which the processes of a run's tools can be found."""
@@ -40,6 +41,7 @@ class AgentTurnServices:
             that pool before a run's first turn; after a crash perhaps again, so it must
             leave a folder that is complete as it is.
         run_call: Runs one call of a tool, or says what came of it before.
+        waves_of: Parts the calls of a message into those that run at the same time.
         watch_workspace: Given that folder, returns what tells when it is no longer at its path;
             None where nobody watches.
         processes: Starts the processes of tools; None where tools start them as children.
@@ -51,4 +53,5 @@ class AgentTurnServices:
     prepare_workspace: Callable[[WorkspaceSpec], Path]
     watch_workspace: Callable[[Path], Watched | None] = lambda _path: None
     run_call: RunCall = run_call
+    waves_of: Callable[[Sequence[PlannedCall]], list[Sequence[PlannedCall]]] = waves_of
     processes: ToolProcesses | None = None

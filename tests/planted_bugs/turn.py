@@ -169,8 +169,8 @@ BUGS = (
     Bug(
         name="a refusal hides the limit that was reached before it",
         path="harness_actors/turn/call_scheduler.py",
-        before="            failed, limit = failed or result.is_error, limit or result.limit\n",
-        after="            failed, limit = failed or result.is_error, result.limit\n",
+        before="                failed, limit = failed or result.is_error, limit or result.limit\n",
+        after="                failed, limit = failed or result.is_error, result.limit\n",
         promise="a message that asks for more calls than there are ends the run",
         tests=(
             "tests/turn/test_bounds.py::test_a_call_beyond_the_bound_ends_the_run_whatever_else_is_refused_after_it",
@@ -179,8 +179,8 @@ BUGS = (
     Bug(
         name="a success hides the failure of a call before it",
         path="harness_actors/turn/call_scheduler.py",
-        before="            failed, limit = failed or result.is_error, limit or result.limit\n",
-        after="            failed, limit = result.is_error, limit or result.limit\n",
+        before="                failed, limit = failed or result.is_error, limit or result.limit\n",
+        after="                failed, limit = result.is_error, limit or result.limit\n",
         promise="what is said to be complete had no failed call beside it",
         tests=(
             "tests/executors/test_agent_turn.py::test_a_completion_beside_a_failed_call_is_refused_and_the_model_told",

@@ -94,6 +94,25 @@ RUNS: dict[str, list[Reply]] = {
         done(),
     ],
     "no more replies": [WRITE],
+    "waves of reading calls": [
+        Reply.calls([("read", {"text": str(number)}) for number in range(5)]),
+        Reply.calls(
+            [
+                ("read", {"text": "1"}),
+                ("delete", {}),
+                ("read", {"text": "2"}),
+                ("write", {"text": "3"}),
+                ("read", {"text": "4"}),
+                ("long", {"characters": "many"}),
+                ("read", {"text": "5"}),
+                ("write", {"text": "6"}),
+                ("write", {"text": "7"}),
+                ("work_complete", {"summary": "not yet"}),
+            ]
+        ),
+        Reply.calls([("write", {"text": "8"}), ("read", {"text": "9"}), ("read", {"text": "10"})]),
+        done(),
+    ],
 }
 
 
@@ -177,6 +196,18 @@ async def test_time_that_was_over_during_a_call_is_taken_from_the_journal(
     assert "when its time was over" in replayed.facts
     texts = [message.text for message in session.recording().messages[-2:]]
     assert [text.rsplit(" ", 1)[1] for text in texts] == ["finished.", "began."]
+
+
+@pytest.mark.parametrize("names", [("look_long", "look_long"), ("write", "look_long", "look_long")])
+async def test_time_that_was_over_during_a_wave(store: Path, names: tuple[str, ...]) -> None:
+    reply = Reply.calls([(name, {"text": "a"} if name == "write" else {}) for name in names])
+    session = await recorded(store, [reply, done()], limits={"working_s": 0.3})
+
+    replayed = await session.replayed()
+
+    check(replayed)
+    results = [m for m in session.recording().messages if m.role == "tool"]
+    assert [m.disposition for m in results[-2:]] == ["timed_out", "timed_out"]
 
 
 async def test_time_that_was_over_between_two_rounds(store: Path) -> None:
@@ -400,11 +431,12 @@ async def test_a_run_that_died_at_any_commit(tmp_path: Path) -> None:
     """Its cell is closed when so much is on disk, and the same command goes on."""
     replies = [
         Reply.calls([("write", {"text": "1"}), ("read", {"text": "2"}), ("delete", {})]),
+        Reply.calls([(name, {"text": name}) for name in ("read", "read", "write", "read", "read")]),
         Reply.text("hm"),
         Reply.calls([("read", {"text": "3"}), ("read", {"text": "4"})]),
         done(),
     ]
-    for commits in (1, 3, 4, 5, 7, 10):
+    for commits in (1, 3, 4, 5, 7, 8, 9, 10, 13):
         session = Session(tmp_path / f"{commits}.db", program(replies))
         async with opened_locally(session.store, FIRST_COMMAND) as runtime:
             await session.submit(runtime)

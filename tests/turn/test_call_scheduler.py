@@ -45,7 +45,7 @@ async def results_of(
     return [(result.text, result.is_error) for result in driver.results()]
 
 
-async def test_calls_of_a_message_run_one_after_the_other_in_its_order() -> None:
+async def test_calls_that_may_write_run_one_after_the_other_in_the_order_of_their_message() -> None:
     running: list[str] = []
 
     def slow(name: str) -> SimpleTool:
@@ -55,7 +55,7 @@ async def test_calls_of_a_message_run_one_after_the_other_in_its_order() -> None
             running.append(f"{name} ends")
             return name
 
-        return SimpleTool(name, act, idempotent=True)
+        return SimpleTool(name, act)
 
     assert await results_of(slow("b"), slow("a")) == [("b", False), ("a", False)]
     assert running == ["b starts", "b ends", "a starts", "a ends"]
@@ -254,7 +254,7 @@ async def test_a_turn_that_is_cancelled_stops_its_tool_and_is_over() -> None:
 
     script = [calls(("a", "hang"), ("b", "hang"))]
     tool = SimpleTool("hang", hang, idempotent=True)
-    driver = Driver(SimpleAgent(RecordingModel(script), [tool]))
+    driver = Driver(SimpleAgent(RecordingModel(script), [tool]), max_parallel_calls=1)
     context = driver.open_context("agent_turn")
     executor = driver.executors["agent_turn"]
     turn = asyncio.ensure_future(executor.handle(CompactionComplete(), context))

@@ -1,0 +1,40 @@
+"""Where the tools of a turn work, and what each call is told of it."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness_actors.ports import Cover, ToolContext
+from harness_actors.records import FolderId, RunSpec, WorkspaceSpec
+from harness_actors.turn.services import RUN_VARIABLE, AgentTurnServices
+
+
+@dataclass(frozen=True, slots=True)
+class Workplace:
+    """Where the tools of a turn work; both None for nowhere.
+
+    Attributes:
+        folder: The workspace.
+        id: What it is known by; None also where nobody has looked.
+    """
+
+    folder: Path | None
+    id: FolderId | None
+
+    def context_of(self, call_id: str, spec: RunSpec, services: AgentTurnServices) -> ToolContext:
+        """What a tool is told of a call of a run."""
+        return ToolContext(
+            run_id=spec.run_id,
+            call_id=call_id,
+            workspace=self.folder,
+            workspace_id=self.id,
+            in_thread=services.in_thread,
+            environment={RUN_VARIABLE: spec.run_id},
+            processes=services.processes,
+            cover=_cover(spec.workspace, self.folder),
+        )
+
+
+def _cover(spec: WorkspaceSpec | None, folder: Path | None) -> Cover | None:
+    if spec is None or spec.covered is None or folder is None:
+        return None
+    return Cover(folder=Path(spec.covered), spared=folder, required=spec.must_be_covered)
