@@ -47,6 +47,8 @@ class Entrance:
             has_keys=lambda names: self.has_keys or not names,
             end_processes=self._end_processes,
         )
+        self.reading: Callable[[], None] = lambda: None
+        """Called when the journal was read, and before what it said is known."""
         self.preparing: Callable[[Sequence[RunSpec]], None] = lambda _: None
         """Called with the runs whose needs are prepared, while they are."""
         self.prepared: list[tuple[str, bool]] = []
@@ -76,6 +78,7 @@ class Entrance:
         found = call(*arguments)
         self.reads += 1
         self.read.set()
+        self.reading()
         await self.heard.wait()
         return found
 
@@ -345,6 +348,32 @@ async def test_runs_that_are_taken_up_together_are_looked_up_together(
 
     assert set(world.coordinator.runs) == {spec.run_id for spec in parked}
     assert entrance.reads == 2
+
+
+async def test_a_run_that_is_taken_up_as_it_is_to_be_cancelled_ends_once(
+    journal: SqliteJournal,
+) -> None:
+    journal.begin_term()
+    world = World(Team().handlers)
+    world.disk.append(RunAdded(spec=a_spec("first"), command="", at=world.clock.now()))
+    entrance = Entrance(world, journal)
+    entrance.heard.clear()
+
+    async def cancel() -> None:
+        await entrance.read.wait()
+        assert "first" not in world.coordinator.runs
+        asyncio.get_running_loop().call_soon(entrance.heard.set)
+        entrance.reading = world.settle
+        await entrance.admission.stop(["first"], "cancel")
+
+    async with asyncio.timeout(10), asyncio.TaskGroup() as group:
+        group.create_task(entrance.admission.take_up(["first"], asked=True))
+        group.create_task(cancel())
+    world.settle()
+
+    assert entrance.prepared == [("first", False)], "it was taken up"
+    assert [end.status for end in world.ends("first")] == ["cancelled"]
+    assert not world.coordinator.runs
 
 
 async def test_of_runs_that_are_taken_up_together_one_goes_on_in_each_conversation(

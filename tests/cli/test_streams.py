@@ -1,0 +1,152 @@
+"""Runs that a command takes up, as whoever watches sees them, and what Ctrl-C does to them."""
+
+import asyncio
+import io
+import os
+import signal
+from collections.abc import Sequence
+from contextlib import aclosing
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from harness_actors.actors.driver.following import follow
+from harness_actors.actors.runtime import StopMode
+from harness_actors.cli.event_lines import EventLines
+from harness_actors.cli.streams import show_runs
+from harness_actors.config import HarnessConfig
+from harness_actors.results import HarnessResult
+from tests.actors.followers import specs
+from tests.actors.test_ends_in_time import endless
+from tests.batch.fake_runtime import FakeRuntime, Journal, Script, asking, ended, never_ends
+
+FIRST, SECOND = specs(endless(), 2, HarnessConfig())
+IDS = [FIRST.run_id, SECOND.run_id]
+
+
+class Watched:
+    """A command that shows runs of a runtime in memory."""
+
+    def __init__(self, store: Path, script: Script = never_ends) -> None:
+        self.runtime = Noting(Journal(), script)
+        self.out = io.StringIO()
+        self._store = store
+
+    async def show(self, run_ids: Sequence[str] = tuple(IDS)) -> dict[str, HarnessResult]:
+        chosen = [spec for spec in (FIRST, SECOND) if spec.run_id in run_ids]
+        code = {spec.code: b"" for spec in chosen}
+        begin = partial(self.runtime.submit, chosen, code=code, secrets={})
+        lines = EventLines(out=self.out)
+        async with (
+            asyncio.timeout(10),
+            aclosing(follow(self.runtime, run_ids, begin)) as stream,
+        ):
+            return await show_runs(
+                stream, self.runtime, run_ids, lines, store=self._store, verbose=False
+            )
+
+    @property
+    def said(self) -> str:
+        return self.out.getvalue()
+
+
+class Noting(FakeRuntime):
+    """Notes what is asked of it, and parks nothing by itself."""
+
+    def __init__(self, journal: Journal, script: Script) -> None:
+        super().__init__(journal, script)
+        self.stops: list[tuple[list[str], StopMode]] = []
+        self.asked = asyncio.Event()
+
+    async def stop(self, run_ids: Sequence[str], mode: StopMode) -> None:
+        self.stops.append((list(run_ids), mode))
+        self.asked.set()
+
+    async def park(self, *run_ids: str) -> None:
+        await super().stop(run_ids, "park")
+
+
+@pytest.fixture
+def watched(tmp_path: Path) -> Watched:
+    return Watched(tmp_path / "runs.db")
+
+
+async def test_each_is_shown_to_its_end_by_the_beginning_of_its_id(tmp_path: Path) -> None:
+    watched = Watched(tmp_path / "runs.db", lambda spec: ended(spec))
+
+    results = await watched.show()
+
+    assert {run_id: result.status for run_id, result in results.items()} == dict.fromkeys(
+        IDS, "done"
+    )
+    assert watched.said.count("done(completed)") == 2
+    assert "interrupted" not in watched.said
+
+
+async def test_one_that_asks_is_told_with_what_it_asks_while_the_other_goes_on(
+    watched: Watched,
+) -> None:
+    async with asyncio.TaskGroup() as group:
+        showing = group.create_task(watched.show())
+        await watched.runtime.until_in_flight(2)
+        watched.runtime.wait(FIRST.run_id, asking(FIRST, "q1"))
+        await watched.runtime.until_noted(len(watched.runtime.journal.log))
+        assert not showing.done()
+        watched.runtime.end(SECOND.run_id, ended(SECOND))
+
+    results = showing.result()
+    assert results[FIRST.run_id].status == "awaiting_input"
+    assert [asked.id for asked in results[FIRST.run_id].questions] == ["q1"]
+    assert results[SECOND.run_id].status == "done"
+    assert "interrupted" not in watched.said
+
+
+async def test_ctrl_c_puts_all_aside_and_says_how_those_go_on_that_are_not_over(
+    watched: Watched,
+) -> None:
+    async with asyncio.TaskGroup() as group:
+        showing = group.create_task(watched.show())
+        await watched.runtime.until_in_flight(2)
+        watched.runtime.wait(FIRST.run_id, asking(FIRST, "q1"))
+        await watched.runtime.until_noted(len(watched.runtime.journal.log))
+        os.kill(os.getpid(), signal.SIGINT)
+        await watched.runtime.asked.wait()
+        await watched.runtime.park(SECOND.run_id)
+
+    assert list(showing.result()) == [FIRST.run_id]
+    assert watched.runtime.stops == [(IDS, "park")]
+    assert "stopping after this round" in watched.said
+    assert f"resume {SECOND.run_id} --store" in watched.said
+    assert watched.said.rstrip().endswith("goes on with it")
+
+
+async def test_ctrl_c_before_anybody_served_them_is_said_again_when_somebody_does(
+    watched: Watched,
+) -> None:
+    async with asyncio.TaskGroup() as group:
+        showing = group.create_task(watched.show())
+        await watched.runtime.until_in_flight(2)
+        os.kill(os.getpid(), signal.SIGINT)
+        await watched.runtime.asked.wait()
+        assert watched.runtime.stops == [(IDS, "park")]
+        watched.runtime.asked.clear()
+        watched.runtime.wait(FIRST.run_id, asking(FIRST, "q1"))
+        await watched.runtime.asked.wait()
+        await watched.runtime.park(SECOND.run_id)
+
+    assert list(showing.result()) == [FIRST.run_id]
+    assert watched.runtime.stops == [(IDS, "park")] * 2
+
+
+async def test_a_second_ctrl_c_cuts_their_rounds_and_leaves(watched: Watched) -> None:
+    showing = asyncio.create_task(watched.show())
+    await watched.runtime.until_in_flight(2)
+    os.kill(os.getpid(), signal.SIGINT)
+    await watched.runtime.asked.wait()
+    os.kill(os.getpid(), signal.SIGINT)
+    await asyncio.wait([showing], timeout=10)
+
+    assert showing.cancelled()
+    assert watched.runtime.stops == [(IDS, "park"), (IDS, "park_now")]
+    assert watched.said.rstrip().endswith("goes on with them")
