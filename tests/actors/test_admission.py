@@ -12,9 +12,14 @@ from harness_actors.actors.runtime import StopMode
 from harness_actors.conversation import repaired
 from harness_actors.coordination.active import Effects
 from harness_actors.coordination.protocol import Slot
-from harness_actors.errors import BadInputError, ConversationBusyError, ConversationMovedOnError
+from harness_actors.errors import (
+    AnswerError,
+    BadInputError,
+    ConversationBusyError,
+    ConversationMovedOnError,
+)
 from harness_actors.records import RunAdded, RunSpec, WorkspaceSpec
-from harness_actors.state import AGENT_TURN, OPEN_CALLS, is_waiting
+from harness_actors.state import AGENT_TURN, ANSWERS, OPEN_CALLS, is_waiting
 from harness_actors.stores import SqliteJournal
 from tests.coordination.agents import Team
 from tests.coordination.world import World, a_spec
@@ -305,6 +310,20 @@ async def test_nobody_goes_on_in_a_conversation_whose_run_waits_for_its_user(
         with pytest.raises(ConversationBusyError, match=r"'second' of .* waits for answers"):
             await ask
     assert not beside.world.coordinator.runs
+
+
+async def test_of_two_answers_that_come_at_once_the_first_counts(beside: Entrance) -> None:
+    beside.heard.clear()
+    asyncio.get_running_loop().call_later(0, beside.heard.set)
+
+    given = await asyncio.gather(
+        *(beside.admission.answer("second", {"q0": text}) for text in ("yes", "no")),
+        return_exceptions=True,
+    )
+    beside.world.settle()
+
+    assert [type(found) for found in given] == [type(None), AnswerError]
+    assert beside.world.stored("second").state.values[ANSWERS.name] == {"q0": "yes"}
 
 
 async def test_a_run_that_is_cancelled_leaves_the_calls_open_of_one_that_waits(
