@@ -529,6 +529,39 @@ async def test_runs_that_come_while_a_call_is_made_go_together_with_what_each_of
     assert (again.calls, len(again.resumed), again.secrets) == ([], 5, keys)
 
 
+class LateToReturn(FakeRuntime):
+    """Tells all that becomes of a run before its call returns, as one on another process may."""
+
+    async def submit(
+        self, specs: Sequence[RunSpec], *, code: Mapping[str, bytes], secrets: Mapping[str, str]
+    ) -> None:
+        await super().submit(specs, code=code, secrets=secrets)
+        await self.until_noted(len(self.journal.log))
+
+    async def resume(self, run_ids: Sequence[str], *, secrets: Mapping[str, str]) -> None:
+        await super().resume(run_ids, secrets=secrets)
+        await self.until_noted(len(self.journal.log))
+
+
+async def test_an_end_that_is_told_before_a_run_is_known_to_be_served_is_not_missed(
+    tmp_path: Path,
+) -> None:
+    journal = Journal()
+    first = FakeRuntime(journal, never_ends)
+    batch = a_batch(tasks(1), tmp_path, first)
+    command = asyncio.create_task(outcomes_of(batch))
+    await first.until_in_flight(1)
+    batch.park()
+    await command
+
+    runtime = LateToReturn(journal)
+    async with asyncio.timeout(20):
+        outcomes = await outcomes_of(a_batch(tasks(3), tmp_path, runtime, concurrency=1))
+
+    assert [outcomes[f"t{at}"].status for at in (1, 2, 3)] == ["done"] * 3
+    assert len(runtime.resumed) == 1
+
+
 @pytest.mark.parametrize("how", ["park", "park_now"])
 @pytest.mark.parametrize("begun", [False, True])
 async def test_a_run_on_its_way_to_the_runtime_is_stopped_with_the_others(

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -84,6 +84,37 @@ async def test_results_name_what_they_were_made_with(tmp_path: Path, journal: Jo
     assert stored[setup]["parts"]["instructions"] == "Be kind."
 
 
+class Looking(FakeRuntime):
+    """Looks, when it gets a run, at what is on disk of what that is made with."""
+
+    async def submit(
+        self, specs: Sequence[RunSpec], *, code: Mapping[str, bytes], secrets: Mapping[str, str]
+    ) -> None:
+        for spec in specs:
+            assert spec.workspace is not None
+            assert spec.made_with is not None
+            folder = Path(spec.workspace.path).parents[1]
+            known = json.loads((folder / "setups.json").read_bytes())["setups"]
+            assert known[spec.made_with.setup]["model"] == spec.made_with.model
+        await super().submit(specs, code=code, secrets=secrets)
+
+
+async def test_what_a_run_is_made_with_is_on_disk_before_it_is_run(
+    tmp_path: Path, journal: Journal
+) -> None:
+    own = tmp_path / "own.yaml"
+    own.write_text("model: {id: m, base_url: 'http://127.0.0.1:9/v1'}\n")
+    given = tmp_path / "given"
+    given.mkdir()
+    kept = {"task": "x", "workspace": str(given)}
+    tasks_of_two = [{"id": "t1", **kept}, {"id": "t2", "agent": str(own), **kept}]
+
+    batch = a_batch(tasks_of_two, tmp_path / "run", Looking(journal), agent=OLD, concurrency=1)
+    await outcomes_of(batch)
+
+    assert [one["model"] for one in batch.summary["setups"]] == ["old", "m"]
+
+
 async def test_another_model_is_refused_before_anything_runs(
     tmp_path: Path, journal: Journal
 ) -> None:
@@ -153,6 +184,20 @@ async def test_settings_of_the_batch_are_no_change(tmp_path: Path, journal: Jour
 
     assert len(await outcomes_of(again)) == 7
     assert again.ok
+
+
+async def test_each_set_up_of_before_is_told_of(tmp_path: Path, journal: Journal) -> None:
+    await done_with(OLD, tmp_path, journal, 2)
+    older = a_batch(
+        tasks(3), tmp_path, FakeRuntime(journal), agent=agent_on("older"), on_change="accept"
+    )
+    await outcomes_of(older)
+
+    with pytest.raises(SetupChangedError) as caught:
+        await outcomes_of(a_batch(tasks(4), tmp_path, FakeRuntime(journal), agent=NEW))
+
+    faults = [fault.split(" (")[0] for fault in caught.value.faults]
+    assert faults == ["2 results made with ann on old", "1 result made with ann on older"]
 
 
 async def test_accepted_changes_keep_what_is_there_and_are_counted(

@@ -14,7 +14,7 @@ from harness_actors.batch.batch import Batch
 from harness_actors.batch.outcomes import TaskOutcome
 from harness_actors.batch.results_file import read_outcomes
 from harness_actors.config import HarnessConfig
-from harness_actors.errors import SetupChangedError, StoreError
+from harness_actors.errors import BadInputError, SetupChangedError, StoreError
 from harness_actors.events import QuestionAnswered, RunEvent
 from harness_actors.records import RunHeading, RunSpec
 from harness_actors.results import HarnessResult, OpenQuestion
@@ -348,10 +348,13 @@ async def test_a_run_that_is_answered_when_the_budget_is_spent_goes_on_with_a_la
 
 
 async def test_what_is_answered_meanwhile_is_paid_for_once(tmp_path: Path) -> None:
-    """2 USD before the question and 1 behind it, of 4; paid twice, nothing would be left."""
+    """2 USD before the question and 3 behind it, of 6; paid twice, nothing would be left.
+
+    The last of the tasks begins when the run that was answered has come back.
+    """
     journal = Journal()
     runtime = FakeRuntime(journal, Asks(journal, {"t1": ("q1",)}, holds("t2"), cost_usd=2.0))
-    batch = a_batch(tasks(3), tmp_path, runtime, budget_usd=4.0, concurrency=1)
+    batch = a_batch(tasks(4), tmp_path, runtime, budget_usd=6.0, concurrency=1)
     command = asyncio.create_task(outcomes_of(batch))
     await runtime.until_in_flight(1)
     await answer(runtime, "t1")
@@ -361,7 +364,7 @@ async def test_what_is_answered_meanwhile_is_paid_for_once(tmp_path: Path) -> No
         outcomes = await command
 
     assert {name: one.status for name, one in outcomes.items()} == dict.fromkeys(
-        ("t1", "t2", "t3"), "done"
+        ("t1", "t2", "t3", "t4"), "done"
     )
     assert batch.ok
 
@@ -381,11 +384,18 @@ def holds(name: str) -> Script:
 class Watched:
     """A batch of which one run stays in flight, and its outcomes so far."""
 
-    def __init__(self, folder: Path, *asking: str, count: int = 2, **settings: Any) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *asking: str,
+        count: int = 2,
+        questions: tuple[str, ...] = ("q1",),
+        **settings: Any,
+    ) -> None:
         self.journal = Journal()
-        questions = dict.fromkeys(asking, ("q1",))
+        asked = dict.fromkeys(asking, questions)
         last = f"t{count}"
-        self.runtime = FakeRuntime(self.journal, Asks(self.journal, questions, holds(last)))
+        self.runtime = FakeRuntime(self.journal, Asks(self.journal, asked, holds(last)))
         self.events: list[RunEvent] = []
         self.batch = a_batch(
             tasks(count), folder, self.runtime, on_event=self.events.append, **settings
@@ -431,6 +441,21 @@ async def test_a_run_that_is_answered_while_the_batch_goes_on_is_taken_up_at_onc
     assert work.batch.ok
     assert sorted(in_file(tmp_path)) == ["t1", "t2"]
     assert any(isinstance(told.event, QuestionAnswered) for told in work.events)
+
+
+async def test_a_run_that_asks_twice_is_taken_up_behind_its_last_answer(tmp_path: Path) -> None:
+    work = Watched(tmp_path, "t1", questions=("q1", "q2", "q3"))
+    await work.until(("t1", "awaiting_input"))
+
+    for question_id in ("q3", "q1"):
+        await answer(work.runtime, "t1", question_id)
+        await work.runtime.until_noted(len(work.journal.log))
+        assert (work.runtime.resumed, work.batch.tally.waiting) == ([], 1)
+    await answer(work.runtime, "t1", "q2")
+
+    await work.until(("t1", "done"))
+    assert await work.finish() == [("t1", "awaiting_input"), ("t1", "done")]
+    assert work.runtime.resumed == [run_of(work.journal, "t1")]
 
 
 async def test_a_run_that_comes_back_waits_for_a_place(tmp_path: Path) -> None:
@@ -497,6 +522,30 @@ async def test_what_happens_to_a_waiting_run_while_a_command_starts_is_not_misse
     status = "done" if happens == "answered" else "cancelled"
     assert {one.id: one.status for one in outcomes} == {"t1": "done", "t2": "done", "t3": status}
     assert batch.ending == "complete"
+
+
+@pytest.mark.parametrize("order", ["early", "late"])
+async def test_what_is_answered_in_part_while_a_command_starts_waits_for_the_rest(
+    tmp_path: Path, order: str
+) -> None:
+    journal = Journal()
+    *others, task = tasks(3)
+    script = Asks(journal, {"t3": ("q1", "q2")})
+    await outcomes_of(a_batch([task], tmp_path, FakeRuntime(journal, script)))
+    runtime = Listening(journal, script)
+
+    async def answered() -> None:
+        await answer(runtime, "t3", "q1")
+
+    runtime.when_listed = answered
+    given = [*others, task] if order == "late" else [task, *others]
+    batch = a_batch(given, tmp_path, runtime, concurrency=1)
+    outcomes = await outcomes_of(batch)
+
+    assert runtime.resumed == []
+    assert outcomes["t3"].status == "awaiting_input"
+    assert outcomes["t3"].questions[-1].id == "q2"
+    assert batch.ending == "waiting"
 
 
 async def test_a_run_that_is_cancelled_while_it_waits_has_its_line(tmp_path: Path) -> None:
@@ -605,6 +654,56 @@ async def test_a_run_whose_workspace_was_removed_between_two_commands_is_begun_a
     assert journal.ends[begun].status == "cancelled"
 
 
+async def test_a_run_that_waits_in_another_folder_is_asked_about(tmp_path: Path) -> None:
+    """Going on would write into the folder that this one was copied from."""
+    given = tmp_path / "given"
+    given.mkdir()
+    task = {"id": "t1", "task": "x", "workspace": str(given)}
+    journal = Journal()
+    first = a_runtime(journal, "t1")
+    await outcomes_of(a_batch([task], tmp_path / "run", first))
+    shutil.copytree(tmp_path / "run", tmp_path / "copy")
+    begun = run_of(journal, "t1")
+
+    refused = a_runtime(journal)
+    with pytest.raises(BadInputError, match=r"1 unfinished run in .*/run/workspaces', not here"):
+        await outcomes_of(a_batch([task], tmp_path / "copy", refused))
+    assert (refused.opened, journal.ends) == (False, {})
+
+    chosen = a_batch([task], tmp_path / "copy", a_runtime(journal), on_change="accept")
+    outcomes = await outcomes_of(chosen)
+    assert (outcomes["t1"].attempt, outcomes["t1"].status) == (2, "done")
+    assert journal.ends[begun].status == "cancelled"
+
+
+async def test_a_check_stands_on_what_there_was_before_an_answered_run_went_on(
+    tmp_path: Path,
+) -> None:
+    given = tmp_path / "given"
+    given.mkdir()
+    (given / "Makefile").write_text("all:\n\t@false\n")
+    task = {"id": "t1", "task": "x", "workspace": str(given), "check": {"command": "make"}}
+    journal = Journal()
+    await outcomes_of(a_batch([task], tmp_path / "run", a_runtime(journal, "t1")))
+
+    def spoils(spec: RunSpec) -> HarnessResult | None:
+        if spec.metadata["task_id"] != "t1":
+            return None
+        (given / "Makefile").write_text("all:\n\t@true\n")
+        return ended(spec)
+
+    runtime = FakeRuntime(journal, spoils)
+    stream = a_batch([task, tasks(2)[1]], tmp_path / "run", runtime).run()
+    assert (await anext(stream)).status == "awaiting_input"
+    await answer(runtime, "t1")
+    check = (await anext(stream)).check
+    await stream.aclose()
+
+    assert check is not None
+    assert not check.passed
+    assert check.output.startswith(f"not checked: {given}: what it gives to checks was changed")
+
+
 # ---- a program that answers at once ----------------------------------------------------
 
 
@@ -674,6 +773,49 @@ async def test_an_answer_that_is_not_taken_leaves_the_run_waiting_and_is_told(
     assert outcomes["t2"].status == "done"
     assert "was not answered" in caplog.text
     assert journal.answers[run_of(journal, "t1")] == {"q1": "red"}
+
+
+async def test_of_several_answers_one_that_is_not_taken_keeps_no_other_back(
+    tmp_path: Path,
+) -> None:
+    journal = Journal()
+
+    async def somebody_answers_the_second(question: OpenQuestion) -> str:
+        if question.id == "q2":
+            journal.answers[run_of(journal, "t1")]["q2"] = "red"
+        return "blue"
+
+    runtime = FakeRuntime(journal, Asks(journal, {"t1": ("q1", "q2", "q3", "q4")}))
+    batch = a_batch(tasks(1), tmp_path, runtime, answerer=somebody_answers_the_second)
+    await outcomes_of(batch)
+
+    given = journal.answers[run_of(journal, "t1")]
+    assert given == {"q1": "blue", "q2": "red", "q3": "blue", "q4": "blue"}
+
+
+async def test_ctrl_c_asks_a_program_nothing_more_of_whatever_run(tmp_path: Path) -> None:
+    asked: list[OpenQuestion] = []
+    both = asyncio.Event()
+
+    async def thinks(question: OpenQuestion) -> str:
+        asked.append(question)
+        if len(asked) == 2:
+            both.set()
+        await asyncio.Event().wait()
+        raise AssertionError("nobody wakes it")
+
+    journal = Journal()
+    script = Asks(journal, dict.fromkeys(("t1", "t2"), ("q1", "q2")))
+    batch = a_batch(tasks(2), tmp_path, FakeRuntime(journal, script), answerer=thinks)
+    command = asyncio.create_task(all_of(batch))
+    await both.wait()
+
+    batch.park()
+
+    async with asyncio.timeout(20):
+        outcomes = await command
+    assert [one.id for one in asked] == ["q1", "q1"]
+    assert sorted((one.id, len(one.questions)) for one in outcomes) == [("t1", 2), ("t2", 2)]
 
 
 async def test_ctrl_c_waits_for_no_program_that_is_to_answer(tmp_path: Path) -> None:

@@ -381,4 +381,75 @@ BUGS = (
             "tests/batch/test_flights.py::test_all_have_landed_only_when_no_place_is_promised_any_more",
         ),
     ),
+    Bug(
+        name="waiting runs of another folder are left to write there",
+        path="harness_actors/batch/changes.py",
+        before="""\
+        place = step.attempt.elsewhere if isinstance(step, Continue | Wait) else None
+""",
+        after="        place = step.attempt.elsewhere if isinstance(step, Continue) else None\n",
+        promise="runs of a directory that was copied are asked about before anything runs",
+        tests=(
+            "tests/batch/test_waiting.py::test_a_run_that_waits_in_another_folder_is_asked_about",
+        ),
+    ),
+    Bug(
+        name="rounds before a question are paid for twice",
+        path="harness_actors/batch/engine.py",
+        before="                    attempt = replace(flight.attempt, counted_usd=0.0)\n",
+        after="                    attempt = flight.attempt\n",
+        promise="a budget is spent by what runs cost, and by nothing else",
+        tests=("tests/batch/test_waiting.py::test_what_is_answered_meanwhile_is_paid_for_once",),
+    ),
+    Bug(
+        name="an answered run goes on before it is noted what its check stands on",
+        path="harness_actors/batch/engine.py",
+        before="""\
+        # Before it goes on: what its check stands on is as an earlier command left it.
+        await self._scoring.begin(task, self._agents.source_for(task))
+""",
+        after="",
+        promise="a check stands on nothing that its run has changed",
+        tests=(
+            "tests/batch/test_waiting.py::test_a_check_stands_on_what_there_was_before_an_answered_run_went_on",
+        ),
+    ),
+    Bug(
+        name="a program is asked the next question behind a Ctrl-C",
+        path="harness_actors/batch/waiting.py",
+        before="        if self._answerer is None or self._is_cut:\n",
+        after="        if self._answerer is None:\n",
+        promise="after Ctrl-C no program is waited for",
+        tests=(
+            "tests/batch/test_waiting.py::test_ctrl_c_asks_a_program_nothing_more_of_whatever_run",
+        ),
+    ),
+    Bug(
+        name="a run is on its way before it is on disk what it is made with",
+        path="harness_actors/batch/starting.py",
+        before="""\
+        self._directory.setups.add(ready.setup)
+        self._take_off(ready.flight)
+        await self._submissions.submit(ready.spec, ready.program)
+""",
+        after="""\
+        self._take_off(ready.flight)
+        await self._submissions.submit(ready.spec, ready.program)
+        self._directory.setups.add(ready.setup)
+""",
+        promise="of each run it is known what it was made with, whatever dies",
+        tests=(
+            "tests/batch/test_changes.py::test_what_a_run_is_made_with_is_on_disk_before_it_is_run",
+        ),
+    ),
+    Bug(
+        name="a run goes on behind the first of its answers",
+        path="harness_actors/batch/history.py",
+        before="            self._attempts[key] = replace(known, waits=waits)\n",
+        after="            self._attempts[key] = replace(known, waits=None)\n",
+        promise="a run that was answered in part waits for the rest",
+        tests=(
+            "tests/batch/test_waiting.py::test_what_is_answered_in_part_while_a_command_starts_waits_for_the_rest",
+        ),
+    ),
 )
