@@ -9,10 +9,9 @@ from types import TracebackType
 from typing import Any, Self
 
 from harness_actors.actors import Runtime, RuntimeKind
-from harness_actors.actors.cell_processes import is_served
 from harness_actors.actors.driver.awaiting import Answerer
 from harness_actors.actors.driver.followed_run import FollowedRun
-from harness_actors.actors.driver.open_cells import close_cell, in_place, open_cell
+from harness_actors.actors.driver.placed_store import PlacedStore
 from harness_actors.actors.text.hearing import HeardItem, with_texts
 from harness_actors.agents import Program, check_task, new_run_id, settings_of
 from harness_actors.config import HarnessConfig, OnQuestion
@@ -30,7 +29,6 @@ from harness_actors.messages import Message
 from harness_actors.ports import Agent
 from harness_actors.records import WorkspaceSpec
 from harness_actors.results import HarnessResult
-from harness_actors.stores.standing import FileId
 
 
 class AgentHarness:
@@ -95,13 +93,10 @@ class AgentHarness:
         self._program = Program.of(agent)
         self._program.check_bounds(self.config)
         _ = self._program.blob  # an agent that cannot travel is told now, not at the first run
-        self._kind = runtime
-        self._address = address
-        self._on_loss = on_loss
-        self._store = None if store is None else Path(store).resolve()
+        path = None if store is None else Path(store).resolve()
+        self._placed = PlacedStore(path, runtime, address, on_loss)
         self._workspace = None if workspace is None else Path(workspace).resolve()
         self._conversation_id: str | None = None
-        self._file: FileId | None = None
         self._is_on_record = False
         self._active: FollowedRun | None = None
         self._run_id: str | None = None
@@ -124,7 +119,7 @@ class AgentHarness:
     @property
     def store(self) -> Path | None:
         """The journal's file; None before the first run of a harness that was given none."""
-        return self._store
+        return self._placed.path
 
     async def run(self, message: str | Sequence[Message]) -> HarnessResult:
         """Do one run to its end.
@@ -174,8 +169,10 @@ class AgentHarness:
         run_id = new_run_id()
         self._begin(run_id)
         try:
-            await self._check_continued()
-            runtime = await self._runtime()
+            if self._is_on_record:
+                assert self._conversation_id is not None, "it was begun"
+                await self._placed.check_continued(self._conversation_id)
+            runtime = await self._placed.runtime()
             self._conversation_id = self._conversation_id or run_id
             spec = self._program.spec(
                 message,
@@ -223,17 +220,17 @@ class AgentHarness:
         """
         self._begin(run_id)
         try:
-            runtime = await self._runtime_of(run_id)
+            runtime = await self._placed.runtime_of(run_id)
             # Of before: in a cell that outlived its command the run goes on by itself.
             cursor = await runtime.position()
             heading = next((h for h in await runtime.headings() if h.run_id == run_id), None)
             if heading is None:
-                raise RunNotFoundError(run_id, str(self._store))
+                raise RunNotFoundError(run_id, str(self.store))
             if heading.end is None:
                 from harness_actors.stores.taking_up import check_taking_up
 
-                assert self._store is not None, "the runtime works on it"
-                await asyncio.to_thread(check_taking_up, self._store, [run_id])
+                assert self.store is not None, "the runtime works on it"
+                await asyncio.to_thread(check_taking_up, self.store, [run_id])
             self._conversation_id, self._is_on_record = heading.conversation_id, True
             if answers:
                 await runtime.answer(run_id, answers)
@@ -265,7 +262,7 @@ class AgentHarness:
         from harness_actors.stores.conversations import find_conversation
         from harness_actors.stores.places import journals_in
 
-        stores = journals_in() if self._store is None else [self._store]
+        stores = journals_in() if self.store is None else [self.store]
         found = await asyncio.to_thread(find_conversation, stores, run_id)
         return [dict(message) for message in found.messages]
 
@@ -293,8 +290,7 @@ class AgentHarness:
 
         A cell under a Ray that was there before stays for a while, to serve the next one.
         """
-        if self._store is not None:
-            await close_cell(self._store, self._kind)
+        await self._placed.close()
 
     async def __aenter__(self) -> Self:
         return self
@@ -341,43 +337,6 @@ class AgentHarness:
                     yield item
         except (ActorLostError, CellError, StoreError):
             # This cell serves nobody any more; the next call gets another.
-            await self.close()
-            raise
-
-    async def _runtime_of(self, run_id: str) -> Runtime:
-        """What serves the journal of a run, wherever that is."""
-        if self._store is None:
-            from harness_actors.stores.home import home, journal_of
-
-            found = await asyncio.to_thread(in_place, home(), partial(journal_of, run_id))
-            self._store = found.resolve()
-        return await self._runtime()
-
-    async def _runtime(self) -> Runtime:
-        if self._store is None:
-            from harness_actors.stores.home import free_journal, home
-
-            # One that a warm cell serves is of use only to those who may join its Ray.
-            shares = self._kind == "ray" and self._address != "local"
-            take = partial(free_journal, is_served, shares_cell=shares)
-            found = await asyncio.to_thread(in_place, home(), take)
-            self._store = found.resolve()
-        runtime = await open_cell(self._store, self._kind, self._address, self._on_loss)
-        self._file = FileId.of(self._store)
-        return runtime
-
-    async def _check_continued(self) -> None:
-        """Refuse to go on where the conversation so far was taken away with its journal."""
-        if not self._is_on_record:
-            return
-        assert self._store is not None, "the conversation is in it"
-        assert self._file is not None, "as above"
-        assert self._conversation_id is not None, "as above"
-        from harness_actors.stores.conversations import check_continued
-
-        try:
-            await asyncio.to_thread(check_continued, self._store, self._file, self._conversation_id)
-        except StoreError:
             await self.close()
             raise
 
