@@ -4,6 +4,7 @@ The port of the runtimes, which only the entry points use, is `actors/runtime.py
 """
 
 from harness_actors.ports.clock import Clock
+from harness_actors.ports.deadlines import DeadlineToken
 from harness_actors.ports.journal import Journal
 from harness_actors.ports.models import Agent, Model, ModelRequest, ModelResponse, TokenCounter
 from harness_actors.ports.runs import Executor, RunContext
@@ -26,6 +27,7 @@ __all__ = [
     "AskingTool",
     "Clock",
     "Cover",
+    "DeadlineToken",
     "Effect",
     "Executor",
     "Journal",

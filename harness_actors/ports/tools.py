@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Literal, Protocol
 
 from harness_actors.messages import ToolCall, encode_json
+from harness_actors.ports.deadlines import DeadlineToken
 from harness_actors.records import FolderId
 
 Effect = Literal["read_only", "local_write", "network", "destructive"]
@@ -130,6 +131,7 @@ class ToolContext:
         processes: Starts processes that do not outlive their run, nor this process; None
             where there is nothing but to start them as children.
         cover: What processes of this call are not to see; None for nothing.
+        deadline: How long the call may still take, and whether anybody waits for it.
     """
 
     run_id: str
@@ -140,6 +142,7 @@ class ToolContext:
     environment: Mapping[str, str] = field(default_factory=dict)
     processes: ToolProcesses | None = None
     cover: Cover | None = None
+    deadline: DeadlineToken = field(default_factory=DeadlineToken)
 
 
 class Tool(Protocol):

@@ -14,12 +14,12 @@ from harness_actors.signals import TurnComplete, Waiting
 from harness_actors.state import OPEN_CALLS, TURN_COUNT, OpenCall
 from harness_actors.turn.bounds import Bounds, Due
 from harness_actors.turn.lanes import in_lanes
-from harness_actors.turn.meter import TurnMeter
-from harness_actors.turn.one_call import PlannedCall, plan_calls
+from harness_actors.turn.one_call import PlannedCall, plan_calls, time_of
 from harness_actors.turn.outcomes import ToolDenied, ToolOutcome
 from harness_actors.turn.preparation import PreparedAgent
 from harness_actors.turn.questions import NOT_BEGUN, Asking, asks
 from harness_actors.turn.services import AgentTurnServices
+from harness_actors.turn.state import TurnState
 from harness_actors.turn.texts import tokens_of
 from harness_actors.turn.workplace import Workplace
 
@@ -41,14 +41,15 @@ class ToolCalls:
         context: RunContext,
         prepared: PreparedAgent,
         services: AgentTurnServices,
-        meter: TurnMeter,
+        state: TurnState,
         bounds: Bounds,
         place: Workplace,
     ) -> None:
         self._context = context
         self._prepared = prepared
         self._services = services
-        self._meter = meter
+        self._state = state
+        self._meter = state.meter
         self._bounds = bounds
         self._place = place
         self._asking = Asking(context)
@@ -167,8 +168,14 @@ class ToolCalls:
     async def _made(self, plan: PlannedCall, *, listed: bool) -> ToolOutcome:
         if not listed and self._is_own_tool(plan):
             self._announce(partial(call_event, plan.call))
-        context = self._place.context_of(plan.call.id, self._context.spec, self._services)
-        return await self._services.run_call(plan, context, self._due(plan))
+        due = self._due(plan)
+        trace = self._state.begin_trace(time_of(plan, due).seconds)
+        context = self._place.context_of(
+            plan.call.id, self._context.spec, self._services, trace.deadline
+        )
+        outcome = await self._services.run_call(plan, context, due)
+        self._state.complete_trace(trace, outcome)
+        return outcome
 
     async def _ask(self, plans: Sequence[PlannedCall], *, listed: bool) -> TurnComplete | Waiting:
         if (failed := self._asking.must_not(plans)) is not None:

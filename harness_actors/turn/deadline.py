@@ -76,7 +76,11 @@ class Allowance:
 
 
 async def run_within(
-    allowance: Allowance, name: str, begin: Callable[[], Awaitable[Any]]
+    allowance: Allowance,
+    name: str,
+    begin: Callable[[], Awaitable[Any]],
+    *,
+    stopping: Callable[[Due], None] = lambda _due: None,
 ) -> Returned | Raised | TimedOut:
     """Do a piece of work within its time.
 
@@ -88,6 +92,8 @@ async def run_within(
         allowance: How long it may take.
         name: What it is, for the log.
         begin: Begins it.
+        stopping: Called before it is told to end: with the bound that it reached, or with one of
+            no seconds where the caller was cancelled.
 
     Raises:
         CancelledError: The caller was cancelled.
@@ -99,6 +105,7 @@ async def run_within(
         while not task.done():
             due = allowance.left(loop.time() - began)
             if due.over:
+                stopping(due)
                 return await _stopped(task, name, due)
             # Working time may stand still, so that more of it is left than it seems.
             pause_s = due.seconds
@@ -107,6 +114,7 @@ async def run_within(
             await asyncio.wait((task,), timeout=pause_s)
     except asyncio.CancelledError:
         if not task.done():
+            stopping(Due(None))
             await _stopped(task, name, Due(None))
         raise
     return task.result()

@@ -19,6 +19,7 @@ from harness_actors.turn.call_scheduler import ToolCalls
 from harness_actors.turn.meter import TurnMeter
 from harness_actors.turn.preparation import PreparedAgent
 from harness_actors.turn.services import AgentTurnServices
+from harness_actors.turn.state import TurnState
 from harness_actors.turn.voice import Voice
 from harness_actors.turn.workplace import Workplace
 
@@ -52,18 +53,33 @@ class TurnLoop:
         self._context = context
         self._prepared = prepared
         self._meter = TurnMeter(context, services.clock)
+        said = _said_last(context.log, self._meter.rounds)
+        self._state = TurnState(self._meter, said, services.clock.monotonic)
         limits = context.spec.config.limits
         self._bounds = Bounds(limits, context.started_at, services.clock)
         self._watched = None if workspace is None else services.watch_workspace(workspace)
         place = Workplace(workspace, None if self._watched is None else self._watched.id)
-        self._calls = ToolCalls(context, prepared, services, self._meter, self._bounds, place)
-        self._text = _said_last(context.log, self._meter.rounds)
+        self._calls = ToolCalls(context, prepared, services, self._state, self._bounds, place)
         self._last: Awaitable[None] | None = None
         self._awaited: Awaitable[None] | None = None
         """To be on disk before the next model call begins."""
 
     async def run(self) -> TurnComplete | Parked | Waiting:
         """Do rounds until the turn ends, waits for its user, or is to park between two."""
+        try:
+            ended = await self._rounds()
+        finally:
+            self._state.close_writes()
+        if isinstance(ended, Parked | Waiting):
+            return ended
+        if ended.ending != "limit":
+            # Else the last calls could leave another folder to whoever scores it.
+            self._check_workspace()
+        self._meter.write()
+        text = ended.text or self._state.said
+        return replace(ended, text=text, progressed=self._meter.progressed)
+
+    async def _rounds(self) -> TurnComplete | Parked | Waiting:
         self._last = self._context.flush()
         ended: TurnComplete | Parked | Waiting | None = await self._finish_open_calls()
         while ended is None:
@@ -74,13 +90,7 @@ class TurnLoop:
                 ended = Parked()
             else:
                 ended = self._bound_reached() or await self._round()
-        if isinstance(ended, Parked | Waiting):
-            return ended
-        if ended.ending != "limit":
-            # Else the last calls could leave another folder to whoever scores it.
-            self._check_workspace()
-        self._meter.write()
-        return replace(ended, text=ended.text or self._text, progressed=self._meter.progressed)
+        return ended
 
     async def _finish_open_calls(self) -> TurnComplete | Waiting | None:
         if not self._context.log.open_calls():
@@ -121,7 +131,7 @@ class TurnLoop:
             self._context.tools_started()
             await asyncio.sleep(0)
         message = await as_message(response, self._prepared)
-        self._text = message.text or self._text
+        self._state.said = message.text or self._state.said
         self._meter.answered(response, answer_tokens=message.tokens, waited_s=answer.waited_s)
         # A model may take long to answer, and what it asks for would be done nowhere.
         self._check_workspace()

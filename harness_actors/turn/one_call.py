@@ -9,6 +9,7 @@ import orjson
 from harness_actors.errors import ToolError
 from harness_actors.messages import ToolCall
 from harness_actors.ports import AskingTool, Tool, ToolContext
+from harness_actors.ports.deadlines import TIME_IS_UP
 from harness_actors.results import LimitKind
 from harness_actors.turn.bounds import Due
 from harness_actors.turn.deadline import Allowance, Raised, TimedOut, run_within
@@ -31,6 +32,7 @@ CUT_ARGUMENTS = (
     "The call was not made: your answer reached its length limit in the middle of the arguments. "
     "Call again with shorter arguments, or do it in several smaller steps."
 )
+CUT = "its run was stopped"
 NO_CALLS_LEFT = "The call was not made: the run has used all of its tool calls."
 
 
@@ -112,16 +114,16 @@ async def run_call(planned: PlannedCall, context: ToolContext, due: Due) -> Tool
         return ToolDenied(text=planned.refusal, by=planned.limit)
     if due.over:
         return ToolDenied(text=_time_is_up("began"), by=due.kind)
-    tool, own = planned.tool, planned.tool.spec.timeout_s
-    by_run = due.seconds is not None and (own is None or due.seconds <= own)
+    within = time_of(planned, due)
     outcome = await run_within(
-        Allowance(due if by_run else Due(own)),
+        Allowance(within),
         f"a call of tool {planned.call.name!r}",
-        partial(_begin, tool, planned.call, context),
+        partial(_begin, planned.tool, planned.call, context),
+        stopping=lambda late: context.deadline.cancel(_why(late)),
     )
     match outcome:
         case TimedOut():
-            return _late(planned, outcome, by_run=by_run)
+            return _late(planned, outcome, by_run=within is due)
         case Raised(error):
             # Everything else is an answer to the model, also what is no `Exception`: `sys.exit`
             # in a tool, or the panic of a library in Rust, would end the process of all its
@@ -132,6 +134,17 @@ async def run_call(planned: PlannedCall, context: ToolContext, due: Due) -> Tool
         case returned:
             # Any object: a tool may be the user's own class, whose types nobody has checked.
             return _returned(planned, returned.value)
+
+
+def time_of(planned: PlannedCall, due: Due) -> Due:
+    """When a call must end: `due` itself where that bound of its run is first."""
+    own = None if planned.tool is None else planned.tool.spec.timeout_s
+    by_run = own is None or (due.seconds is not None and due.seconds <= own)
+    return due if by_run else Due(own)
+
+
+def _why(late: Due) -> str:
+    return CUT if late.seconds is None else TIME_IS_UP
 
 
 def _begin(tool: Tool, call: ToolCall, context: ToolContext) -> Awaitable[str]:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness_actors.ports import Cover, ToolContext
+from harness_actors.ports import Cover, DeadlineToken, ToolContext
 from harness_actors.records import FolderId, RunSpec, WorkspaceSpec
 from harness_actors.turn.services import RUN_VARIABLE, AgentTurnServices
 
@@ -20,7 +20,9 @@ class Workplace:
     folder: Path | None
     id: FolderId | None
 
-    def context_of(self, call_id: str, spec: RunSpec, services: AgentTurnServices) -> ToolContext:
+    def context_of(
+        self, call_id: str, spec: RunSpec, services: AgentTurnServices, deadline: DeadlineToken
+    ) -> ToolContext:
         """What a tool is told of a call of a run."""
         return ToolContext(
             run_id=spec.run_id,
@@ -31,6 +33,7 @@ class Workplace:
             environment={RUN_VARIABLE: spec.run_id},
             processes=services.processes,
             cover=_cover(spec.workspace, self.folder),
+            deadline=deadline,
         )
 
 

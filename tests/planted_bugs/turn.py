@@ -157,6 +157,7 @@ BUGS = (
         path="harness_actors/turn/deadline.py",
         before="""\
         if not task.done():
+            stopping(Due(None))
             await _stopped(task, name, Due(None))
         raise
 """,
@@ -233,8 +234,8 @@ BUGS = (
     Bug(
         name="a round without words takes back what was said",
         path="harness_actors/turn/loop.py",
-        before="        self._text = message.text or self._text\n",
-        after="        self._text = message.text\n",
+        before="        self._state.said = message.text or self._state.said\n",
+        after="        self._state.said = message.text\n",
         promise="what was said last is what came of a run that reached a limit",
         tests=(
             "tests/turn/test_bounds.py::test_what_was_said_last_is_kept_though_a_round_says_nothing_after_it",
@@ -276,8 +277,8 @@ BUGS = (
     Bug(
         name="a tool's own limit does not hold where the run has one",
         path="harness_actors/turn/one_call.py",
-        before="    by_run = due.seconds is not None and (own is None or due.seconds <= own)\n",
-        after="    by_run = due.seconds is not None\n",
+        before="    by_run = own is None or (due.seconds is not None and due.seconds <= own)\n",
+        after="    by_run = own is None or due.seconds is not None\n",
         promise="a tool ends within its limit",
         tests=(
             "tests/turn/test_call_scheduler.py::test_a_tool_past_its_own_time_is_stopped_and_the_turn_goes_on",
