@@ -26,6 +26,9 @@ class ToolSpec:
             run again after a crash. Whatever is not declared is not idempotent.
         resource_keys: Templates of what a call touches, such as ``"crm:{customer_id}"``.
         timeout_s: Longest time of one call, in seconds; None leaves it to the tool.
+        volatile: What an idempotent call gives may change though the run writes nothing, as the
+            time of day does. Else a call that succeeded is not made again with the same
+            arguments, until something was called that may write.
     """
 
     name: str
@@ -35,6 +38,7 @@ class ToolSpec:
     idempotent: bool = False
     resource_keys: tuple[str, ...] = ()
     timeout_s: float | None = None
+    volatile: bool = False
 
     def as_wire(self) -> dict[str, Any]:
         """The tool in the Chat Completions format."""

@@ -216,6 +216,8 @@ def tools_of(recording: Recording) -> list[ToolSpec]:
             description="recorded",
             parameters={"type": "object"},
             idempotent=name not in fenced,
+            # Whatever a call was answered with, and by whom, is in the journal.
+            volatile=True,
         )
         for name in sorted(names)
     ]

@@ -22,7 +22,8 @@ MAX_PLACES = 10
 """Places that are told of a text that is there more than once."""
 
 
-@tool(effect="read_only", resource_keys=["file:{path}"])
+# Others than the run may change files, so none of these calls is answered by an earlier one.
+@tool(effect="read_only", resource_keys=["file:{path}"], volatile=True)
 def read_file(
     path: str,
     context: ToolContext,
@@ -45,7 +46,7 @@ def read_file(
     return show_lines(path, data, start_line or 1, -1 if end_line is None else end_line)
 
 
-@tool(effect="local_write", idempotent=True, resource_keys=["file:{path}"])
+@tool(effect="local_write", idempotent=True, resource_keys=["file:{path}"], volatile=True)
 def write_file(path: str, content: str, context: ToolContext) -> str:
     """Write a text file of the workspace, new or in place of the old one.
 
@@ -93,7 +94,7 @@ def edit_file(path: str, old_text: str, new_text: str, context: ToolContext) -> 
     return f"Edited {path} at line {_line_of(data, place)}."
 
 
-@tool(effect="local_write", idempotent=True, resource_keys=["file:{path}"])
+@tool(effect="local_write", idempotent=True, resource_keys=["file:{path}"], volatile=True)
 def create_directory(path: str, context: ToolContext) -> str:
     """Make a folder in the workspace, with the folders above it; one that is there stays.
 

@@ -63,6 +63,7 @@ class FunctionTool(Generic[P, R]):
             idempotent=self.options.idempotent,
             resource_keys=self.options.resource_keys,
             timeout_s=self.options.timeout_s,
+            volatile=self.options.volatile,
         )
 
     async def run(self, arguments: str, context: ToolContext) -> str:
@@ -132,6 +133,7 @@ def tool(
     idempotent: bool | None = None,
     resource_keys: Sequence[str] = (),
     timeout_s: float | None = None,
+    volatile: bool = False,
     name: str | None = None,
 ) -> Callable[[Callable[P, R]], FunctionTool[P, R]]: ...
 
@@ -144,6 +146,7 @@ def tool(
     idempotent: bool | None = None,
     resource_keys: Sequence[str] = (),
     timeout_s: float | None = None,
+    volatile: bool = False,
     name: str | None = None,
 ) -> Any:
     """Make a function a tool.
@@ -161,12 +164,14 @@ def tool(
             is ``"read_only"``.
         resource_keys: Templates of what a call touches, over the parameters' names.
         timeout_s: Longest time of one call, in seconds; None sets none.
+        volatile: What an idempotent call gives may change though the run writes nothing, so
+            that each is made.
         name: What the model calls it; None means the function's name.
 
     Raises:
         ConfigError: An option or the function's signature cannot be used.
     """
-    facts = (effect, idempotent, resource_keys, timeout_s)
+    facts = (effect, idempotent, resource_keys, timeout_s, volatile)
     if function is not None:
         return _decorate(function, name, facts, sys._getframe(1).f_locals)
 

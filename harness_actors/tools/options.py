@@ -22,6 +22,7 @@ class ToolOptions:
     idempotent: bool = False
     resource_keys: tuple[str, ...] = ()
     timeout_s: float | None = None
+    volatile: bool = False
 
 
 def checked_options(
@@ -31,6 +32,7 @@ def checked_options(
     idempotent: bool | None,
     resource_keys: Sequence[str],
     timeout_s: float | None,
+    volatile: bool,
 ) -> ToolOptions:
     """The options, checked.
 
@@ -59,6 +61,7 @@ def checked_options(
         idempotent=effect == "read_only" if idempotent is None else idempotent,
         resource_keys=tuple(resource_keys),
         timeout_s=timeout_s,
+        volatile=volatile,
     )
 
 

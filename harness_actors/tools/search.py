@@ -41,7 +41,8 @@ LOOK_EACH_S = 0.1
 _SCAN = Path(__file__).with_name("scan.py")
 
 
-@tool(effect="read_only")
+# Others than the run may change files: each of these looks anew.
+@tool(effect="read_only", volatile=True)
 def list_directory(context: ToolContext, path: str = ".", depth: int = 2) -> str:
     """List the files and folders in a folder of the workspace, indented by level.
 
@@ -65,7 +66,7 @@ def list_directory(context: ToolContext, path: str = ".", depth: int = 2) -> str
     return "\n".join(lines)
 
 
-@tool(effect="read_only")
+@tool(effect="read_only", volatile=True)
 def find_files(pattern: str, context: ToolContext, path: str = ".", max_results: int = 50) -> str:
     """Find files by name.
 
@@ -98,7 +99,7 @@ def find_files(pattern: str, context: ToolContext, path: str = ".", max_results:
     return "\n".join([*found, *reach.notes()])
 
 
-@tool(effect="read_only")
+@tool(effect="read_only", volatile=True)
 def grep_files(
     pattern: str,
     context: ToolContext,

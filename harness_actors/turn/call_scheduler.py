@@ -1,20 +1,19 @@
 """The calls of assistant messages: announced, run wave after wave, and answered."""
 
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
 
 import orjson
 
 from harness_actors.conversation import UNKNOWN_OUTCOME
-from harness_actors.events import Event, answer_event, call_event
+from harness_actors.events import answer_event
 from harness_actors.messages import Message, ToolCall
 from harness_actors.ports import RunContext
 from harness_actors.results import LimitKind
 from harness_actors.signals import TurnComplete, Waiting
 from harness_actors.state import OPEN_CALLS, TURN_COUNT, OpenCall
-from harness_actors.turn.bounds import Bounds, Due
-from harness_actors.turn.lanes import in_lanes
-from harness_actors.turn.one_call import PlannedCall, plan_calls, time_of
+from harness_actors.turn.bounds import Bounds
+from harness_actors.turn.execution import Execution
+from harness_actors.turn.one_call import PlannedCall, plan_calls
 from harness_actors.turn.outcomes import ToolDenied, ToolOutcome
 from harness_actors.turn.preparation import PreparedAgent
 from harness_actors.turn.questions import NOT_BEGUN, Asking, asks
@@ -48,11 +47,11 @@ class ToolCalls:
         self._context = context
         self._prepared = prepared
         self._services = services
-        self._state = state
         self._meter = state.meter
+        self._repeats = state.repeats
         self._bounds = bounds
-        self._place = place
         self._asking = Asking(context)
+        self._execution = Execution(context, prepared, services, state, bounds, place)
 
     async def run(
         self, calls: Sequence[ToolCall], *, finish_reason: str
@@ -74,9 +73,9 @@ class ToolCalls:
             self._context.set(OPEN_CALLS, self._index(plans))
             self._meter.write()
             await self._context.flush()
-        elif own := [plan.call.name for plan in plans if self._is_own_tool(plan)]:
+        elif own := [plan.call.name for plan in plans if self._execution.is_own_tool(plan)]:
             self._context.tools_started(list(dict.fromkeys(own)))
-            self._announce(lambda: answer_event(self._context.log[-1]))
+            self._execution.announce(lambda: answer_event(self._context.log[-1]))
         return await self._run_in_order(plans, last_id=calls[-1].id, failed=False, listed=fenced)
 
     async def finish(self) -> TurnComplete | Waiting | None:
@@ -128,20 +127,23 @@ class ToolCalls:
         limit: LimitKind | None = None
         begun = 0
         for wave in self._services.waves_of(plans):
-            results = await self._results(wave, last_id=last_id, failed=failed, listed=listed)
+            keys = [self._repeats.key_of(plan) for plan in wave]
+            results = await self._results(wave, keys, last_id=last_id, failed=failed, listed=listed)
             if results is None:
                 return await self._ask(plans[begun:], listed=listed)
             begun += len(wave)
-            for plan, result in zip(wave, results, strict=True):
+            for plan, key, result in zip(wave, keys, results, strict=True):
                 failed, limit = failed or result.is_error, limit or result.limit
-                await self._add_result(plan.call.id, result, own=self._is_own_tool(plan))
+                await self._add_result(plan.call.id, result, own=self._execution.is_own_tool(plan))
+                if key is not None and not result.is_error:
+                    self._repeats.succeeded(key)
             if listed and begun < len(plans):
                 # What has ended, and not what is left: that of thousands would be quadratic.
                 self._context.drop(OPEN_CALLS, len(wave))
             elif listed:
                 self._context.set(OPEN_CALLS, ())
                 self._asking.forget()
-            if self._is_completion(wave[0]) and not results[0].is_error:
+            if self._execution.is_completion(wave[0]) and not results[0].is_error:
                 return TurnComplete(ending="completed", text=_summary(wave[0].call))
             if listed and begun < len(plans):
                 # The last results leave with what belongs to the whole round.
@@ -150,32 +152,25 @@ class ToolCalls:
         return None if limit is None else TurnComplete(ending="limit", limit=limit)
 
     async def _results(
-        self, wave: Sequence[PlannedCall], *, last_id: str, failed: bool, listed: bool
+        self,
+        wave: Sequence[PlannedCall],
+        keys: Sequence[bytes | None],
+        *,
+        last_id: str,
+        failed: bool,
+        listed: bool,
     ) -> Sequence[ToolOutcome] | None:
         """What comes of the calls of a wave, in its order; None where its user must be asked."""
         if len(wave) > 1:
-            # All of them read, or do not run at all.
-            pieces = [partial(self._made, plan, listed=listed) for plan in wave]
-            return await in_lanes(pieces, self._context.spec.config.max_parallel_calls)
+            return await self._execution.make_at_once(wave, keys, announced=listed)
         plan = wave[0]
         result = self._refused(plan, last_id=last_id, failed=failed)
         if result is None and asks(plan):
             result = self._asking.answered(plan)
             if result is None:
                 return None
-        return (result or await self._made(plan, listed=listed),)
-
-    async def _made(self, plan: PlannedCall, *, listed: bool) -> ToolOutcome:
-        if not listed and self._is_own_tool(plan):
-            self._announce(partial(call_event, plan.call))
-        due = self._due(plan)
-        trace = self._state.begin_trace(time_of(plan, due).seconds)
-        context = self._place.context_of(
-            plan.call.id, self._context.spec, self._services, trace.deadline
-        )
-        outcome = await self._services.run_call(plan, context, due)
-        self._state.complete_trace(trace, outcome)
-        return outcome
+            self._repeats.begins(plan)
+        return (result or await self._execution.make(plan, keys[0], announced=listed),)
 
     async def _ask(self, plans: Sequence[PlannedCall], *, listed: bool) -> TurnComplete | Waiting:
         if (failed := self._asking.must_not(plans)) is not None:
@@ -190,25 +185,13 @@ class ToolCalls:
         self._meter.write()
         return self._asking.ask(plans)
 
-    def _announce(self, make: Callable[[], Event]) -> None:
-        """Tell whoever reads along what the record of the round will imply at its end."""
-        sink = self._context.texts
-        if sink is not None:
-            sink.announce(self._context.get(TURN_COUNT), self._meter.rounds, make())
-
     def _plan(self, calls: Sequence[ToolCall], finish_reason: str) -> list[PlannedCall]:
         left = self._bounds.tool_calls_left(self._meter.tool_calls)
         return plan_calls(calls, self._prepared, finish_reason=finish_reason, calls_left=left)
 
-    def _due(self, plan: PlannedCall) -> Due:
-        """When a call must end. A run that is done may say so when its time is up, too."""
-        if self._is_completion(plan):
-            return Due(None)
-        return self._bounds.work_due(self._meter.working_s)
-
     def _refused(self, plan: PlannedCall, *, last_id: str, failed: bool) -> ToolOutcome | None:
         """The answer to a `work_complete` that does not count; None for all other calls."""
-        if not self._is_completion(plan):
+        if not self._execution.is_completion(plan):
             return None
         if plan.call.id != last_id:
             return ToolDenied(text=NOT_LAST)
@@ -241,13 +224,6 @@ class ToolCalls:
             )
             for plan in plans
         )
-
-    def _is_completion(self, plan: PlannedCall) -> bool:
-        return plan.tool is not None and plan.tool is self._prepared.completion
-
-    def _is_own_tool(self, plan: PlannedCall) -> bool:
-        """Whether it runs one of the agent's own tools."""
-        return plan.tool is not None and plan.tool is not self._prepared.completion
 
 
 def _still_refused(plan: PlannedCall) -> PlannedCall:

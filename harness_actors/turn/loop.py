@@ -18,6 +18,7 @@ from harness_actors.turn.bounds import Bounds
 from harness_actors.turn.call_scheduler import ToolCalls
 from harness_actors.turn.meter import TurnMeter
 from harness_actors.turn.preparation import PreparedAgent
+from harness_actors.turn.repeats import RepeatGuard
 from harness_actors.turn.services import AgentTurnServices
 from harness_actors.turn.state import TurnState
 from harness_actors.turn.voice import Voice
@@ -54,7 +55,10 @@ class TurnLoop:
         self._prepared = prepared
         self._meter = TurnMeter(context, services.clock)
         said = _said_last(context.log, self._meter.rounds)
-        self._state = TurnState(self._meter, said, services.clock.monotonic)
+        # Executors of the user's own may have written anything between two turns.
+        task = () if context.spec.custom else context.spec.task
+        repeats = RepeatGuard(context.log, prepared.by_name, task)
+        self._state = TurnState(self._meter, repeats, said, services.clock.monotonic)
         limits = context.spec.config.limits
         self._bounds = Bounds(limits, context.started_at, services.clock)
         self._watched = None if workspace is None else services.watch_workspace(workspace)

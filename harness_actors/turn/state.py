@@ -6,6 +6,7 @@ from threading import Lock
 from harness_actors.ports import DeadlineToken
 from harness_actors.turn.meter import TurnMeter
 from harness_actors.turn.outcomes import ToolOutcome
+from harness_actors.turn.repeats import RepeatGuard
 
 CALL_IS_OVER = "the call is over"
 TURN_IS_OVER = "the turn is over"
@@ -35,12 +36,16 @@ class TurnState:
 
     Args:
         meter: What the turn uses.
+        repeats: Which calls need not be made again.
         said: The newest words of the model in it; empty for none.
         now: A clock that only goes forward, in seconds.
     """
 
-    def __init__(self, meter: TurnMeter, said: str, now: Callable[[], float]) -> None:
+    def __init__(
+        self, meter: TurnMeter, repeats: RepeatGuard, said: str, now: Callable[[], float]
+    ) -> None:
         self.meter = meter
+        self.repeats = repeats
         self.said = said
         self._now = now
         self._lock = Lock()

@@ -72,6 +72,7 @@ class SimpleTool:
     act: Callable[[str, ToolContext], Awaitable[Any]]
     idempotent: bool = False
     timeout_s: float | None = None
+    volatile: bool = False
     calls: list[str] = field(default_factory=list)
     """Arguments of the calls that were started."""
 
@@ -83,6 +84,7 @@ class SimpleTool:
             parameters={"type": "object"},
             effect="read_only" if self.idempotent else "local_write",
             timeout_s=self.timeout_s,
+            volatile=self.volatile,
         )
 
     async def run(self, arguments: str, context: ToolContext) -> str:

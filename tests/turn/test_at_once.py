@@ -70,13 +70,18 @@ async def one_turn(reply: Reply, *tools: SimpleTool, **settings: Any) -> Driver:
     return driver
 
 
+def differing(*wanted: tuple[str, str]) -> Reply:
+    """A reply that calls tools, each given as id and name, and no two with the same arguments."""
+    return calls(*((call_id, name, f'{{"id": "{call_id}"}}') for call_id, name in wanted))
+
+
 def texts(driver: Driver) -> list[str]:
     return [result.text for result in driver.results()]
 
 
 async def test_calls_that_only_read_run_at_once_and_are_answered_in_the_models_order() -> None:
     floor = Floor(until=3)
-    reply = calls(("x", "a"), ("y", "b"), ("z", "a"))
+    reply = differing(("x", "a"), ("y", "b"), ("z", "a"))
     driver = await one_turn(reply, floor.tool("a"), floor.tool("b"))
     assert floor.at_once == 3
     assert texts(driver) == ["a x", "b y", "a z"]
@@ -87,7 +92,7 @@ async def test_calls_that_only_read_run_at_once_and_are_answered_in_the_models_o
 
 async def test_nothing_runs_beside_a_call_that_may_write() -> None:
     floor = Floor(until=2)
-    reply = calls(("1", "a"), ("2", "b"), ("3", "w"), ("4", "a"), ("5", "b"))
+    reply = differing(("1", "a"), ("2", "b"), ("3", "w"), ("4", "a"), ("5", "b"))
     tools = (floor.tool("a"), floor.tool("b"), floor.tool("w", reads=False))
     driver = await one_turn(reply, *tools)
     assert floor.beside == {"a": {"a", "b"}, "b": {"a", "b"}, "w": {"w"}}
@@ -97,7 +102,7 @@ async def test_nothing_runs_beside_a_call_that_may_write() -> None:
 @pytest.mark.parametrize("most", [1, 2, 5])
 async def test_no_more_calls_run_at_once_than_the_run_may_have(most: int) -> None:
     floor = Floor(until=most)
-    reply = calls(*((str(number), "a") for number in range(12)))
+    reply = differing(*((str(number), "a") for number in range(12)))
     driver = await one_turn(reply, floor.tool("a"), max_parallel_calls=most)
     assert floor.at_once == most
     assert texts(driver) == [f"a {number}" for number in range(12)]
@@ -112,7 +117,7 @@ async def test_a_wave_of_a_fenced_message_is_written_as_one_when_it_has_ended() 
         return context.call_id
 
     read, write = SimpleTool("read", look, idempotent=True), SimpleTool("write", look)
-    reply = calls(("1", "read"), ("2", "read"), ("3", "write"), ("4", "read"), ("5", "read"))
+    reply = differing(("1", "read"), ("2", "read"), ("3", "write"), ("4", "read"), ("5", "read"))
     driver = Driver(SimpleAgent(RecordingModel([reply, Reply.text("hm")]), [read, write]))
     await driver.serve("agent_turn", CompactionComplete())
     driver.check_log()
@@ -123,7 +128,7 @@ async def test_a_wave_of_a_fenced_message_is_written_as_one_when_it_has_ended() 
 
 
 async def test_a_call_that_fails_and_one_that_must_not_run_keep_their_places_in_a_wave() -> None:
-    reply = calls(("1", "a"), ("2", "no"), ("3", "fails"), ("4", "a"), ("5", "work_complete"))
+    reply = differing(("1", "a"), ("2", "no"), ("3", "fails"), ("4", "a"), ("5", "work_complete"))
     fails = a_tool("fails", ValueError("no"), idempotent=True)
     driver = await one_turn(reply, a_tool("a", idempotent=True), fails)
     told = [result.disposition for result in driver.results()]
@@ -144,7 +149,7 @@ async def test_a_turn_that_is_cancelled_stops_its_whole_wave_and_writes_nothing_
             stopped += 1
         return "never"
 
-    script = [calls(("a", "hang"), ("b", "hang"), ("c", "hang"))]
+    script = [differing(("a", "hang"), ("b", "hang"), ("c", "hang"))]
     driver = Driver(
         SimpleAgent(RecordingModel(script), [SimpleTool("hang", hang, idempotent=True)])
     )
@@ -166,7 +171,7 @@ async def test_the_time_of_a_run_ends_every_call_of_a_wave() -> None:
         return "never"
 
     hangs = SimpleTool("hang", hang, idempotent=True)
-    model = RecordingModel([calls(("a", "hang"), ("b", "quick"), ("c", "hang"))])
+    model = RecordingModel([differing(("a", "hang"), ("b", "quick"), ("c", "hang"))])
     driver = Driver(
         SimpleAgent(model, [hangs, a_tool("quick", idempotent=True)]), limits={"time_s": 0.05}
     )
@@ -185,7 +190,7 @@ async def test_the_time_of_calls_that_run_at_once_is_worked_once() -> None:
         return "done"
 
     waiting: list[int] = []
-    reply = calls(*((str(number), "a") for number in range(4)))
+    reply = differing(*((str(number), "a") for number in range(4)))
     model = RecordingModel([reply, Reply.text("hm")])
     driver = Driver(SimpleAgent(model, [SimpleTool("a", takes_a_second, idempotent=True)]))
     await driver.serve("agent_turn", CompactionComplete())
@@ -205,7 +210,7 @@ async def test_what_was_open_when_the_process_died_in_a_wave_runs_again_and_writ
 
     reader = SimpleTool("read", read, idempotent=True)
     writer = a_tool("write", "wrote")
-    reply = calls(("0", "write"), ("1", "read"), ("2", "read"), ("3", "write"), ("4", "read"))
+    reply = differing(("0", "write"), ("1", "read"), ("2", "read"), ("3", "write"), ("4", "read"))
     driver = Driver(SimpleAgent(RecordingModel([reply, finishes()]), [reader, writer]))
     with pytest.raises(ProcessDiedError):
         await driver.run()
@@ -248,7 +253,7 @@ async def test_readers_are_told_of_each_call_of_a_wave_when_it_begins() -> None:
         return "done"
 
     heard = Announced()
-    reply = calls(("1", "read"), ("2", "read"), ("3", "read"))
+    reply = differing(("1", "read"), ("2", "read"), ("3", "read"))
     model = RecordingModel([reply, Reply.text("hm")])
     tool = SimpleTool("read", read, idempotent=True)
     driver = Driver(SimpleAgent(model, [tool]), max_parallel_calls=2)
@@ -268,7 +273,7 @@ def test_ctrl_c_while_a_wave_is_being_stopped_is_the_users() -> None:
         return "never"
 
     tool = SimpleTool("slow", interrupted, idempotent=True, timeout_s=0.01)
-    reply = calls(("0", "slow"), ("1", "slow"), ("2", "slow"))
+    reply = differing(("0", "slow"), ("1", "slow"), ("2", "slow"))
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     loop = asyncio.new_event_loop()
     turn = loop.create_task(one_turn(reply, tool))

@@ -261,13 +261,13 @@ def left_open(driver: Driver, *asked: tuple[str, bool], results: tuple[Message, 
 
 
 async def test_idempotent_calls_left_open_are_run_again_and_told_of() -> None:
-    read = a_tool("read", idempotent=True)
-    driver = Driver(SimpleAgent(RecordingModel([Reply.text("-"), Reply.text("x")]), [read]))
-    left_open(driver, ("read", True), ("read", True))
+    read, look = a_tool("read", idempotent=True), a_tool("look", idempotent=True)
+    driver = Driver(SimpleAgent(RecordingModel([Reply.text("-"), Reply.text("x")]), [read, look]))
+    left_open(driver, ("read", True), ("look", True))
 
     await driver.serve("agent_turn", CompactionComplete())
 
-    assert len(read.calls) == 2
+    assert len(read.calls) == len(look.calls) == 1
     assert driver.tool_notices == 1
     assert driver.value(OPEN_CALLS) == ()
     assert [m.role for m in driver.model.requests[0].messages[-3:]] == ["assistant", "tool", "tool"]

@@ -10,6 +10,7 @@ from harness_actors.testing.scripted import Reply
 from harness_actors.turn.meter import TurnMeter
 from harness_actors.turn.one_call import CUT
 from harness_actors.turn.outcomes import ToolExecutionResult, ToolTimeout
+from harness_actors.turn.repeats import RepeatGuard
 from harness_actors.turn.state import CALL_IS_OVER, TURN_IS_OVER, TurnState
 from tests.executors.driver import Driver, RecordingModel, SimpleAgent, SimpleTool, calls
 
@@ -18,8 +19,9 @@ DONE, LATE = ToolExecutionResult(text="done"), ToolTimeout(text="too late")
 
 def a_state() -> TurnState:
     driver = Driver(SimpleAgent(RecordingModel([])))
-    meter = TurnMeter(driver.open_context("agent_turn"), driver.clock)
-    return TurnState(meter, "", driver.clock.monotonic)
+    context = driver.open_context("agent_turn")
+    repeats = RepeatGuard(context.log, {}, ())
+    return TurnState(TurnMeter(context, driver.clock), repeats, "", driver.clock.monotonic)
 
 
 def test_the_first_outcome_of_a_call_counts_and_no_other() -> None:

@@ -176,7 +176,7 @@ async def test_a_turn_tells_the_text_of_each_round_with_its_number() -> None:
 
 
 async def test_of_a_round_only_what_is_not_on_disk_yet_is_told_beside_its_text() -> None:
-    two, fenced = calls(("a", "look"), ("b", "look")), calls(("c", "look"), ("d", "note"))
+    two, fenced = calls(("a", "look"), ("b", "look", "[]")), calls(("c", "look"), ("d", "note"))
     tools = [a_tool("look", idempotent=True), a_tool("note")]
     refused = calls(("e", "unknown"))
     driver = Driver(SimpleAgent(ScriptedModel([two, fenced, refused, Reply.text("x")]), tools))

@@ -1,0 +1,103 @@
+"""Making the calls of a turn: alone, at once, or not at all where they were made before."""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+from harness_actors.events import Event, call_event
+from harness_actors.ports import RunContext
+from harness_actors.state import TURN_COUNT
+from harness_actors.turn.bounds import Bounds, Due
+from harness_actors.turn.lanes import in_lanes
+from harness_actors.turn.one_call import PlannedCall, time_of
+from harness_actors.turn.outcomes import ToolExecutionResult, ToolOutcome
+from harness_actors.turn.preparation import PreparedAgent
+from harness_actors.turn.services import AgentTurnServices
+from harness_actors.turn.state import TurnState
+from harness_actors.turn.workplace import Workplace
+
+
+class Execution:
+    """Makes the calls of one turn of one run; it adds nothing to the log."""
+
+    def __init__(
+        self,
+        context: RunContext,
+        prepared: PreparedAgent,
+        services: AgentTurnServices,
+        state: TurnState,
+        bounds: Bounds,
+        place: Workplace,
+    ) -> None:
+        self._context = context
+        self._prepared = prepared
+        self._services = services
+        self._state = state
+        self._bounds = bounds
+        self._place = place
+
+    async def make(
+        self, plan: PlannedCall, key: bytes | None, *, announced: bool = False
+    ) -> ToolOutcome:
+        """Make a call, unless it was made before.
+
+        Args:
+            plan: The call.
+            key: What the same calls have in common; see `RepeatGuard.key_of`.
+            announced: Readers know of it by a record.
+        """
+        if not announced and self.is_own_tool(plan):
+            self.announce(partial(call_event, plan.call))
+        repeats = self._state.repeats
+        if key is not None and (earlier := repeats.earlier(key)) is not None:
+            return ToolExecutionResult(text=earlier)
+        repeats.begins(plan)
+        due = self._due(plan)
+        trace = self._state.begin_trace(time_of(plan, due).seconds)
+        context = self._place.context_of(
+            plan.call.id, self._context.spec, self._services, trace.deadline
+        )
+        outcome = await self._services.run_call(plan, context, due)
+        self._state.complete_trace(trace, outcome)
+        return outcome
+
+    async def make_at_once(
+        self, wave: Sequence[PlannedCall], keys: Sequence[bytes | None], *, announced: bool = False
+    ) -> Sequence[ToolOutcome]:
+        """Make calls that only read, or must not run at all.
+
+        Of those that are the same the first is made, and the next one only where that failed.
+        """
+        most = self._context.spec.config.max_parallel_calls
+        results: dict[int, ToolOutcome] = {}
+        while left := [place for place in range(len(wave)) if place not in results]:
+            first = {keys[place] or place: place for place in reversed(left)}
+            begun = sorted(first.values())
+            pieces = [
+                partial(self.make, wave[place], keys[place], announced=announced) for place in begun
+            ]
+            results.update(zip(begun, await in_lanes(pieces, most), strict=True))
+            for place in left:
+                same = results[first[keys[place] or place]]
+                if not same.is_error:
+                    results[place] = same
+        return [results[place] for place in range(len(wave))]
+
+    def announce(self, make: Callable[[], Event]) -> None:
+        """Tell whoever reads along what the record of the round will imply at its end."""
+        sink = self._context.texts
+        if sink is not None:
+            sink.announce(self._context.get(TURN_COUNT), self._state.meter.rounds, make())
+
+    def is_completion(self, plan: PlannedCall) -> bool:
+        """Whether it ends the run."""
+        return plan.tool is not None and plan.tool is self._prepared.completion
+
+    def is_own_tool(self, plan: PlannedCall) -> bool:
+        """Whether it runs one of the agent's own tools."""
+        return plan.tool is not None and plan.tool is not self._prepared.completion
+
+    def _due(self, plan: PlannedCall) -> Due:
+        """When a call must end. A run that is done may say so when its time is up, too."""
+        if self.is_completion(plan):
+            return Due(None)
+        return self._bounds.work_due(self._state.meter.working_s)
