@@ -589,6 +589,31 @@ async def test_a_run_on_its_way_to_the_runtime_is_stopped_with_the_others(
     assert (batch.ending, batch.tally.parked) == ("interrupted", 1)
 
 
+class SlowToStop(SlowToTake):
+    """Takes the run that is on its way while it stops the others."""
+
+    async def stop(self, run_ids: Sequence[str], mode: StopMode) -> None:
+        await super().stop(run_ids, mode)
+        if not self.takes.is_set():
+            self.takes.set()
+            await self.until_in_flight(1)
+
+
+async def test_a_run_that_is_served_while_the_others_are_stopped_is_stopped_too(
+    tmp_path: Path,
+) -> None:
+    runtime = SlowToStop(Journal())
+    batch = a_batch(tasks(1), tmp_path, runtime)
+    command = asyncio.create_task(outcomes_of(batch))
+    await runtime.asked.wait()
+
+    batch.park()
+
+    async with asyncio.timeout(20):
+        assert await command == {}
+    assert batch.tally.parked == 1
+
+
 @pytest.mark.parametrize("mode", ["park", "park_now"])
 async def test_a_batch_that_is_stopped_while_its_runtime_starts_begins_nothing(
     tmp_path: Path, mode: str
@@ -792,16 +817,17 @@ async def test_parking_lets_a_check_come_to_its_end(tmp_path: Path) -> None:
     begun, goes_on = tmp_path / "begun", tmp_path / "goes_on"
     os.mkfifo(begun)
     os.mkfifo(goes_on)
-    check = {"command": f"echo > {begun}; cat {goes_on}"}
+    check = {"command": f"echo > {begun}; head -n 1 {goes_on}"}
     task = {"id": "t1", "task": "x", "check": check}
     batch = a_batch([task, *tasks(3)[1:]], tmp_path / "run", FakeRuntime(Journal()), concurrency=1)
     work = asyncio.create_task(outcomes_of(batch))
     await asyncio.to_thread(begun.read_text)
 
     batch.park()
-    await asyncio.to_thread(goes_on.write_text, "right")
-
-    outcomes = await work
+    # Open at both ends: whoever writes waits for nobody, a check that is cut included.
+    with goes_on.open("r+b", buffering=0) as pipe:
+        pipe.write(b"right\n")
+        outcomes = await work
     assert outcomes.keys() == {"t1"}
     assert outcomes["t1"].check is not None
     assert outcomes["t1"].check.output == "right"

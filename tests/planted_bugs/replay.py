@@ -41,4 +41,42 @@ BUGS = (
             "tests/replay/test_observations.py::test_what_was_observed_is_read_in_a_rerun_and_not_made",
         ),
     ),
+    Bug(
+        name="what a rerun does not make at the end is no difference",
+        path="harness_actors/replay/rerun.py",
+        before="        if not cell.differences and cell.is_behind:\n",
+        after="        if not cell.differences and cell.is_behind and cell.end:\n",
+        promise="a rerun tells whatever comes out otherwise than the journal has it",
+        tests=("tests/replay/test_replay.py::test_a_last_change_that_no_rerun_makes_is_told",),
+    ),
+    Bug(
+        name="a failed call and one that did not fail are the same in as many words",
+        path="harness_actors/replay/rerun.py",
+        before="        if (left.encoded, left.is_error) != (right.encoded, right.is_error):\n",
+        after="        if left.encoded != right.encoded:\n",
+        promise="a rerun counts the messages that came out the same",
+        tests=(
+            "tests/replay/test_replay.py::test_whether_a_call_failed_counts_as_well_as_its_words",
+        ),
+    ),
+    Bug(
+        name="pages of a run's changes are counted and not placed",
+        path="harness_actors/replay/recording.py",
+        before="        after = page[-1].position\n",
+        after="        after += len(page)\n",
+        promise="a run is read whole, however long it is and whatever went on beside it",
+        tests=(
+            "tests/replay/test_recording.py::test_a_run_of_more_changes_than_are_read_at_once_is_read_whole",
+        ),
+    ),
+    Bug(
+        name="a run that is over by now is read with what it had not said before",
+        path="harness_actors/replay/recording.py",
+        before="        changes=changes if stored.end else changes[: stored.state.version],\n",
+        after="        changes=changes,\n",
+        promise="a run in flight is replayed as far as it is",
+        tests=(
+            "tests/replay/test_recording.py::test_a_run_that_goes_on_while_it_is_read_is_read_as_it_stood",
+        ),
+    ),
 )

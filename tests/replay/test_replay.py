@@ -16,9 +16,9 @@ from harness_actors.errors import ContextOverflowError, ModelRefusedError
 from harness_actors.events import Event, ExecutorLost, RunParked, ToolCalled, TurnStarted
 from harness_actors.messages import Message
 from harness_actors.ports import RunContext
-from harness_actors.replay import Replay, load_recording, replay
+from harness_actors.replay import Recording, Replay, load_recording, replay
 from harness_actors.signals import Outcome, Signal
-from harness_actors.state import StateKey
+from harness_actors.state import OPEN_CALLS, StateDelta, StateKey, Write
 from harness_actors.stores import JournalReader
 from harness_actors.testing import Reply, ScriptedModel, an_agent
 from tests.data import recorded as recorded_conversations
@@ -561,6 +561,50 @@ async def test_a_message_that_the_rules_do_not_give_is_told(store: Path) -> None
     assert "stop_decision" in difference.where
     assert "keep going" in difference.journal
     assert "still counts as unfinished" in difference.rerun
+
+
+async def test_whether_a_call_failed_counts_as_well_as_its_words(store: Path) -> None:
+    session = await recorded(store, [WRITE, Reply.call("delete"), done()])
+    recording = session.recording()
+    refused = next(place for place, m in enumerate(recording.messages) if m.is_error)
+    message = recording.messages[refused]
+    assert "There is no tool" in message.text
+
+    succeeded = replace(message, is_error=False, failure=None)
+    replayed = await replay(_with_message(recording, message, succeeded))
+
+    assert not replayed.same
+    assert replayed.same_messages == refused
+    (difference,) = replayed.differences
+    assert "(refused)" in difference.rerun
+    assert "(refused)" not in difference.journal
+
+
+def _with_message(recording: Recording, message: Message, other: Message) -> Recording:
+    changes = []
+    for change in recording.changes:
+        messages = tuple(other if one is message else one for one in change.delta.messages)
+        changes.append(replace(change, delta=replace(change.delta, messages=messages)))
+    return replace(recording, changes=tuple(changes))
+
+
+async def test_a_last_change_that_no_rerun_makes_is_told(store: Path) -> None:
+    """As when the rules were others: calls were closed when a run was put aside."""
+    session = Session(store, program(SilentModel([READ, WRITE])))
+    async with opened_locally(store, FIRST_COMMAND) as runtime:
+        await session.submit(runtime)
+        await session.until(_hung("write"), runtime)
+        await runtime.stop(["run"], "park_now")
+    recording = session.recording()
+    last = recording.changes[-1]
+    closed = StateDelta(writes=(Write(OPEN_CALLS.name, "set", []),))
+    more = replace(last, position=last.position + 1, version=last.version + 1, delta=closed)
+
+    replayed = await replay(replace(recording, changes=(*recording.changes, more)))
+
+    assert not replayed.same
+    assert [told.rerun for told in replayed.differences] == ["the rerun was over before"]
+    assert replayed.same_messages == replayed.messages
 
 
 async def test_a_run_that_goes_another_way_is_told(store: Path) -> None:
