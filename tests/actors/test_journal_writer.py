@@ -13,6 +13,7 @@ from harness_actors.actors.coordinator.journal_writer import JournalWriter
 from harness_actors.errors import StaleTermError, StoreError
 from harness_actors.records import CodeStored, Entry
 from harness_actors.stores import SqliteJournal
+from tests.stores.entries import added, changed
 
 
 class Journal(SqliteJournal):
@@ -88,13 +89,15 @@ async def test_steps_that_come_while_a_transaction_is_in_flight_share_the_next(d
 
 
 async def test_each_step_gets_the_positions_of_its_own_entries(desk: Desk) -> None:
-    sizes: list[int] = []
+    told: list[list[int]] = []
     desk.write(0)
-    for count in (0, 3, 1):
-        entries = [CodeStored(code=f"{count}-{i}", blob=b"x") for i in range(count)]
-        desk.writer.write(entries, lambda positions: sizes.append(len(positions)))
+    steps = [], [changed(1), changed(2), changed(3)], [changed(4)], [changed(5)]
+    desk.writer.write([added()], lambda _: None)
+    for entries in steps:
+        desk.writer.write(entries, lambda positions: told.append(list(positions)))
     await desk.writer.settle()
-    assert sizes == [0, 3, 1]
+    events = [changed.position for changed in desk.journal.load_changes("run-1")]
+    assert told == [[], events[:3], events[3:4], events[4:]]
 
 
 async def test_a_step_without_entries_keeps_its_place(desk: Desk) -> None:

@@ -351,6 +351,20 @@ def test_of_so_many_runs_that_are_over_the_newest_are_remembered() -> None:
     assert not seen.is_new(an_envelope(1, run_id=f"run{REMEMBERED_RUNS}"))
 
 
+def test_a_run_that_was_taken_up_again_is_remembered_from_its_newest_end_on() -> None:
+    seen = SeenEnvelopes()
+    assert seen.is_new(an_envelope(1, run_id="again"))
+    seen.forget("again")
+    for number in range(REMEMBERED_RUNS):
+        if number == 1:
+            assert seen.is_new(an_envelope(2, run_id="again"))
+            seen.forget("again")
+        assert seen.is_new(an_envelope(1, run_id=f"run{number}"))
+        seen.forget(f"run{number}")
+    assert not seen.is_new(an_envelope(2, run_id="again"))
+    assert seen.is_new(an_envelope(1, run_id="run0")), "that one is the oldest"
+
+
 def test_whatever_prints_code_does_not_print_its_keys() -> None:
     code = Code("abc", b"blob", {"OPENAI_API_KEY": "secret-value"})
     assert "secret-value" not in repr(code)

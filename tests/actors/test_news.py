@@ -2,6 +2,8 @@
 
 import asyncio
 
+import pytest
+
 from harness_actors.actors.coordinator import news as rooms
 from harness_actors.actors.coordinator.news import (
     KEPT_BYTES,
@@ -10,7 +12,7 @@ from harness_actors.actors.coordinator.news import (
     events_of,
     results_of,
 )
-from harness_actors.events import CustomEvent, Event, RunParked
+from harness_actors.events import CustomEvent, Event, InputAwaited, RunParked
 from harness_actors.messages import Message, ToolCall
 from harness_actors.records import CodeStored, RunChanged
 from harness_actors.results import HarnessResult, Reason
@@ -89,11 +91,12 @@ async def test_endings_in_a_row_are_told_together() -> None:
     assert _versions(bulletin, 1) == [0, 0]
 
 
-async def test_parking_is_told_at_once() -> None:
+@pytest.mark.parametrize("event", [RunParked(turn=1), InputAwaited(turn=1, questions=())])
+async def test_that_a_run_leaves_service_is_told_at_once(event: Event) -> None:
     bulletin = Bulletin(0)
     news = follow(bulletin, 0)
     assert await is_waiting(news)
-    publish(bulletin, a_change(0, RunParked(turn=1)))
+    publish(bulletin, a_change(0, event))
     assert not await is_waiting(news)
 
 
