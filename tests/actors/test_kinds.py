@@ -10,7 +10,12 @@ from typing import Any
 import pytest
 
 from harness_actors.actors.coordinator.host import CoordinatorHost
-from harness_actors.actors.coordinator.roster import FAILED_STARTS, HostStarter, Seats
+from harness_actors.actors.coordinator.roster import (
+    AGAIN_S,
+    FAILED_STARTS,
+    HostStarter,
+    Seats,
+)
 from harness_actors.actors.host.shipped_executors import marks_of_host
 from harness_actors.actors.hosted import Hosted, Place, Reach
 from harness_actors.actors.kinds import KINDS, ActorKind, Kinds, table_of
@@ -74,6 +79,7 @@ class Desk:
     def __init__(self, starter: HostStarter, reach: Reach, kill: Kill, kinds: Kinds) -> None:
         self.reach = reach
         self.marks: list[ProcessMark] = []
+        self.served: asyncio.Queue[str] = asyncio.Queue()
         self.lost: asyncio.Queue[tuple[Slot, str]] = asyncio.Queue()
         self.failed: asyncio.Queue[HarnessError] = asyncio.Queue()
         self._kill = kill
@@ -88,6 +94,7 @@ class Desk:
 
     async def _started(self, mark: ProcessMark) -> None:
         self.marks.append(mark)
+        self.served.put_nowait(mark.role)
 
     def kill(self, slot: Slot) -> None:
         """End the newest actor in a slot, as the machine may."""
@@ -190,11 +197,17 @@ async def test_what_has_served_is_started_again_until_it_serves_unasked() -> Non
     starter = Moody(ManualClock(), copies=True, kinds=table)
     starter.coordinator = NoCoordinator()  # type: ignore[assignment]
     desk = Desk(starter, starter.reach, lambda slot, _: starter.hosts[slot].kill(), table)
+    now = asyncio.get_running_loop().time
     async with asyncio.timeout(WITHIN_S):
         await desk.seats.serving(ECHO)
+        assert await desk.served.get() == "echo"
         starter.refusals = 1
         desk.kill(ECHO)
-        assert [await desk.lost.get() for _ in range(2)] == [(ECHO, ""), (ECHO, "echo: not now")]
+        assert await desk.lost.get() == (ECHO, "")
+        refused_at = now()
+        assert await desk.lost.get() == (ECHO, "echo: not now")
+        assert await desk.served.get() == "echo", "nobody has asked for it"
+        assert now() - refused_at > 0.9 * AGAIN_S, "its machine has time to recover"
         assert await desk.seats.serving(ECHO)
         assert len(desk.marks) == 2
     desk.seats.close()

@@ -43,6 +43,21 @@ def test_how_long_is_long_may_be_said(run_dir: Path) -> None:
     assert runs_of(run_dir / "runs.db") == ["old", "young", "newest"]
 
 
+def test_all_that_is_over_may_be_removed_but_the_newest_conversation(run_dir: Path) -> None:
+    assert ctl("expire", "--run-dir", str(run_dir), "--days", "0").exit_code == 0
+    assert runs_of(run_dir / "runs.db") == ["newest"]
+
+
+def test_where_a_user_keeps_everything_nothing_is_removed_unless_that_is_said(
+    run_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HARNESS_KEEP_DAYS", "0")
+    assert ctl("expire", "--run-dir", str(run_dir)).exit_code == 0
+    assert runs_of(run_dir / "runs.db") == ["old", "young", "newest"]
+    ctl("expire", "--run-dir", str(run_dir), "--days", "30")
+    assert runs_of(run_dir / "runs.db") == ["young", "newest"]
+
+
 def test_compacting_removes_no_run(run_dir: Path) -> None:
     result = ctl("compact", "--run-dir", str(run_dir), "--json")
     assert result.exit_code == 0

@@ -376,6 +376,15 @@ async def test_a_supervisor_that_is_stopped_is_killed_and_replaced(
     assert await call(run_command, command="echo again") == "exit code: 0\nagain"
 
 
+async def test_how_a_command_ended_stays_whatever_becomes_of_its_keeper_after_that() -> None:
+    link: Any = None
+    process = client.SupervisedProcess(1, link, "mark", "run")
+    process.hear("exited", 3)
+    process.hear("lost")
+    assert await process.wait() == 3
+    assert process.stopped == client.KEEPER_KILLED
+
+
 async def test_a_command_that_kills_its_keeper_fails_alone(
     call: Call, workspace: Path, processes: SupervisedProcesses
 ) -> None:
