@@ -216,6 +216,22 @@ async def test_what_has_served_is_started_again_until_it_serves_unasked() -> Non
     assert await desk.seats.address(Slot("echo", index=1)) == ""
 
 
+async def test_a_kind_whose_start_has_a_fault_keeps_nobody_waiting() -> None:
+    class Faulty(LocalHostStarter):
+        async def start(self, slot: Slot, incarnation: int) -> LocalHostPeer:
+            raise RuntimeError("nobody thought of this")
+
+    table = table_of(ECHOES)
+    starter = Faulty(ManualClock(), copies=True, kinds=table)
+    desk = Desk(starter, starter.reach, lambda *_: None, table)
+    async with asyncio.timeout(WITHIN_S):
+        with pytest.raises(CellError, match="nobody thought of this"):
+            await desk.seats.serving(ECHO)
+        assert await desk.seats.address(ECHO) == ""
+    assert desk.failed.empty()
+    desk.seats.close()
+
+
 async def test_a_cell_serves_a_new_kind_beside_its_own(tmp_path: Path) -> None:
     """On the coordinator itself, whose own kinds go on as they are."""
     kinds = {**KINDS, **table_of(ECHOES, LAME_ALONE)}

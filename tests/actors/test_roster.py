@@ -411,6 +411,7 @@ async def test_hosts_of_users_executors_are_ended_when_many_are_idle(cell: Cell)
     await cell.until(len(slots) + 1, cell.marks)
     await cell.peers[-1].arrived.wait()
     assert cell.seats.incarnation(slots[1]) > len(slots), "not to be taken for the one before"
+    assert (cell.lost, cell.failures) == ([], []), "nobody misses the one that was ended"
 
 
 async def test_what_is_in_use_stays_however_much_that_is(cell: Cell) -> None:
