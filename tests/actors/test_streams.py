@@ -269,6 +269,9 @@ async def test_what_is_said_while_a_call_is_in_flight_goes_as_one_with_the_next(
     for number in range(1_000):
         speaker.say(f"{number} ")
     speaker.end()
+    for _ in range(10):
+        await asyncio.sleep(0)
+    assert len(target.batches) == 1, "what is said later would overtake it"
     target.lets.set()
     await target.until_got("999 ")
 
@@ -276,6 +279,45 @@ async def test_what_is_said_while_a_call_is_in_flight_goes_as_one_with_the_next(
     assert target.text == "first " + "".join(f"{number} " for number in range(1_000))
     assert target.spoken[-1].ended
     assert {one.answer for one in target.spoken} == {(1, 7, 1)}
+
+
+async def test_who_has_sent_all_sends_again_when_there_is_more(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(speaking, "GATHER_S", 0.0)
+    target = Target()
+    sender = TextSender(target.reach, lambda _: None)
+    speaker = sender.speaker("run", (1, 1))
+    speaker.begin(1, 1)
+    for words in ("one ", "two "):
+        speaker.say(words)
+        await target.until_got(words)
+        await asyncio.wait(asyncio.all_tasks() - {asyncio.current_task()})
+    assert [one.text for one in target.spoken] == ["one ", "two "]
+
+    sender.close()
+    speaker.say("three")
+    sender.over("run")
+    assert asyncio.all_tasks() == {asyncio.current_task()}, "nothing is sent any more"
+
+
+async def test_a_stream_actor_is_looked_for_once_however_many_hops_name_it() -> None:
+    target = Target()
+    looked_for: list[str] = []
+
+    async def reach(name: str) -> Target:
+        looked_for.append(name)
+        return target
+
+    sender = TextSender(reach, lambda _: None)
+    for words in ("one", "two"):
+        sender.follow("first")
+        speaker = sender.speaker(words, (1, 1))
+        speaker.begin(1, 1)
+        speaker.say(words)
+        await target.until_got(words)
+    sender.close()
+    assert looked_for == ["first"]
 
 
 async def test_what_does_not_fit_is_dropped_and_counted(monkeypatch: pytest.MonkeyPatch) -> None:
