@@ -16,7 +16,7 @@ from harness_actors.errors import BadInputError, StoreError, StoreInUseError
 from harness_actors.messages import encode_json
 from harness_actors.records import RunHeading
 from harness_actors.stores import JournalReader
-from harness_actors.stores.lock import check_held, hold, lock_of, release
+from harness_actors.stores.lock import ORDERED_WITHIN_S, check_held, hold, lock_of, release
 from harness_actors.stores.schema import HEADER_BYTES, begins_a_journal
 
 
@@ -133,8 +133,9 @@ class RunDirectory:
         self._check_workspaces()
         was_ours = lock_of(self.store).exists()
         try:
-            # The journal's own lock, so that nobody resumes a run of it meanwhile.
-            hold(self.store)
+            # The journal's own lock, so that nobody resumes a run of it meanwhile. Whoever only
+            # answers one has it for a moment.
+            hold(self.store, wait_s=ORDERED_WITHIN_S)
         except OSError as error:
             problem = f"cannot be used as a run directory: {error.strerror or error}"
             raise BadInputError(str(self.path), (problem,)) from error

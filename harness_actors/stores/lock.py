@@ -3,6 +3,7 @@
 import fcntl
 import os
 import re
+import time
 from pathlib import Path
 from threading import Lock
 from typing import IO
@@ -17,27 +18,39 @@ conflict, and it is kept until it is released or the process ends."""
 
 _changing = Lock()
 
+ORDERED_WITHIN_S = 3.0
+"""A command that answers, pauses or cancels holds a lock for no longer, but for many runs."""
+LOOK_S = 0.05
+
 _LONGEST = 32
 _OURS = re.compile(rb"\d{0,20}")
 
 
-def hold(path: Path) -> None:
+def hold(path: Path, *, wait_s: float = 0.0) -> None:
     """Lock a path for this process.
 
     Args:
         path: What is to be locked; the lock itself is the file beside it with ``.lock``
             at the end, which stays: removing it would let two commands lock two files of
             one name.
+        wait_s: How long to wait, in seconds, where another process holds it.
 
     Raises:
-        StoreInUseError: Another process holds it; names its process id.
+        StoreInUseError: Another process holds it still; names its process id.
         StoreError: The file of that name is none of our locks; it is left as it is.
         OSError: The lock file cannot be made.
     """
-    path = path.resolve()
-    with _changing:
-        if path not in _held:
-            _held[path] = _locked(path)
+    path, deadline = path.resolve(), time.monotonic() + wait_s
+    while True:
+        try:
+            with _changing:
+                if path not in _held:
+                    _held[path] = _locked(path)
+            return
+        except StoreInUseError:
+            if time.monotonic() >= deadline:
+                raise
+        time.sleep(LOOK_S)
 
 
 def _locked(path: Path) -> IO[bytes]:

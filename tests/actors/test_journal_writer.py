@@ -91,7 +91,12 @@ async def test_steps_that_come_while_a_transaction_is_in_flight_share_the_next(d
 async def test_each_step_gets_the_positions_of_its_own_entries(desk: Desk) -> None:
     told: list[list[int]] = []
     desk.write(0)
-    steps: tuple[list[Entry], ...] = [], [changed(1), changed(2), changed(3)], [changed(4)], [changed(5)]
+    steps: tuple[list[Entry], ...] = (
+        [],
+        [changed(1), changed(2), changed(3)],
+        [changed(4)],
+        [changed(5)],
+    )
     desk.writer.write([added()], lambda _: None)
     for entries in steps:
         desk.writer.write(entries, lambda positions: told.append(list(positions)))

@@ -10,6 +10,7 @@ import pytest
 from harness_actors.actors.driver.open_cells import close_cell, open_cell
 from harness_actors.errors import ActorLostError, BadInputError, StoreError, StoreInUseError
 from harness_actors.stores.lock import is_held
+from tests.stores.test_expiry import held_by_another_process
 
 
 async def test_a_cell_that_does_not_start_leaves_its_store_to_others(tmp_path: Path) -> None:
@@ -97,6 +98,7 @@ import asyncio, sys
 from pathlib import Path
 from harness_actors.actors.driver.open_cells import close_cell, open_cell
 from harness_actors.stores.lock import is_held
+from tests.stores.test_expiry import held_by_another_process
 
 store = Path(sys.argv[1])
 
@@ -122,3 +124,26 @@ async def test_a_place_that_takes_no_journal_is_told_with_what_to_do(tmp_path: P
     (tmp_path / "file").touch()
     with pytest.raises(BadInputError, match="HARNESS_HOME"):
         await open_cell(tmp_path / "file" / "runs.db", "local", None)
+
+
+async def test_a_store_is_waited_for_that_another_process_has_for_a_moment(tmp_path: Path) -> None:
+    store = tmp_path / "runs.db"
+    with held_by_another_process(store):
+        opening = asyncio.create_task(open_cell(store, "local", None))
+        # It has looked, and was refused.
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        assert not opening.done()
+    assert await (await opening).headings() == []
+    await close_cell(store, "local")
+
+
+async def test_a_store_that_another_process_keeps_is_refused_with_its_name(tmp_path: Path) -> None:
+    store = tmp_path / "runs.db"
+    with (
+        held_by_another_process(store) as pid,
+        pytest.raises(StoreInUseError, match=f"process {pid} works on it"),
+    ):
+        await open_cell(store, "local", None, wait_s=0.1)
+    assert await (await open_cell(store, "local", None)).headings() == []
+    await close_cell(store, "local")

@@ -5,6 +5,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -43,6 +44,20 @@ def test_a_second_command_is_told_who_works_on_the_directory(tmp_path: Path) -> 
     holder.communicate()
     with RunDirectory(tmp_path):
         pass
+
+
+def test_a_command_that_only_answers_a_run_is_waited_for(tmp_path: Path) -> None:
+    holder = subprocess.Popen(
+        [sys.executable, "-c", HOLD, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    assert holder.stdout is not None
+    assert holder.stdout.readline() == b"held\n"
+
+    leaving = threading.Timer(0.3, holder.kill)
+    leaving.start()
+    with RunDirectory(tmp_path):
+        leaving.join()
+    holder.communicate()
 
 
 def test_one_process_does_not_work_twice_on_one_directory(tmp_path: Path) -> None:

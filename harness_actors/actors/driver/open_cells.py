@@ -11,7 +11,7 @@ from uuid import uuid4
 
 from harness_actors.actors import Runtime, RuntimeKind, open_runtime
 from harness_actors.errors import BadInputError, StoreInUseError
-from harness_actors.stores.lock import hold, release
+from harness_actors.stores.lock import LOOK_S, ORDERED_WITHIN_S, hold, release
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +54,8 @@ async def open_cell(
     kind: RuntimeKind,
     address: str | None,
     on_loss: Callable[[str], None] | None = None,
+    *,
+    wait_s: float = ORDERED_WITHIN_S,
 ) -> Runtime:
     """The cell of a store: the one that this process has open, or a new one.
 
@@ -62,10 +64,12 @@ async def open_cell(
         kind: What it runs on.
         address: Which Ray a new one is started on; see `joining.connect`.
         on_loss: As of `open_runtime`, for a new one.
+        wait_s: How long to wait, in seconds, where another process works on the store: one that
+            only answers a run of it has it for a moment.
 
     Raises:
         BadInputError: The journal cannot be in that place.
-        StoreInUseError: Another process works on the store, or this one does in a way
+        StoreInUseError: Another process works on the store still, or this one does in a way
             that cannot be shared.
         HarnessError: As `open_runtime`.
     """
@@ -74,7 +78,7 @@ async def open_cell(
         own = _Cell(kind, loop)
         cell = _cells.setdefault(store, own)
         if cell is own:
-            return await _start(own, store, address, on_loss)
+            return await _start(own, store, address, on_loss, wait_s)
         if cell.is_gone:
             _cells.pop(store, None)
             continue
@@ -121,10 +125,14 @@ def in_place(place: Path, take: Callable[[], T]) -> T:
 
 
 async def _start(
-    cell: _Cell, store: Path, address: str | None, on_loss: Callable[[str], None] | None
+    cell: _Cell,
+    store: Path,
+    address: str | None,
+    on_loss: Callable[[str], None] | None,
+    wait_s: float,
 ) -> Runtime:
     try:
-        in_place(store, lambda: hold(store))
+        await _hold(store, wait_s)
         runtime = await open_runtime(
             cell.kind, store=store, address=address, command=uuid4().hex, on_loss=on_loss
         )
@@ -138,6 +146,18 @@ async def _start(
         raise
     cell.runtime.set_result(runtime)
     return runtime
+
+
+async def _hold(store: Path, wait_s: float) -> None:
+    now = asyncio.get_running_loop().time
+    deadline = now() + wait_s
+    while True:
+        try:
+            return in_place(store, lambda: hold(store))
+        except StoreInUseError:
+            if now() >= deadline:
+                raise
+        await asyncio.sleep(LOOK_S)
 
 
 async def _opened(cell: _Cell) -> "asyncio.Future[Runtime]":

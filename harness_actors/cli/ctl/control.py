@@ -15,12 +15,11 @@ from harness_actors.errors import BadInputError, StoreInUseError
 from harness_actors.records import RunHeading
 from harness_actors.results import HarnessResult
 from harness_actors.stores import JournalReader
+from harness_actors.stores.lock import ORDERED_WITHIN_S
 from harness_actors.stores.places import FoundRun, find_run, holder_of
 
 ENDED_WITHIN_S = 20.0
 STARTED_WITHIN_S = 30.0
-ORDERED_WITHIN_S = 3.0
-"""A command that answers, pauses or cancels has a journal for no longer, but for many runs."""
 LOOK_S = 0.05
 
 
@@ -112,7 +111,7 @@ async def cell_for(store: Path, address: str | None) -> AsyncIterator[Runtime]:
     while cell is None:
         try:
             # No model and no tool is needed, so Ray is not either.
-            cell, is_ours = await open_cell(store, "local", None), True
+            cell, is_ours = await open_cell(store, "local", None, wait_s=0.0), True
         except StoreInUseError:
             # Somebody was faster, and may give orders only, as we do.
             if asyncio.get_running_loop().time() > deadline:
