@@ -321,6 +321,37 @@ async def test_a_run_that_failed_gets_another_attempt_in_a_fresh_workspace(tmp_p
     assert in_file(tmp_path / "run") == {"t1": "done"}
 
 
+@pytest.mark.parametrize("interrupted", [False, True])
+async def test_a_task_has_no_more_retries_than_it_was_given(
+    tmp_path: Path, interrupted: bool
+) -> None:
+    """Those of an earlier command count as well, where its last attempt goes on."""
+    journal = Journal()
+
+    def fails(spec: RunSpec) -> HarnessResult | None:
+        if interrupted and spec.metadata["attempt"] == 2 and not again.is_set():
+            return None
+        return ended(spec, "failed", "model_error")
+
+    again = asyncio.Event()
+    if interrupted:
+        first = FakeRuntime(journal, fails)
+        batch = a_batch(tasks(1), tmp_path, first, retry_on_error=2)
+        command = asyncio.create_task(outcomes_of(batch))
+        while len(journal.specs) < 2:  # noqa: ASYNC110
+            await asyncio.sleep(0)
+        batch.park()
+        await command
+    again.set()
+
+    batch = a_batch(tasks(1), tmp_path, FakeRuntime(journal, fails), retry_on_error=2)
+    async with asyncio.timeout(20):
+        outcomes = await outcomes_of(batch)
+
+    assert (outcomes["t1"].status, outcomes["t1"].attempt) == ("failed", 3)
+    assert batch.tally.retried == (1 if interrupted else 2)
+
+
 async def test_a_task_that_is_run_again_has_all_its_retries(tmp_path: Path) -> None:
     journal = Journal()
     first = FakeRuntime(journal, failing("t1"))

@@ -2,6 +2,7 @@ import asyncio
 import json
 import os
 import re
+import sys
 import threading
 from dataclasses import replace
 from pathlib import Path
@@ -262,6 +263,54 @@ async def test_packages_and_programs_that_are_changed_are_left_out_and_the_check
     assert set(result.left_out) == {
         f"{packages}/added.py", f"{packages}/changes.py", f"{programs}/changes"
     }  # fmt: skip
+
+
+@pytest.mark.parametrize("on_path", [True, False])
+async def test_programs_of_the_interpreters_packages_are_there_where_they_were_found_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, on_path: bool
+) -> None:
+    base = wrote(
+        tmp_path / "base",
+        python9="",
+        runs_tests=f"#!{tmp_path}/base/python9\nprint('tests')\n",
+        installs=f"#!{tmp_path}/base/python3\nprint('installed')\n",
+        of_the_shell="#!/bin/sh\n",
+        of_another="#!/elsewhere/python9\n",
+    )
+    for program in base.iterdir():
+        program.chmod(0o755)
+    monkeypatch.setattr(sys, "_base_executable", str(base / "python9"))
+    monkeypatch.setenv("PATH", f"{base}:/nowhere" if on_path else "/nowhere")
+    programs = check_programs.CheckPrograms()
+    await programs.begin()
+
+    programs.lay_out(tmp_path / "programs", Difference())
+
+    found = {path.name: path for path in (tmp_path / "programs" / "bin").iterdir()}
+    ours = {"runs_tests", "installs"} if on_path else set()
+    assert {name for name in found if not name.startswith("python")} == ours
+    for name in ours:
+        # Whatever Python comes first then, which is that of the check.
+        assert found[name].read_text().startswith("#!/usr/bin/env python3\nprint(")
+        assert os.access(found[name], os.X_OK)
+
+
+async def test_what_an_earlier_run_has_changed_counts_for_the_checks_of_later_ones(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    programs = wrote(tmp_path / "programs", stays="", changes="")
+    monkeypatch.setenv("PATH", str(programs))
+    found = check_programs.CheckPrograms()
+    await found.begin()
+    (programs / "changes").write_text("forged")
+    (programs / "added").touch()
+
+    # Before the next run begins, as before the first.
+    await found.begin()
+
+    changed = {f"{programs}/changes", f"{programs}/added"}
+    assert (await found.changes()).programs == changed
+    assert found.known.programs == changed
 
 
 async def test_what_is_changed_during_a_look_is_seen_by_the_next(

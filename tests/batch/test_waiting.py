@@ -830,6 +830,7 @@ async def test_ctrl_c_waits_for_no_program_that_is_to_answer(tmp_path: Path) -> 
     batch = a_batch(tasks(1), tmp_path, a_runtime(journal, "t1"), answerer=thinks)
     command = asyncio.create_task(all_of(batch))
     await asked.wait()
+    assert (batch.tally.running, batch.tally.waiting) == (0, 1), "it waits for the program"
 
     batch.park()
 

@@ -1,5 +1,7 @@
 """Waits before a provider is asked again."""
 
+import time
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 
@@ -48,6 +50,17 @@ def test_a_date_is_understood() -> None:
     assert asked_s == pytest.approx(100, abs=2)
 
 
+@pytest.fixture
+def far_from_utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A machine whose clock shows another time of day."""
+    with monkeypatch.context() as elsewhere:
+        elsewhere.setenv("TZ", "Asia/Tokyo")
+        time.tzset()
+        yield
+    time.tzset()
+
+
+@pytest.mark.usefixtures("far_from_utc")
 def test_a_date_without_a_zone_is_one_of_utc() -> None:
     then = datetime.now(UTC) + timedelta(seconds=100)
 

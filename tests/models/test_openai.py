@@ -378,12 +378,18 @@ async def test_an_answer_to_another_process_is_none_to_this_one() -> None:
         await cloudpickle.loads(cloudpickle.dumps(model)).complete(a_request())
 
 
-async def test_an_endpoint_that_has_answered_is_given_time_to_come_back() -> None:
+@pytest.mark.parametrize("connected", [True, False])
+async def test_an_endpoint_that_has_answered_is_given_time_to_come_back(
+    ask: Ask, connected: bool
+) -> None:
     async with LoopbackServer() as server:
         model = a_model(server, max_retries=6)
-        await model.complete(a_request())
+        await ask(model, a_request())
+        if not connected:
+            # Else the first that is noticed is a connection that broke.
+            await model.close()
     with pytest.raises(ModelBusyError, match="attempt 7, the last"):
-        await model.complete(a_request())
+        await ask(model, a_request())
 
 
 async def test_three_hundred_calls_are_open_at_once() -> None:

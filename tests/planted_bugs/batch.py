@@ -452,4 +452,61 @@ BUGS = (
             "tests/batch/test_waiting.py::test_what_is_answered_in_part_while_a_command_starts_waits_for_the_rest",
         ),
     ),
+    Bug(
+        name="programs are as the run before has left them",
+        path="harness_actors/batch/check_programs.py",
+        before="""\
+            if not self.python:
+                self._begun = await self._read()
+""",
+        after="""\
+            self._begun = await self._read()
+            if not self.python:
+""",
+        promise="checks stand on what was installed when the command began",
+        tests=(
+            "tests/batch/test_checks.py::test_what_an_earlier_run_has_changed_counts_for_the_checks_of_later_ones",
+        ),
+    ),
+    Bug(
+        name="checks find programs that were on no path before",
+        path="harness_actors/batch/check_programs.py",
+        before=(
+            "        if names_it and shutil.which(path.name, path=os.pathsep.join(folders)):\n"
+        ),
+        after="        if names_it:\n",
+        promise="a check finds the programs that a command finds",
+        tests=(
+            "tests/batch/test_checks.py::test_programs_of_the_interpreters_packages_are_there_where_they_were_found_before",
+        ),
+    ),
+    Bug(
+        name="each retry counts as the first",
+        path="harness_actors/batch/engine.py",
+        before=(
+            "        attempt = Attempt(number=failed.number + 1, "
+            "retries=failed.retries + 1, run_id=new_run_id())\n"
+        ),
+        after=(
+            "        attempt = Attempt(number=failed.number + 1, retries=1, run_id=new_run_id())\n"
+        ),
+        promise="a task has as many retries as --retry-on-error says",
+        tests=("tests/batch/test_batch.py::test_a_task_has_no_more_retries_than_it_was_given",),
+    ),
+    Bug(
+        name="a run that is served while others are stopped goes on",
+        path="harness_actors/batch/starting.py",
+        before="""\
+        self._stop_mode = mode
+        await self._runtime.stop(self._flights.run_ids, mode)
+""",
+        after="""\
+        await self._runtime.stop(self._flights.run_ids, mode)
+        self._stop_mode = mode
+""",
+        promise="Ctrl-C parks whatever is in flight",
+        tests=(
+            "tests/batch/test_batch.py::test_a_run_that_is_served_while_the_others_are_stopped_is_stopped_too",
+        ),
+    ),
 )

@@ -110,4 +110,14 @@ BUGS = (
         promise="a provider that is overloaded is asked ever more seldom",
         tests=("tests/models/test_backoff.py::test_waits_are_spread_over_all_of_their_bound",),
     ),
+    Bug(
+        name="that an endpoint has answered is forgotten",
+        path="harness_actors/models/openai.py",
+        before="        self._answered = True\n",
+        after="",
+        promise="an endpoint that has answered is given time to come back",
+        tests=(
+            "tests/models/test_openai.py::test_an_endpoint_that_has_answered_is_given_time_to_come_back",
+        ),
+    ),
 )
