@@ -199,12 +199,11 @@ async def test_what_was_told_of_a_call_that_is_another_by_its_record_does_not_st
     assert events == [STARTED, TURN, CALLS, FIRST, other, RETURNED, completed(1)]
 
 
-async def test_an_answer_whose_text_does_not_come_is_a_gap_and_keeps_nobody_waiting(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(hearing, "TEXT_WAIT_S", 0.05)
+@pytest.mark.virtual_time
+async def test_an_answer_whose_text_does_not_come_is_a_gap_and_keeps_nobody_waiting() -> None:
     told = Told(spoken("one "))
 
+    began = asyncio.get_running_loop().time()
     items = await heard(told, STARTED, TURN, ANSWERED, completed(1), ANSWERED, completed(2))
 
     assert shown(items) == [
@@ -218,6 +217,43 @@ async def test_an_answer_whose_text_does_not_come_is_a_gap_and_keeps_nobody_wait
         AgentResponse,
         RoundCompleted,
     ]
+    waited_s = asyncio.get_running_loop().time() - began
+    assert waited_s == pytest.approx(hearing.TEXT_WAIT_S), "in vain once, and not once an answer"
+
+
+async def test_how_much_is_missing_is_told_where_it_is() -> None:
+    lost = replace(spoken("three ").spoken[0], dropped=3)
+    told = Told(
+        spoken("one "),
+        replace(spoken("two "), missed=7),
+        replace(spoken("", ended=True), spoken=(lost,)),
+        replace(spoken("four", ended=True), missed=None),
+        # Between two answers nobody knows that anything is.
+        replace(spoken("five", round_=2, answer=2, ended=True), missed=None),
+    )
+
+    items = await heard(told, STARTED, TURN, ANSWERED, completed(1), ANSWERED)
+
+    answer = (1, "one "), 7, (1, "two "), 3, (1, "three "), None, (1, "four")
+    assert shown(items) == [
+        *(RunStarted, TurnStarted, *answer, AgentResponse, RoundCompleted),
+        *((1, "five"), AgentResponse),
+    ]
+
+
+async def test_whoever_begins_to_listen_in_a_round_hears_the_answer_that_is_not_on_disk() -> None:
+    told = Told(spoken("one", ended=True))
+    told.begin.set()
+    before = [
+        RunEvent(position=position, run_id="run", at=0.0, event=event)
+        for position, event in enumerate((STARTED, TURN), start=1)
+    ]
+
+    async def items() -> AsyncGenerator[Item]:
+        yield RunEvent(position=3, run_id="run", at=0.0, event=ANSWERED)
+
+    found = [item async for item in with_texts(cast(Runtime, told), "run", items(), before)]
+    assert shown(found) == [(1, "one"), AgentResponse]
 
 
 async def test_each_answer_whose_text_is_late_is_waited_for(
@@ -258,12 +294,13 @@ async def test_text_that_comes_behind_its_answer_is_not_told_any_more() -> None:
             self.answered = asyncio.Event()
 
         async def texts(self, run_id: str, cursor: TextCursor | None = None) -> Texts:
-            if len(self._texts) == 2:
+            if len(self._texts) == 1:
                 await self.answered.wait()
             return await super().texts(run_id, cursor)
 
     rest = spoken("two", ended=True)
-    told = Late(spoken("one "), rest, spoken("three", round_=2, answer=2, ended=True))
+    next_one = spoken("three", round_=2, answer=2, ended=True)
+    told = Late(spoken("one "), replace(rest, spoken=(*rest.spoken, *next_one.spoken)))
 
     async def items() -> AsyncGenerator[Item]:
         told.begin.set()
