@@ -476,4 +476,154 @@ BUGS = (
             "tests/test_questions.py::test_whoever_streams_a_run_is_told_of_the_answers_that_it_gives",
         ),
     ),
+    Bug(
+        name="a run that goes on with its answers has no key",
+        path="harness_actors/actors/driver/followed_run.py",
+        before="""\
+                    begin = partial(runtime.resume, [self.run_id], secrets=secrets)
+""",
+        after="""\
+                    begin = partial(runtime.resume, [self.run_id], secrets={})
+""",
+        promise="a run that was answered at once goes on as it began",
+        tests=(
+            "tests/actors/test_followed_run.py::test_a_run_that_asks_again_is_answered_again_and_told_once",
+        ),
+    ),
+    Bug(
+        name="a run that is put aside after an answer is taken for one that waits",
+        path="harness_actors/actors/driver/followed_run.py",
+        before="""\
+                while True:
+                    asked: InputAwaited | None = None
+""",
+        after="""\
+                asked: InputAwaited | None = None
+                while True:
+""",
+        promise="who parks a run is told that it was parked, whatever it asked before",
+        tests=(
+            "tests/actors/test_followed_run.py::test_a_run_that_is_put_aside_after_it_was_answered_waits_for_nothing",
+        ),
+    ),
+    Bug(
+        name="a run that waits keeps its follower",
+        path="harness_actors/actors/driver/following.py",
+        before="""\
+                if isinstance(event.event, RunParked | InputAwaited):
+""",
+        after="                if isinstance(event.event, RunParked):\n",
+        promise="whoever follows several runs is done when each ended, waits or was put aside",
+        tests=(
+            "tests/actors/test_following.py::test_of_several_runs_each_is_followed_until_it_ends_waits_or_is_put_aside",
+        ),
+    ),
+    Bug(
+        name="what a run has cost that ends while costs are added up counts twice",
+        path="harness_actors/actors/coordinator/earlier_costs.py",
+        before="            if ended_since == self._coordinator.budget.ended_usd:\n",
+        after="            if self._ended_usd is None:\n",
+        promise="a budget counts each dollar once",
+        tests=(
+            "tests/actors/test_earlier_costs.py::test_what_a_run_has_cost_that_ends_while_costs_are_added_up_counts_once",
+        ),
+    ),
+    Bug(
+        name="of two answers that come at once the second counts",
+        path="harness_actors/actors/coordinator/admission.py",
+        before="""\
+        async with self._adding:
+            stored = await self._stored(run_id)
+            self._perform(self._coordinator.answer(stored, answers))
+""",
+        after="""\
+        stored = await self._stored(run_id)
+        self._perform(self._coordinator.answer(stored, answers))
+""",
+        promise="the first answer to a question counts",
+        tests=(
+            "tests/actors/test_admission.py::test_of_two_answers_that_come_at_once_the_first_counts",
+        ),
+    ),
+    Bug(
+        name="a run that was put aside goes on when its keys come",
+        path="harness_actors/actors/coordinator/admission.py",
+        before="""\
+            elif stored.end is None and (asked or stored.command == self._command):
+""",
+        after="            elif stored.end is None:\n",
+        promise="a run that is put aside waits until somebody asks for it",
+        tests=(
+            "tests/actors/test_admission.py::test_a_run_that_is_put_aside_as_its_keys_come_stays_aside",
+        ),
+    ),
+    Bug(
+        name="a run goes on where another one has continued its conversation",
+        path="harness_actors/actors/coordinator/idle_runs.py",
+        before="""\
+        if self.refusal is not None:
+            raise self.refusal
+""",
+        after="",
+        promise="a run that was cut goes on where it stood, or not at all",
+        tests=(
+            "tests/actors/test_admission.py::test_a_run_that_was_cut_goes_on_where_it_stood_or_not_at_all",
+        ),
+    ),
+    Bug(
+        name="a host of a user's executor that is ended for room stops its cell",
+        path="harness_actors/actors/coordinator/roster.py",
+        before="        self._keeping.pop(slot).cancel()\n",
+        after="        del self._keeping[slot]\n",
+        promise="hosts that no run needs are ended, and nobody misses them",
+        tests=(
+            "tests/actors/test_roster.py::test_hosts_of_users_executors_are_ended_when_many_are_idle",
+        ),
+    ),
+    Bug(
+        name="who waits for an actor whose start has a fault waits for ever",
+        path="harness_actors/actors/coordinator/roster.py",
+        before="""\
+        seat.fail(error)
+        seat.outbox.close()
+        self._lost(slot, str(error))
+""",
+        after="""\
+        seat.outbox.close()
+        self._lost(slot, str(error))
+""",
+        promise="whoever needs an actor that does not start is told why",
+        tests=(
+            "tests/actors/test_kinds.py::test_a_kind_whose_start_has_a_fault_keeps_nobody_waiting",
+        ),
+    ),
+    Bug(
+        name="runs that waited for the embedded model are forgotten",
+        path="harness_actors/actors/coordinator/hosted_model.py",
+        before="""\
+        await self.serve_or_wait(specs, then)
+        await then()
+""",
+        after="        await self.serve_or_wait(specs, then)\n",
+        promise="runs go on when the model serves that they wait for",
+        tests=(
+            "tests/actors/test_hosted_model.py::test_runs_of_an_earlier_term_wait_until_it_serves",
+        ),
+    ),
+    Bug(
+        name="a host that has sent all it had says nothing more",
+        path="harness_actors/actors/text/speaking.py",
+        before="""\
+        finally:
+            self._sending = None
+""",
+        after="""\
+        finally:
+            pass
+""",
+        promise="the text of each answer is told while it is said",
+        tests=(
+            "tests/actors/test_streams.py::test_who_has_sent_all_sends_again_when_there_is_more",
+        ),
+    ),
 )

@@ -77,4 +77,60 @@ BUGS = (
         promise="the event stands in for the text that did not come, and for no other",
         tests=("tests/cli/test_screen.py::test_a_gap_is_that_of_the_answer_it_is_in_alone",),
     ),
+    Bug(
+        name="a list of runs is that of one journal after the other",
+        path="harness_actors/cli/ctl/facts.py",
+        before="    found.sort(key=lambda one: one[1].added_at)\n",
+        after="",
+        promise="the newest runs of all journals are last in a list",
+        tests=(
+            "tests/cli/test_run_facts.py::test_the_newest_of_all_journals_are_last_and_stay_where_there_is_a_limit",
+        ),
+    ),
+    Bug(
+        name="runs that broke off are listed as running",
+        path="harness_actors/cli/ctl/facts.py",
+        before="heading.phase if heading.end else None",
+        after="heading.phase",
+        promise="--status running shows runs that somebody works on",
+        tests=(
+            "tests/cli/test_run_facts.py::test_each_run_stands_in_one_way_and_those_that_are_over_also_as_they_ended",
+        ),
+    ),
+    Bug(
+        name="each call that failed shows the first traceback",
+        path="harness_actors/cli/ctl/whole.py",
+        before='indent(waiting.pop(0), "    ")',
+        after='indent(waiting[0], "    ")',
+        promise="below each call that failed stands where it failed",
+        tests=(
+            "tests/cli/test_whole.py::test_each_call_that_failed_has_its_own_traceback_below_it",
+        ),
+    ),
+    Bug(
+        name="who expires runs of the last 0 days expires those of the last 30",
+        path="harness_actors/cli/ctl/stores.py",
+        before="""\
+        kept = days if days is not None else days_kept() or float("inf")
+""",
+        after='        kept = days or days_kept() or float("inf")\n',
+        promise="--days says what is kept",
+        tests=(
+            "tests/cli/test_ctl_store_command.py::test_all_that_is_over_may_be_removed_but_the_newest_conversation",
+        ),
+    ),
+    Bug(
+        name="Ctrl-C before anybody serves a run is forgotten",
+        path="harness_actors/cli/streams.py",
+        before="""\
+                    if parking:
+                        # Nobody served them yet when it was asked for, so it was not heard.
+                        parking.append(asyncio.create_task(runtime.stop(run_ids, "park")))
+""",
+        after="",
+        promise="the first Ctrl-C puts runs aside that are taken up, whenever it comes",
+        tests=(
+            "tests/cli/test_streams.py::test_ctrl_c_before_anybody_served_them_is_said_again_when_somebody_does",
+        ),
+    ),
 )

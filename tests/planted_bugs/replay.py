@@ -79,4 +79,12 @@ BUGS = (
             "tests/replay/test_recording.py::test_a_run_that_goes_on_while_it_is_read_is_read_as_it_stood",
         ),
     ),
+    Bug(
+        name="who cancelled a run while it waited is not said",
+        path="harness_actors/replay/rerun.py",
+        before='            self.cell.tell("its user cancelled it while it waited")\n',
+        after="",
+        promise="a replay says what came from outside",
+        tests=("tests/replay/test_questions.py::test_a_run_that_was_cancelled_while_it_waited",),
+    ),
 )

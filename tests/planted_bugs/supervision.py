@@ -265,4 +265,21 @@ BUGS = (
             "tests/tools/test_descendants.py::test_children_that_another_thread_has_started_are_children_too",
         ),
     ),
+    Bug(
+        name="how a command ended is lost with its keeper",
+        path="harness_actors/tools/supervision/client.py",
+        before="""\
+        if not self._exited.is_set():
+            self._exit_code = code
+            self._exited.set()
+""",
+        after="""\
+        self._exit_code = code
+        self._exited.set()
+""",
+        promise="a model is told how its command ended",
+        tests=(
+            "tests/tools/test_supervision.py::test_how_a_command_ended_stays_whatever_becomes_of_its_keeper_after_that",
+        ),
+    ),
 )
