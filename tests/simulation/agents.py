@@ -22,6 +22,7 @@ from tests.simulation.executors import build_workflow
 from tests.simulation.oracle import Oracle
 from tests.simulation.questions import ASKS, question_of
 from tests.simulation.tools import KINDS, WatchedTool, deafly
+from tests.simulation.waves import REPEATED
 from tests.simulation.workload import PlannedRound, PlannedTool, Workload
 
 PIECE, PIECE_S = 40, 0.1
@@ -131,8 +132,12 @@ def _call(planned: PlannedTool, call_id: str, key: str) -> ToolCall:
     if planned.kind in ASKS:
         arguments = orjson.dumps(question_of(planned.kind, key)).decode()
         return ToolCall(call_id, ask_user.spec.name, arguments)
-    arguments = orjson.dumps({"key": key, "takes_s": planned.takes_s}).decode()
-    return ToolCall(call_id, planned.kind, arguments)
+    given = {"key": key, "takes_s": planned.takes_s}
+    if planned.kind in REPEATED:
+        given = {"key": f"{key.partition('/')[0]}/{planned.shelf}", "takes_s": 0.02}
+    if planned.kind == "peek":
+        given["shelf"] = planned.shelf
+    return ToolCall(call_id, planned.kind, orjson.dumps(given).decode())
 
 
 def where_in(messages: Sequence[Message]) -> tuple[str, int]:

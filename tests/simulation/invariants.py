@@ -18,6 +18,7 @@ from tests.simulation.journals import view_of_run
 from tests.simulation.ledger import Happening
 from tests.simulation.paths import check_path
 from tests.simulation.promptness import INVARIANT, WITHIN_S
+from tests.simulation.waves import check_repeats
 
 if TYPE_CHECKING:
     from tests.simulation.schedule import Schedule
@@ -42,6 +43,7 @@ def check_end(schedule: "Schedule") -> None:
         _check_run(schedule, run, run.end)
     _check_logs(schedule)
     _check_replay(schedule)
+    check_repeats(schedule)
     _check_told(schedule)
     _check_stops(schedule)
     for error in schedule.loop.unseen_failures():

@@ -40,6 +40,7 @@ class Happening:
         ended_at: When it ended; None while it has not, or where its process died.
         ending: How.
         number: Of a step: its number, if it was the run's newest when it began; else 0.
+        let_go: Of a tool call that goes on: it was told to end, and nobody waits for it.
     """
 
     run_id: str
@@ -50,6 +51,7 @@ class Happening:
     ended_at: float | None = None
     ending: str = ""
     number: int = 0
+    let_go: bool = False
 
     @property
     def is_open(self) -> bool:

@@ -19,6 +19,7 @@ from tests.simulation.serving import ServedStep, Serving
 from tests.simulation.spending import Spending
 from tests.simulation.talking import Talking
 from tests.simulation.waits import Waits
+from tests.simulation.waves import REPEATED, AtOnce
 
 
 class Oracle:
@@ -41,6 +42,7 @@ class Oracle:
         self.spending = Spending(ledger, budget_usd)
         self.talks = Talking(ledger)
         self.observing = Observing(ledger)
+        self.at_once = AtOnce(ledger)
         self._asking = Asking(ledger, self.serving_rules)
         self._effects = Effects(ledger, self.serving_rules)
         self._parked: set[str] = set()
@@ -68,10 +70,15 @@ class Oracle:
         """A model is asked that needs keys, and has these."""
         self._asking.check_keys(run_id, needed, given)
 
-    def called(self, kind: str, key: str, context: ToolContext, *, idempotent: bool) -> Happening:
-        """A tool is called."""
+    def called(
+        self, kind: str, key: str, context: ToolContext, *, idempotent: bool, shelf: str = ""
+    ) -> Happening:
+        """A tool is called; at a shelf that it has for itself, if any."""
         call = self._effects.called(kind, key, context, idempotent=idempotent)
-        self.waits.called(call)
+        self.at_once.called(call, shelf)
+        if kind not in REPEATED:
+            # By the others' keys it is known where in their message they stand.
+            self.waits.called(call)
         return call
 
     def effect(self, key: str) -> None:

@@ -55,6 +55,7 @@ from tests.simulation.questions import plan_questions
 from tests.simulation.serving import WatchedExecutor
 from tests.simulation.tools import Commands
 from tests.simulation.user import User
+from tests.simulation.waves import plan_waves
 from tests.simulation.workload import plan_workload
 
 Mode = Literal["protocol", "disk", "moved"]
@@ -131,7 +132,7 @@ class Schedule:
         trace: Trace | None = None,
     ) -> None:
         self.seed = seed
-        self.workload = plan_questions(plan_workload(seed), seed)
+        self.workload = plan_waves(plan_questions(plan_workload(seed), seed), seed)
         pauses = Pauses(Random(f"{seed}/pauses"))
         self.loop = loop = SimulatedLoop(Random(f"{seed}/order"), pauses)
 

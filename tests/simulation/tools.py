@@ -12,7 +12,9 @@ from harness_actors.actors.simulated.processes import (
 )
 from harness_actors.errors import ToolError
 from harness_actors.ports import ToolContext, ToolProcess, ToolSpec
+from tests.simulation.ledger import Happening
 from tests.simulation.oracle import Oracle
+from tests.simulation.waves import READS, REPEATED
 from tests.simulation.workload import ToolKind
 
 HANG_S = 3.0
@@ -22,7 +24,11 @@ LINGERS_S = 30.0
 """How long what a command has started is there, if nobody ends it."""
 PARAMETERS = {
     "type": "object",
-    "properties": {"key": {"type": "string"}, "takes_s": {"type": "number"}},
+    "properties": {
+        "key": {"type": "string"},
+        "takes_s": {"type": "number"},
+        "shelf": {"type": "string"},
+    },
 }
 
 KINDS: tuple[ToolKind, ...] = (
@@ -37,6 +43,9 @@ KINDS: tuple[ToolKind, ...] = (
     "deaf",
     "crash",
     "crash_again",
+    "peek",
+    "recall",
+    "watch",
 )
 
 
@@ -51,19 +60,28 @@ class WatchedTool:
             name=kind,
             description="A tool.",
             parameters=PARAMETERS,
-            effect="read_only" if kind == "look" else "local_write",
-            idempotent=kind in ("look", "again", "crash_again"),
+            effect="read_only" if kind in READS else "local_write",
+            idempotent=kind in READS or kind in ("again", "crash_again"),
+            resource_keys=("shelf:{shelf}",) if kind == "peek" else (),
             timeout_s=HANG_S if kind == "hang" else None,
+            volatile=kind == "watch",
         )
 
     async def run(self, arguments: str, context: ToolContext) -> str:
         given = orjson.loads(arguments)
         key, takes_s = given["key"], given["takes_s"]
-        call = self._oracle.called(self.kind, key, context, idempotent=self.spec.idempotent)
-        ledger = self._oracle.ledger
+        call = self._oracle.called(
+            self.kind,
+            key,
+            context,
+            idempotent=self.spec.idempotent,
+            shelf=given["shelf"] if self.kind == "peek" else "",
+        )
+        ledger, seen = self._oracle.ledger, self._oracle.at_once.seen(call)
         try:
-            await self._work(key, takes_s, context)
+            await self._work(call, key, takes_s, context)
         except asyncio.CancelledError:
+            call.let_go = True
             if self.kind == "stubborn":
                 await asyncio.sleep(STUBBORN_S)
             ledger.end(call, "was cut")
@@ -72,11 +90,11 @@ class WatchedTool:
             ledger.end(call, "failed")
             raise
         ledger.end(call, "ended")
-        return f"done {key}"
+        return f"done {key} {seen}" if self.kind in REPEATED else f"done {key}"
 
-    async def _work(self, key: str, takes_s: float, context: ToolContext) -> None:
+    async def _work(self, call: Happening, key: str, takes_s: float, context: ToolContext) -> None:
         match self.kind:
-            case "look" | "again":
+            case "look" | "again" | "peek" | "recall" | "watch":
                 await asyncio.sleep(takes_s)
             case "effect" | "stubborn":
                 await asyncio.sleep(takes_s / 2)
@@ -89,7 +107,7 @@ class WatchedTool:
             case "fail":
                 raise ToolError(f"failed {key}")
             case "deaf":
-                await deafly(DEAF_S)
+                await deafly(DEAF_S, call)
             case "hang":
                 await asyncio.Event().wait()
             case "crash" | "crash_again":
@@ -145,12 +163,14 @@ class Commands:
         self._machine.loop.call_later(LINGERS_S, self._machine.end_process, process)
 
 
-async def deafly(seconds: float) -> None:
-    """Sleep, whoever cancels it."""
+async def deafly(seconds: float, call: Happening | None = None) -> None:
+    """Sleep, whoever cancels it; that somebody did is noted of a call."""
     loop = asyncio.get_running_loop()
     until = loop.time() + seconds
     while (left := until - loop.time()) > 0:
         try:
             await asyncio.sleep(left)
         except asyncio.CancelledError:
+            if call is not None:
+                call.let_go = True
             continue
