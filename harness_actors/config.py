@@ -60,6 +60,28 @@ class Limits:
 
 @pickled_by_position
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TurnLimits:
+    """What one turn may use; when it has, the next one begins. `None` means unbounded.
+
+    It is looked at before each model call but the first of a turn, and no model call is cut.
+    """
+
+    time_s: float | None = None
+    """Working time; a tool call in progress is stopped when it is over."""
+    model_calls: int | None = None
+    tool_calls: int | None = None
+    """Calls beyond it are not made, and the model is told so."""
+    tokens: int | None = None
+    """Input and output tokens of its model calls."""
+
+    def __post_init__(self) -> None:
+        for name in ("model_calls", "tool_calls", "tokens"):
+            _check_count(f"turn_limits.{name}", getattr(self, name), optional=True)
+        _check_amount("turn_limits.time_s", self.time_s)
+
+
+@pickled_by_position
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ContinuationConfig:
     """What happens when a model stops without saying that it is done."""
 
@@ -89,6 +111,7 @@ class HarnessConfig:
             ``"deny"`` tells the model that nobody is there, and goes on; ``"fail"`` ends the run.
         max_parallel_calls: Calls of one message that run at once, at least 1: only such as read
             and do not touch the same. With 1 they run one after the other.
+        turn_limits: What one turn may use; None for no bound but `max_rounds_per_turn`.
 
     Raises:
         ConfigError: A value is out of range, or its room is not built yet.
@@ -103,6 +126,7 @@ class HarnessConfig:
     limits: Limits = field(default_factory=Limits)
     on_question: OnQuestion = "wait"
     max_parallel_calls: int = PARALLEL_CALLS
+    turn_limits: TurnLimits | None = None
     stall: None = None
     work_items: None = None
     contract: None = None
@@ -121,6 +145,8 @@ class HarnessConfig:
         _check_choice("stop_policy", self.stop_policy, ("interactive", "strict_automation"))
         _check_choice("on_question", self.on_question, ("wait", "deny", "fail"))
         _check_type("limits", self.limits, Limits, "Limits(...)")
+        if self.turn_limits is not None:
+            _check_type("turn_limits", self.turn_limits, TurnLimits, "None or TurnLimits(...)")
         if self.continuation is not None:
             _check_type(
                 "continuation",
@@ -137,15 +163,19 @@ class HarnessConfig:
         """Settings as a configuration file or keyword arguments give them.
 
         Args:
-            settings: Field names with their values; `limits` and `continuation` may be
-                mappings of their own fields or the objects.
+            settings: Field names with their values; `limits`, `turn_limits` and `continuation`
+                may be mappings of their own fields or the objects.
 
         Raises:
             ConfigError: A name is unknown or a value is out of range.
         """
         given = dict(settings)
         _check_names("", given, cls)
-        parts = {"limits": Limits, "continuation": ContinuationConfig}
+        parts = {
+            "limits": Limits,
+            "turn_limits": TurnLimits,
+            "continuation": ContinuationConfig,
+        }
         for name, part in parts.items():
             if isinstance(given.get(name), Mapping):
                 _check_names(f"{name}.", given[name], part)
@@ -162,6 +192,8 @@ class HarnessConfig:
             del plain["on_question"]  # the same of runs that could not ask
         if self.max_parallel_calls == PARALLEL_CALLS:
             del plain["max_parallel_calls"]  # the same of runs whose calls ran one by one
+        if self.turn_limits is None:
+            del plain["turn_limits"]
         return plain
 
 

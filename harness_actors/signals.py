@@ -10,7 +10,8 @@ from harness_actors.results import LimitKind, Reason, Status, check_reason
 
 TurnEnding = Literal["completed", "text", "rounds", "limit", "error"]
 """How a turn ended: `work_complete` succeeded; the model answered without a call;
-`max_rounds_per_turn` was reached; a bound of the run was; an error no retry can help."""
+`max_rounds_per_turn` or a bound of the turn was reached; a bound of the run was; an error no
+retry can help."""
 
 
 @pickled_by_position

@@ -19,7 +19,13 @@ from harness_actors.batch.agent_file import load_agent_file
 from harness_actors.batch.outcomes import CheckResult, TaskOutcome
 from harness_actors.batch.tasks import Check, Task
 from harness_actors.cli.app import app
-from harness_actors.config import NOT_BUILT, ContinuationConfig, HarnessConfig, Limits
+from harness_actors.config import (
+    NOT_BUILT,
+    ContinuationConfig,
+    HarnessConfig,
+    Limits,
+    TurnLimits,
+)
 from harness_actors.errors import ConfigError
 from harness_actors.events import EVENT_TYPES, TextDelta, TextGap
 from harness_actors.harness import AgentHarness
@@ -80,6 +86,8 @@ def settings() -> Iterator[tuple[str, str, Any]]:
     for name in sorted(names_of(ContinuationConfig)):
         path = f"harness.continuation.{name}"
         yield path, f"ContinuationConfig.{name}", getattr(whole.continuation, name)
+    for name in sorted(names_of(TurnLimits)):
+        yield f"harness.turn_limits.{name}", f"TurnLimits.{name}", getattr(TurnLimits(), name)
     for name in sorted(names_of(Limits)):
         yield f"harness.limits.{name}", f"Limits.{name}", getattr(whole.limits, name)
 

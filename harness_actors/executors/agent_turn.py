@@ -16,6 +16,7 @@ from harness_actors.state import (
     QUESTIONS_ASKED,
     REQUEST_TOKENS,
     TURN,
+    TURN_BEGAN,
     TURN_COUNT,
     USAGE,
     StateKey,
@@ -44,6 +45,7 @@ class AgentTurn:
     reads: tuple[StateKey[Any], ...] = (
         TURN_COUNT,
         TURN,
+        TURN_BEGAN,
         OPEN_CALLS,
         USAGE,
         REQUEST_TOKENS,
@@ -74,6 +76,8 @@ class AgentTurn:
             await begin_task(context, prepared)
         context.increment(TURN_COUNT, 1)
         context.set(TURN, TurnProgress())
+        if context.spec.config.turn_limits is not None:
+            context.set(TURN_BEGAN, context.get(USAGE))
         context.emit(
             TurnStarted(turn=context.get(TURN_COUNT), max_turns=context.spec.config.max_turns)
         )

@@ -11,7 +11,7 @@ from harness_actors.records import Hop, RunChanged, StoredChange
 from harness_actors.replay.visits import NOT_OF_RUNS
 from harness_actors.results import HarnessResult
 from harness_actors.signals import encode_signal
-from harness_actors.state import USAGE, WAITED_S, WAITING_SINCE, StateDelta, Write
+from harness_actors.state import TURN_BEGAN, USAGE, WAITED_S, WAITING_SINCE, StateDelta, Write
 
 SHOWN_CHARS = 2000
 
@@ -119,7 +119,7 @@ def _writes(delta: StateDelta) -> list[tuple[str, str, Any]]:
 
 
 def _without_time(write: Write) -> Any:
-    if write.key == USAGE.name and isinstance(write.value, Mapping):
+    if write.key in (USAGE.name, TURN_BEGAN.name) and isinstance(write.value, Mapping):
         return {name: value for name, value in write.value.items() if name != "working_s"}
     if write.key in (WAITING_SINCE.name, WAITED_S.name):
         return write.value is not None

@@ -56,7 +56,8 @@ class RecordedClock:
     def __init__(self, stage: Stage, recording: Recording) -> None:
         self._stage = stage
         self._start = recording.added_at
-        self._limits = recording.spec.config.limits
+        self._config = recording.spec.config
+        self._limits = self._config.limits
         self._turn_begins = False
 
     def turn_begins(self) -> None:
@@ -70,7 +71,14 @@ class RecordedClock:
         if self._turn_begins:
             self._turn_begins = False
             return 0.0
-        return self._passed("working_time", self._limits.working_s)
+        return max(self._passed("working_time", self._limits.working_s), self._turn_passed())
+
+    def _turn_passed(self) -> float:
+        tape, limits = self._stage.tape, self._config.turn_limits
+        if tape is None or limits is None or limits.time_s is None:
+            return 0.0
+        over = tape.turn_is_out_of_time(self._config.max_rounds_per_turn)
+        return limits.time_s if over else 0.0
 
     def _passed(self, kind: str, limit_s: float | None) -> float:
         tape = self._stage.tape

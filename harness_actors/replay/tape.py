@@ -12,6 +12,7 @@ from typing import NoReturn, cast
 from harness_actors.config import Limits
 from harness_actors.conversation import Conversation
 from harness_actors.errors import ContextOverflowError, ModelError, ToolError
+from harness_actors.events import TurnCompleted
 from harness_actors.messages import Message, ToolCall
 from harness_actors.ports import AskedQuestion, ModelResponse
 from harness_actors.records import StoredChange
@@ -173,6 +174,14 @@ class Tape:
         if ending is None or ending.limit not in ("time", "working_time"):
             return None
         return JUST_BEFORE_S if self._asked_in_vain() else 0.0
+
+    def turn_is_out_of_time(self, most_rounds: int) -> bool:
+        """Whether the turn ended, where it is now, before it had so many rounds."""
+        ending = self._ending()
+        if self._next() is not None or ending is None or ending.ending != "rounds":
+            return False
+        events = self._visit.changes[-1].delta.events
+        return any(isinstance(e, TurnCompleted) and e.rounds < most_rounds for e in events)
 
     def limit_by_time(self) -> LimitKind:
         """Which limit by time it was."""

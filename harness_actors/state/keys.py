@@ -72,6 +72,8 @@ TURNS_MADE: StateKey[int] = StateKey("harness.turns_made", int, COORDINATOR, "se
 need not count its turns. Runs of other workflows do not have it."""
 TURN: StateKey[TurnProgress | None] = StateKey("harness.turn", TurnProgress | None, AGENT_TURN)
 """The turn in progress; None between turns."""
+TURN_BEGAN: StateKey[Usage | None] = StateKey("harness.turn_began", Usage | None, AGENT_TURN)
+"""What the run had used when its turn began. Only runs that bound their turns have it."""
 OPEN_CALLS: StateKey[tuple[OpenCall, ...]] = StateKey(
     "harness.open_calls", tuple[OpenCall, ...], AGENT_TURN, "set", [], (REPAIR,)
 )

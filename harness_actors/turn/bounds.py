@@ -50,7 +50,8 @@ class Due:
 
     seconds: float | None
     """From now on; None where nothing bounds it."""
-    kind: LimitKind = "time"
+    kind: LimitKind | None = "time"
+    """Of its run; None for one of the call's own, or of its turn."""
 
     @property
     def over(self) -> bool:

@@ -49,6 +49,7 @@ class ToolCalls:
         self._services = services
         self._meter = state.meter
         self._repeats = state.repeats
+        self._budget = state.budget
         self._bounds = bounds
         self._asking = Asking(context)
         self._execution = Execution(context, prepared, services, state, bounds, place)
@@ -187,7 +188,10 @@ class ToolCalls:
 
     def _plan(self, calls: Sequence[ToolCall], finish_reason: str) -> list[PlannedCall]:
         left = self._bounds.tool_calls_left(self._meter.tool_calls)
-        return plan_calls(calls, self._prepared, finish_reason=finish_reason, calls_left=left)
+        of_turn = None if self._budget is None else self._budget.tool_calls_left()
+        return plan_calls(
+            calls, self._prepared, finish_reason=finish_reason, calls_left=left, of_turn=of_turn
+        )
 
     def _refused(self, plan: PlannedCall, *, last_id: str, failed: bool) -> ToolOutcome | None:
         """The answer to a `work_complete` that does not count; None for all other calls."""

@@ -100,4 +100,5 @@ class Execution:
         """When a call must end. A run that is done may say so when its time is up, too."""
         if self.is_completion(plan):
             return Due(None)
-        return self._bounds.work_due(self._state.meter.working_s)
+        due, budget = self._bounds.work_due(self._state.meter.working_s), self._state.budget
+        return due if budget is None else budget.sooner(due)

@@ -10,11 +10,13 @@ from harness_actors.errors import HarnessError
 from harness_actors.events import RoundCompleted
 from harness_actors.messages import Message
 from harness_actors.ports import ModelResponse, RunContext
+from harness_actors.results import Usage
 from harness_actors.signals import Parked, TurnComplete, Waiting
-from harness_actors.state import BUDGET, TURN_COUNT
+from harness_actors.state import BUDGET, TURN_BEGAN, TURN_COUNT
 from harness_actors.turn.acceptance import is_large
 from harness_actors.turn.answers import as_message, ask
 from harness_actors.turn.bounds import Bounds
+from harness_actors.turn.budget import TurnBudget
 from harness_actors.turn.call_scheduler import ToolCalls
 from harness_actors.turn.meter import TurnMeter
 from harness_actors.turn.preparation import PreparedAgent
@@ -58,7 +60,9 @@ class TurnLoop:
         # Executors of the user's own may have written anything between two turns.
         task = () if context.spec.custom else context.spec.task
         repeats = RepeatGuard(context.log, prepared.by_name, task)
-        self._state = TurnState(self._meter, repeats, said, services.clock.monotonic)
+        self._state = TurnState(
+            self._meter, self._budget(), repeats, said, services.clock.monotonic
+        )
         limits = context.spec.config.limits
         self._bounds = Bounds(limits, context.started_at, services.clock)
         self._watched = None if workspace is None else services.watch_workspace(workspace)
@@ -104,9 +108,18 @@ class TurnLoop:
             self._end_round()
         return ended
 
+    def _budget(self) -> TurnBudget | None:
+        limits = self._context.spec.config.turn_limits
+        if limits is None:
+            return None
+        return TurnBudget(limits, self._context.get(TURN_BEGAN) or Usage(), self._meter)
+
     def _rounds_done(self) -> TurnComplete | None:
+        budget = self._state.budget
         done = self._meter.rounds >= self._context.spec.config.max_rounds_per_turn
-        return TurnComplete(ending="rounds") if done else None
+        if done or (budget is not None and budget.is_spent):
+            return TurnComplete(ending="rounds")
+        return None
 
     def _bound_reached(self) -> TurnComplete | None:
         if (ended := self._rounds_done()) is not None:

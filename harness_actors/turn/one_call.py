@@ -34,6 +34,10 @@ CUT_ARGUMENTS = (
 )
 CUT = "its run was stopped"
 NO_CALLS_LEFT = "The call was not made: the run has used all of its tool calls."
+NO_CALLS_LEFT_IN_TURN = (
+    "The call was not made: as many tool calls as may be made at a stretch have been made. "
+    "Call again what is still needed."
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +78,7 @@ def plan_calls(
     *,
     finish_reason: str,
     calls_left: int | None,
+    of_turn: int | None = None,
 ) -> list[PlannedCall]:
     """Say of each call whether it may run.
 
@@ -83,6 +88,7 @@ def plan_calls(
         finish_reason: Why the model stopped there, as its provider says it.
         calls_left: Tool calls that the run may still make; None for no bound. The
             completion tool is free: a run that is done must be able to say so.
+        of_turn: The same of its turn.
     """
     planned = []
     for call in calls:
@@ -96,11 +102,15 @@ def plan_calls(
             plan = PlannedCall(call=call, refusal=CUT_ARGUMENTS)
         elif tool is not prepared.completion and calls_left == 0:
             plan = PlannedCall(call=call, refusal=NO_CALLS_LEFT, limit="tool_calls")
+        elif tool is not prepared.completion and of_turn == 0:
+            plan = PlannedCall(call=call, refusal=NO_CALLS_LEFT_IN_TURN)
         else:
             alone = tool is prepared.completion or isinstance(tool, AskingTool)
             plan = PlannedCall(call=call, tool=tool, alone=alone)
             if calls_left is not None and tool is not prepared.completion:
                 calls_left -= 1
+            if of_turn is not None and tool is not prepared.completion:
+                of_turn -= 1
         planned.append(plan)
     return planned
 
@@ -113,7 +123,7 @@ async def run_call(planned: PlannedCall, context: ToolContext, due: Due) -> Tool
     if planned.tool is None:
         return ToolDenied(text=planned.refusal, by=planned.limit)
     if due.over:
-        return ToolDenied(text=_time_is_up("began"), by=due.kind)
+        return ToolDenied(text=_time_is_up(due, "began"), by=due.kind)
     within = time_of(planned, due)
     outcome = await run_within(
         Allowance(within),
@@ -164,8 +174,8 @@ def _late(planned: PlannedCall, late: TimedOut, *, by_run: bool) -> ToolTimeout:
     if late.last is not None and is_ctrl_c(late.last):
         raise late.last
     limit = late.due.kind if by_run else None
-    sentences = [_time_is_up("finished")]
-    if planned.tool is not None and limit is None:
+    sentences = [_time_is_up(late.due, "finished")]
+    if planned.tool is not None and not by_run:
         own = planned.tool.spec.timeout_s
         sentences = [f"{planned.call.name!r} was stopped: it ran past its limit of {own:g} s."]
     sentences += getattr(late.last, "__notes__", ())
@@ -175,8 +185,9 @@ def _late(planned: PlannedCall, late: TimedOut, *, by_run: bool) -> ToolTimeout:
     return ToolTimeout(text=text, by=limit)
 
 
-def _time_is_up(verb: str) -> str:
-    return f"The run's time was up before this call {verb}."
+def _time_is_up(due: Due, verb: str) -> str:
+    whose = "turn" if due.kind is None else "run"
+    return f"The {whose}'s time was up before this call {verb}."
 
 
 def _error_text(error: BaseException) -> str:

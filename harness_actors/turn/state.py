@@ -4,6 +4,7 @@ from collections.abc import Callable
 from threading import Lock
 
 from harness_actors.ports import DeadlineToken
+from harness_actors.turn.budget import TurnBudget
 from harness_actors.turn.meter import TurnMeter
 from harness_actors.turn.outcomes import ToolOutcome
 from harness_actors.turn.repeats import RepeatGuard
@@ -36,15 +37,22 @@ class TurnState:
 
     Args:
         meter: What the turn uses.
+        budget: What is left of the turn; None where it has no bounds of its own.
         repeats: Which calls need not be made again.
         said: The newest words of the model in it; empty for none.
         now: A clock that only goes forward, in seconds.
     """
 
     def __init__(
-        self, meter: TurnMeter, repeats: RepeatGuard, said: str, now: Callable[[], float]
+        self,
+        meter: TurnMeter,
+        budget: TurnBudget | None,
+        repeats: RepeatGuard,
+        said: str,
+        now: Callable[[], float],
     ) -> None:
         self.meter = meter
+        self.budget = budget
         self.repeats = repeats
         self.said = said
         self._now = now

@@ -210,6 +210,23 @@ async def test_time_that_was_over_during_a_wave(store: Path, names: tuple[str, .
     assert [m.disposition for m in results[-2:]] == ["timed_out", "timed_out"]
 
 
+@pytest.mark.parametrize(
+    "limits", [{"model_calls": 2}, {"tool_calls": 3}, {"tokens": 250}, {"time_s": 0.02}]
+)
+async def test_a_run_whose_turns_have_bounds_comes_out_the_same(
+    store: Path, limits: dict[str, Any]
+) -> None:
+    both = Reply.calls([("write", {"text": "a"}), ("read", {"text": "b"})])
+    session = await recorded(
+        store,
+        program(CountingModel([both, both, Reply.call("slow"), both, done()])),
+        turn_limits=limits,
+    )
+
+    check(await session.replayed())
+    assert session.recording().end is not None
+
+
 async def test_time_that_was_over_between_two_rounds(store: Path) -> None:
     class Slow(CountingModel):
         async def complete(self, request: Any) -> Any:
