@@ -5,7 +5,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
-from typing import Literal
+from typing import Any, Literal
 
 import pytest
 
@@ -170,6 +170,26 @@ def test_of_long_texts_it_shows_where_they_begin_to_differ() -> None:
 
     assert told.endswith("red' → '…word word word word green'")
     assert len(told) < 200
+
+
+LONG = "word " * 40
+END = "…word word word word "
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "said"),
+    [
+        (LONG, LONG + "more", f"'{END}' → '{END}more'"),
+        (LONG + "more", LONG, f"'{END}more' → '{END}'"),
+        ("a " + LONG, "b " + LONG, f"'a {LONG[:58]}…' → 'b {LONG[:58]}…'"),
+        ("red", LONG, f"'red' → '{LONG[:60]}…'"),
+        ([*range(30)], [1], "[" + ",".join(map(str, range(23))) + ",… → [1]"),
+        ({"a": 1}, "red", "{\"a\":1} → 'red'"),
+    ],
+    ids=["longer", "shorter", "at the start", "short", "no text", "another kind"],
+)
+def test_what_is_long_is_cut_around_what_differs(before: Any, now: Any, said: str) -> None:
+    assert differences({"part": before}, {"part": now}) == (f"part {said}",)
 
 
 def test_a_run_remembers_what_it_is_made_with() -> None:
