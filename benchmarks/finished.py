@@ -7,8 +7,8 @@ from pathlib import Path
 from uuid import uuid4
 
 from harness_actors import run_batch
-from harness_actors.batch.history import RunNote
 from harness_actors.batch.outcomes import TaskOutcome, encode_outcome
+from harness_actors.batch.run_note import RunNote
 from harness_actors.batch.task_file import TaskFile
 from harness_actors.batch.tasks import Task
 from harness_actors.messages import encode_json

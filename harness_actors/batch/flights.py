@@ -4,7 +4,8 @@ import asyncio
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from harness_actors.batch.history import Attempt, RunNote
+from harness_actors.batch.history import Attempt
+from harness_actors.batch.run_note import RunNote
 from harness_actors.batch.tasks import Task
 from harness_actors.results import HarnessResult
 

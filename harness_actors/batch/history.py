@@ -1,13 +1,13 @@
 """What earlier commands left of a batch, and so what is next for each of its tasks."""
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from harness_actors.actors.driver.awaiting import reason_to_wait
 from harness_actors.batch.outcomes import OUT_OF_BUDGET, Verdict
 from harness_actors.batch.results_file import ResultLine
+from harness_actors.batch.run_note import RunNote
 from harness_actors.batch.settings import BatchSettings
 from harness_actors.batch.tasks import Task
 from harness_actors.records import RunHeading
@@ -263,23 +263,3 @@ def _waits(heading: RunHeading) -> HarnessResult | None:
 def differ(before: str | None, now: Setup | None) -> bool:
     """Whether what something was made with is known, and another set-up than that of now."""
     return before is not None and now is not None and before != now.hash
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunNote:
-    """What a run of a batch carries as its metadata, to be found again."""
-
-    task_id: str
-    task_hash: str
-    attempt: int
-    retries: int = 0
-    metadata: Mapping[str, Any] = field(default_factory=dict)
-    setup: str | None = None
-
-    @classmethod
-    def read(cls, metadata: Mapping[str, Any]) -> "RunNote | None":
-        """The note of a run; None for a run that is not of a batch."""
-        try:
-            return cls(**metadata)
-        except TypeError:
-            return None

@@ -5,9 +5,9 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from harness_actors.batch.history import RunNote
 from harness_actors.batch.results_file import ResultLine
 from harness_actors.batch.roster import Roster
+from harness_actors.batch.run_note import RunNote
 from harness_actors.records import RunHeading
 
 COUNTS = (

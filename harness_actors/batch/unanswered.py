@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from typing import Any
 
-from harness_actors.batch.history import RunNote
 from harness_actors.batch.roster import Roster
+from harness_actors.batch.run_note import RunNote
 from harness_actors.records import RunHeading
 
 SHOWN_RUNS = 20

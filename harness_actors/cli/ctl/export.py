@@ -163,7 +163,7 @@ def _named(
 
 def _counting(path: Path) -> Iterator[str]:
     """The runs of a journal without those that another attempt of their task followed."""
-    from harness_actors.batch.history import RunNote
+    from harness_actors.batch.run_note import RunNote
     from harness_actors.stores import JournalReader
 
     newest: dict[str, str] = {}
@@ -183,7 +183,7 @@ def _passed(path: Path) -> set[str]:
 
 
 def _is_ok(heading: "RunHeading", passed: set[str]) -> bool:
-    from harness_actors.batch.history import RunNote
+    from harness_actors.batch.run_note import RunNote
 
     if RunNote.read(heading.metadata) is not None:
         return heading.run_id in passed
