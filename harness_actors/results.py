@@ -102,6 +102,11 @@ class Usage:
     def tokens(self) -> int:
         return self.input_tokens + self.output_tokens
 
+    def as_mapping(self) -> dict[str, int | float]:
+        """The plain values by name."""
+        # Not `asdict`, which copies numbers; the slots are the fields.
+        return {name: getattr(self, name) for name in self.__slots__}
+
     def __add__(self, other: "Usage") -> "Usage":
         # Written out: it is added up in every round, and `asdict` takes longer than the rest.
         return Usage(

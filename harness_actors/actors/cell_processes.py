@@ -17,7 +17,11 @@ def processes_of(store: Path) -> list[ProcessMark]:
     """
     if not store.exists() or not store.stat().st_size:
         return []
-    return carriers_among(JournalReader(store).load_processes(), store)
+    return _serving(JournalReader(store))
+
+
+def _serving(journal: JournalReader) -> list[ProcessMark]:
+    return carriers_among(journal.load_processes(), journal.path)
 
 
 def coordinators_of(store: Path) -> list[ProcessMark]:
@@ -28,6 +32,11 @@ def coordinators_of(store: Path) -> list[ProcessMark]:
 def coordinator_of(store: Path) -> ProcessMark | None:
     """The process that serves a journal's runs as an actor on this machine; None if none does."""
     return next(iter(coordinators_of(store)), None)
+
+
+def has_coordinator(journal: JournalReader) -> bool:
+    """Whether a process serves, as an actor on this machine, the runs of a journal that is read."""
+    return any(mark.role == COORDINATOR for mark in _serving(journal))
 
 
 def is_served(store: Path) -> bool:

@@ -1,7 +1,6 @@
 """All kinds of events, and how one is written down and read back."""
 
 from collections.abc import Mapping
-from dataclasses import fields
 from typing import Any
 
 from harness_actors.events.custom import CustomEvent
@@ -77,8 +76,7 @@ def decode_event(plain: Mapping[str, Any]) -> Event:
         KeyError: The kind of event is unknown.
     """
     kind = _KINDS[plain["type"]]
-    known = {f.name for f in fields(kind)}
-    given = {name: value for name, value in plain.items() if name in known}
+    given = {name: value for name, value in plain.items() if name in kind.__slots__}
     for name in given.keys() & _TUPLES:
         given[name] = tuple(given[name])
     return kind(**given)

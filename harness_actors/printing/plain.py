@@ -62,7 +62,9 @@ def say_json(value: Any, out: IO[str] | None = None) -> None:
 
 def escaped(encoded: str) -> str:
     """Text that is JSON already, with everything in it escaped that is harmful."""
-    # Outside of strings JSON has none of them.
+    # As in `printable`. Outside of strings JSON has none of them.
+    if encoded.isprintable():
+        return encoded
     return _IN_JSON.sub(lambda found: f"\\u{ord(found[0]):04x}", encoded)
 
 

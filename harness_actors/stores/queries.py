@@ -4,24 +4,19 @@ Every function expects a transaction around it, so that its statements see one s
 """
 
 import sqlite3
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import orjson
 
 from harness_actors.conversation import Conversation
 from harness_actors.events import Event, RunEvent, RunStarted, message_events
 from harness_actors.messages import Message
-from harness_actors.records import ProcessMark, RunHeading, StoredChange, StoredRun
-from harness_actors.results import HarnessResult, Usage
+from harness_actors.records import ProcessMark, StoredChange, StoredRun
+from harness_actors.results import HarnessResult
 from harness_actors.state import (
-    ANSWERS,
-    QUESTIONS,
-    USAGE,
     SharedState,
     StateDelta,
     is_waiting,
-    turns_of,
 )
 from harness_actors.stores.codec import (
     unpack,
@@ -256,64 +251,6 @@ def load_processes(connection: sqlite3.Connection) -> list[ProcessMark]:
         ProcessMark(role=text(role), node=text(node), pid=whole(pid), started=whole(started))
         for role, node, pid, started in found
     ]
-
-
-def load_headings(connection: sqlite3.Connection, beginning: str) -> list[RunHeading]:
-    """The runs whose ids begin so; of those that are over, all is in their result."""
-    found = connection.execute(
-        "SELECT runs.id, run_id, conversation_id, added_at, metadata, command, result, at, "
-        "CASE WHEN result IS NULL THEN spec END "
-        "FROM runs LEFT JOIN results ON results.run = runs.id LEFT JOIN records ON position = "
-        "(SELECT max(position) FROM records AS newest WHERE newest.run = runs.id) "
-        "WHERE ?1 = '' OR substr(run_id, 1, length(?1)) = ?1 ORDER BY runs.id",
-        (beginning,),
-    ).fetchall()
-    return [_heading(connection, row) for row in found]
-
-
-def _heading(connection: sqlite3.Connection, row: tuple[Any, ...]) -> RunHeading:
-    run, run_id, conversation_id, added_at, metadata, command, result, at, spec = row
-    end, workspace = unpack_result(result), None
-    questions: tuple[Mapping[str, Any], ...] = ()
-    if end is not None:
-        turns, usage = end.turn_count, end.usage
-    else:
-        values = _entries(connection, run).values
-        turns = whole(turns_of(values))
-        usage = _usage(values)
-        questions = _questions(values)
-        workspace = (unpack(spec).get("workspace") or {}).get("path")
-    return RunHeading(
-        run_id=text(run_id),
-        conversation_id=text(conversation_id),
-        added_at=number(added_at),
-        metadata=mapping(unpack(metadata)),
-        end=end,
-        command=text(command),
-        changed_at=number(added_at if at is None else at),
-        turns=turns,
-        rounds=whole(usage.model_calls),
-        usage=usage,
-        workspace=workspace,
-        questions=questions,
-    )
-
-
-def _usage(values: Mapping[str, Any]) -> Usage:
-    """What a run has used so far."""
-    used = mapping(values.get(USAGE.name) or {})
-    for amount in used.values():
-        number(amount)
-    return Usage(**used)
-
-
-def _questions(values: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
-    """What a run waits for, with the answers that it has."""
-    if not is_waiting(values):
-        return ()
-    answers = mapping(values.get(ANSWERS.name) or {})
-    asked = mapping(values.get(QUESTIONS.name) or {}).get("asked", ())
-    return tuple({**mapping(one), "answer": answers.get(one["id"])} for one in asked)
 
 
 def load_waiting(connection: sqlite3.Connection, conversation_id: str) -> str | None:

@@ -10,6 +10,7 @@ from harness_actors.messages import Message
 from harness_actors.records import ProcessMark, RunHeading, StoredChange, StoredRun
 from harness_actors.results import HarnessResult
 from harness_actors.stores import queries
+from harness_actors.stores.headings import load_headings
 
 T = TypeVar("T")
 
@@ -99,7 +100,7 @@ class ReadableJournal(ABC):
 
     def headings(self, beginning: str = "") -> list[RunHeading]:
         """The runs whose ids begin so, oldest first; all of them by default."""
-        return self._read(lambda connection: queries.load_headings(connection, beginning))
+        return self._read(lambda connection: load_headings(connection, beginning))
 
     def position(self) -> int:
         """The newest position; 0 in an empty journal."""

@@ -119,7 +119,7 @@ BUGS = (
     ),
     Bug(
         name="a run was changed last when it was changed first",
-        path="harness_actors/stores/queries.py",
+        path="harness_actors/stores/headings.py",
         before=(
             '        "(SELECT max(position) FROM records AS newest WHERE newest.run = runs.id) "\n'
         ),

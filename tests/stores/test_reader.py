@@ -11,7 +11,14 @@ from pathlib import Path
 import pytest
 
 from harness_actors.errors import StoreError
-from harness_actors.records import CodeStored, Hop, RunAdded, StoredChange, WorkspaceSpec
+from harness_actors.records import (
+    CodeStored,
+    Hop,
+    RunAdded,
+    SnapshotTaken,
+    StoredChange,
+    WorkspaceSpec,
+)
 from harness_actors.results import Usage
 from harness_actors.signals import RepairComplete
 from harness_actors.state import Write
@@ -230,6 +237,45 @@ def test_a_list_of_runs_says_where_each_stands(journal: SqliteJournal) -> None:
     assert [h.workspace for h in found.values()] == [None, "/work", None, None]
     assert end.usage != Usage()
     assert a_spec().run_id not in found
+
+
+def test_a_list_shows_of_each_run_what_is_in_its_snapshot_and_what_came_after_it(
+    journal: SqliteJournal,
+) -> None:
+    def snapshot(run: str, version: int) -> SnapshotTaken:
+        values = {"harness.usage": {"model_calls": 10 * version}}
+        return SnapshotTaken(run_id=run, version=version, values=values)
+
+    runs = ("new", "snapshot alone", "over", "snapshot and more", "changes alone")
+    specs = [
+        replace(a_spec(run), workspace=WorkspaceSpec(path=f"/{place}"))
+        for place, run in enumerate(runs)
+    ]
+    journal.commit(
+        journal.begin_term(),
+        [
+            *(RunAdded(spec=spec, command=COMMAND, at=100.0) for spec in specs),
+            *(a_round(1, run) for run in runs[1:]),
+            snapshot("snapshot alone", 1),
+            snapshot("snapshot and more", 1),
+            *(a_round(version, run) for version in (2, 3) for run in runs[3:]),
+            changed(2, "over", end=an_end("over")),
+        ],
+    )
+    reader = JournalReader(journal.path)
+
+    found = reader.headings()
+
+    assert [(h.run_id, h.rounds, h.workspace) for h in found] == [
+        ("new", 0, "/0"),
+        ("snapshot alone", 10, "/1"),
+        ("over", an_end().usage.model_calls, None),
+        ("snapshot and more", 12, "/3"),
+        ("changes alone", 3, "/4"),
+    ]
+    assert [heading for run in runs for heading in reader.headings(run)] == found, (
+        "each is the same where it is looked at alone"
+    )
 
 
 def test_runs_are_listed_by_the_beginning_of_their_ids_and_by_nothing_else(

@@ -1,12 +1,12 @@
 """What `harness ctl` says of runs, read from journals without the runs' code."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from harness_actors.actors.cell_processes import coordinator_of
-from harness_actors.batch.history import RunNote
+from harness_actors.actors.cell_processes import coordinator_of, has_coordinator
+from harness_actors.batch.run_note import RunNote
 from harness_actors.errors import BadInputError, StoreError
 from harness_actors.records import RunHeading
 from harness_actors.results import REASONS, Usage
@@ -57,7 +57,7 @@ class RunFacts:
             "conversation_id": heading.conversation_id,
             "turns": heading.turns,
             "rounds": heading.rounds,
-            "usage": asdict(self.usage),
+            "usage": self.usage.as_mapping(),
             "added_at": heading.added_at,
             "changed_at": heading.changed_at,
             "what": self.what,
@@ -100,7 +100,9 @@ def facts_of_runs(
     for store in stores:
         try:
             journal = JournalReader(store)
-            headings, served = journal.headings(), is_served(store)
+            headings = journal.headings()
+            # Not `is_served`: a journal is checked each time that it is opened.
+            served = holder_of(store) is not None or has_coordinator(journal)
         except StoreError as error:
             broken.append(error)
             continue

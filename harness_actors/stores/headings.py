@@ -1,0 +1,142 @@
+"""What a list of runs shows, read back from a journal of many.
+
+As in `queries`, a transaction is expected around it.
+"""
+
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from itertools import groupby
+from operator import itemgetter
+from typing import Any, TypeAlias
+
+from harness_actors.records import RunHeading
+from harness_actors.results import Usage
+from harness_actors.state import (
+    ANSWERS,
+    QUESTIONS,
+    USAGE,
+    SharedState,
+    StateDelta,
+    is_waiting,
+    turns_of,
+)
+from harness_actors.stores.codec import Packed, unpack, unpack_result, unpack_writes
+from harness_actors.stores.columns import mapping, number, text, whole
+
+Change: TypeAlias = tuple[int, int, Packed | None]
+"""A row of the run, its version and what it changes."""
+
+SPECS_REMEMBERED = 16
+
+_BEGINNING = "(?1 = '' OR substr(run_id, 1, length(?1)) = ?1)"
+
+
+def load_headings(connection: sqlite3.Connection, beginning: str) -> list[RunHeading]:
+    """The runs whose ids begin so; of those that are over, all is in their result."""
+    found = connection.execute(
+        "SELECT runs.id, run_id, conversation_id, added_at, metadata, command, result, at, "
+        "CASE WHEN result IS NULL THEN spec END, snapshots.version, state "
+        "FROM runs LEFT JOIN results ON results.run = runs.id LEFT JOIN records ON position = "
+        "(SELECT max(position) FROM records AS newest WHERE newest.run = runs.id) "
+        "LEFT JOIN snapshots ON snapshots.run = runs.id "
+        f"WHERE {_BEGINNING} ORDER BY runs.id",
+        (beginning,),
+    )
+    changes_of = _changes_by_run(_changes_of_unfinished(connection, beginning))
+    # Runs of one agent that have no folder of their own have equal specs.
+    workspace_of = lru_cache(SPECS_REMEMBERED)(_workspace)
+    return [_heading(row, changes_of, workspace_of) for row in found]
+
+
+def _changes_of_unfinished(connection: sqlite3.Connection, beginning: str) -> Iterator[Change]:
+    """What no snapshot has, by run, and of one in their order."""
+    # One statement for all: thousands of runs wait. CROSS JOIN fixes the order of the loops.
+    return connection.execute(
+        "SELECT records.run, records.version, delta FROM runs "
+        "LEFT JOIN results ON results.run = runs.id LEFT JOIN snapshots ON snapshots.run = runs.id "
+        "CROSS JOIN records ON records.run = runs.id "
+        f"WHERE results.run IS NULL AND {_BEGINNING} "
+        "AND records.version > coalesce(snapshots.version, 0) ORDER BY runs.id, position",
+        (beginning,),
+    )
+
+
+def _changes_by_run(changes: Iterator[Change]) -> Callable[[int], Iterable[Change]]:
+    """Find the changes of a run, which is asked for in their order."""
+    groups = groupby(changes, itemgetter(0))
+    group = next(groups, None)
+
+    def changes_of(run: int) -> Iterable[Change]:
+        nonlocal group
+        if group is None or group[0] != run:
+            return ()
+        found = list(group[1])
+        group = next(groups, None)
+        return found
+
+    return changes_of
+
+
+def _heading(
+    row: tuple[Any, ...],
+    changes_of: Callable[[int], Iterable[Change]],
+    workspace_of: Callable[[Packed], str | None],
+) -> RunHeading:
+    run, run_id, conversation_id, added_at, metadata, command, result, at, spec, *snapshot = row
+    end, workspace = unpack_result(result), None
+    questions: tuple[Mapping[str, Any], ...] = ()
+    if end is not None:
+        turns, usage = end.turn_count, end.usage
+    else:
+        values = _values(snapshot, changes_of(run))
+        turns = whole(turns_of(values))
+        usage = _usage(values)
+        questions = _questions(values)
+        workspace = workspace_of(spec)
+    return RunHeading(
+        run_id=text(run_id),
+        conversation_id=text(conversation_id),
+        added_at=number(added_at),
+        metadata=mapping(unpack(metadata)),
+        end=end,
+        command=text(command),
+        changed_at=number(added_at if at is None else at),
+        turns=turns,
+        rounds=whole(usage.model_calls),
+        usage=usage,
+        workspace=workspace,
+        questions=questions,
+    )
+
+
+def _values(snapshot: Sequence[Any], changes: Iterable[Change]) -> dict[str, Any]:
+    """The entries of a run: those of its snapshot, if it has one, and what came after it."""
+    known, (version, state) = SharedState(), snapshot
+    if version is not None:
+        known.version, known.values = whole(version), mapping(unpack(state))
+    for _, version, delta in changes:
+        known.apply(StateDelta(writes=unpack_writes(delta)))
+        known.version = whole(version)
+    return known.values
+
+
+def _workspace(spec: Packed) -> str | None:
+    return (unpack(spec).get("workspace") or {}).get("path")
+
+
+def _usage(values: Mapping[str, Any]) -> Usage:
+    """What a run has used so far."""
+    used = mapping(values.get(USAGE.name) or {})
+    for amount in used.values():
+        number(amount)
+    return Usage(**used)
+
+
+def _questions(values: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
+    """What a run waits for, with the answers that it has."""
+    if not is_waiting(values):
+        return ()
+    answers = mapping(values.get(ANSWERS.name) or {})
+    asked = mapping(values.get(QUESTIONS.name) or {}).get("asked", ())
+    return tuple({**mapping(one), "answer": answers.get(one["id"])} for one in asked)
