@@ -16,7 +16,7 @@ from harness_actors.batch.results_file import read_outcomes
 from harness_actors.batch.settings import BatchSettings
 from harness_actors.errors import BadInputError, ConfigError, StoreError, StoreInUseError
 from harness_actors.records import RunSpec
-from harness_actors.results import HarnessResult, Usage
+from harness_actors.results import HarnessResult, Status, Usage
 from harness_actors.testing import ScriptedModel, an_agent
 from harness_actors.testing.agents import completes_at_once
 from tests.batch.fake_runtime import (
@@ -64,6 +64,15 @@ async def test_every_task_has_one_outcome_and_one_line(tmp_path: Path) -> None:
     assert list(in_file(tmp_path)) == list(outcomes)
     assert batch.ok
     assert runtime.closed
+
+
+async def test_an_outcome_is_told_when_its_line_is_in_the_file(tmp_path: Path) -> None:
+    told: list[str] = []
+    async for outcome in a_batch(tasks(5), tmp_path, FakeRuntime(Journal())).run():
+        told.append(outcome.id)
+        assert set(told) <= set(in_file(tmp_path))
+
+    assert len(told) == 5
 
 
 async def test_no_more_runs_are_in_flight_than_were_asked_for(tmp_path: Path) -> None:
@@ -802,6 +811,30 @@ async def test_a_summary_that_cannot_be_written_is_told_unless_something_else_wa
     with pytest.raises(StoreError, match="no space left" if fails else "Is a directory"):
         await command
     assert runtime.closed
+
+
+@pytest.mark.parametrize(
+    ("status", "kind", "scored"),
+    [
+        ("done", "completed", True),
+        ("limit", "max_turns", True),
+        ("stalled", "no_completion", True),
+        ("failed", "agent_error", False),
+        ("cancelled", "user", False),
+    ],
+)
+async def test_what_was_left_in_the_middle_of_something_is_not_scored(
+    tmp_path: Path, status: Status, kind: str, scored: bool
+) -> None:
+    def ends(spec: RunSpec) -> HarnessResult:
+        return ended(spec, status, kind)
+
+    task = {"id": "t1", "task": "x", "check": {"command": "true"}}
+    batch = a_batch([task], tmp_path, FakeRuntime(Journal(), ends))
+    outcome = (await outcomes_of(batch))["t1"]
+
+    assert (outcome.check is not None) is scored
+    assert outcome.verdict == ("ok" if status == "done" else status)
 
 
 @pytest.mark.parametrize("spoilt", [False, True])

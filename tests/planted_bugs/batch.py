@@ -509,4 +509,42 @@ BUGS = (
             "tests/batch/test_batch.py::test_a_run_that_is_served_while_the_others_are_stopped_is_stopped_too",
         ),
     ),
+    Bug(
+        name="an outcome is told before its line is on disk",
+        path="harness_actors/batch/engine.py",
+        before="""\
+        await self._directory.results.append(outcome)
+        self._tally.add(outcome)
+        self.brakes.count_failed(self._tally.failed, self._tally.ended)
+        await self._deliver(outcome)
+""",
+        after="""\
+        self._tally.add(outcome)
+        self.brakes.count_failed(self._tally.failed, self._tally.ended)
+        await self._deliver(outcome)
+        await self._directory.results.append(outcome)
+""",
+        promise="a line is on disk before anybody is told",
+        tests=("tests/batch/test_batch.py::test_an_outcome_is_told_when_its_line_is_in_the_file",),
+    ),
+    Bug(
+        name="a run that was cancelled is scored",
+        path="harness_actors/batch/scoring.py",
+        before='UNSCORED = ("failed", "cancelled")\n',
+        after='UNSCORED = ("failed",)\n',
+        promise="what a run left in the middle of something is not scored",
+        tests=(
+            "tests/batch/test_batch.py::test_what_was_left_in_the_middle_of_something_is_not_scored",
+        ),
+    ),
+    Bug(
+        name="the folder of a batch goes before that of a task's agent",
+        path="harness_actors/batch/agents.py",
+        before="            workspace = loaded.workspace or self._workspace\n",
+        after="            workspace = self._workspace or loaded.workspace\n",
+        promise="a task begins with the folder that is named nearest to it",
+        tests=(
+            "tests/batch/test_agents.py::test_a_task_begins_with_the_folder_that_is_named_nearest_to_it",
+        ),
+    ),
 )

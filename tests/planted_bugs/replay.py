@@ -87,4 +87,14 @@ BUGS = (
         promise="a replay says what came from outside",
         tests=("tests/replay/test_questions.py::test_a_run_that_was_cancelled_while_it_waited",),
     ),
+    Bug(
+        name="of messages only those are compared that both have",
+        path="harness_actors/replay/differences.py",
+        before="    for place in range(max(len(stored), len(made))):\n",
+        after="    for place in range(min(len(stored), len(made))):\n",
+        promise="a rerun tells whatever comes out otherwise than the journal has it",
+        tests=(
+            "tests/replay/test_differences.py::test_a_message_too_many_or_too_few_is_told_by_its_place",
+        ),
+    ),
 )
