@@ -91,17 +91,17 @@ async def test_steps_that_come_while_a_transaction_is_in_flight_share_the_next(d
 async def test_each_step_gets_the_positions_of_its_own_entries(desk: Desk) -> None:
     told: list[list[int]] = []
     desk.write(0)
-    steps: tuple[list[Entry], ...] = (
+    steps: list[list[Entry]] = [
         [],
         [changed(1), changed(2), changed(3)],
         [changed(4)],
         [changed(5)],
-    )
+    ]
     desk.writer.write([added()], lambda _: None)
     for entries in steps:
         desk.writer.write(entries, lambda positions: told.append(list(positions)))
     await desk.writer.settle()
-    events = [changed.position for changed in desk.journal.load_changes("run-1")]
+    events = [one.position for one in desk.journal.load_changes("run-1")]
     assert told == [[], events[:3], events[3:4], events[4:]]
 
 

@@ -62,7 +62,7 @@ def test_each_call_that_failed_has_its_own_traceback_below_it() -> None:
 def test_what_a_message_says_stands_before_what_it_calls() -> None:
     call = {"id": "a", "function": {"name": "read", "arguments": "{}"}}
     parts = [{"type": "text", "text": "see "}, {"type": "image_url"}]
-    messages: list[dict[str, Any]] = [
+    messages: list[Mapping[str, Any]] = [
         {"role": "user", "content": parts},
         {"role": "assistant", "content": "hm", "tool_calls": [call]},
         {"role": "assistant", "content": None, "tool_calls": [call]},

@@ -1,0 +1,168 @@
+"""From flags to a forked run: its code, its keys, its place."""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness_actors.actors.embedded import EMBEDDED_MODEL_URL
+from harness_actors.cli.forks import ForkFlags, begin_fork
+from harness_actors.errors import AgentCodeError, BadInputError
+from harness_actors.models import OpenAIModel
+from harness_actors.records import WorkspaceSpec
+from harness_actors.replay import Recording
+from harness_actors.testing import Reply
+from tests.replay.recorded_runs import Session, done, program
+
+CODE = program([Reply.text("hm"), done()])
+
+
+@pytest.fixture(scope="module")
+def first(tmp_path_factory: pytest.TempPathFactory) -> Recording:
+    """A run of two turns."""
+    store = tmp_path_factory.mktemp("recorded") / "runs.db"
+    session = Session(store, CODE, {}, "the task", "first1", "talk", {"mine": 1})
+    asyncio.run(session.to_its_end())
+    return session.recording()
+
+
+@pytest.fixture(autouse=True)
+def environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+
+
+def with_spec(recording: Recording, **facts: Any) -> Recording:
+    return replace(recording, spec=replace(recording.spec, **facts))
+
+
+def forked(recording: Recording, **flags: Any) -> Any:
+    return begin_fork(recording, CODE.stored, 2, ForkFlags(**flags))
+
+
+def test_a_fork_is_a_run_of_its_own_with_the_code_and_settings_of_the_first(
+    first: Recording,
+) -> None:
+    one, other = forked(first), forked(first)
+
+    assert len({"first1", one.spec.run_id, other.spec.run_id}) == 3
+    assert one.spec.conversation_id == one.spec.run_id
+    assert (one.spec.code, one.spec.config) == (first.spec.code, first.spec.config)
+    assert one.spec.made_with == first.spec.made_with
+    assert one.code == CODE.stored
+    # Of a batch, it is no further attempt of the task that the first one was for.
+    assert one.spec.metadata == {"forked_from": {"run_id": "first1", "turn": 2}}
+    assert one.notes == (f"run {one.spec.run_id}, from turn 2 of run first1",)
+    # What was said until then is its task, so that it is told no second time.
+    assert [message.role for message in one.spec.task][:2] == ["user", "assistant"]
+
+
+def test_a_fork_of_code_that_is_gone_is_refused(first: Recording) -> None:
+    with pytest.raises(AgentCodeError, match="the journal has dropped its code"):
+        begin_fork(first, {}, 2, ForkFlags())
+
+
+def test_a_fork_on_another_model_needs_the_key_of_that_one(
+    first: Recording, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    recorded = with_spec(first, keys=("ITS_KEY",))
+    with pytest.raises(BadInputError, match="the model needs ITS_KEY"):
+        forked(recorded)
+    with pytest.raises(BadInputError, match="the model needs OPENAI_API_KEY"):
+        forked(recorded, model="gpt-4.1-mini")
+
+    monkeypatch.setenv("OPENAI_API_KEY", "secret")
+    other = forked(recorded, model="gpt-4.1-mini")
+    assert other.spec.keys == ("OPENAI_API_KEY",)
+    assert other.secrets == {"OPENAI_API_KEY": "secret"}
+    assert other.spec.code in other.code
+    assert other.spec.code != first.spec.code
+    assert other.spec.made_with.model == "gpt-4.1-mini"
+
+
+@pytest.mark.parametrize(
+    ("keys", "flags", "variables"),
+    [
+        (("ITS_KEY",), {}, {"ITS_KEY": "secret"}),
+        (("ITS_KEY",), {"address": "10.0.0.1:6379"}, {}),
+        (("ITS_KEY",), {}, {"RAY_ADDRESS": "10.0.0.1:6379"}),
+        ((EMBEDDED_MODEL_URL,), {}, {}),
+    ],
+    ids=["in the environment", "a Ray that is named", "a Ray of the environment", "embedded"],
+)
+def test_no_key_is_asked_for_that_is_there_or_may_be(
+    first: Recording,
+    monkeypatch: pytest.MonkeyPatch,
+    keys: tuple[str, ...],
+    flags: Mapping[str, str],
+    variables: Mapping[str, str],
+) -> None:
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    assert forked(with_spec(first, keys=keys), **flags).spec.keys == keys
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_a_fork_begins_with_a_copy_of_what_the_first_began_with_or_with_nothing(
+    first: Recording, tmp_path: Path, is_there: bool
+) -> None:
+    template, place = tmp_path / "template", tmp_path / "first"
+    if is_there:
+        template.mkdir()
+    recorded = with_spec(first, workspace=WorkspaceSpec(path=str(place), source=str(template)))
+
+    begun = forked(recorded)
+
+    workspace = begun.spec.workspace
+    assert workspace.source == (str(template) if is_there else None)
+    assert Path(workspace.path).name == begun.spec.run_id
+    words = f"a fresh copy of {template}" if is_there else "an empty folder"
+    assert begun.notes[1:] == (
+        f"workspace {workspace.path}: {words}; the files of that turn are not kept anywhere",
+    )
+
+
+def test_a_fork_works_in_the_folder_that_is_named_and_copies_nothing_there(
+    first: Recording, tmp_path: Path
+) -> None:
+    template = WorkspaceSpec(path=str(tmp_path / "first"), source=str(tmp_path))
+    begun = forked(with_spec(first, workspace=template), workspace=tmp_path)
+    assert begun.spec.workspace == WorkspaceSpec(path=str(tmp_path))
+    assert len(begun.notes) == 1
+
+
+@pytest.mark.parametrize(
+    ("flags", "named"),
+    [
+        ({"model": "m"}, "--model"),
+        ({"base_url": "http://x"}, "--model-base-url"),
+        ({"settings": ("seed=1",)}, "-M"),
+        ({"workspace": Path(".")}, "--workspace"),
+    ],
+)
+def test_where_nothing_is_done_anew_flags_of_a_fork_are_refused(
+    flags: Mapping[str, Any], named: str
+) -> None:
+    ForkFlags(address="auto").refuse_any()
+    with pytest.raises(BadInputError, match="a replay asks no model") as refused:
+        ForkFlags(**flags).refuse_any()
+    assert refused.value.source == named
+
+
+def test_a_setting_alone_changes_the_model_of_a_fork(
+    first: Recording, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "secret")
+    model = OpenAIModel("mine", base_url="http://x", settings={"seed": 1})
+    recorded = program(model)
+    spec = recorded.spec("the task", first.spec.config)
+    forking = replace(first, spec=replace(first.spec, code=spec.code, keys=spec.keys))
+
+    begun = begin_fork(forking, recorded.stored, 2, ForkFlags(settings=("seed=2",)))
+
+    assert begun.spec.code != spec.code
+    assert begun.spec.made_with.setup != spec.made_with.setup  # type: ignore[union-attr]
