@@ -55,6 +55,7 @@ class Measured:
         sent_bytes: Sizes of their bodies together.
         counts: What the coordinators counted, if they did.
         rounds: Rounds with a tool call, of all conversations.
+        tool_calls: Those that were made in them.
     """
 
     window: Window
@@ -64,6 +65,7 @@ class Measured:
     sent_bytes: int
     counts: Sequence[Mapping[str, int]]
     rounds: int
+    tool_calls: int
 
     @property
     def net_ms(self) -> float:
@@ -140,7 +142,8 @@ def measure(contender: Contender, server: LoopbackProcess) -> Measured:
             requests=seen["requests"],
             sent_bytes=seen["bytes_received"],
             counts=json.loads(counts.read_text()) if counts.exists() else (),
-            rounds=work.tool_calls,
+            rounds=work.conversations * work.rounds,
+            tool_calls=work.tool_calls,
         )
 
 
@@ -189,7 +192,13 @@ def _pairs(
     """Those that are to say the same."""
 
     def spoken(work: Work) -> tuple[int, ...]:
-        return (work.conversations, work.rounds, work.result_bytes, work.task_bytes)
+        return (
+            work.conversations,
+            work.rounds,
+            work.result_bytes,
+            work.task_bytes,
+            work.calls,
+        )
 
     names = list(contenders)
     for at, name in enumerate(names):

@@ -26,7 +26,7 @@ def spreads(found: Sequence[Measured]) -> dict[str, Any]:
         "processes": last.window.processes,
         "requests_with_warm_up": last.requests,
         "bytes_sent_with_warm_up": last.sent_bytes,
-        "tool_calls": last.rounds,
+        "tool_calls": last.tool_calls,
     }
 
 

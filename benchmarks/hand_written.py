@@ -33,12 +33,19 @@ async def run_openai(work: Work, warm_up: Work) -> None:
                 messages.append(message)
                 if not message.tool_calls:
                     return
-                for call in message.tool_calls:
-                    assert call.type == "function"
-                    text = await tool(**orjson.loads(call.function.arguments))
+                calls = message.tool_calls
+                for call, text in zip(calls, await _texts(calls, tool), strict=True):
                     messages.append({"role": "tool", "tool_call_id": call.id, "content": text})
 
         await _measure(converse, work, warm_up)
+
+
+async def _texts(calls: Sequence[Any], tool: Callable[..., Awaitable[str]]) -> Sequence[str]:
+    """What the calls of a message give; of several, at once."""
+    given = [orjson.loads(call.function.arguments) for call in calls]
+    if len(given) == 1:
+        return [await tool(**given[0])]
+    return await asyncio.gather(*(tool(**arguments) for arguments in given))
 
 
 async def run_post(work: Work, warm_up: Work) -> None:

@@ -20,6 +20,8 @@ INSTRUCTIONS = "You take notes. Call the tool for each of them, then say that yo
 MODEL = "loopback"
 KEY = "none"
 NOTED = "noted"
+TIMES = "*"
+"""Between a tool and how often it is called in a round."""
 
 
 @tool
@@ -75,6 +77,7 @@ class Work:
         task_bytes: Length of what the user says, if that is longer than it has to be.
         rounds_per_turn: For the harness; 1 sends each round through all executors.
         cells: For the harness; they share the conversations.
+        calls: Of the tool, in each round.
     """
 
     base_url: str = ""
@@ -87,10 +90,12 @@ class Work:
     task_bytes: int = 0
     rounds_per_turn: int = 40
     cells: int = 1
+    calls: int = 1
 
     def task(self, number: int, log: Path) -> str:
         """What the user says in a conversation; `script` reads it."""
-        said = f"{number} {self.rounds} {self.tool} {self.result_bytes} {log}\n"
+        tool = self.tool if self.calls == 1 else f"{self.tool}{TIMES}{self.calls}"
+        said = f"{number} {self.rounds} {tool} {self.result_bytes} {log}\n"
         return said.ljust(self.task_bytes, ".")
 
     @property
@@ -106,7 +111,7 @@ class Work:
     @property
     def tool_calls(self) -> int:
         """Of all conversations."""
-        return self.conversations * self.rounds
+        return self.conversations * self.rounds * self.calls
 
     def as_json(self) -> str:
         """To be handed to another process."""
@@ -126,5 +131,9 @@ def script(body: Mapping[str, Any]) -> Reply:
     spoken = sum(message["role"] == "assistant" for message in messages)
     if spoken == int(rounds):
         return Reply.text("All notes are taken.")
-    arguments = {"path": path, "line": f"conversation {number}, note {spoken}", "size": int(size)}
-    return Reply.call(name, arguments)
+    name, _, times = name.partition(TIMES)
+    line = f"conversation {number}, note {spoken}"
+    if not times:
+        return Reply.call(name, {"path": path, "line": line, "size": int(size)})
+    lines = [f"{line}.{place}" for place in range(int(times))]
+    return Reply.calls([(name, {"path": path, "line": one, "size": int(size)}) for one in lines])

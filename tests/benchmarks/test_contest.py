@@ -72,6 +72,7 @@ def test_idle_time_is_charged_for_as_long_as_the_work_took() -> None:
         sent_bytes=0,
         counts=(),
         rounds=1000,
+        tool_calls=1000,
     )
     assert (measured.gross_ms, measured.net_ms, measured.wall_ms) == (3.0, 2.0, 4.0)
 
