@@ -69,6 +69,10 @@ class ToolThreads:
                 self.held += 1
                 cancelled.add_note("Its thread cannot be stopped: what it began may still happen.")
             raise
+        finally:
+            # An error in it knows this frame: a circle, in which all that its frames hold would
+            # stay for the collector of garbage.
+            del future
 
     async def _take_slot(self) -> None:
         try:
@@ -142,3 +146,5 @@ def _do(
         loop.call_soon_threadsafe(done, future, value, error)
     except RuntimeError:
         return  # the loop is closed: nobody waits for anything any more
+    finally:
+        del error, future  # which know this frame, as in `ToolThreads.run`

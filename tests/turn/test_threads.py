@@ -7,6 +7,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
+from weakref import ref
 
 import pytest
 
@@ -194,6 +195,34 @@ async def test_its_threads_end_with_it() -> None:
 def _name_slowly() -> str:
     threading.Event().wait(0.02)
     return threading.current_thread().name
+
+
+class Large:
+    """What a tool holds as it fails."""
+
+
+@pytest.fixture
+def no_collector() -> Iterator[None]:
+    """The collector of garbage looks at nothing: what stays is what circles hold."""
+    gc.disable()
+    yield
+    gc.enable()
+
+
+@pytest.mark.usefixtures("no_collector")
+async def test_nothing_is_kept_of_a_call_that_failed() -> None:
+    held: list[ref[Large]] = []
+
+    def fails() -> None:
+        large = Large()
+        held.append(ref(large))
+        raise ValueError("broken")
+
+    with pytest.raises(ValueError, match="broken") as raised:
+        await ToolThreads(1).run(fails)
+    assert held[0]() is not None, "the error shows where it was raised"
+    del raised
+    await until(lambda: held[0]() is None)
 
 
 def test_a_thread_that_never_returns_keeps_no_process_from_ending() -> None:
