@@ -469,6 +469,23 @@ async def test_a_run_that_comes_back_waits_for_a_place(tmp_path: Path) -> None:
     assert work.runtime.peak == 1
 
 
+async def test_a_run_that_waited_before_is_told_of_while_all_places_are_taken(
+    tmp_path: Path,
+) -> None:
+    journal = Journal()
+    first, second = tasks(2)
+    await outcomes_of(a_batch([second], tmp_path, a_runtime(journal, "t2")))
+    runtime = FakeRuntime(journal, Asks(journal, {"t2": ("q1",)}, holds("t1")))
+
+    stream = a_batch([first, second], tmp_path, runtime, concurrency=1).run()
+    async with asyncio.timeout(20):
+        told = await anext(stream)
+    await stream.aclose()
+
+    assert (told.id, told.status) == ("t2", "awaiting_input")
+    assert runtime.peak == 1
+
+
 async def test_a_run_that_waited_before_is_taken_up_as_well(tmp_path: Path) -> None:
     journal = Journal()
     await outcomes_of(a_batch(tasks(1), tmp_path, a_runtime(journal, "t1")))
@@ -611,6 +628,25 @@ async def test_ctrl_c_leaves_what_waits_as_it_is_and_the_next_command_goes_on(
     outcomes = await outcomes_of(again)
     assert {name: one.status for name, one in outcomes.items()} == {"t1": "done", "t2": "done"}
     assert len(work.journal.specs) == 2
+
+
+async def test_a_waiting_run_that_is_cancelled_behind_a_ctrl_c_has_its_line(
+    tmp_path: Path,
+) -> None:
+    work = Watched(tmp_path, "t1")
+    await work.until(("t1", "awaiting_input"))
+    await work.runtime.until_in_flight(1)
+
+    work.batch.park()
+    await work.runtime.stop([run_of(work.journal, "t1")], "cancel")
+    async with asyncio.timeout(20):
+        await work._command
+
+    assert [(one.id, one.status) for one in work.outcomes] == [
+        ("t1", "awaiting_input"), ("t1", "cancelled"),
+    ]  # fmt: skip
+    assert in_file(tmp_path) == ["t1"]
+    assert (work.batch.ending, work.batch.tally.waiting) == ("interrupted", 0)
 
 
 async def test_a_run_whose_workspace_is_removed_while_it_waits_is_begun_anew(

@@ -547,4 +547,40 @@ BUGS = (
             "tests/batch/test_agents.py::test_a_task_begins_with_the_folder_that_is_named_nearest_to_it",
         ),
     ),
+    Bug(
+        name="a waiting run that is cancelled behind the brakes has no line",
+        path="harness_actors/batch/engine.py",
+        before="""\
+        if end is not None:
+            await self._finish(flight, end)
+        elif self.brakes.are_on():
+            # The next command goes on with it.
+            self._free()
+""",
+        after="""\
+        if self.brakes.are_on():
+            # The next command goes on with it.
+            self._free()
+        elif end is not None:
+            await self._finish(flight, end)
+""",
+        promise="a run that is cancelled while it waits has its line",
+        tests=(
+            "tests/batch/test_waiting.py::test_a_waiting_run_that_is_cancelled_behind_a_ctrl_c_has_its_line",
+        ),
+    ),
+    Bug(
+        name="a run that waited before is told of when a place is free",
+        path="harness_actors/batch/engine.py",
+        before="""\
+        if not self._waiting.are_answered_here:
+            await self._waiting.tell(flight)
+            return
+""",
+        after="",
+        promise="a run that waits for its user takes no place",
+        tests=(
+            "tests/batch/test_waiting.py::test_a_run_that_waited_before_is_told_of_while_all_places_are_taken",
+        ),
+    ),
 )
