@@ -186,6 +186,21 @@ async def test_settings_of_the_batch_are_no_change(tmp_path: Path, journal: Jour
     assert again.ok
 
 
+async def test_results_alone_are_refused_before_a_runtime_is_opened(
+    tmp_path: Path, journal: Journal
+) -> None:
+    """As where the journal was removed; and where nothing differs, the rest is begun."""
+    await done_with(OLD, tmp_path, journal)
+    runtime = FakeRuntime(Journal())
+
+    with pytest.raises(SetupChangedError, match="3 results made with ann on old"):
+        await outcomes_of(a_batch(tasks(9), tmp_path, runtime, agent=NEW))
+
+    assert not runtime.opened
+    again = FakeRuntime(Journal())
+    assert len(await outcomes_of(a_batch(tasks(9), tmp_path, again, agent=OLD))) == 6
+
+
 async def test_each_set_up_of_before_is_told_of(tmp_path: Path, journal: Journal) -> None:
     await done_with(OLD, tmp_path, journal, 2)
     older = a_batch(

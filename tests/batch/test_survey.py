@@ -20,6 +20,7 @@ from tests.batch.fake_runtime import (
     Journal,
     a_batch,
     always_done,
+    asking,
     ended,
     never_ends,
     outcomes_of,
@@ -239,6 +240,24 @@ async def test_a_run_that_is_unfinished_needs_its_model(tmp_path: Path, journal:
     runtime = FakeRuntime(journal, never_ends)
     await interrupted(a_batch(tasks(1), tmp_path, runtime), runtime, 1)
 
+    assert not await can_begin(tasks(1), tmp_path, journal)
+
+
+async def test_a_run_that_waits_needs_its_model_only_when_it_is_answered(
+    tmp_path: Path, journal: Journal
+) -> None:
+    def asks(spec: RunSpec) -> HarnessResult:
+        return asking(spec, "q1", "q2")
+
+    runtime = FakeRuntime(journal, asks)
+    await outcomes_of(a_batch(tasks(1), tmp_path, runtime))
+    (run_id,) = journal.specs
+
+    assert await can_begin(tasks(1), tmp_path, journal)
+    await runtime.answer(run_id, {"q1": "blue"})
+    assert await can_begin(tasks(1), tmp_path, journal)
+    assert not await can_begin(tasks(2), tmp_path, journal)
+    await runtime.answer(run_id, {"q2": "large"})
     assert not await can_begin(tasks(1), tmp_path, journal)
 
 

@@ -583,4 +583,27 @@ BUGS = (
             "tests/batch/test_waiting.py::test_a_run_that_waited_before_is_told_of_while_all_places_are_taken",
         ),
     ),
+    Bug(
+        name="where runs only wait a key is asked for",
+        path="harness_actors/batch/survey.py",
+        before="        case Done() | Wait():\n            return False\n",
+        after="        case Done():\n            return False\n",
+        promise="of runs that wait no model is asked anything",
+        tests=(
+            "tests/batch/test_survey.py::test_a_run_that_waits_needs_its_model_only_when_it_is_answered",
+        ),
+    ),
+    Bug(
+        name="a runtime is opened before results of another set-up are looked at",
+        path="harness_actors/batch/batch.py",
+        before="""\
+        if self._settings.on_change == "refuse" and not self._agents.have(known):
+            return False
+""",
+        after="",
+        promise="what was made with another set-up is refused before anything is started",
+        tests=(
+            "tests/batch/test_changes.py::test_results_alone_are_refused_before_a_runtime_is_opened",
+        ),
+    ),
 )

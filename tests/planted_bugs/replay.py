@@ -97,4 +97,17 @@ BUGS = (
             "tests/replay/test_differences.py::test_a_message_too_many_or_too_few_is_told_by_its_place",
         ),
     ),
+    Bug(
+        name="a rerun that goes on behind the end breaks down",
+        path="harness_actors/replay/cell.py",
+        before="""\
+        if not self.is_behind:
+            raise DivergedError("the rerun went on after the end of the journal's run")
+""",
+        after="",
+        promise="a rerun tells whatever comes out otherwise than the journal has it",
+        tests=(
+            "tests/replay/test_own_workflows.py::test_a_rerun_that_goes_on_where_the_journal_has_ended_is_told",
+        ),
+    ),
 )

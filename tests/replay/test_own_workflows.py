@@ -12,7 +12,7 @@ from harness_actors.agents import Program
 from harness_actors.coordination.graph import HarnessWorkflowBuilder
 from harness_actors.events import Event, RunParked, StopDecided
 from harness_actors.ports import RunContext
-from harness_actors.replay import Replay
+from harness_actors.replay import Replay, replay
 from harness_actors.results import HarnessResult, Reason
 from harness_actors.signals import (
     Outcome,
@@ -160,6 +160,28 @@ async def test_an_own_agent_turn_whose_run_is_done_comes_out_the_same(tmp_path: 
 
     end = check(await session.replayed())
     assert (end.status, end.reason.kind, end.turn_count) == ("done", "answered", 1)
+
+
+@dataclass
+class Talks(Own):
+    """Says more than the one whose place it takes."""
+
+    async def handle(self, signal: Signal, context: RunContext) -> Outcome:
+        for turn in (1, 2):
+            context.emit(StopDecided(turn=turn, decision="continue", reason="one word more"))
+            await context.flush()
+        return self.outcome
+
+
+async def test_a_rerun_that_goes_on_where_the_journal_has_ended_is_told(tmp_path: Path) -> None:
+    turn = OwnTurn(AGENT_TURN, TurnComplete(ending="completed"))
+    session = await recorded(tmp_path / "runs.db", a_workflow(turn, answered()))
+
+    replayed = await replay(session.recording(), [Talks(STOP_DECISION, answered().outcome)])
+
+    assert not replayed.same
+    (way,) = (told.rerun for told in replayed.differences if told.what == "the way")
+    assert way == "the rerun went on after the end of the journal's run"
 
 
 async def test_what_an_executor_told_when_it_parked_comes_out_the_same(tmp_path: Path) -> None:
