@@ -1,5 +1,6 @@
 """What is done about lost Rays, and how often; connecting is made up here."""
 
+import asyncio
 from collections.abc import Callable
 
 import pytest
@@ -7,17 +8,21 @@ import pytest
 from harness_actors.actors.joining import losses
 from harness_actors.actors.joining.connection import Connection, OwnRay
 from harness_actors.actors.joining.losses import Losses
+from harness_actors.actors.joining.starter import on_starter_thread
 from harness_actors.errors import ActorLostError, CellError
 
 NO_RAY = CellError("a Ray of our own", "no memory is left")
 OWN = OwnRay()
 
 
-def a_lost_ray(*, own: OwnRay | None = OWN, is_ours: bool = True) -> Connection:
-    """It is dead, and was left."""
+def a_lost_ray(
+    *, own: OwnRay | None = OWN, is_ours: bool = True, is_left: bool = True
+) -> Connection:
+    """It is dead, and was left, or is about to be."""
     lost = Connection("lost", "10.0.0.1:6379", None, is_ours=is_ours, own=own)
     lost.problem = "its head has ended"
-    lost.left.set_result(None)
+    if is_left:
+        lost.left.set_result(None)
     return lost
 
 
@@ -55,6 +60,24 @@ async def test_a_ray_of_our_own_is_started_again_three_times_and_no_more() -> No
     ]
 
 
+@pytest.mark.parametrize("own", [OWN, None], ids=["our own", "one that was there before"])
+async def test_what_is_left_of_a_ray_is_ended_before_there_is_another(own: OwnRay | None) -> None:
+    told: list[str] = []
+    connect, asked = connecting(fresh := a_lost_ray())
+    lost = a_lost_ray(own=own, is_left=False)
+
+    replacing = asyncio.create_task(Losses(told.append, connect).replace(lost))
+    for _ in range(10):
+        await asyncio.sleep(0)
+    # Whatever the thread had to do that connects is done.
+    await on_starter_thread(lambda: None)
+    assert (len(told), asked) == (1, [])
+    lost.left.set_result(None)
+
+    async with asyncio.timeout(10):
+        assert await replacing is fresh
+
+
 async def test_work_between_losses_makes_them_good() -> None:
     connect, asked = connecting(a_lost_ray())
     rays = Losses(lambda _: None, connect)
@@ -70,8 +93,9 @@ async def test_one_that_does_not_come_up_is_an_attempt_like_one_that_is_lost_at_
     told: list[str] = []
     connect, asked = connecting(NO_RAY)
 
-    with pytest.raises(CellError, match="no memory is left"):
-        await Losses(told.append, connect).replace(a_lost_ray())
+    async with asyncio.timeout(10):
+        with pytest.raises(CellError, match="no memory is left"):
+            await Losses(told.append, connect).replace(a_lost_ray())
 
     assert len(asked) == 3
     assert [line.rpartition(" (")[2] for line in told] == [f"attempt {n} of 3)" for n in (1, 2, 3)]

@@ -626,4 +626,27 @@ BUGS = (
             "tests/actors/test_streams.py::test_who_has_sent_all_sends_again_when_there_is_more",
         ),
     ),
+    Bug(
+        name="another Ray is started beside what is left of the one before",
+        path="harness_actors/actors/joining/losses.py",
+        before="""\
+        # What is left of the old one is ended first.
+        await asyncio.wait([asyncio.wrap_future(lost.left)])
+""",
+        after="",
+        promise="runs go on only when whoever served them is gone",
+        tests=(
+            "tests/joining/test_losses.py::test_what_is_left_of_a_ray_is_ended_before_there_is_another",
+        ),
+    ),
+    Bug(
+        name="a Ray of another user that nobody named is joined with the token of this one",
+        path="harness_actors/actors/joining/address.py",
+        before="        return not (self.is_ours or (self.is_named and is_allowed))\n",
+        after="        return not (self.is_ours or is_allowed)\n",
+        promise="only a Ray that its user has named may be somebody else's",
+        tests=(
+            "tests/joining/test_found.py::test_one_of_another_user_is_joined_where_it_is_named_and_trusted_or_has_a_token",
+        ),
+    ),
 )
