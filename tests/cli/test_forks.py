@@ -82,6 +82,7 @@ def test_a_fork_on_another_model_needs_the_key_of_that_one(
     assert other.spec.code in other.code
     assert other.spec.code != first.spec.code
     assert other.spec.made_with.model == "gpt-4.1-mini"
+    assert other.spec.made_with.agent == first.spec.made_with.agent  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize(
@@ -124,6 +125,14 @@ def test_a_fork_begins_with_a_copy_of_what_the_first_began_with_or_with_nothing(
     assert begun.notes[1:] == (
         f"workspace {workspace.path}: {words}; the files of that turn are not kept anywhere",
     )
+
+
+def test_a_fork_of_a_run_that_began_in_an_empty_folder_begins_in_one(
+    first: Recording, tmp_path: Path
+) -> None:
+    begun = forked(with_spec(first, workspace=WorkspaceSpec(path=str(tmp_path / "first"))))
+    assert begun.spec.workspace.source is None
+    assert "an empty folder" in begun.notes[1]
 
 
 def test_a_fork_works_in_the_folder_that_is_named_and_copies_nothing_there(

@@ -11,6 +11,7 @@ from harness_actors.cli.screen import JsonLines, JsonResult, Terminal
 from harness_actors.events import (
     AgentResponse,
     Event,
+    InputAwaited,
     RunEvent,
     RunParked,
     TextDelta,
@@ -205,3 +206,20 @@ def test_whoever_asks_for_the_result_reads_nothing_else(capsys: Out) -> None:
 
     (line,) = capsys.readouterr().out.splitlines()
     assert json.loads(line)["output_text"] == "It is there."
+
+
+def test_what_a_run_asks_is_left_to_whoever_puts_it(capsys: Out) -> None:
+    shown = Shown()
+    shown.screen.show(piece("I must ask."))
+    shown.screen.show(told(InputAwaited(turn=1, questions=({"id": "q1", "text": "Which?"},))))
+    assert capsys.readouterr().out == "I must ask.\n"
+    assert shown.notes == [], "else it stands there twice"
+
+
+def test_an_answer_that_is_cut_ends_its_line(capsys: Out) -> None:
+    shown = Shown()
+    shown.screen.show(piece("half of"))
+    shown.screen.cut()
+    shown.screen.show(piece("another", round_=2))
+    shown.screen.end(over("another"))
+    assert capsys.readouterr().out == "half of\nanother\n"

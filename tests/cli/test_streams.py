@@ -16,7 +16,9 @@ from harness_actors.actors.runtime import StopMode
 from harness_actors.cli.event_lines import EventLines
 from harness_actors.cli.streams import show_runs
 from harness_actors.config import HarnessConfig
+from harness_actors.events import TurnStarted
 from harness_actors.results import HarnessResult
+from harness_actors.stores.logs import log_of
 from tests.actors.followers import specs
 from tests.actors.test_ends_in_time import endless
 from tests.batch.fake_runtime import FakeRuntime, Journal, Script, asking, ended, never_ends
@@ -31,7 +33,7 @@ class Watched:
     def __init__(self, store: Path, script: Script = never_ends) -> None:
         self.runtime = Noting(Journal(), script)
         self.out = io.StringIO()
-        self._store = store
+        self.store = store
 
     async def show(self, run_ids: Sequence[str] = tuple(IDS)) -> dict[str, HarnessResult]:
         chosen = [spec for spec in (FIRST, SECOND) if spec.run_id in run_ids]
@@ -43,7 +45,7 @@ class Watched:
             aclosing(follow(self.runtime, run_ids, begin)) as stream,
         ):
             return await show_runs(
-                stream, self.runtime, run_ids, lines, store=self._store, verbose=False
+                stream, self.runtime, run_ids, lines, store=self.store, verbose=False
             )
 
     @property
@@ -72,7 +74,7 @@ def watched(tmp_path: Path) -> Watched:
     return Watched(tmp_path / "runs.db")
 
 
-async def test_each_is_shown_to_its_end_by_the_beginning_of_its_id(tmp_path: Path) -> None:
+async def test_each_is_shown_to_its_end(tmp_path: Path) -> None:
     watched = Watched(tmp_path / "runs.db", lambda spec: ended(spec))
 
     results = await watched.show()
@@ -82,6 +84,39 @@ async def test_each_is_shown_to_its_end_by_the_beginning_of_its_id(tmp_path: Pat
     )
     assert watched.said.count("done(completed)") == 2
     assert "interrupted" not in watched.said
+
+
+@pytest.mark.parametrize("several", [True, False])
+async def test_of_several_each_line_says_whose_it_is_and_where_something_was_printed(
+    watched: Watched, several: bool
+) -> None:
+    run_ids = IDS if several else IDS[:1]
+    log = log_of(watched.store, FIRST.run_id)
+    log.parent.mkdir()
+    log.write_text("2026-01-31T23:59:59.999 [say] of an earlier command\n")
+    async with asyncio.TaskGroup() as group:
+        group.create_task(watched.show(run_ids))
+        await watched.runtime.until_in_flight(len(run_ids))
+        watched.runtime.journal.write(FIRST.run_id, TurnStarted(turn=1, max_turns=2))
+        with log.open("a") as file:
+            file.write("2026-01-31T23:59:59.999 [say] now\n")
+        for spec in (FIRST, SECOND)[: len(run_ids)]:
+            watched.runtime.end(spec.run_id, ended(spec))
+
+    lines = watched.said.splitlines()
+    assert (f"{FIRST.run_id[:6]} turn 1" if several else "turn 1") in lines
+    assert [line for line in lines if "printed something" in line] == [
+        f"your code printed something: {log}; -v shows it at once"
+    ]
+
+
+async def test_what_was_printed_before_a_run_was_taken_up_was_told_then(watched: Watched) -> None:
+    log = log_of(watched.store, FIRST.run_id)
+    log.parent.mkdir()
+    log.write_text("2026-01-31T23:59:59.999 [say] of an earlier command\n")
+    watched.runtime.script = lambda spec: ended(spec)
+    await watched.show()
+    assert "printed something" not in watched.said
 
 
 async def test_one_that_asks_is_told_with_what_it_asks_while_the_other_goes_on(
