@@ -17,6 +17,7 @@ from harness_actors.errors import (
     BadInputError,
     ConversationBusyError,
     ConversationMovedOnError,
+    RunNotFoundError,
 )
 from harness_actors.records import RunAdded, RunSpec, WorkspaceSpec
 from harness_actors.state import AGENT_TURN, ANSWERS, OPEN_CALLS, is_waiting
@@ -70,7 +71,8 @@ class Entrance:
         self.preparing(specs)
 
     async def _end_processes(self, run_ids: Sequence[str]) -> None:
-        self.ended += [(run_id, self.world.stored(run_id).end is not None) for run_id in run_ids]
+        known = set(self.world.run_ids()) & set(run_ids)
+        self.ended += [(run_id, self.world.stored(run_id).end is not None) for run_id in known]
 
     async def _settle(self) -> None:
         while self.world.unwritten:
@@ -374,7 +376,8 @@ async def test_a_run_that_is_taken_up_as_it_is_to_be_cancelled_ends_once(
 ) -> None:
     journal.begin_term()
     world = World(Team().handlers)
-    world.disk.append(RunAdded(spec=a_spec("first"), command="", at=world.clock.now()))
+    for run_id in ("first", "other"):
+        world.disk.append(RunAdded(spec=a_spec(run_id), command="", at=world.clock.now()))
     entrance = Entrance(world, journal)
     entrance.heard.clear()
 
@@ -383,7 +386,8 @@ async def test_a_run_that_is_taken_up_as_it_is_to_be_cancelled_ends_once(
         assert "first" not in world.coordinator.runs
         asyncio.get_running_loop().call_soon(entrance.heard.set)
         entrance.reading = world.settle
-        await entrance.admission.stop(["first"], "cancel")
+        with pytest.raises(RunNotFoundError, match="nobody"):
+            await entrance.admission.stop(["first", "nobody", "other"], "cancel")
 
     async with asyncio.timeout(10), asyncio.TaskGroup() as group:
         group.create_task(entrance.admission.take_up(["first"], asked=True))
@@ -391,8 +395,23 @@ async def test_a_run_that_is_taken_up_as_it_is_to_be_cancelled_ends_once(
     world.settle()
 
     assert entrance.prepared == [("first", False)], "it was taken up"
-    assert [end.status for end in world.ends("first")] == ["cancelled"]
+    for run_id in ("first", "other"):
+        assert [end.status for end in world.ends(run_id)] == ["cancelled"]
     assert not world.coordinator.runs
+
+
+async def test_of_several_runs_those_that_are_served_keep_no_other_from_being_taken_up(
+    entrance: Entrance,
+) -> None:
+    world = entrance.world
+    world.disk.append(RunAdded(spec=a_spec("other"), command="", at=world.clock.now()))
+    world.perform(world.coordinator.stop("second", "park"))
+
+    await entrance.admission.take_up(["second", "other"], asked=True)
+
+    assert set(world.coordinator.runs) == {"second", "other"}
+    world.settle()
+    assert world.ends("second")[0].status == "done", "it does not park after all"
 
 
 async def test_of_runs_that_are_taken_up_together_one_goes_on_in_each_conversation(

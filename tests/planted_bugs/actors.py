@@ -649,4 +649,20 @@ BUGS = (
             "tests/joining/test_found.py::test_one_of_another_user_is_joined_where_it_is_named_and_trusted_or_has_a_token",
         ),
     ),
+    Bug(
+        name="a run that is served keeps those after it from being taken up",
+        path="harness_actors/actors/coordinator/admission.py",
+        before="""\
+                    self._perform(self._coordinator.resume(run_id))
+                continue
+""",
+        after="""\
+                    self._perform(self._coordinator.resume(run_id))
+                break
+""",
+        promise="each of the runs that are named goes on",
+        tests=(
+            "tests/actors/test_admission.py::test_of_several_runs_those_that_are_served_keep_no_other_from_being_taken_up",
+        ),
+    ),
 )
