@@ -170,7 +170,6 @@ class ToolCalls:
             result = self._asking.answered(plan)
             if result is None:
                 return None
-            self._repeats.begins(plan)
         return (result or await self._execution.make(plan, keys[0], announced=listed),)
 
     async def _ask(self, plans: Sequence[PlannedCall], *, listed: bool) -> TurnComplete | Waiting:

@@ -58,7 +58,7 @@ class RepeatGuard:
         return text if isinstance(text, str) else None
 
     def begins(self, plan: PlannedCall) -> None:
-        """A call is about to be made, or its user was asked; what it may write makes all old."""
+        """A call is about to be made; what it may write makes all old."""
         if plan.tool is not None and _may_write(plan.tool):
             self._places = {}
 

@@ -33,7 +33,8 @@ def write_line(log: str, word: str, sort: str, run: str, context: ToolContext) -
         os.close(handle)
 
 
-@tool(effect="read_only")
+# Each call is to leave its lines, whatever was called before.
+@tool(effect="read_only", volatile=True)
 def look(log: str, run: str, seconds: float, bulk: int, context: ToolContext) -> str:
     """Change nothing. Blocks a thread.
 
@@ -49,7 +50,7 @@ def look(log: str, run: str, seconds: float, bulk: int, context: ToolContext) ->
     return f"looked in {os.getpid()} {os.urandom(bulk // 2).hex()}"
 
 
-@tool(idempotent=True)
+@tool(idempotent=True, volatile=True)
 async def put(log: str, run: str, seconds: float, bulk: int, context: ToolContext) -> str:
     """Change something that may be changed twice to the same.
 

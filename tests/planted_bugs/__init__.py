@@ -5,6 +5,7 @@ from tests.planted_bugs import (
     batch,
     cli,
     coordination,
+    engine,
     models,
     replay,
     stores,
@@ -16,6 +17,7 @@ from tests.planted_bugs.bug import Bug, NotPlantableError
 BUGS = (
     *coordination.BUGS,
     *turn.BUGS,
+    *engine.BUGS,
     *actors.BUGS,
     *stores.BUGS,
     *batch.BUGS,

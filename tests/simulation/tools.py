@@ -90,6 +90,7 @@ class WatchedTool:
             ledger.end(call, "failed")
             raise
         ledger.end(call, "ended")
+        self._oracle.at_once.ended(call)
         return f"done {key} {seen}" if self.kind in REPEATED else f"done {key}"
 
     async def _work(self, call: Happening, key: str, takes_s: float, context: ToolContext) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, get_args
 import orjson
 
 from harness_actors.messages import Message, ToolCall
+from harness_actors.state import AGENT_TURN
 from tests.simulation.disk import DiskRun
 from tests.simulation.ledger import Happening, Ledger
 from tests.simulation.workload import PlannedRound, PlannedRun, PlannedTool, ToolKind, Workload
@@ -20,6 +21,7 @@ APART = "calls whose keys overlap do not run at once"
 WRITES_ALONE = "nothing runs beside a call that may write"
 FRESH = "a call is answered from the log only while nothing was written since"
 OWN_RESULT = "a result is that of its call"
+OVER = "no call goes on when its turn is over"
 ANEW = "a volatile tool is called each time"
 
 WAVES = 0.3
@@ -94,6 +96,18 @@ class AtOnce:
             broken(WRITES_ALONE, f"{name} begins beside {[o.key for o, _ in beside]}")
         if shelf and shelf in [other for _, other in beside]:
             broken(APART, f"{name} begins beside another one at shelf {shelf!r}")
+
+    def ended(self, call: Happening) -> None:
+        """A tool has done what it was called for."""
+        if call.let_go:
+            return
+        turns = (
+            step
+            for step in reversed(self._ledger.steps)
+            if (step.run_id, step.what, step.process) == (call.run_id, AGENT_TURN, call.process)
+        )
+        if not any(step.is_open for step in turns):
+            self._ledger.broken(OVER, f"{call.what} of {call.key} goes on to its end")
 
     def seen(self, call: Happening) -> str:
         """What a call that reads sees: how much its run has written, and how often it looked."""

@@ -154,3 +154,12 @@ async def test_a_model_that_only_speaks_is_judged_as_ever() -> None:
     assert isinstance(end, RunEnd)
     assert end.status == "done"
     assert model.requests[1].messages[-1].role == "user", "it was nudged"
+
+
+def test_a_turn_is_not_over_before_its_first_model_call() -> None:
+    driver = Driver(SimpleAgent(RecordingModel([])))
+    budget, meter = a_budget(driver, time_s=1.0)
+    driver.clock.advance(5.0)
+    assert not budget.is_spent
+    meter.rounds = 1
+    assert budget.is_spent

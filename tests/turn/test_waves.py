@@ -142,3 +142,9 @@ def test_a_call_of_which_nobody_knows_what_it_touches_is_alone(
     read, unknown = a_call(Declared()), a_call(Declared(keys=(template,)), arguments)
     assert shared_keys(unknown) is None
     assert waves_of([read, unknown, read]) == [[read], [unknown], [read]]
+
+
+def test_a_key_is_taken_by_whichever_call_of_a_wave_has_it() -> None:
+    read = Declared(keys=("crm:{customer}",))
+    first, second, again = (a_call(read, {"customer": name}) for name in ("a", "b", "b"))
+    assert waves_of([first, second, again]) == [[first, second], [again]]

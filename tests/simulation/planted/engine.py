@@ -14,8 +14,8 @@ from tests.simulation.planted.promises import (
     APART,
     AT_ONCE,
     FRESH,
+    OVER,
     OWN_RESULT,
-    STOPPED,
     WRITES_ALONE,
 )
 
@@ -101,7 +101,7 @@ BUGS: tuple[PlantedBug, ...] = (
     PlantedBug(
         "a turn that is cut leaves its wave alone",
         _a_cut_turn_leaves_its_wave_alone,
-        frozenset({STOPPED, WRITES_ALONE}),
+        frozenset({OVER}),
     ),
     PlantedBug("writes make nothing old", _writes_make_nothing_old, frozenset({FRESH})),
     PlantedBug(
