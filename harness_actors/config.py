@@ -29,6 +29,7 @@ NOT_BUILT = (
 
 CALLS_PER_MESSAGE = 256
 PARALLEL_CALLS = 64
+LEAST_INLINE_CHARS, MOST_INLINE_CHARS = 2_000, 100_000
 
 
 @pickled_by_position
@@ -94,6 +95,25 @@ class ContinuationConfig:
 
 @pickled_by_position
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ArtifactsConfig:
+    """Results of tools that are too long for the conversation: kept whole, in files."""
+
+    inline_chars: int = 12_000
+    """Longest result that stands in the conversation itself, in characters: 2,000 to 100,000."""
+    cap_bytes: int = 256 << 20
+    """What the artifacts of one conversation may take on the disk together, at least 1."""
+
+    def __post_init__(self) -> None:
+        _check_count("artifacts.inline_chars", self.inline_chars)
+        if not LEAST_INLINE_CHARS <= self.inline_chars <= MOST_INLINE_CHARS:
+            most = f"{LEAST_INLINE_CHARS:,} to {MOST_INLINE_CHARS:,}"
+            problem = f"must be {most} characters, not {self.inline_chars!r}"
+            raise ConfigError("artifacts.inline_chars", problem)
+        _check_count("artifacts.cap_bytes", self.cap_bytes)
+
+
+@pickled_by_position
+@dataclass(frozen=True, slots=True, kw_only=True)
 class HarnessConfig:
     """The settings of a run.
 
@@ -112,6 +132,8 @@ class HarnessConfig:
         max_parallel_calls: Calls of one message that run at once, at least 1: only such as read
             and do not touch the same. With 1 they run one after the other.
         turn_limits: What one turn may use; None for no bound but `max_rounds_per_turn`.
+        artifacts: How long results of tools are kept, and the tool `read_artifact` by which
+            the model reads on; None leaves out the middle of the very long ones.
 
     Raises:
         ConfigError: A value is out of range, or its room is not built yet.
@@ -127,6 +149,7 @@ class HarnessConfig:
     on_question: OnQuestion = "wait"
     max_parallel_calls: int = PARALLEL_CALLS
     turn_limits: TurnLimits | None = None
+    artifacts: ArtifactsConfig | None = None
     stall: None = None
     work_items: None = None
     contract: None = None
@@ -154,6 +177,10 @@ class HarnessConfig:
                 ContinuationConfig,
                 "None or ContinuationConfig(...)",
             )
+        if self.artifacts is not None:
+            _check_type(
+                "artifacts", self.artifacts, ArtifactsConfig, "None or ArtifactsConfig(...)"
+            )
         for name in NOT_BUILT:
             if getattr(self, name) is not None:
                 raise ConfigError(name, "this part of the harness is not built yet; leave it out")
@@ -163,8 +190,8 @@ class HarnessConfig:
         """Settings as a configuration file or keyword arguments give them.
 
         Args:
-            settings: Field names with their values; `limits`, `turn_limits` and `continuation`
-                may be mappings of their own fields or the objects.
+            settings: Field names with their values; `limits`, `turn_limits`, `continuation`
+                and `artifacts` may be mappings of their own fields or the objects.
 
         Raises:
             ConfigError: A name is unknown or a value is out of range.
@@ -175,6 +202,7 @@ class HarnessConfig:
             "limits": Limits,
             "turn_limits": TurnLimits,
             "continuation": ContinuationConfig,
+            "artifacts": ArtifactsConfig,
         }
         for name, part in parts.items():
             if isinstance(given.get(name), Mapping):
@@ -194,6 +222,8 @@ class HarnessConfig:
             del plain["max_parallel_calls"]  # the same of runs whose calls ran one by one
         if self.turn_limits is None:
             del plain["turn_limits"]
+        if self.artifacts is None:
+            del plain["artifacts"]  # and of those whose long results were cut
         return plain
 
 

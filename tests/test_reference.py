@@ -21,6 +21,7 @@ from harness_actors.batch.tasks import Check, Task
 from harness_actors.cli.app import app
 from harness_actors.config import (
     NOT_BUILT,
+    ArtifactsConfig,
     ContinuationConfig,
     HarnessConfig,
     Limits,
@@ -88,6 +89,12 @@ def settings() -> Iterator[tuple[str, str, Any]]:
         yield path, f"ContinuationConfig.{name}", getattr(whole.continuation, name)
     for name in sorted(names_of(TurnLimits)):
         yield f"harness.turn_limits.{name}", f"TurnLimits.{name}", getattr(TurnLimits(), name)
+    for name in sorted(names_of(ArtifactsConfig)):
+        yield (
+            f"harness.artifacts.{name}",
+            f"ArtifactsConfig.{name}",
+            getattr(ArtifactsConfig(), name),
+        )
     for name in sorted(names_of(Limits)):
         yield f"harness.limits.{name}", f"Limits.{name}", getattr(whole.limits, name)
 
@@ -118,8 +125,16 @@ def config_with(path: str, value: object) -> HarnessConfig:
 
 @pytest.mark.parametrize("path", SETTINGS)
 def test_a_setting_takes_what_is_said_and_nothing_beyond(path: str) -> None:
-    taken: dict[str, list[Any]] = {"1 or more": [1, 10**6], "above 0": [0.1, 10**6]}
-    refused: dict[str, list[Any]] = {"1 or more": [0, -1, 1.5], "above 0": [0, -1, float("inf")]}
+    taken: dict[str, list[Any]] = {
+        "1 or more": [1, 10**6],
+        "above 0": [0.1, 10**6],
+        "2000 to 100000": [2000, 100000],
+    }
+    refused: dict[str, list[Any]] = {
+        "1 or more": [0, -1, 1.5],
+        "above 0": [0, -1, float("inf")],
+        "2000 to 100000": [1999, 100001, 2000.5],
+    }
     said = SETTINGS[path][4]
     choices = [None] if "null" in said else sorted(named(said))
 

@@ -122,6 +122,30 @@ async def journal_for_forks() -> Path:
     return found.resolve()
 
 
+def bring_artifacts(origin: "tuple[Path, Recording]", spec: "RunSpec", store: Path) -> None:
+    """Give a forked run the long results that its log names.
+
+    Args:
+        origin: The journal and the run that it is forked from.
+        spec: The forked run.
+        store: Its journal.
+
+    Raises:
+        StoreError: There is no room for them.
+    """
+    from harness_actors.errors import StoreError
+    from harness_actors.stores.artifacts import copy_artifacts
+
+    if spec.config.artifacts is None:
+        return
+    whence = origin[0], origin[1].spec.conversation_id
+    texts = [message.text for message in spec.task]
+    try:
+        copy_artifacts(whence, (store, spec.conversation_id), texts)
+    except OSError as error:
+        raise StoreError(str(store), f"no artifacts can be put beside it: {error}") from error
+
+
 def _on_another_model(blob: bytes, flags: ForkFlags) -> "Program":
     """The agent of a blob, asking another model."""
     from harness_actors.actors.packing import unpack

@@ -100,9 +100,8 @@ def replay(
         else:
             code = code_of(journal, recording.spec.code)
             lines = EventLines(quiet=as_json, debug=debug)
-            forking = _fork(
-                recording, code, from_turn, flags, lines, as_json=as_json, verbose=verbose
-            )
+            origin = (found.store, recording)
+            forking = _fork(origin, code, from_turn, flags, lines, as_json=as_json, verbose=verbose)
             status = asyncio.run(forking)
     raise typer.Exit(status)
 
@@ -161,7 +160,7 @@ def _print(replayed: "Replay") -> None:
 
 
 async def _fork(
-    recording: "Recording",
+    origin: "tuple[Path, Recording]",
     code: "Mapping[str, bytes]",
     turn: int,
     flags: "ForkFlags",
@@ -172,13 +171,14 @@ async def _fork(
 ) -> int:
     from harness_actors.actors.driver.following import follow
     from harness_actors.actors.driver.open_cells import close_cell, open_cell
-    from harness_actors.cli.forks import begin_fork, journal_for_forks
+    from harness_actors.cli.forks import begin_fork, bring_artifacts, journal_for_forks
     from harness_actors.results import encode_result
 
-    begun = begin_fork(recording, code, turn, flags)
+    begun = begin_fork(origin[1], code, turn, flags)
     for note in begun.notes:
         lines.note(note)
     store = await journal_for_forks()
+    await asyncio.to_thread(bring_artifacts, origin, begun.spec, store)
     cell = await open_cell(store, flags.runtime, flags.address)
     run_id = begun.spec.run_id
     try:

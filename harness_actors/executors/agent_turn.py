@@ -58,7 +58,7 @@ class AgentTurn:
 
     def __init__(self, services: AgentTurnServices) -> None:
         self._services = services
-        self._ready: OrderedDict[tuple[int, str], PreparedAgent] = OrderedDict()
+        self._ready: OrderedDict[tuple[int, str, bool], PreparedAgent] = OrderedDict()
 
     async def handle(self, signal: Signal, context: RunContext) -> TurnComplete | Parked | Waiting:
         prepared = await self._prepared(context)
@@ -104,14 +104,14 @@ class AgentTurn:
         return Path(spec.path)
 
     async def _prepared(self, context: RunContext) -> PreparedAgent:
-        agent, completion = context.agent, context.spec.config.completion
+        agent, config = context.agent, context.spec.config
         # By identity: agents need not be hashable. An entry holds its agent, so the id of
         # one that is listed cannot be taken by another.
-        key = (id(agent), completion)
+        key = (id(agent), config.completion, config.artifacts is not None)
         ready = self._ready.get(key)
         if ready is None:
             counter = self._services.counter_for(agent.model.name)
-            self._ready[key] = ready = await prepare(agent, completion, counter)
+            self._ready[key] = ready = await prepare(agent, config, counter)
             while len(self._ready) > PREPARED_AGENTS:
                 self._ready.popitem(last=False)
         return ready

@@ -3,6 +3,7 @@
 The port of the runtimes, which only the entry points use, is `actors/runtime.py`.
 """
 
+from harness_actors.ports.artifacts import Artifact, ConversationArtifacts, LargeResult
 from harness_actors.ports.clock import Clock
 from harness_actors.ports.deadlines import DeadlineToken
 from harness_actors.ports.journal import Journal
@@ -23,14 +24,17 @@ from harness_actors.ports.tools import (
 
 __all__ = [
     "Agent",
+    "Artifact",
     "AskedQuestion",
     "AskingTool",
     "Clock",
+    "ConversationArtifacts",
     "Cover",
     "DeadlineToken",
     "Effect",
     "Executor",
     "Journal",
+    "LargeResult",
     "Model",
     "ModelRequest",
     "ModelResponse",

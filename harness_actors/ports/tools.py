@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Literal, Protocol
 
 from harness_actors.messages import ToolCall, encode_json
+from harness_actors.ports.artifacts import ConversationArtifacts
 from harness_actors.ports.deadlines import DeadlineToken
 from harness_actors.records import FolderId
 
@@ -136,6 +137,7 @@ class ToolContext:
             where there is nothing but to start them as children.
         cover: What processes of this call are not to see; None for nothing.
         deadline: How long the call may still take, and whether anybody waits for it.
+        artifacts: Where results are kept that are too long; None where they are cut.
     """
 
     run_id: str
@@ -147,6 +149,7 @@ class ToolContext:
     processes: ToolProcesses | None = None
     cover: Cover | None = None
     deadline: DeadlineToken = field(default_factory=DeadlineToken)
+    artifacts: ConversationArtifacts | None = None
 
 
 class Tool(Protocol):
@@ -163,7 +166,7 @@ class Tool(Protocol):
             context: The call that is served.
 
         Returns:
-            The result for the model.
+            The result for the model; a `LargeResult` where it is in a file.
 
         Raises:
             ToolError: The call failed in a way the model can act on. Any other

@@ -25,8 +25,8 @@ from harness_actors.turn.one_call import PlannedCall, run_call
 from harness_actors.turn.outcomes import ToolOutcome
 from harness_actors.turn.texts import MESSAGE_TOKENS, PART_TOKENS
 
-WORK_COMPLETE = "work_complete"
-"""The harness's own tool, which a rerun has like any run."""
+WORK_COMPLETE, READ_ARTIFACT = "work_complete", "read_artifact"
+"""The harness's own tools, which a rerun has like any run."""
 
 PROMPT = "(the instructions of the agent are in its code, which a rerun does not open)"
 
@@ -118,12 +118,15 @@ class RecordedTool:
 
 @dataclass(frozen=True)
 class RecordedCalls:
-    """Says of each call of a recorded tool what the journal has of it; nothing is done."""
+    """Says of each call of a recorded tool what the journal has of it; nothing is done, and
+    nothing is read that the run had read from elsewhere."""
 
     stage: Stage
 
     async def run(self, planned: PlannedCall, context: ToolContext, due: Due) -> ToolOutcome:
-        if isinstance(planned.tool, RecordedTool):
+        tool = planned.tool
+        # Files may be gone by now.
+        if isinstance(tool, RecordedTool) or (tool and tool.spec.name == READ_ARTIFACT):
             return await self.stage.open_tape().result(planned.call)
         return await run_call(planned, context, due)
 
@@ -217,6 +220,8 @@ def tools_of(recording: Recording) -> list[ToolSpec]:
     names = set(calls if known is None else known)
     if recording.spec.config.completion == "explicit":
         names.discard(WORK_COMPLETE)
+    if recording.spec.config.artifacts is not None:
+        names.discard(READ_ARTIFACT)
     fenced = _not_idempotent(recording)
     return [
         ToolSpec(

@@ -86,8 +86,16 @@ class StoredConversation:
         return plain
 
 
-def conversation_of(journal: ReadableJournal, run: StoredRun) -> StoredConversation:
+def conversation_of(
+    journal: ReadableJournal, run: StoredRun, *, reader: Mapping[str, Any] | None = None
+) -> StoredConversation:
     """The conversation of a run.
+
+    Args:
+        journal: Its journal.
+        run: The run.
+        reader: The tool that the harness adds where long results are kept, in the Chat
+            Completions format; None leaves it out.
 
     Raises:
         StoreError: The journal cannot be read.
@@ -96,8 +104,11 @@ def conversation_of(journal: ReadableJournal, run: StoredRun) -> StoredConversat
     messages = [message.body for message in run.state.log]
     tools: tuple[Mapping[str, Any], ...] | None = None
     if head is not None:
-        explicit = run.spec.config.completion == "explicit"
-        tools = (*head.tools, head.completion) if explicit else head.tools
+        config, tools = run.spec.config, head.tools
+        if config.artifacts is not None and reader is not None:
+            tools = (*tools, reader)
+        if config.completion == "explicit":
+            tools = (*tools, head.completion)
         if head.instructions:
             messages.insert(0, Message.system(head.instructions).body)
     return StoredConversation(

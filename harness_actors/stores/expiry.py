@@ -8,7 +8,8 @@ The rule:
   asked. A conversation with a run that is parked or unfinished stays, however old it is.
 - The conversation with the newest change of the journal stays too: positions go on from
   there, so none is used twice and a reader's cursor stays valid.
-- What a run printed (`logs.py`) is removed with it.
+- What a run printed (`logs.py`) is removed with it, and with a conversation its artifacts
+  (`artifacts.py`).
 - What removed runs cost stays known, as one sum: a budget counts it.
 - Code that no run names any more is dropped by both `expire` and `compact`.
 - Freed pages are used again. They are given back to the file system by `compact`, and by
@@ -29,6 +30,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness_actors.errors import StoreError
+from harness_actors.stores.artifacts import remove_artifacts
 from harness_actors.stores.codec import unpack, unpack_result
 from harness_actors.stores.connection import open_journal
 from harness_actors.stores.conversations import program_of
@@ -91,6 +93,7 @@ def expire(path: str | Path, *, ended_before: float) -> Cleared:
     with _alone(path) as connection:
         before = path.stat().st_size
         runs = _remove_expired(path, connection, ended_before)
+        remove_artifacts(path, but=_conversations(connection))
         code = _drop_code(connection)
         pages, free, _ = _pages(connection)
         if free >= _WORTHWHILE * pages and _has_room(path, connection):
@@ -178,6 +181,11 @@ def _remove(connection: sqlite3.Connection, conversations: Sequence[str]) -> lis
     connection.executemany("DELETE FROM runs WHERE id = ?", runs)
     connection.execute("UPDATE removed SET cost_usd = cost_usd + ?", (cost_usd,))
     return [run_id for _, run_id in named]
+
+
+def _conversations(connection: sqlite3.Connection) -> set[str]:
+    found = connection.execute("SELECT DISTINCT conversation_id FROM runs")
+    return {conversation for (conversation,) in found}
 
 
 def _drop_code(connection: sqlite3.Connection) -> int:

@@ -4,6 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from harness_actors.tools.artifacts import read_artifact as read_artifact
     from harness_actors.tools.asking import ask_user as ask_user
     from harness_actors.tools.coding import coding_tools as coding_tools
     from harness_actors.tools.coding import find_tool as find_tool
@@ -22,6 +23,7 @@ _HOMES = {
     "copy_workspace": "workspace",
     "find_tool": "coding",
     "prepare_workspace": "workspace",
+    "read_artifact": "artifacts",
     "tool": "function",
     "work_complete": "completion",
 }

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from harness_actors.errors import ToolError
-from harness_actors.ports import ToolContext
+from harness_actors.ports import LargeResult, ToolContext
 from harness_actors.tools.environment import command_environment
 from harness_actors.tools.function import FunctionTool, tool
 from harness_actors.tools.paths import workspace_of
@@ -13,6 +13,7 @@ from harness_actors.tools.shell import CommandResult, run_shell
 from harness_actors.tools.supervision.client import KEEPER_KILLED, SUPERVISOR_KILLED
 
 MAX_TIMEOUT_S = 600
+STILL_OPEN = "[Something was left running in the background; what it prints from here on is lost.]"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,40 +70,44 @@ class CommandRunner:
                 processes=context.processes,
                 run_id=context.run_id,
                 cover=context.cover,
+                artifacts=context.artifacts,
             )
         except OSError as error:
             raise ToolError(f"the command could not be started: {error}") from None
         if result.timed_out:
-            raise ToolError(_late_text(result, limit_s))
+            raise ToolError(_with_output(_late_text(result, limit_s), result))
         if result.stopped:
-            raise ToolError(_stopped_text(result))
-        return _text(result)
+            raise ToolError(_with_output(_stopped_text(result), result))
+        text = _with_output(f"exit code: {_named(result.exit_code)}\n", result)
+        if result.not_kept:
+            raise ToolError(text)
+        return text
 
 
 run_command = CommandRunner().as_tool()
 
 
-def _text(result: CommandResult) -> str:
-    parts = [f"exit code: {_named(result.exit_code)}", _printed(result)]
-    if result.output_open:
-        parts.append(
-            "[Something was left running in the background; what it prints from here on is lost.]"
-        )
-    return "\n".join(parts)
+def _with_output(words: str, result: CommandResult) -> str:
+    """What a command came to, with its output, whole where it was kept."""
+    if result.not_kept:
+        words = f"the output of the command could not be kept whole: {result.not_kept}; {words}"
+    ended = not (result.timed_out or result.stopped)
+    after = f"\n{STILL_OPEN}" if result.output_open and ended else ""
+    text = words + (result.output.removesuffix("\n") or "(no output)") + after
+    if result.whole is None:
+        return text
+    return LargeResult(text, result.whole, before=words, after=after)
 
 
 def _late_text(result: CommandResult, limit_s: float) -> str:
     return (
         f"the command ran past {limit_s:g} s and was killed with {_extent(result)}; "
-        f"what it printed:\n{_printed(result)}"
+        "what it printed:\n"
     )
 
 
 def _stopped_text(result: CommandResult) -> str:
-    return (
-        f"the command was killed with {_extent(result)}: {result.stopped}; "
-        f"what it printed:\n{_printed(result)}"
-    )
+    return f"the command was killed with {_extent(result)}: {result.stopped}; what it printed:\n"
 
 
 def _extent(result: CommandResult) -> str:
@@ -110,10 +115,6 @@ def _extent(result: CommandResult) -> str:
         # With both of them a command can kill those that know what is below it.
         return "what could be found of all that it started"
     return "all that it started"
-
-
-def _printed(result: CommandResult) -> str:
-    return result.output.removesuffix("\n") or "(no output)"
 
 
 def _named(exit_code: int | None) -> str:

@@ -4,6 +4,7 @@ import math
 from typing import Any
 
 from harness_actors.errors import ToolError
+from harness_actors.ports import LargeResult
 
 
 def render_result(value: Any, tool: str) -> str:
@@ -20,6 +21,8 @@ def render_result(value: Any, tool: str) -> str:
         ToolError: Bytes that are not text, or a value of which there is no JSON.
     """
     match value:
+        case LargeResult():
+            return value
         case str():
             return str(value)
         case None:

@@ -1,13 +1,10 @@
 """Tools that look around in a workspace: list_directory, find_files, grep_files."""
 
-import json
 import os
 import stat
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -24,6 +21,7 @@ from harness_actors.tools.scan import (
     is_skipped,
     walk_files,
 )
+from harness_actors.tools.scanning import SEARCH_TIME_S, scan
 from harness_actors.tools.stopping import check_stopped
 from harness_actors.tools.way import Root, find_inside
 
@@ -31,12 +29,8 @@ MAX_ENTRIES = 500
 """Entries that one listing shows."""
 MAX_DEPTH = 10
 MAX_RESULTS = 1000
-SEARCH_TIME_S = 10.0
-"""How long one search may take, in seconds."""
 MAX_GLOB_CHARS = 1_000
 MAX_PATTERN_CHARS = 10_000
-LOOK_EACH_S = 0.1
-"""How soon a search ends that was stopped."""
 
 _SCAN = Path(__file__).with_name("scan.py")
 
@@ -124,11 +118,9 @@ def grep_files(
         "pattern": pattern,
         "file_glob": file_glob,
         "max_results": most,
-        # It ends by itself where nobody is left to end it.
-        "seconds": SEARCH_TIME_S + 1.0,
     }
     with open_root(context) as root, _searched(root, path) as (folder, file):
-        answers = _scan(question | {"folder": folder, "file": file}, folder)
+        answers = scan(_SCAN, question | {"folder": folder, "file": file}, folder)
     base = path if file is None else os.path.dirname(path)
     files = [answer for answer in answers if "path" in answer]
     blocks = [_block(base, answer, include_lines) for answer in files[:most]]
@@ -209,40 +201,6 @@ def _check_length(name: str, pattern: str, most: int) -> None:
         raise ToolError(
             f"{name} has {len(pattern):,} characters, and may have {most:,}; use a shorter one"
         )
-
-
-def _scan(question: dict[str, Any], folder: int) -> list[dict[str, Any]]:
-    """The answers of the scanning process, as many as it found in time."""
-    # -I -S: nothing of ours or the user's is imported, and it starts in 15 ms.
-    program = [sys.executable, "-I", "-S", "-X", "utf8", str(_SCAN)]
-    with subprocess.Popen(
-        program,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        env={},
-        pass_fds=(folder,),
-    ) as scanning:
-        try:
-            output, in_time = _output(scanning, json.dumps(question).encode())
-        finally:
-            scanning.kill()
-    # What follows the last line end was cut off in the middle.
-    answers = [json.loads(line) for line in output.split(b"\n")[:-1]]
-    return answers if in_time else [*answers, {"broken": f"it took {SEARCH_TIME_S:g} s"}]
-
-
-def _output(scanning: "subprocess.Popen[bytes]", question: bytes) -> tuple[bytes, bool]:
-    """What it wrote, and whether it ended in time."""
-    until = time.monotonic() + SEARCH_TIME_S
-    given: bytes | None = question
-    while time.monotonic() < until:
-        with suppress(subprocess.TimeoutExpired):
-            return scanning.communicate(given, timeout=LOOK_EACH_S)[0], True
-        given = None
-        check_stopped()
-    scanning.kill()
-    return scanning.communicate()[0], False
 
 
 def _block(base: str, answer: dict[str, Any], include_lines: bool) -> str:

@@ -6,6 +6,7 @@ from functools import partial
 from harness_actors.events import Event, call_event
 from harness_actors.ports import RunContext
 from harness_actors.state import TURN_COUNT
+from harness_actors.turn.artifacts import keep_large
 from harness_actors.turn.bounds import Bounds, Due
 from harness_actors.turn.lanes import in_lanes
 from harness_actors.turn.one_call import PlannedCall, time_of
@@ -57,6 +58,7 @@ class Execution:
             plan.call.id, self._context.spec, self._services, trace.deadline
         )
         outcome = await self._services.run_call(plan, context, due)
+        outcome = await keep_large(outcome, plan.call.name, context)
         self._state.complete_trace(trace, outcome)
         return outcome
 

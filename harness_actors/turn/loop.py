@@ -66,7 +66,8 @@ class TurnLoop:
         limits = context.spec.config.limits
         self._bounds = Bounds(limits, context.started_at, services.clock)
         self._watched = None if workspace is None else services.watch_workspace(workspace)
-        place = Workplace(workspace, None if self._watched is None else self._watched.id)
+        folder_id = None if self._watched is None else self._watched.id
+        place = Workplace(workspace, folder_id, services.artifacts(context.spec))
         self._calls = ToolCalls(context, prepared, services, self._state, self._bounds, place)
         self._last: Awaitable[None] | None = None
         self._awaited: Awaitable[None] | None = None

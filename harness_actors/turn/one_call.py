@@ -140,10 +140,11 @@ async def run_call(planned: PlannedCall, context: ToolContext, due: Due) -> Tool
             # neighbours.
             if is_ctrl_c(error):
                 raise error
-            return ToolFailure(text=_error_text(error), traceback=user_traceback(error))
+            text = _error_text(error, context)
+            return ToolFailure(text=text, traceback=user_traceback(error))
         case returned:
             # Any object: a tool may be the user's own class, whose types nobody has checked.
-            return _returned(planned, returned.value)
+            return _returned(planned, returned.value, context)
 
 
 def time_of(planned: PlannedCall, due: Due) -> Due:
@@ -163,11 +164,19 @@ def _begin(tool: Tool, call: ToolCall, context: ToolContext) -> Awaitable[str]:
     return tool.run(call.arguments, context)
 
 
-def _returned(planned: PlannedCall, value: object) -> ToolOutcome:
+def _returned(planned: PlannedCall, value: object, context: ToolContext) -> ToolOutcome:
     if isinstance(value, str):
-        return ToolExecutionResult(text=shortened(well_formed(value)))
+        return ToolExecutionResult(text=_as_taken(value, context))
     wrong = f"{planned.call.name!r} returned {type(value).__name__}, not text"
     return ToolFailure(text=wrong)
+
+
+def _as_taken(text: str, context: ToolContext) -> str:
+    """What a tool said. Where long results are kept they stay whole, and are not copied."""
+    artifacts = context.artifacts
+    if artifacts is not None and len(text) > artifacts.inline_chars:
+        return text
+    return shortened(well_formed(text))
 
 
 def _late(planned: PlannedCall, late: TimedOut, *, by_run: bool) -> ToolTimeout:
@@ -190,9 +199,9 @@ def _time_is_up(due: Due, verb: str) -> str:
     return f"The {whose}'s time was up before this call {verb}."
 
 
-def _error_text(error: BaseException) -> str:
+def _error_text(error: BaseException, context: ToolContext) -> str:
     if isinstance(error, ToolError):
-        return shortened(well_formed(error.text))
+        return _as_taken(error.text, context)
     name, text = type(error).__name__, _words(error)
     return shortened(f"{name}: {text}" if text else name, ERROR_CHARS)
 

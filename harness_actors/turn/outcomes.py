@@ -12,7 +12,8 @@ class _Outcome:
     """What all of them have.
 
     Attributes:
-        text: For the model; valid Unicode and bounded.
+        text: For the model; valid Unicode and bounded. What a tool said is whole where long
+            results are kept, until `keep_large` has seen it.
     """
 
     text: str

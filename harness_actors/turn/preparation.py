@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from harness_actors.config import Completion
+from harness_actors.config import HarnessConfig
 from harness_actors.errors import ConfigError
 from harness_actors.messages import Message
 from harness_actors.ports import Agent, TokenCounter, Tool, ToolSet
@@ -18,7 +18,8 @@ class PreparedAgent:
         agent: The agent, which stays as it is.
         counter: Counts tokens as its model does.
         head: The system prompt; empty where the agent has no instructions.
-        tools: What the model may call, `work_complete` included where a run ends by it.
+        tools: What the model may call, `work_complete` included where a run ends by it, and
+            `read_artifact` where long results are kept.
         by_name: The same tools by name.
         completion: The tool by which a run ends; None where an answer ends it.
         overhead_tokens: Tokens of prompt and tools, a part of every request.
@@ -33,16 +34,17 @@ class PreparedAgent:
     overhead_tokens: int
 
 
-async def prepare(agent: Agent, completion: Completion, counter: TokenCounter) -> PreparedAgent:
+async def prepare(agent: Agent, config: HarnessConfig, counter: TokenCounter) -> PreparedAgent:
     """Make an agent ready for requests.
 
     Raises:
-        ConfigError: Two tools have one name, or one has that of `work_complete`.
+        ConfigError: Two tools have one name, or one has that of a tool of the harness.
     """
-    tools = list(agent.tools)
-    ending = _completion_tool() if completion == "explicit" else None
-    if ending is not None:
-        tools.append(ending)
+    # Ours come last, and from the first request on: the tools are a part of every one.
+    own = [] if config.artifacts is None else [_artifact_reader()]
+    ending = _completion_tool() if config.completion == "explicit" else None
+    own += [] if ending is None else [ending]
+    tools = [*agent.tools, *own]
     by_name: dict[str, Tool] = {}
     for tool in tools:
         name = tool.spec.name
@@ -50,7 +52,7 @@ async def prepare(agent: Agent, completion: Completion, counter: TokenCounter) -
             raise ConfigError(
                 "tools",
                 f"two tools are named {name!r}"
-                + ("; the harness adds this one itself, rename yours" if tool is ending else ""),
+                + ("; the harness adds this one itself, rename yours" if tool in own else ""),
             )
         by_name[name] = tool
     tool_set = ToolSet.of(tool.spec for tool in tools)
@@ -76,3 +78,9 @@ def _completion_tool() -> Tool:
     from harness_actors.tools.completion import work_complete
 
     return work_complete
+
+
+def _artifact_reader() -> Tool:
+    from harness_actors.tools.artifacts import read_artifact
+
+    return read_artifact

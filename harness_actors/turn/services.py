@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from harness_actors.ports import Clock, TokenCounter, ToolProcesses
-from harness_actors.records import FolderId, WorkspaceSpec
+from harness_actors.config import ArtifactsConfig
+from harness_actors.ports import Clock, ConversationArtifacts, TokenCounter, ToolProcesses
+from harness_actors.records import FolderId, RunSpec, WorkspaceSpec
 from harness_actors.turn.one_call import PlannedCall, RunCall, run_call
 from harness_actors.turn.waves import waves_of
 
@@ -45,6 +46,8 @@ class AgentTurnServices:
         watch_workspace: Given that folder, returns what tells when it is no longer at its path;
             None where nobody watches.
         processes: Starts the processes of tools; None where tools start them as children.
+        artifacts_of: Given a conversation and settings, returns where its long results are kept;
+            None where there is no place for them.
     """
 
     counter_for: Callable[[str], TokenCounter]
@@ -55,3 +58,11 @@ class AgentTurnServices:
     run_call: RunCall = run_call
     waves_of: Callable[[Sequence[PlannedCall]], list[Sequence[PlannedCall]]] = waves_of
     processes: ToolProcesses | None = None
+    artifacts_of: Callable[[str, ArtifactsConfig], ConversationArtifacts] | None = None
+
+    def artifacts(self, spec: RunSpec) -> ConversationArtifacts | None:
+        """Where the long results of a run are kept; None where they are cut."""
+        config = spec.config.artifacts
+        if config is None or self.artifacts_of is None:
+            return None
+        return self.artifacts_of(spec.conversation_id, config)

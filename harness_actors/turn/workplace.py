@@ -3,22 +3,24 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness_actors.ports import Cover, DeadlineToken, ToolContext
+from harness_actors.ports import ConversationArtifacts, Cover, DeadlineToken, ToolContext
 from harness_actors.records import FolderId, RunSpec, WorkspaceSpec
 from harness_actors.turn.services import RUN_VARIABLE, AgentTurnServices
 
 
 @dataclass(frozen=True, slots=True)
 class Workplace:
-    """Where the tools of a turn work; both None for nowhere.
+    """Where the tools of a turn work; None for nowhere.
 
     Attributes:
         folder: The workspace.
         id: What it is known by; None also where nobody has looked.
+        artifacts: Where long results are kept; None where they are cut.
     """
 
     folder: Path | None
     id: FolderId | None
+    artifacts: ConversationArtifacts | None = None
 
     def context_of(
         self, call_id: str, spec: RunSpec, services: AgentTurnServices, deadline: DeadlineToken
@@ -34,6 +36,7 @@ class Workplace:
             processes=services.processes,
             cover=_cover(spec.workspace, self.folder),
             deadline=deadline,
+            artifacts=self.artifacts,
         )
 
 

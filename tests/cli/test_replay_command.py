@@ -17,6 +17,7 @@ from harness_actors.config import HarnessConfig
 from harness_actors.models import OpenAIModel, Price
 from harness_actors.records import WorkspaceSpec
 from harness_actors.stores import JournalReader
+from harness_actors.stores.artifacts import folder_of
 from harness_actors.testing import LoopbackServer, Reply, ScriptedModel
 from harness_actors.tools import coding_tools
 from tests.actors.followers import results
@@ -140,6 +141,32 @@ def test_a_fork_goes_on_with_the_agent_of_the_run(
     assert heading.run_id not in ("first1", "")
     # A script is a function of the conversation, so all of it comes out again.
     assert [m.encoded for m in log] == [m.encoded for m in log_of(store)]
+
+
+LONG_REPLIES = [
+    Reply.call("long", {"characters": 20_000}),
+    Reply.text("I have seen it"),
+    done("seen"),
+]
+
+
+def test_a_fork_reads_on_in_the_long_results_of_its_log(harness: Harness, tmp_path: Path) -> None:
+    store = tmp_path / "runs.db"
+    session = Session(store, program(LONG_REPLIES), {"artifacts": {}}, "look", "first1", "first1")
+    asyncio.run(session.to_its_end())
+    words = ("replay", "first1", "--store", str(store), "--runtime", "local", "--from")
+
+    assert harness(*words, "2").exit_code == 0
+    assert harness(*words, "1").exit_code == 0
+
+    home = tmp_path / "home" / "runs.db"
+    second, first = JournalReader(home).headings()
+    (whole,) = folder_of(store, "first1").iterdir()
+    assert [path.read_text() for path in folder_of(home, second.conversation_id).iterdir()] == [
+        whole.read_text()
+    ]
+    # The other one has no such result in its log, but has made it anew.
+    assert {path.name for path in folder_of(home, first.conversation_id).iterdir()} == {whole.name}
 
 
 @pytest.fixture

@@ -6,7 +6,13 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
-from harness_actors.config import NOT_BUILT, ContinuationConfig, HarnessConfig, Limits
+from harness_actors.config import (
+    NOT_BUILT,
+    ArtifactsConfig,
+    ContinuationConfig,
+    HarnessConfig,
+    Limits,
+)
 from harness_actors.errors import ConfigError
 
 
@@ -65,7 +71,8 @@ def test_parts_that_are_not_built_are_not_offered() -> None:
     told = refused("foo", foo=1)
     assert told.endswith(
         "there are max_turns, max_rounds_per_turn, max_input_tokens, completion, "
-        "stop_policy, continuation, limits, on_question, max_parallel_calls, turn_limits"
+        "stop_policy, continuation, limits, on_question, max_parallel_calls, turn_limits, "
+        "artifacts"
     )
 
 
@@ -80,7 +87,20 @@ def test_parts_have_their_own_type() -> None:
     refused("limits", limits=None)
     refused("continuation", continuation=True)
     refused("continuation.max_prompts", continuation={"max_prompts": 0})
+    refused("artifacts", artifacts=True)
+    refused("artifacts.inline_chars", artifacts={"inline_chars": 1_999})
+    refused("artifacts.inline_chars", artifacts={"inline_chars": 100_001})
+    refused("artifacts.inline_chars", artifacts={"inline_chars": 5_000.5})
+    refused("artifacts.cap_bytes", artifacts={"cap_bytes": 0})
+    refused("artifacts.expires", artifacts={"expires": 30})
     assert HarnessConfig(continuation=None).continuation is None
+
+
+def test_runs_without_artifacts_are_stored_as_before_there_were_any() -> None:
+    assert "artifacts" not in HarnessConfig().as_mapping()
+    given = HarnessConfig.from_mapping({"artifacts": {}})
+    assert given.as_mapping()["artifacts"] == {"inline_chars": 12_000, "cap_bytes": 256 << 20}
+    assert HarnessConfig.from_mapping(given.as_mapping()) == given
 
 
 def test_parts_may_be_mappings_or_objects() -> None:
@@ -107,6 +127,8 @@ AMOUNTS = st.none() | st.floats(min_value=0.001, max_value=1e9)
         completion=st.sampled_from(["explicit", "answer"]),
         stop_policy=st.sampled_from(["interactive", "strict_automation"]),
         continuation=st.none() | st.builds(ContinuationConfig, max_prompts=COUNTS),
+        artifacts=st.none()
+        | st.builds(ArtifactsConfig, inline_chars=st.integers(2_000, 100_000), cap_bytes=COUNTS),
         limits=st.builds(
             Limits, model_calls=COUNTS, tokens=st.none() | COUNTS, cost_usd=AMOUNTS, time_s=AMOUNTS
         ),

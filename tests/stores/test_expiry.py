@@ -14,9 +14,11 @@ from pathlib import Path
 
 import pytest
 
+from harness_actors.config import ArtifactsConfig
 from harness_actors.errors import BadInputError, StoreError, StoreInUseError
 from harness_actors.records import CodeStored, Entry, RunAdded, SnapshotTaken
 from harness_actors.stores import JournalReader, SqliteJournal
+from harness_actors.stores.artifacts import ArtifactFolder, folder_of
 from harness_actors.stores.conversations import code_of, request_name
 from harness_actors.stores.expiry import DAYS_KEPT, Cleared, compact, expire
 from harness_actors.stores.home import SECONDS_PER_DAY, days_kept, free_journal
@@ -119,6 +121,20 @@ def test_what_is_removed_bit_by_bit_leaves_its_sum_and_no_log(path: Path) -> Non
         assert journal.removed_cost_usd() == pytest.approx(removed)
         journal.close()
         assert [log.exists() for log in logs] == [place >= count for place in range(len(ages))]
+
+
+def test_artifacts_go_with_their_conversation_and_not_before(path: Path) -> None:
+    stored(path, a_run("old", ended_at=100.0), a_run("young", ended_at=900.0))
+    folder = ArtifactFolder(path)
+    # The last one is of a conversation that was removed when the process died.
+    for conversation in ("talk-of-old", "talk-of-young", "talk-of-nobody"):
+        folder.of(conversation, ArtifactsConfig()).put([b"a long result"])
+
+    expire(path, ended_before=500.0)
+
+    assert not folder_of(path, "talk-of-old").exists()
+    assert not folder_of(path, "talk-of-nobody").exists()
+    assert len(list(folder_of(path, "talk-of-young").iterdir())) == 1
 
 
 def test_what_is_removed_at_once_leaves_the_sum_of_it_all(path: Path) -> None:

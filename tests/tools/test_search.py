@@ -17,7 +17,7 @@ import pytest
 
 from harness_actors.errors import ToolError
 from harness_actors.ports import ToolContext
-from harness_actors.tools import scan, search
+from harness_actors.tools import scan, scanning, search
 from harness_actors.tools.processes import list_processes
 from harness_actors.tools.search import find_files, grep_files, list_directory
 from tests.tools.conftest import Call
@@ -107,7 +107,7 @@ async def test_long_lines_and_binary_and_large_files_do_no_harm(
 async def test_an_expression_that_never_ends_is_stopped_and_keeps_what_was_found(
     call: Call, workspace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(search, "SEARCH_TIME_S", 1.0)
+    monkeypatch.setattr(scanning, "SEARCH_TIME_S", 1.0)
     (workspace / "a.txt").write_text("aaa\n")
     (workspace / "b.txt").write_text("a" * 100 + "!\n")
     started = time.monotonic()
@@ -148,7 +148,7 @@ async def test_a_search_that_is_stopped_ends_its_process_and_its_thread(
             await asyncio.sleep(0.01)
         searching.cancel()
         # Its own time is up much later.
-        assert await asyncio.to_thread(ended.wait, search.SEARCH_TIME_S / 2)
+        assert await asyncio.to_thread(ended.wait, scanning.SEARCH_TIME_S / 2)
     assert searching.cancelled() or searching.cancelling()
     assert not scans & _scans()
 

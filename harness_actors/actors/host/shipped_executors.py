@@ -60,6 +60,7 @@ def _executor_at(place: Place) -> Executor | None:
         case "agent_turn":
             # Of the four, only this one's process needs them.
             from harness_actors.models.tokens import counter_for
+            from harness_actors.stores.artifacts import ArtifactFolder
             from harness_actors.tools.standing import watch_workspace
             from harness_actors.tools.workspace import prepare_workspace
 
@@ -71,6 +72,7 @@ def _executor_at(place: Place) -> Executor | None:
                     prepare_workspace=prepare_workspace,
                     watch_workspace=watch_workspace,
                     processes=place.tool_processes,
+                    artifacts_of=None if place.store is None else ArtifactFolder(place.store).of,
                 )
             )
         case "stop_decision":

@@ -123,7 +123,9 @@ def _conversations(
     """Each conversation once, in the order in which the runs were named or submitted."""
     from harness_actors.stores import JournalReader
     from harness_actors.stores.conversations import conversation_of
+    from harness_actors.tools.artifacts import read_artifact
 
+    reader = read_artifact.spec.as_wire()
     told: set[tuple[Path, str]] = set()
     for path, heading in _named(stores, run_ids, choice):
         if (path, heading.conversation_id) in told:
@@ -133,7 +135,7 @@ def _conversations(
         run = journal.load_run(heading.run_id)
         # It may have been removed since it was listed; and one that has said nothing is no line.
         if run is not None and run.state.log:
-            yield heading.run_id, conversation_of(journal, run)
+            yield heading.run_id, conversation_of(journal, run, reader=reader)
 
 
 def _named(

@@ -63,6 +63,7 @@ def show(
             **_told(facts, stored, journal.load_own_messages(stored.spec.run_id)),
             "questions": whole.questions(journal, stored),
             "log": whole.log(found.store, stored.spec.run_id),
+            "artifacts": whole.artifacts(found.store, stored.spec.conversation_id),
             "conversation": whole.conversation(journal, stored),
             "tool_errors": whole.tool_errors(journal, stored.spec.run_id),
         }
@@ -161,6 +162,8 @@ def _rows(told: dict[str, Any], facts: "RunFacts") -> list[tuple[str, str]]:
     ]
     if told["log"]:
         rows.append(("printed", told["log"]))
+    if told["artifacts"]:
+        rows.append(("artifacts", told["artifacts"]))
     if told["stands_at"]:
         rows.append(("stands at", told["stands_at"]["executor"]))
     if told["questions"]:

@@ -22,6 +22,15 @@ def log(store: Path, run_id: str) -> str | None:
     return str(path) if path.exists() else None
 
 
+def artifacts(store: Path, conversation_id: str) -> str | None:
+    """Where the results of a conversation are kept that were too long for it; None where it has
+    none. The names of the files begin with their ids."""
+    from harness_actors.stores.artifacts import folder_of
+
+    path = folder_of(store, conversation_id)
+    return str(path) if path.exists() else None
+
+
 def conversation(journal: "JournalReader", stored: "StoredRun") -> list[dict[str, Any]]:
     """All messages in the Chat Completions format; of failed calls `is_error` besides, and what
     became of them where that is on record."""

@@ -1,0 +1,111 @@
+"""What the harness expects of the place where results are kept that are too long for a log."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, BinaryIO, Protocol, Self
+
+PIECE_BYTES = 1 << 20
+"""How much of a long result is in memory at once."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Artifact:
+    """A result that is kept whole.
+
+    Attributes:
+        id: By which its conversation reads it: ``a`` and 10 hex digits of its content's hash.
+        size_bytes: Its length in UTF-8.
+    """
+
+    id: str
+    size_bytes: int
+
+
+class ConversationArtifacts(Protocol):
+    """The artifacts of one conversation. All calls block; any thread may make them."""
+
+    @property
+    def inline_chars(self) -> int:
+        """Longest result that is no artifact, in characters."""
+
+    @property
+    def cap_bytes(self) -> int:
+        """What they may take together."""
+
+    def put(self, pieces: Iterable[bytes]) -> Artifact:
+        """Keep a result; what is kept already is not kept twice.
+
+        Args:
+            pieces: Its content, UTF-8, each short enough to be held in memory.
+
+        Returns:
+            The artifact; it is on disk.
+
+        Raises:
+            ToolError: There is no room, or it cannot be written; nothing of it is left.
+        """
+
+    def open(self, artifact_id: str) -> BinaryIO:
+        """The content of an artifact, which is what was kept.
+
+        Args:
+            artifact_id: As the model wrote it.
+
+        Raises:
+            ToolError: This conversation has none of that id, or its file is damaged.
+        """
+
+    def begin(self) -> BinaryIO:
+        """An empty file without a name, for a result that is being made.
+
+        Raises:
+            ToolError: It cannot be made.
+        """
+
+    def room_bytes(self) -> int:
+        """How much more may be kept; 0 for nothing.
+
+        Raises:
+            ToolError: Nobody can see that.
+        """
+
+
+class LargeResult(str):
+    """A tool's result that is in a file, and as a text its beginning and its end.
+
+    It is a text like any other to whoever only shows it. Where artifacts are kept, the whole is
+    taken from the file, so that it is never in memory; elsewhere the text is all that is left.
+    The harness closes the file.
+
+    Args:
+        shown: The text.
+        file: The content, UTF-8, from its beginning.
+        before: What stands before it in the result.
+        after: And after it.
+    """
+
+    def __new__(cls, shown: str, file: BinaryIO, *, before: str = "", after: str = "") -> Self:
+        made = super().__new__(cls, shown.encode("utf-8", "replace").decode())
+        made._file = file
+        made.before, made.after = before, after
+        return made
+
+    _file: BinaryIO
+    before: str
+    after: str
+
+    def pieces(self) -> Iterator[bytes]:
+        """The whole result."""
+        yield self.before.encode("utf-8", "replace")
+        self._file.seek(0)
+        while piece := self._file.read(PIECE_BYTES):
+            yield piece
+        yield self.after.encode("utf-8", "replace")
+
+    def close(self) -> None:
+        """Let the file go."""
+        self._file.close()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # A file does not travel.
+        return (str, (str(self),))
