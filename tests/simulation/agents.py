@@ -17,6 +17,7 @@ from harness_actors.messages import Message, ToolCall
 from harness_actors.ports import ModelRequest, ModelResponse, Tool
 from harness_actors.results import Usage
 from harness_actors.tools import ask_user
+from tests.simulation.artifacts import READS
 from tests.simulation.beside import ask_hosted_model, whole_answer_of, words_of
 from tests.simulation.executors import build_workflow
 from tests.simulation.oracle import Oracle
@@ -59,7 +60,7 @@ class PlannedModel:
         except asyncio.CancelledError:
             self._oracle.ledger.end(call, "cut")
             raise
-        response = self._answer(run_id, planned, len(request.messages), plan.config.completion)
+        response = self._answer(run_id, planned, request.messages, plan.config.completion)
         self._oracle.ledger.end(call, "answered")
         return response
 
@@ -70,8 +71,13 @@ class PlannedModel:
             await asyncio.sleep(planned.latency_s if planned else 0.05)
 
     def _answer(
-        self, run_id: str, planned: PlannedRound | None, position: int, completion: str
+        self,
+        run_id: str,
+        planned: PlannedRound | None,
+        messages: Sequence[Message],
+        completion: str,
     ) -> ModelResponse:
+        position = len(messages)
         usage = Usage(model_calls=1, input_tokens=10 * position, output_tokens=10, cost_usd=0.01)
         if planned is None and completion == "explicit":
             done = ToolCall(self._id(position, 0), "work_complete", '{"summary":"done"}')
@@ -81,15 +87,24 @@ class PlannedModel:
         if planned is None or not planned.calls:
             return ModelResponse(text=whole_answer_of(run_id), usage=usage)
         calls = tuple(
-            _call(
+            self._call(
                 call,
                 "same" if planned.one_id else self._id(position, place),
                 f"{run_id}/{position}/{place}",
+                messages,
             )
             for place, call in enumerate(planned.calls)
         )
         self._oracle.waits.said(run_id, position, Message.assistant(None, calls))
         return ModelResponse(text=None, tool_calls=calls, finish_reason="tool_calls", usage=usage)
+
+    def _call(
+        self, planned: PlannedTool, call_id: str, key: str, messages: Sequence[Message]
+    ) -> ToolCall:
+        if planned.kind in READS:
+            named = self._oracle.keeping.to_read(planned.kind, messages)
+            return ToolCall(call_id, "read_artifact", orjson.dumps({"id": named}).decode())
+        return _call(planned, call_id, key)
 
     def _id(self, position: int, place: int) -> str:
         return f"call_{place}" if self._workload.reused_ids else f"call_{position}_{place}"

@@ -44,6 +44,7 @@ def check_end(schedule: "Schedule") -> None:
     _check_logs(schedule)
     _check_replay(schedule)
     check_repeats(schedule)
+    schedule.oracle.keeping.check_end(schedule.disk.runs)
     _check_told(schedule)
     _check_stops(schedule)
     for error in schedule.loop.unseen_failures():

@@ -10,6 +10,7 @@ from harness_actors.messages import Message
 from harness_actors.ports import RunContext, ToolContext
 from harness_actors.records import Entry, RunAdded, RunChanged, SnapshotTaken
 from harness_actors.state import OPEN_CALLS
+from tests.simulation.artifacts import Keeping
 from tests.simulation.asking import Asking, shortly
 from tests.simulation.effects import Effects
 from tests.simulation.ledger import Happening, Ledger
@@ -43,6 +44,7 @@ class Oracle:
         self.talks = Talking(ledger)
         self.observing = Observing(ledger)
         self.at_once = AtOnce(ledger)
+        self.keeping = Keeping(ledger)
         self._asking = Asking(ledger, self.serving_rules)
         self._effects = Effects(ledger, self.serving_rules)
         self._parked: set[str] = set()
@@ -136,6 +138,7 @@ class Oracle:
         self.spending.changed(change)
         self.talks.changed(change)
         self.observing.changed(run, change)
+        self.keeping.changed(run, change)
         self.waits.changed(change)
         log = self._disk.logs[run.spec.conversation_id]
         for write in change.delta.writes:

@@ -43,6 +43,7 @@ from harness_actors.tools.reaping import RunReaper
 from harness_actors.turn import deadline
 from harness_actors.turn.services import RUN_VARIABLE
 from tests.simulation.agents import load_programs, program_of
+from tests.simulation.artifacts import plan_artifacts
 from tests.simulation.beside import Beside, SimulatedModel, WatchedStreams, chosen_refusals
 from tests.simulation.disk import Disk, MemoryJournal
 from tests.simulation.disturbances import Disturber
@@ -133,6 +134,7 @@ class Schedule:
     ) -> None:
         self.seed = seed
         self.workload = plan_waves(plan_questions(plan_workload(seed), seed), seed)
+        self.workload = plan_artifacts(self.workload, seed)
         pauses = Pauses(Random(f"{seed}/pauses"))
         self.loop = loop = SimulatedLoop(Random(f"{seed}/order"), pauses)
 
@@ -342,6 +344,7 @@ class Schedule:
                         in_thread=self._in_thread,
                         prepare_workspace=_no_workspace,
                         processes=place.tool_processes,
+                        artifacts_of=self.oracle.keeping.artifacts_of,
                     )
                 )
         return WatchedExecutor(executor, self.oracle)
@@ -357,6 +360,7 @@ class Schedule:
         for journal in self._journals:
             with suppress(Exception):
                 journal.close()
+        self.oracle.keeping.dispose()
         if self._mover is not None:
             self._mover.place.remove()
         elif self._folder is not None:

@@ -12,6 +12,7 @@ from harness_actors.actors.simulated.processes import (
 )
 from harness_actors.errors import ToolError
 from harness_actors.ports import ToolContext, ToolProcess, ToolSpec
+from tests.simulation.artifacts import result_of
 from tests.simulation.ledger import Happening
 from tests.simulation.oracle import Oracle
 from tests.simulation.waves import READS, REPEATED
@@ -91,7 +92,9 @@ class WatchedTool:
             raise
         ledger.end(call, "ended")
         self._oracle.at_once.ended(call)
-        return f"done {key} {seen}" if self.kind in REPEATED else f"done {key}"
+        if self.kind in REPEATED:
+            return f"done {key} {seen}"
+        return result_of(key, context.artifacts)
 
     async def _work(self, call: Happening, key: str, takes_s: float, context: ToolContext) -> None:
         match self.kind:

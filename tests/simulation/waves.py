@@ -148,7 +148,8 @@ def _check_run(ledger: Ledger, run: DiskRun) -> None:
 
 def _is_of(result: Message, call: ToolCall) -> bool:
     key: str = orjson.loads(call.arguments)["key"]
-    return result.text.split(" ")[1] == key
+    # Of a long one the beginning is shown.
+    return key in result.text.split()
 
 
 def _was_made(result: Message) -> bool:

@@ -29,13 +29,16 @@ ToolKind = Literal[
     "peek",
     "recall",
     "watch",
+    "read",
+    "pry",
 ]
 """`look`: read-only; `again`: idempotent; `effect`: neither; `thread`: the same, in a thread;
 `command`: the same, in a process of its own; `fail`: raises; `hang`: ends by its timeout;
 `stubborn`: takes its time when it is cancelled; `deaf`: does not notice it; `crash`: kills its
 process; `crash_again`: the same, and may run again; `ask`: asks the user; `choose`: the same, with
 options; `mumble`: asks what nobody can be asked; `peek`: read-only, alone at its shelf;
-`recall`: read-only, and two at one shelf are the same call; `watch`: the same, and volatile."""
+`recall`: read-only, and two at one shelf are the same call; `watch`: the same, and volatile;
+`read`: reads on in a long result; `pry`: in one of another conversation."""
 
 COMMON: tuple[ToolKind, ...] = ("look", "again", "effect", "effect", "thread", "command")
 SELDOM: tuple[ToolKind, ...] = ("fail", "hang", "stubborn", "deaf", "crash")
