@@ -1,11 +1,11 @@
 """What do thousands of runs cost that wait for their users, and how soon do they go on?
 
-Unit: processes, and proportional set size (PSS) in KB of the actors of a cell on Ray, for each run
-that waits, over the second half of 10,000; seconds of `harness ctl run list --status waiting
---json` beside the cell; milliseconds until one answer is on disk; seconds from the call that takes
-up 1,000 answered runs until the last of them has asked its model. Each run has made one model call,
-in which it asked its user; at most 200 are in flight. The model server is in the process of the
-driver, whose memory is in no figure.
+Unit: processes, and proportional set size (PSS, without mapped files) in KB of the actors of a cell
+on Ray, for each run that waits, over the second half of 10,000; seconds of
+`harness ctl run list --status waiting --json` beside the cell; milliseconds until one answer is on
+disk; seconds from the call that takes up 1,000 answered runs until the last of them has asked its
+model. Each run has made one model call, in which it asked its user; at most 200 are in flight. The
+model server is in the process of the driver, whose memory is in no figure.
 
 A process or more than 1 KB for each run would mean that a run that waits is not data alone, and a
 team that answers next week would keep a machine busy until then. A list of more than a second, an
@@ -32,7 +32,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.bench_served_memory import actors_of
 from benchmarks.findings import Finding, plain
-from benchmarks.measure import machine, print_report, pss_kb, versions
+from benchmarks.measure import machine, own_pss_kb, print_report, versions
 from benchmarks.notes import INSTRUCTIONS, KEY, MODEL
 from harness_actors.actors import Runtime, open_runtime
 from harness_actors.agents import ChatAgent, Program
@@ -64,7 +64,7 @@ class Reading:
 
     @classmethod
     def of(cls, store: Path) -> "Reading":
-        return cls(by_role={role: pss_kb(pid) for role, pid in actors_of(store).items()})
+        return cls(by_role={role: own_pss_kb(pid) for role, pid in actors_of(store).items()})
 
     @property
     def memory_kb(self) -> int:

@@ -115,15 +115,30 @@ class ProcessTree:
 
 
 def pss_kb(pid: int) -> int:
-    """Memory of a process, of what it shares with others its part; 0 where there is none.
+    """Memory of a process, of what it shares with others its part; 0 where there is none."""
+    return _rollup_kb(pid).get("Pss", 0)
+
+
+def own_pss_kb(pid: int) -> int:
+    """As `pss_kb`, without its part of files that are mapped.
+
+    A process's part of a library grows and shrinks with whatever else on the machine loads it.
+    """
+    found = _rollup_kb(pid)
+    return found.get("Pss", 0) - found.get("Pss_File", 0)
+
+
+def _rollup_kb(pid: int) -> dict[str, int]:
+    """Kinds of memory of a process; none where there is no such process.
 
     Source: proc(5), /proc/PID/smaps_rollup.
     """
     try:
-        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+        # The first line says of which addresses.
+        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()[1:]
     except OSError:
-        return 0
-    return next((int(line.split()[1]) for line in lines if line.startswith("Pss:")), 0)
+        return {}
+    return {line.partition(":")[0]: int(line.split()[1]) for line in lines}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
