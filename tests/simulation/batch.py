@@ -72,8 +72,9 @@ def run_many(
     schedules = steps = 0
     broken: Report | None = None
     other: Report | None = None
-    # Forked: what was imported, and perhaps changed by a test, is there at once.
-    with multiprocessing.get_context("fork").Pool(jobs) as pool:
+    # Forked: what was imported, and perhaps changed by a test, is there at once; and frozen, or the
+    # first collection of garbage in each process would touch, and so copy, all of it.
+    with multiprocessing.get_context("fork").Pool(jobs, initializer=gc.freeze) as pool:
         for done in pool.imap(_run_chunk, chunks):
             schedules, steps = schedules + done.schedules, steps + done.steps
             progress(schedules)
