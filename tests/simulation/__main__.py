@@ -11,13 +11,16 @@ HASH_SEED = "0"
 
 def main() -> int:
     given = parsed(sys.argv[1:])
+    fix_hashes("tests.simulation")
+    return simulate(given)
+
+
+def fix_hashes(module: str) -> None:
+    """Begin this command of a module again, if its hashes are not the same each time."""
     if os.environ.get("PYTHONHASHSEED") != HASH_SEED:
         # A set of strings has another order in each process, unless this is set.
         environment = {**os.environ, "PYTHONHASHSEED": HASH_SEED}
-        os.execve(
-            sys.executable, [sys.executable, "-m", "tests.simulation", *sys.argv[1:]], environment
-        )
-    return simulate(given)
+        os.execve(sys.executable, [sys.executable, "-m", module, *sys.argv[1:]], environment)
 
 
 def parsed(arguments: Sequence[str]) -> argparse.Namespace:

@@ -1,6 +1,6 @@
 """The simulator finds what was made wrong on purpose, so it would find it in earnest, too."""
 
-import os
+from pathlib import Path
 
 import pytest
 
@@ -11,16 +11,15 @@ from tests.simulation.batch import run_many
 from tests.simulation.planted import BUGS, PlantedBug
 from tests.simulation.planted.bug import Patches
 from tests.simulation.planted.promises import PENDING
+from tests.simulation.planted.search import RARE, first_seeds, record_seeds, search
 
-SEEDS = range(1, 5001)
-"""More than a run of the tests goes through: the rarest shows in one schedule of a thousand."""
+FIRST_SEEDS = first_seeds()
 
 
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.name)
 def test_a_planted_bug_is_found(bug: PlantedBug) -> None:
-    with bug.planted():
-        outcome = run_many(SEEDS, bug.mode, jobs=os.cpu_count() or 1, breaks=bug.breaks)
+    outcome = search(bug, FIRST_SEEDS.get(bug.name, 1))
     assert outcome.broken is not None, (
         f"not found in {outcome.schedules} schedules: {bug.name}; "
         f"what it broke besides: {outcome.other}"
@@ -55,3 +54,24 @@ def test_no_bug_stays_behind() -> None:
         with bug.planted():
             assert [owner.__dict__[name] for owner, name, _ in bug.patches()] != before
         assert [owner.__dict__[name] for owner, name, _ in bug.patches()] == before
+
+
+def test_the_search_goes_on_from_where_a_bug_was_found_before() -> None:
+    bug = next(bug for bug in BUGS if bug.name == "receivers have no memory")
+    lowest = search(bug, 1).broken
+    assert lowest is not None
+    later = search(bug, lowest.seed + 1).broken
+    assert later is not None
+    assert later.seed > lowest.seed
+    assert later.breaks & bug.breaks
+    assert search(bug, lowest.seed, schedules=1).broken == lowest
+
+
+def test_seeds_are_kept_of_bugs_that_show_rarely_and_of_no_others(tmp_path: Path) -> None:
+    record = tmp_path / "seeds.json"
+    record_seeds({"rare": RARE + 1, "frequent": RARE}, record)
+    assert first_seeds(record) == {"rare": RARE + 1}
+
+
+def test_a_seed_is_on_record_for_bugs_of_the_list_alone() -> None:
+    assert set(FIRST_SEEDS) <= {bug.name for bug in BUGS}
