@@ -1,21 +1,22 @@
-"""All tests, four groups at once; what fails in that crowd is run once more, alone.
+"""All tests, several groups at once; what fails in that crowd is run once more, alone.
 
     python -m tests
 
-Three groups wait for real processes, each with Rays of its own that the others do not see; after
+Most groups wait for real processes, each with Rays of its own that the others do not see; beside
 them is what only computes. On two cores they take turns, so that a test which gives some process a
 time may fail for lack of it. Alone it must pass.
 """
 
 import os
+import select
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 import time
+from collections import deque
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,6 +24,8 @@ FOLDER = Path(__file__).parent
 FAILED = 1
 """The exit status of pytest where tests failed; any other but 0 is no test's."""
 SHOW_EACH_S = 30.0
+AT_ONCE = 4
+"""Groups: half of what most of them do is waiting, and a machine may have two cores."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +50,14 @@ COMPUTING = (
 GROUPS = (
     Group("computing", COMPUTING, niceness=5),
     Group("actors", ("actors",)),
-    Group("commands", ("cli", "joining", "attack", "test_interrupted_scripts.py")),
     Group("the others", ()),
+    Group("commands", ("cli",)),
+    Group("joining", ("joining", "test_interrupted_scripts.py")),
+    Group("chaos", ("chaos",)),
+    Group("benchmarks", ("benchmarks", "examples")),
+    Group("attack", ("attack",)),
 )
+"""The long ones first, so that both cores are busy to the end."""
 
 
 class Running:
@@ -61,6 +69,8 @@ class Running:
         self.output = folder / "output"
         # Sockets of Ray have their paths below it, which must be short.
         self._environment = {**os.environ, "RAY_TMPDIR": str(folder)}
+        # Else each of a thousand processes compiles anew all that it imports.
+        self._environment.pop("PYTHONDONTWRITEBYTECODE", None)
         self._cache = f"cache_dir={folder / 'cache'}"
         nice = ["nice", "-n", str(group.niceness)]
         with self.output.open("wb") as output:
@@ -73,7 +83,7 @@ class Running:
             )
 
     def _pytest(self) -> list[str]:
-        return [sys.executable, "-m", "pytest", "-o", self._cache]
+        return [sys.executable, "-m", "pytest", "--durations=10", "-o", self._cache]
 
     def again(self) -> int:
         """Run those tests again that failed; the exit status."""
@@ -92,14 +102,9 @@ def _places(group: Group) -> list[str]:
 def main() -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # and the groups with it
     folder = Path(tempfile.mkdtemp(prefix="ht", dir="/tmp"))
-    began = time.monotonic()
-    running = [Running(group, folder / str(n)) for n, group in enumerate(GROUPS)]
+    running: list[Running] = []
     try:
-        while working := [one for one in running if one.process.poll() is None]:
-            names = ", ".join(one.group.name for one in working)
-            print(f"{time.monotonic() - began:4.0f} s: {names}", flush=True)
-            with suppress(subprocess.TimeoutExpired):
-                working[0].process.wait(SHOW_EACH_S)
+        run_groups(GROUPS, folder, running, at_once=AT_ONCE)
         _tell(running)
         return verdict(running)
     finally:
@@ -107,6 +112,43 @@ def main() -> int:
             left.process.terminate()
             left.process.wait()
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def run_groups(
+    groups: Sequence[Group], folder: Path, running: list[Running], *, at_once: int
+) -> None:
+    """Run all groups to their ends, and show which are at work.
+
+    Args:
+        groups: In the order in which they begin.
+        folder: Where each gets a folder.
+        running: Each is added to it when it begins; so whoever breaks this off knows of all.
+        at_once: How many run at the same time, at least 1.
+    """
+    waiting = deque(groups)
+    began = time.monotonic()
+    while True:
+        while waiting and len(_at_work(running)) < at_once:
+            running.append(Running(waiting.popleft(), folder / str(len(running))))
+        if not (working := _at_work(running)):
+            return
+        names = ", ".join(one.group.name for one in working)
+        print(f"{time.monotonic() - began:4.0f} s: {names}", flush=True)
+        _until_one_ends(working)
+
+
+def _at_work(running: Sequence[Running]) -> list[Running]:
+    return [one for one in running if one.process.poll() is None]
+
+
+def _until_one_ends(working: Sequence[Running]) -> None:
+    """Wait for that, but no longer than until people are to be shown who works."""
+    ends = [os.pidfd_open(one.process.pid) for one in working]
+    try:
+        select.select(ends, [], [], SHOW_EACH_S)
+    finally:
+        for end in ends:
+            os.close(end)
 
 
 def _tell(running: Sequence[Running]) -> None:
