@@ -83,7 +83,7 @@ async def hang(context: ToolContext) -> str:
     return "never"
 
 
-@tool(effect="read_only")
+@tool(effect="read_only", volatile=True)
 async def look_long(context: ToolContext) -> str:
     """Look for as long as somebody lets it."""
     await asyncio.Event().wait()
