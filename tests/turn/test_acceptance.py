@@ -1,5 +1,6 @@
 """Answers that no run can take, of whichever model."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -38,7 +39,7 @@ async def test_more_calls_than_a_message_may_have_fail_the_run(
 
 
 async def test_more_may_be_allowed_and_each_has_an_id_of_its_own() -> None:
-    tool = a_tool("read", idempotent=True)
+    tool = replace(a_tool("read", idempotent=True), volatile=True)
     model = RecordingModel([many(2000), finishes()])
     driver = Driver(SimpleAgent(model, [tool]), limits={"calls_per_message": 2000})
 
