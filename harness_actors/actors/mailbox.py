@@ -27,11 +27,14 @@ class Code:
         code: Its hash.
         blob: The pickled workflow.
         keys: Secrets that its model asks for, by name. In memory only.
+        number: Counts what this host is told of programs, from 1: a batch that is sent twice
+            may come the second time after what followed it.
     """
 
     code: str
     blob: bytes
     keys: Mapping[str, str]
+    number: int
 
     def __repr__(self) -> str:
         # Whatever prints a batch must not print a key.
@@ -40,9 +43,10 @@ class Code:
 
 @dataclass(frozen=True, slots=True)
 class DropCode:
-    """This program is not needed now; it comes again if it is."""
+    """This program is not needed now; it comes again if it is. Counted as `Code` is."""
 
     code: str
+    number: int
 
 
 Parcel = Envelope | Code | DropCode

@@ -12,9 +12,9 @@ from harness_actors.state import StateDelta, Write
 
 def test_a_batch_arrives_as_it_left() -> None:
     batch: list[Parcel] = [
-        Code("c0de", b"blob", {"KEY": "secret"}),
+        Code("c0de", b"blob", {"KEY": "secret"}, 1),
         Envelope("run", 1, 2, 3, Committed(1)),
-        DropCode("c0de"),
+        DropCode("c0de", 2),
     ]
     assert unpack_batch(pack_batch(batch)) == batch
 

@@ -86,7 +86,7 @@ async def test_a_host_that_runs_users_code_is_sent_it_with_the_keys_that_it_need
     await cell.until(2, cell.marks)
     for peer in cell.peers:
         await peer.arrived.wait()
-        assert peer.got == [Code("code", b"program", {"needed": "1", "TOOLS_API_KEY": "2"})]
+        assert peer.got == [Code("code", b"program", {"needed": "1", "TOOLS_API_KEY": "2"}, 1)]
     assert cell.seats.incarnation(Slot(REPAIR)) == 0
 
 

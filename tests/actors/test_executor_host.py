@@ -842,14 +842,14 @@ class Odd(Event):
 def custom_host(a_host: Makes, act: Acts) -> Desk:
     """A host of a user's own executor; its code came with the run."""
     desk = a_host(act, slot=Slot(CUSTOM, "code", pool=REPAIR))
-    desk.host._programs.learn(Code("code", pack(Workflow(an_agent()))[1], {}))
+    desk.host._programs.take(Code("code", pack(Workflow(an_agent()))[1], {}, 1))
     return desk
 
 
 async def test_a_program_that_was_dropped_is_not_there_until_it_comes_again(a_host: Makes) -> None:
     desk = a_host(answers, slot=Slot(AGENT_TURN))
-    code = Code("code", pack(Workflow(an_agent()))[1], {})
-    parcels: list[Parcel] = [code, DropCode("code"), code]
+    code = Code("code", pack(Workflow(an_agent()))[1], {}, 1)
+    parcels: list[Parcel] = [code, DropCode("code", 2), replace(code, number=3)]
     outcomes: list[Any] = []
     for hop_number, parcel in enumerate(parcels, 1):
         await desk.host.receive([parcel])
@@ -958,7 +958,7 @@ async def test_a_turn_without_its_agent_says_so(a_host: Makes) -> None:
 
 async def test_code_that_cannot_be_read_is_told_to_each_run(a_host: Makes) -> None:
     desk = a_host(answers, slot=Slot(AGENT_TURN))
-    await desk.host.receive([Code("code", b"no pickle", {})])
+    await desk.host.receive([Code("code", b"no pickle", {}, 1)])
     reason = await failure_of(desk)
     assert "AgentCodeError" in reason.message
 
@@ -989,17 +989,38 @@ async def test_keys_come_beside_the_code_and_new_ones_replace_them(a_host: Makes
     _, blob = pack(Workflow(an_agent(TakesKeys())))
     desk = a_host(act, slot=Slot(AGENT_TURN))
     for hop_number, key in enumerate(("the-first-key", "another"), start=1):
-        await desk.host.receive([Code("code", blob, {"KEY": key})])
+        await desk.host.receive([Code("code", blob, {"KEY": key}, hop_number)])
         await desk.say(deliver(), hop_number=hop_number)
         await desk.answer(hop_number)
     assert [model.keys["KEY"] for model in seen] == ["the-first-key", "another"]
     assert b"the-first-key" not in blob
 
 
+async def test_a_batch_that_comes_again_late_does_not_take_keys_or_programs_back(
+    a_host: Makes,
+) -> None:
+    seen: list[Any] = []
+
+    async def act(signal: Signal, context: RunContext) -> TurnComplete:
+        seen.append(context.agent.model)
+        return TurnComplete(ending="text")
+
+    _, blob = pack(Workflow(an_agent(TakesKeys())))
+    desk = a_host(act, slot=Slot(AGENT_TURN))
+    first: list[Parcel] = [Code("code", blob, {"KEY": "the-first-key"}, 1), DropCode("code", 2)]
+    await desk.host.receive(first)
+    await desk.host.receive([Code("code", blob, {"KEY": "another"}, 3)])
+    for late in first, list(reversed(first)):
+        await desk.host.receive(late)
+    await desk.say(deliver())
+    await desk.answer()
+    assert [model.keys["KEY"] for model in seen] == ["another"]
+
+
 async def test_a_model_that_refuses_its_keys_does_not_disturb_the_batch(a_host: Makes) -> None:
     _, blob = pack(Workflow(an_agent(TakesKeys(refuses=True))))
     desk = a_host(answers, slot=Slot(AGENT_TURN))
-    await desk.host.receive([Code("code", blob, {}), Envelope("run", 1, 1, 1, deliver())])
+    await desk.host.receive([Code("code", blob, {}, 1), Envelope("run", 1, 1, 1, deliver())])
     outcome = (await desk.answer()).outcome
     assert isinstance(outcome, RunEnd)
     assert "no such key" in outcome.reason.message

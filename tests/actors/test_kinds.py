@@ -143,7 +143,7 @@ async def test_a_new_kind_is_started_reached_killed_and_replaced(
     async with a_desk(runtime, tmp_path / "runs.db", ECHOES) as desk:
         addresses = []
         for said in ("one", "two"):
-            desk.seats.post(ECHO, Code(said, b"", {}))
+            desk.seats.post(ECHO, Code(said, b"", {}, 1))
             addresses.append(await desk.seats.serving(ECHO))
             actor = await desk.reach(addresses[-1])
             assert await actor.call(Echo.say, "I heard") == f"I heard {said} from echo"
@@ -159,7 +159,7 @@ async def test_a_kind_that_does_not_start_fails_its_users_and_nobody_else(
     runtime: str, tmp_path: Path
 ) -> None:
     async with a_desk(runtime, tmp_path / "runs.db", ECHOES, LAME_ALONE) as desk:
-        desk.seats.post(ECHO, Code("still here", b"", {}))
+        desk.seats.post(ECHO, Code("still here", b"", {}, 1))
         for _ in range(FAILED_STARTS):
             with pytest.raises(HarnessError, match="it has no legs"):
                 await desk.seats.serving(LAME)

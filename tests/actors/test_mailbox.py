@@ -366,7 +366,7 @@ def test_a_run_that_was_taken_up_again_is_remembered_from_its_newest_end_on() ->
 
 
 def test_whatever_prints_code_does_not_print_its_keys() -> None:
-    code = Code("abc", b"blob", {"OPENAI_API_KEY": "secret-value"})
+    code = Code("abc", b"blob", {"OPENAI_API_KEY": "secret-value"}, 1)
     assert "secret-value" not in repr(code)
     assert "secret-value" not in repr([code])
     assert "OPENAI_API_KEY" in repr(code)

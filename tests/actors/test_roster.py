@@ -460,4 +460,4 @@ async def test_a_host_forgets_programs_that_no_run_needs(cell: Cell) -> None:
     assert cell.seats.knows(SLOT, "code2", {})
     await cell.until(1, cell.marks)
     await cell.peers[0].arrived.wait()
-    assert cell.peers[0].got[-1] == DropCode("code1")
+    assert cell.peers[0].got[-1] == DropCode("code1", KEPT_PROGRAMS + 2)

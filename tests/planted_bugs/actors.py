@@ -665,4 +665,14 @@ BUGS = (
             "tests/actors/test_admission.py::test_of_several_runs_those_that_are_served_keep_no_other_from_being_taken_up",
         ),
     ),
+    Bug(
+        name="a program that comes a second time, and late, brings its old keys back",
+        path="harness_actors/actors/host/host_programs.py",
+        before="        if told.number <= self._newest:\n",
+        after="        if told.number < 1:\n",
+        promise="a run asks its model with the keys that were given last",
+        tests=(
+            "tests/actors/test_executor_host.py::test_a_batch_that_comes_again_late_does_not_take_keys_or_programs_back",
+        ),
+    ),
 )

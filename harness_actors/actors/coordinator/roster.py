@@ -69,6 +69,8 @@ class Seat:
     signs: Liveness = field(default_factory=Liveness)
     codes: dict[str, Mapping[str, str]] = field(default_factory=dict)
     """Hashes of the code that this actor has, with the keys that it was given."""
+    codes_told: int = 0
+    """How often it was told of one."""
     address: str = ""
     placed: asyncio.Event = field(default_factory=asyncio.Event)
     """It is known where the actor will be, or that there is none."""
@@ -171,7 +173,8 @@ class Seats:
         """Send a host the code of the runs that follow."""
         seat = self.fill(slot)
         seat.codes[code] = keys
-        seat.outbox.post(Code(code, blob, keys))
+        seat.codes_told += 1
+        seat.outbox.post(Code(code, blob, keys, seat.codes_told))
 
     def tidy(self, slot: Slot, in_use: Callable[[str], bool]) -> None:
         """Make room for what comes: in a host and, of hosts of users' executors, in the cell.
@@ -190,12 +193,13 @@ class Seats:
                 self._retire(idle)
 
     def _drop_a_program(self, slot: Slot, in_use: Callable[[str], bool]) -> None:
-        codes = self._seats[slot].codes
-        if len(codes) > KEPT_PROGRAMS:
-            oldest = next((code for code in codes if not in_use(code)), None)
+        seat = self._seats[slot]
+        if len(seat.codes) > KEPT_PROGRAMS:
+            oldest = next((code for code in seat.codes if not in_use(code)), None)
             if oldest is not None:
-                del codes[oldest]
-                self.post(slot, DropCode(oldest))
+                del seat.codes[oldest]
+                seat.codes_told += 1
+                seat.outbox.post(DropCode(oldest, seat.codes_told))
 
     def knows(self, slot: Slot, code: str, keys: Mapping[str, str]) -> bool:
         """Whether the host in a slot was sent this code with these keys."""

@@ -101,10 +101,8 @@ class ExecutorHost(Hosted):
         # Only enqueue: an answer is a message of its own, so the caller's one call in
         # flight is free again before any work is done.
         for parcel in batch:
-            if isinstance(parcel, Code):
-                self._programs.learn(parcel)
-            elif isinstance(parcel, DropCode):
-                self._programs.drop(parcel.code)
+            if isinstance(parcel, Code | DropCode):
+                self._programs.take(parcel)
             elif parcel.term == self._term and self._seen.is_new(parcel):
                 self._take(parcel)
         return ()

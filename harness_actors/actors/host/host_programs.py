@@ -5,7 +5,7 @@ import os
 
 from harness_actors.actors.embedded import EMBEDDED_MODEL_URL
 from harness_actors.actors.joining.withheld import is_key
-from harness_actors.actors.mailbox import Code
+from harness_actors.actors.mailbox import Code, DropCode
 from harness_actors.actors.packing import unpack
 from harness_actors.coordination.graph import Workflow
 from harness_actors.errors import AgentCodeError, error_facts
@@ -16,17 +16,23 @@ class LoadedPrograms:
 
     def __init__(self) -> None:
         self._workflows: dict[str, asyncio.Future[Workflow | AgentCodeError]] = {}
+        self._newest = 0
 
-    def learn(self, code: Code) -> None:
-        """Begin to load a program; runs that need it wait for it."""
-        # In a thread: what a user's modules import may take longer than a process may be
-        # silent.
+    def take(self, told: Code | DropCode) -> None:
+        """Begin to load a program, or forget one; of what comes again, or late, take nothing."""
+        if told.number <= self._newest:
+            return
+        self._newest = told.number
+        if isinstance(told, Code):
+            self._learn(told)
+        else:
+            self._workflows.pop(told.code, None)
+
+    def _learn(self, code: Code) -> None:
+        # Runs that need it wait for it. In a thread: what a user's modules import may take longer
+        # than a process may be silent.
         loop = asyncio.get_running_loop()
         self._workflows[code.code] = loop.run_in_executor(None, _load, code)
-
-    def drop(self, code: str) -> None:
-        """A program is not needed now."""
-        self._workflows.pop(code, None)
 
     async def find(self, code: str) -> Workflow | None:
         """The program with this hash; None where it was not sent here.
