@@ -1,6 +1,6 @@
 """How values that travel in large numbers are pickled: by position, without asking again."""
 
-from dataclasses import fields
+from dataclasses import MISSING, fields
 from operator import attrgetter
 from typing import Any, TypeVar
 
@@ -27,5 +27,26 @@ def pickled_by_position(kind: type[T]) -> type[T]:
             set_field(self, value)
 
     kind.__getstate__ = get_state  # type: ignore[method-assign]
+    kind.__setstate__ = set_state  # type: ignore[attr-defined]
+    return kind
+
+
+def unpickled_with_defaults(kind: type[T]) -> type[T]:
+    """A decorator above ``@dataclass(frozen=True, slots=True)``: what was pickled before its newest
+    fields were there gets their defaults. New fields stand last.
+
+    Raises:
+        TypeError: When it is unpickled: such a field has no plain default.
+    """
+    setters = [getattr(kind, field.name).__set__ for field in fields(kind)]  # type: ignore[arg-type]
+    defaults = [field.default for field in fields(kind)]  # type: ignore[arg-type]
+
+    def set_state(self: object, state: list[Any]) -> None:
+        values = [*state, *defaults[len(state) :]]
+        if any(value is MISSING for value in values[len(state) :]):
+            raise TypeError(f"{kind.__name__} was pickled without a field that it needs")
+        for set_field, value in zip(setters, values, strict=True):
+            set_field(self, value)
+
     kind.__setstate__ = set_state  # type: ignore[attr-defined]
     return kind

@@ -17,8 +17,10 @@ from harness_actors.coordination.protocol import (
 from harness_actors.events import RoundCompleted, RunEvent
 from harness_actors.messages import Message
 from harness_actors.pickling import pickled_by_position
+from harness_actors.ports import ToolSpec
 from harness_actors.signals import CompactionComplete, RepairComplete, RepairTrigger, TurnComplete
 from harness_actors.state import StateDelta, Write
+from harness_actors.tools.options import ToolOptions
 
 DELTA = StateDelta((Write("key", "set", {"a": [1]}),), (Message.user("hello"),))
 ROUND = RoundCompleted(
@@ -72,3 +74,29 @@ def test_a_value_of_another_number_of_fields_is_refused() -> None:
     # Both ends are of one version; were they not, fields must not be mixed up in silence.
     with pytest.raises(ValueError, match="zip"):
         Sent.__new__(Sent).__setstate__((1,))  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        ToolOptions(name="look"),
+        ToolSpec(name="look", description="", parameters={}, timeout_s=2.0),
+    ],
+)
+def test_a_tool_that_was_pickled_before_its_newest_field_was_there_has_the_default(
+    value: Any,
+) -> None:
+    assert without_fields(value, 1) == value
+    assert pickle.loads(pickle.dumps(value)) == value
+
+
+def test_a_value_that_lacks_a_field_it_needs_is_refused() -> None:
+    with pytest.raises(TypeError, match="ToolOptions was pickled without a field that it needs"):
+        without_fields(ToolOptions(name="look"), 6)
+
+
+def without_fields(value: Any, count: int) -> Any:
+    """A value as a journal has it that was written before its newest fields were there."""
+    earlier = object.__new__(type(value))
+    earlier.__setstate__(value.__getstate__()[:-count])
+    return earlier

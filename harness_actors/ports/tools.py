@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Literal, Protocol
 
 from harness_actors.messages import ToolCall, encode_json
+from harness_actors.pickling import unpickled_with_defaults
 from harness_actors.ports.artifacts import ConversationArtifacts
 from harness_actors.ports.deadlines import DeadlineToken
 from harness_actors.records import FolderId
@@ -14,6 +15,7 @@ from harness_actors.records import FolderId
 Effect = Literal["read_only", "local_write", "network", "destructive"]
 
 
+@unpickled_with_defaults
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolSpec:
     """What the model and the harness know of a tool.

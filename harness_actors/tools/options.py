@@ -8,11 +8,13 @@ from dataclasses import dataclass
 from typing import get_args
 
 from harness_actors.errors import ConfigError
+from harness_actors.pickling import unpickled_with_defaults
 from harness_actors.ports import Effect
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
+@unpickled_with_defaults
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolOptions:
     """What `@tool` is told besides the function; see there."""
