@@ -22,6 +22,7 @@ Disposition = Literal["done", "waiting"] | Failure
 """What became of a call; `waiting` are those without a result."""
 
 
+ROOM_BYTES = 4096
 MOST_BITS = 63
 """Bits of the largest whole number that every reader of JSON gives back as it was."""
 MOST_LEVELS = 100
@@ -210,9 +211,12 @@ def encode_json(value: Any, *, indent: bool = False) -> bytes:
     """
     option = orjson.OPT_INDENT_2 if indent else 0
     try:
-        return orjson.dumps(value, option=option)
+        encoded = orjson.dumps(value, option=option)
     except TypeError:
-        return orjson.dumps(_well_formed(value), option=option)
+        encoded = orjson.dumps(_well_formed(value), option=option)
+    # What orjson returns goes on holding the room that it began with, some 4 KB for whatever is
+    # shorter [m]; and messages stay for as long as their run.
+    return bytes(memoryview(encoded)) if len(encoded) < ROOM_BYTES else encoded
 
 
 def check_plain(name: str, value: Mapping[str, Any]) -> None:
