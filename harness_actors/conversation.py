@@ -165,5 +165,9 @@ def _named(result: Message, call_id: str) -> Message:
     if result.tool_call_id == call_id:
         return result
     return Message.tool_result(
-        call_id, result.text, is_error=result.is_error, failure=result.failure
+        call_id,
+        result.text,
+        is_error=result.is_error,
+        failure=result.failure,
+        images=result.images,
     )

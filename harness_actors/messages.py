@@ -118,6 +118,7 @@ class Message:
         failure: Failure | None = None,
         tokens: int | None = None,
         facts: MessageFacts = NO_FACTS,
+        images: Sequence[str] = (),
     ) -> "Message":
         """The result of a call.
 
@@ -128,8 +129,13 @@ class Message:
             failure: How; None of an error is that its tool failed.
             tokens: What it adds to a request; None estimates it.
             facts: What is told of it with the change that adds it.
+            images: Images that belong to it, as URLs.
         """
-        encoded = encode_json({"role": "tool", "tool_call_id": call_id, "content": text})
+        content: Any = text
+        if images:
+            parts = [{"type": "image_url", "image_url": {"url": url}} for url in images]
+            content = [{"type": "text", "text": text}, *parts]
+        encoded = encode_json({"role": "tool", "tool_call_id": call_id, "content": content})
         if tokens is None:
             tokens = estimate_tokens(encoded)
         if is_error and failure is None:
@@ -161,6 +167,13 @@ class Message:
         if isinstance(content, list):
             return "".join(str(part.get("text", "")) for part in content)
         return content or ""
+
+    @property
+    def images(self) -> tuple[str, ...]:
+        """The URLs of the images in a list of parts."""
+        content = self.body.get("content")
+        parts = content if isinstance(content, list) else ()
+        return tuple(part["image_url"]["url"] for part in parts if part.get("type") == "image_url")
 
     @property
     def tool_calls(self) -> tuple[ToolCall, ...]:

@@ -14,7 +14,13 @@ from harness_actors.events.derived import (
     message_events,
 )
 from harness_actors.events.event import Event, RunEvent
-from harness_actors.events.registry import EVENT_TYPES, KINDS, decode_event, encode_event
+from harness_actors.events.registry import (
+    EVENT_TYPES,
+    KINDS,
+    TOLD_EVENTS,
+    decode_event,
+    encode_event,
+)
 from harness_actors.events.runs import (
     ExecutorLost,
     InputAwaited,
@@ -32,6 +38,7 @@ from harness_actors.events.turns import (
     ContextPressure,
     RoundCompleted,
     ToolCalled,
+    ToolProgress,
     ToolReturned,
     TurnCompleted,
     TurnStarted,
@@ -42,6 +49,7 @@ __all__ = [
     "EVENT_TYPES",
     "KINDS",
     "PREVIEW_CHARS",
+    "TOLD_EVENTS",
     "AgentResponse",
     "ContextPressure",
     "ContinuationPrompt",
@@ -62,6 +70,7 @@ __all__ = [
     "TextGap",
     "TextSink",
     "ToolCalled",
+    "ToolProgress",
     "ToolReturned",
     "TurnCompleted",
     "TurnStarted",

@@ -22,6 +22,7 @@ from harness_actors.events.turns import (
     ContextPressure,
     RoundCompleted,
     ToolCalled,
+    ToolProgress,
     ToolReturned,
     TurnCompleted,
     TurnStarted,
@@ -40,6 +41,7 @@ KINDS: tuple[type[Event], ...] = (
     RoundCompleted,
     AgentResponse,
     ToolCalled,
+    ToolProgress,
     ToolReturned,
     TurnCompleted,
     ContextPressure,
@@ -49,6 +51,9 @@ KINDS: tuple[type[Event], ...] = (
 )
 """Those that can be read back. A new one is a class in the module of its subsystem, and a line
 here."""
+
+TOLD_EVENTS = (ToolProgress,)
+"""Those that are told to whoever reads along, and that no journal has."""
 
 _KINDS = {kind.type: kind for kind in KINDS}
 

@@ -69,6 +69,17 @@ class ToolReturned(Event):
     """Where code of a user failed, if it did."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolProgress(Event):
+    """A call tells how it goes on. It is told to whoever reads along, and in no journal."""
+
+    type: ClassVar[str] = "tool_progress"
+
+    call_id: str
+    tool_name: str
+    text: str
+
+
 @pickled_by_position
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnCompleted(Event):

@@ -10,19 +10,26 @@ from harness_actors.ports.journal import Journal
 from harness_actors.ports.models import Agent, Model, ModelRequest, ModelResponse, TokenCounter
 from harness_actors.ports.runs import Executor, RunContext
 from harness_actors.ports.tools import (
+    MOST_TOLD,
+    TOLD_CHARS,
     AskedQuestion,
     AskingTool,
     Cover,
     Effect,
     Tool,
     ToolContext,
+    ToolOutput,
     ToolProcess,
     ToolProcesses,
+    ToolResources,
     ToolSet,
     ToolSpec,
+    ToolWorkers,
 )
 
 __all__ = [
+    "MOST_TOLD",
+    "TOLD_CHARS",
     "Agent",
     "Artifact",
     "AskedQuestion",
@@ -42,8 +49,11 @@ __all__ = [
     "TokenCounter",
     "Tool",
     "ToolContext",
+    "ToolOutput",
     "ToolProcess",
     "ToolProcesses",
+    "ToolResources",
     "ToolSet",
     "ToolSpec",
+    "ToolWorkers",
 ]

@@ -102,6 +102,11 @@ class LargeResult(str):
             yield piece
         yield self.after.encode("utf-8", "replace")
 
+    def followed_by(self, text: str) -> Self:
+        """The same result with a text at its end; it has the same file."""
+        cls, after = type(self), self.after + text
+        return cls(str(self) + text, self._file, before=self.before, after=after)
+
     def close(self) -> None:
         """Let the file go."""
         self._file.close()

@@ -9,10 +9,16 @@ from typing import Any, Literal, Protocol
 from harness_actors.messages import ToolCall, encode_json
 from harness_actors.pickling import unpickled_with_defaults
 from harness_actors.ports.artifacts import ConversationArtifacts
+from harness_actors.ports.clock import Clock
 from harness_actors.ports.deadlines import DeadlineToken
 from harness_actors.records import FolderId
 
 Effect = Literal["read_only", "local_write", "network", "destructive"]
+
+MOST_TOLD = 1_000
+"""How often a call may tell how it goes on."""
+TOLD_CHARS = 2_000
+"""Characters that it tells each time, at most."""
 
 
 @unpickled_with_defaults
@@ -124,6 +130,66 @@ class ToolProcesses(Protocol):
         """Begin to end everything; nothing more can be started."""
 
 
+class ToolOutput(str):
+    """The text of a result, with what belongs to it besides; to all who know nothing of that, a
+    text.
+
+    Args:
+        text: For the model, and for people.
+        images: Images for the model, each as a ``data:`` URL.
+        image_tokens: What these add to a request.
+        tries: How often it was tried.
+    """
+
+    def __new__(
+        cls, text: str, *, images: tuple[str, ...] = (), image_tokens: int = 0, tries: int = 1
+    ) -> "ToolOutput":
+        self = super().__new__(cls, text)
+        self.images, self.image_tokens, self.tries = images, image_tokens, tries
+        return self
+
+    images: tuple[str, ...]
+    image_tokens: int
+    tries: int
+
+
+class ToolResources(Protocol):
+    """What is opened once per process for the tools that run in it."""
+
+    async def get(self, resource: Any, in_thread: Callable[..., Awaitable[Any]]) -> Any:
+        """What a resource opens; opened now where it is not open.
+
+        Args:
+            resource: The resource.
+            in_thread: Runs a blocking function, as that of a `ToolContext`.
+
+        Raises:
+            Exception: What it raised; it is opened anew for the next call.
+        """
+
+
+class ToolWorkers(Protocol):
+    """Processes for calls that must be killed to be ended."""
+
+    async def run(self, tool: Any, arguments: str, context: "ToolContext") -> str:
+        """Do a call of a tool in one of them, when one is free.
+
+        When the caller is cancelled, the process is killed with all that it started.
+
+        Args:
+            tool: A tool of a function.
+            arguments: As for `Tool.run`.
+            context: The same.
+
+        Raises:
+            ToolError: What the tool raised, in words; or its process died, or none starts.
+        """
+
+
+def _nobody_reads(_: str) -> bool:
+    return False
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolContext:
     """What a tool is told of the call that it serves.
@@ -140,6 +206,10 @@ class ToolContext:
         cover: What processes of this call are not to see; None for nothing.
         deadline: How long the call may still take, and whether anybody waits for it.
         artifacts: Where results are kept that are too long; None where they are cut.
+        tell: Where `emit` goes.
+        clock: Time; None for that of the event loop.
+        resources: What is open in this process; None where nothing stays open between calls.
+        workers: Processes for tools that ask for one; None where they run like all others.
     """
 
     run_id: str
@@ -152,6 +222,24 @@ class ToolContext:
     cover: Cover | None = None
     deadline: DeadlineToken = field(default_factory=DeadlineToken)
     artifacts: ConversationArtifacts | None = None
+    tell: Callable[[str], bool] = _nobody_reads
+    clock: Clock | None = None
+    resources: ToolResources | None = None
+    workers: ToolWorkers | None = None
+
+    def emit(self, text: str) -> bool:
+        """Tell whoever reads along how the call goes on. It is not stored, and may be lost.
+
+        From any thread of the call. Where nobody reads, it costs next to nothing.
+
+        Args:
+            text: A line or some; cut after 2,000 characters.
+
+        Returns:
+            False where it is not told: nobody reads, the call has told 1,000 times already, or
+            it is over.
+        """
+        return self.tell(text)
 
 
 class Tool(Protocol):
@@ -168,7 +256,8 @@ class Tool(Protocol):
             context: The call that is served.
 
         Returns:
-            The result for the model; a `LargeResult` where it is in a file.
+            The result for the model; a `LargeResult` where it is in a file, and a `ToolOutput`
+            where more than a text belongs to it.
 
         Raises:
             ToolError: The call failed in a way the model can act on. Any other

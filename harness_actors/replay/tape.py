@@ -132,7 +132,7 @@ class Tape:
             await self._stuck(called)
         if not is_old(message):
             limit = cast("LimitKind | None", message.facts.limit or None)
-            return outcome_of(message.text, message.failure, limit)
+            return outcome_of(message.text, message.failure, limit, images=message.images)
         limit = self.limit_by_time() if is_out_of_time(message) else None
         return outcome_of(message.text, failure_in_words(message), limit)
 

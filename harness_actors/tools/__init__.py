@@ -12,18 +12,24 @@ if TYPE_CHECKING:
     from harness_actors.tools.completion import work_complete as work_complete
     from harness_actors.tools.function import FunctionTool as FunctionTool
     from harness_actors.tools.function import tool as tool
+    from harness_actors.tools.images import Image as Image
+    from harness_actors.tools.resources import Resource as Resource
+    from harness_actors.tools.resources import resource as resource
     from harness_actors.tools.workspace import copy_workspace as copy_workspace
     from harness_actors.tools.workspace import prepare_workspace as prepare_workspace
 
 _HOMES = {
     "CommandRunner": "command",
     "FunctionTool": "function",
+    "Image": "images",
+    "Resource": "resources",
     "ask_user": "asking",
     "coding_tools": "coding",
     "copy_workspace": "workspace",
     "find_tool": "coding",
     "prepare_workspace": "workspace",
     "read_artifact": "artifacts",
+    "resource": "resources",
     "tool": "function",
     "work_complete": "completion",
 }

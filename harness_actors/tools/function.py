@@ -1,6 +1,5 @@
 """`@tool`: makes a function a tool, its schema read from signature and docstring."""
 
-import asyncio
 import inspect
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -8,11 +7,13 @@ from functools import cached_property, partial, update_wrapper
 from typing import Any, Generic, ParamSpec, TypeVar, overload
 
 from harness_actors.errors import ConfigError
-from harness_actors.ports import Effect, ToolContext, ToolSpec
+from harness_actors.ports import Effect, LargeResult, ToolContext, ToolOutput, ToolSpec
+from harness_actors.tools.by_name import standing, travels_by_name
+from harness_actors.tools.invocation import invoke
+from harness_actors.tools.open_resources import OpenResources
 from harness_actors.tools.options import ToolOptions, checked_options
-from harness_actors.tools.rendering import render_result
+from harness_actors.tools.retrying import with_retries
 from harness_actors.tools.signature import Signature, check_parameters, read_signature
-from harness_actors.tools.stopping import told_of_its_stop
 
 LONG_ARGUMENTS = 100_000
 """Characters above which arguments are read in a thread: 10 MB take some 50 ms."""
@@ -68,6 +69,8 @@ class FunctionTool(Generic[P, R]):
 
     async def run(self, arguments: str, context: ToolContext) -> str:
         """Do one call; see `Tool.run`. What the function raises is not caught."""
+        if self.options.worker and context.workers is not None:
+            return await context.workers.run(self, arguments, context)
         signature = self._read()
         parse = signature.arguments.parse
         if len(arguments) <= LONG_ARGUMENTS:
@@ -75,31 +78,34 @@ class FunctionTool(Generic[P, R]):
         else:
             given = await context.in_thread(parse, arguments)
         given.update(dict.fromkeys(signature.contexts, context))
-        call = partial(self.function, **given)
-        try:
-            value = await self._value(call, context)
-        except (asyncio.CancelledError, KeyboardInterrupt, GeneratorExit):
-            raise
-        except BaseException as error:
-            if isinstance(error, Exception):
-                raise
-            # `sys.exit()` in a tool, or a panic of native code, must not end the actor.
-            problem = f"{self.options.name!r} ended with {type(error).__name__}: {error}"
-            raise RuntimeError(problem) from error
-        return render_result(value, self.options.name)
+        if not signature.resources and not self.options.retries:
+            return await invoke(self.function, given, context, self.options.name)
+        attempt = partial(self._with_resources, given, signature, context)
+        result, tries = await with_retries(attempt, self.options, context)
+        if tries == 1 or isinstance(result, LargeResult):
+            return result
+        output = result if isinstance(result, ToolOutput) else ToolOutput(result)
+        output.tries = tries
+        return output
 
-    async def _value(self, call: Callable[[], Any], context: ToolContext) -> Any:
-        if inspect.iscoroutinefunction(self.function):
-            return await call()
-        with told_of_its_stop():
-            value = await context.in_thread(_in_thread, call)
-        return await value if inspect.isawaitable(value) else value
+    async def _with_resources(
+        self, given: dict[str, Any], signature: Signature, context: ToolContext
+    ) -> str:
+        # Where nothing stays open, it is open for this call alone.
+        resources = context.resources or OpenResources()
+        try:
+            for parameter, resource in signature.resources:
+                given[parameter] = await resources.get(resource, context.in_thread)
+            return await invoke(self.function, given, context, self.options.name)
+        finally:
+            if isinstance(resources, OpenResources) and resources is not context.resources:
+                await resources.close()
 
     def __repr__(self) -> str:
         return f"<tool {self.options.name!r}>"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        if self._travels_by_name():
+        if travels_by_name(self):
             return (_by_name, (self.__module__, self.__qualname__))
         return (_rebuild, (self.function, self.options, self._read()))
 
@@ -107,19 +113,6 @@ class FunctionTool(Generic[P, R]):
         if self._signature is None:
             self._signature = read_signature(self.function, self.options.name, None)
         return self._signature
-
-    def _travels_by_name(self) -> bool:
-        from cloudpickle import list_registry_pickle_by_value
-
-        by_value = list_registry_pickle_by_value()
-        parts = self.__module__.split(".")
-        parents = {".".join(parts[: end + 1]) for end in range(len(parts))}
-        if self.__module__ == "__main__" or parents & set(by_value):
-            return False
-        try:
-            return _by_name(self.__module__, self.__qualname__) is self
-        except (KeyError, AttributeError, ImportError):
-            return False
 
 
 @overload
@@ -135,6 +128,9 @@ def tool(
     timeout_s: float | None = None,
     volatile: bool = False,
     name: str | None = None,
+    worker: bool = False,
+    retries: int = 0,
+    retry_on: Sequence[type[Exception]] = (ConnectionError, TimeoutError),
 ) -> Callable[[Callable[P, R]], FunctionTool[P, R]]: ...
 
 
@@ -148,13 +144,17 @@ def tool(
     timeout_s: float | None = None,
     volatile: bool = False,
     name: str | None = None,
+    worker: bool = False,
+    retries: int = 0,
+    retry_on: Sequence[type[Exception]] = (ConnectionError, TimeoutError),
 ) -> Any:
     """Make a function a tool.
 
     The model sees the parameters as a JSON schema, described by the docstring's
     ``Args:``; the docstring's own text is the tool's description. A parameter
-    annotated `ToolContext` is filled in and not shown. A function that is not
-    ``async`` runs in a thread.
+    annotated `ToolContext` is filled in and not shown, and so is one that names a
+    `resource`. A function that is not ``async`` runs in a thread. Of a generator, each
+    value is told to whoever reads along, and the last one is the result.
 
     Args:
         function: The function, where the decorator stands without parentheses. A
@@ -167,11 +167,24 @@ def tool(
         volatile: What an idempotent call gives may change though the run writes nothing, so
             that each is made.
         name: What the model calls it; None means the function's name.
+        worker: Run it in a process that is killed when its time is up; for what works the
+            processor hard or cannot be trusted to end.
+        retries: How often a failed call is made again, 0 to 10; for idempotent tools.
+        retry_on: Which exceptions are worth that. `timeout_s` is for all tries together.
 
     Raises:
         ConfigError: An option or the function's signature cannot be used.
     """
-    facts = (effect, idempotent, resource_keys, timeout_s, volatile)
+    facts: dict[str, Any] = {
+        "effect": effect,
+        "idempotent": idempotent,
+        "resource_keys": resource_keys,
+        "timeout_s": timeout_s,
+        "volatile": volatile,
+        "worker": worker,
+        "retries": retries,
+        "retry_on": retry_on,
+    }
     if function is not None:
         return _decorate(function, name, facts, sys._getframe(1).f_locals)
 
@@ -184,13 +197,13 @@ def tool(
 def _decorate(
     function: Callable[..., Any],
     name: str | None,
-    facts: tuple[Any, ...],
+    facts: Mapping[str, Any],
     local_names: Mapping[str, Any],
 ) -> FunctionTool[..., Any]:
-    if not inspect.isroutine(function) or inspect.isasyncgenfunction(function):
+    if not inspect.isroutine(function):
         raise ConfigError("tool", f"must be a function or a bound method, not {function!r}")
     name = function.__name__ if name is None else name
-    options = checked_options(name, check_parameters(function, name), *facts)
+    options = checked_options(name, check_parameters(function, name), **facts)
     return FunctionTool(function, options, local_names=local_names)
 
 
@@ -206,22 +219,8 @@ def _read_early(
 
 
 def _by_name(module: str, qualname: str) -> Any:
-    """The tool that stands in a module; what a pickle by reference calls."""
-    from importlib import import_module
-
-    found: Any = import_module(module)
-    for part in qualname.split("."):
-        found = getattr(found, part)
-    return found
-
-
-def _in_thread(call: Callable[[], Any]) -> Any:
-    try:
-        return call()
-    except (StopIteration, KeyboardInterrupt) as error:
-        # A future cannot hold the one, and whoever waits for it would wait for ever; the
-        # other, in a thread of the pool, is the tool's own and no Ctrl-C.
-        raise RuntimeError(f"{type(error).__name__}: {error}") from error
+    """The tool that stands in a module; agents in journals call it by this name."""
+    return standing(module, qualname)
 
 
 def _rebuild(

@@ -11,6 +11,8 @@ from harness_actors.errors import ConfigError
 from harness_actors.pickling import unpickled_with_defaults
 from harness_actors.ports import Effect
 
+MOST_RETRIES = 10
+
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
@@ -25,20 +27,28 @@ class ToolOptions:
     resource_keys: tuple[str, ...] = ()
     timeout_s: float | None = None
     volatile: bool = False
+    worker: bool = False
+    retries: int = 0
+    retry_on: tuple[type[Exception], ...] = ()
 
 
 def checked_options(
     name: str,
     parameters: Sequence[str],
+    *,
     effect: Effect,
     idempotent: bool | None,
     resource_keys: Sequence[str],
     timeout_s: float | None,
     volatile: bool,
+    worker: bool,
+    retries: int,
+    retry_on: Sequence[type[Exception]],
 ) -> ToolOptions:
     """The options, checked.
 
     Args:
+        name: The tool's name.
         parameters: Names of the function's parameters.
 
     Raises:
@@ -57,14 +67,41 @@ def checked_options(
     if timeout_s is not None and not (math.isfinite(timeout_s) and timeout_s > 0):
         raise ConfigError(field, f"timeout_s must be a number above 0, not {timeout_s!r}")
     _check_keys(field, parameters, resource_keys)
+    idempotent = effect == "read_only" if idempotent is None else idempotent
+    _check_retries(field, retries, retry_on, idempotent=idempotent)
     return ToolOptions(
         name=name,
         effect=effect,
-        idempotent=effect == "read_only" if idempotent is None else idempotent,
+        idempotent=idempotent,
         resource_keys=tuple(resource_keys),
         timeout_s=timeout_s,
         volatile=volatile,
+        worker=worker,
+        retries=retries,
+        retry_on=tuple(retry_on),
     )
+
+
+def _check_retries(
+    field: str, retries: int, retry_on: Sequence[type[Exception]], *, idempotent: bool
+) -> None:
+    if isinstance(retries, bool) or not isinstance(retries, int):
+        raise ConfigError(field, f"retries must be a whole number, not {retries!r}")
+    if not 0 <= retries <= MOST_RETRIES:
+        raise ConfigError(field, f"retries must be 0 to {MOST_RETRIES}, not {retries}")
+    if retries and not idempotent:
+        raise ConfigError(
+            field,
+            "only an idempotent tool may be tried again; say idempotent=True if a second call "
+            "changes nothing more, or leave retries out",
+        )
+    kinds = retry_on if isinstance(retry_on, tuple | list) else (retry_on,)
+    if kinds is not retry_on or not all(_is_exception(kind) for kind in kinds):
+        raise ConfigError(field, f"retry_on must be a list of exceptions, not {retry_on!r}")
+
+
+def _is_exception(kind: object) -> bool:
+    return isinstance(kind, type) and issubclass(kind, Exception)
 
 
 def _check_keys(field: str, parameters: Sequence[str], keys: Sequence[str]) -> None:

@@ -8,12 +8,15 @@ from types import NoneType, SimpleNamespace
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 from harness_actors.errors import ConfigError
+from harness_actors.pickling import unpickled_with_defaults
 from harness_actors.ports import ToolContext
 from harness_actors.tools.annotations import names_in
 from harness_actors.tools.argument_model import Argument
 from harness_actors.tools.arguments import Arguments
+from harness_actors.tools.resources import Resource
 
 
+@unpickled_with_defaults
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Signature:
     """What was read of a function.
@@ -22,11 +25,13 @@ class Signature:
         description: For the model.
         arguments: What the model gives.
         contexts: Names of the parameters that get the `ToolContext`.
+        resources: Names of the parameters that get what a resource opens, each with that.
     """
 
     description: str
     arguments: Arguments
     contexts: tuple[str, ...]
+    resources: tuple[tuple[str, Resource[Any]], ...] = ()
 
 
 def check_parameters(function: Callable[..., Any], name: str) -> list[str]:
@@ -73,6 +78,11 @@ def read_signature(
     hints = _parameter_types(function, name, local_names)
     description, about = _read_docstring(inspect.getdoc(function) or "")
     contexts = [parameter for parameter, hint in hints.items() if _is_context(hint)]
+    resources = {
+        parameter: resource
+        for parameter, hint in hints.items()
+        if (resource := _resource_of(hint, parameter, name)) is not None
+    }
     arguments = tuple(
         Argument(
             name=parameter.name,
@@ -81,12 +91,13 @@ def read_signature(
             description=about.get(parameter.name, ""),
         )
         for parameter in inspect.signature(function).parameters.values()
-        if parameter.name not in contexts
+        if parameter.name not in contexts and parameter.name not in resources
     )
     return Signature(
         description=description,
         arguments=Arguments(name, arguments, names_in(item.type for item in arguments)),
         contexts=tuple(contexts),
+        resources=tuple(resources.items()),
     )
 
 
@@ -114,6 +125,13 @@ def _with_default(hint: Any, default: Any) -> Any:
     """A type that takes null, too, where that is the default."""
     joins = hint is not Any and NoneType not in get_args(hint) and hasattr(hint, "__or__")
     return hint | None if default is None and joins else hint
+
+
+def _resource_of(hint: Any, parameter: str, name: str) -> Resource[Any] | None:
+    found = [fact for fact in getattr(hint, "__metadata__", ()) if isinstance(fact, Resource)]
+    if len(found) > 1:
+        raise ConfigError(f"tool {name!r}", f"parameter {parameter!r} names {len(found)} resources")
+    return found[0] if found else None
 
 
 def _is_context(hint: Any) -> bool:

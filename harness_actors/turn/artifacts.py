@@ -6,7 +6,13 @@ from contextlib import suppress
 from dataclasses import replace
 
 from harness_actors.errors import ToolError
-from harness_actors.ports import Artifact, ConversationArtifacts, LargeResult, ToolContext
+from harness_actors.ports import (
+    Artifact,
+    ConversationArtifacts,
+    LargeResult,
+    ToolContext,
+    ToolOutput,
+)
 from harness_actors.turn.outcomes import (
     ToolArtifactReference,
     ToolExecutionResult,
@@ -62,7 +68,11 @@ async def keep_large(outcome: ToolOutcome, tool: str, context: ToolContext) -> T
         if isinstance(text, LargeResult):
             with suppress(OSError):
                 text.close()
-    return replace(outcome, text=kept.text) if outcome.is_error else kept
+    if outcome.is_error:
+        return replace(outcome, text=kept.text)
+    if isinstance(kept, ToolArtifactReference):
+        return replace(kept, output=_besides(outcome))
+    return kept
 
 
 class Extent:
@@ -97,6 +107,14 @@ class Extent:
         self._newlines += text.count("\n")
         self.head += text[: self._head_chars - len(self.head)]
         self.tail = (self.tail + text[-self._tail_chars :])[-self._tail_chars :]
+
+
+def _besides(outcome: ToolOutcome) -> ToolOutput | None:
+    """What belongs to a result besides its text, without that."""
+    if not isinstance(outcome, ToolExecutionResult) or outcome.output is None:
+        return None
+    has = outcome.output
+    return ToolOutput("", images=has.images, image_tokens=has.image_tokens, tries=has.tries)
 
 
 def _keep(text: str, tool: str, artifacts: ConversationArtifacts) -> ToolOutcome:

@@ -201,13 +201,14 @@ class ToolCalls:
         return ToolDenied(text=OTHER_CALL_FAILED) if failed else None
 
     async def _add_result(self, call_id: str, result: ToolOutcome, *, own: bool = False) -> None:
-        tokens = await tokens_of([result.text], self._prepared.counter)
+        tokens = await tokens_of([result.text], self._prepared.counter) + result.image_tokens
         message = Message.tool_result(
             call_id,
             result.text,
             failure=result.failure,
             tokens=tokens,
             facts=result.facts,
+            images=result.images,
         )
         self._context.add_message(message)
         self._meter.called(

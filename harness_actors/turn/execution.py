@@ -8,6 +8,7 @@ from harness_actors.ports import RunContext
 from harness_actors.state import TURN_COUNT
 from harness_actors.turn.artifacts import keep_large
 from harness_actors.turn.bounds import Bounds, Due
+from harness_actors.turn.emission import Emission
 from harness_actors.turn.lanes import in_lanes
 from harness_actors.turn.one_call import PlannedCall, time_of
 from harness_actors.turn.outcomes import ToolExecutionResult, ToolOutcome
@@ -54,8 +55,9 @@ class Execution:
         repeats.begins(plan)
         due = self._due(plan)
         trace = self._state.begin_trace(time_of(plan, due).seconds)
+        emission = Emission(self._context, self._state.meter.rounds, plan.call, trace.deadline)
         context = self._place.context_of(
-            plan.call.id, self._context.spec, self._services, trace.deadline
+            plan.call.id, self._context.spec, self._services, trace.deadline, emission.tell
         )
         outcome = await self._services.run_call(plan, context, due)
         outcome = await keep_large(outcome, plan.call.name, context)

@@ -8,7 +8,14 @@ import orjson
 
 from harness_actors.errors import ToolError
 from harness_actors.messages import ToolCall
-from harness_actors.ports import AskingTool, Tool, ToolContext
+from harness_actors.ports import (
+    AskingTool,
+    ConversationArtifacts,
+    LargeResult,
+    Tool,
+    ToolContext,
+    ToolOutput,
+)
 from harness_actors.ports.deadlines import TIME_IS_UP
 from harness_actors.results import LimitKind
 from harness_actors.turn.bounds import Due
@@ -140,7 +147,7 @@ async def run_call(planned: PlannedCall, context: ToolContext, due: Due) -> Tool
             # neighbours.
             if is_ctrl_c(error):
                 raise error
-            text = _error_text(error, context)
+            text = error_text(error, context.artifacts)
             return ToolFailure(text=text, traceback=user_traceback(error))
         case returned:
             # Any object: a tool may be the user's own class, whose types nobody has checked.
@@ -166,17 +173,24 @@ def _begin(tool: Tool, call: ToolCall, context: ToolContext) -> Awaitable[str]:
 
 def _returned(planned: PlannedCall, value: object, context: ToolContext) -> ToolOutcome:
     if isinstance(value, str):
-        return ToolExecutionResult(text=_as_taken(value, context))
+        output = value if isinstance(value, ToolOutput) else None
+        return ToolExecutionResult(text=_as_taken(value, context.artifacts), output=output)
     wrong = f"{planned.call.name!r} returned {type(value).__name__}, not text"
     return ToolFailure(text=wrong)
 
 
-def _as_taken(text: str, context: ToolContext) -> str:
+def _as_taken(text: str, artifacts: ConversationArtifacts | None) -> str:
     """What a tool said. Where long results are kept they stay whole, and are not copied."""
-    artifacts = context.artifacts
     if artifacts is not None and len(text) > artifacts.inline_chars:
         return text
-    return shortened(well_formed(text))
+    # Shortened first: what is left out need not be looked at.
+    return well_formed(shortened(text))
+
+
+def _followed(text: str, notes: str) -> str:
+    if not notes:
+        return text
+    return text.followed_by(notes) if isinstance(text, LargeResult) else text + notes
 
 
 def _late(planned: PlannedCall, late: TimedOut, *, by_run: bool) -> ToolTimeout:
@@ -199,11 +213,19 @@ def _time_is_up(due: Due, verb: str) -> str:
     return f"The {whose}'s time was up before this call {verb}."
 
 
-def _error_text(error: BaseException, context: ToolContext) -> str:
+def error_text(error: BaseException, artifacts: ConversationArtifacts | None = None) -> str:
+    """What the model is told of an exception, with the notes that were added to it.
+
+    Args:
+        error: The exception.
+        artifacts: Where the words of a `ToolError` are kept whole that are too long; None cuts
+            them.
+    """
+    notes = "".join(f"\n{well_formed(note)}" for note in getattr(error, "__notes__", ()))
     if isinstance(error, ToolError):
-        return _as_taken(error.text, context)
+        return _as_taken(_followed(error.text, notes), artifacts)
     name, text = type(error).__name__, _words(error)
-    return shortened(f"{name}: {text}" if text else name, ERROR_CHARS)
+    return shortened((f"{name}: {text}" if text else name) + notes, ERROR_CHARS)
 
 
 def _words(error: BaseException) -> str:

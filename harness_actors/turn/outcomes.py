@@ -4,7 +4,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from harness_actors.messages import Failure, MessageFacts
+from harness_actors.ports import ToolOutput
 from harness_actors.results import LimitKind
+from harness_actors.turn.texts import PART_TOKENS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +31,16 @@ class _Outcome:
         return None
 
     @property
+    def images(self) -> tuple[str, ...]:
+        """Images that belong to it, as URLs."""
+        return ()
+
+    @property
+    def image_tokens(self) -> int:
+        """What they add to a request."""
+        return 0
+
+    @property
     def is_error(self) -> bool:
         """Whether it failed, or did not run."""
         return self.failure is not None
@@ -45,12 +57,31 @@ class _Outcome:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ToolExecutionResult(_Outcome):
+class _Success(_Outcome):
+    """What those have that are no failure.
+
+    Attributes:
+        output: Images that belong to it, and how often it was tried; None for none, and once.
+    """
+
+    output: ToolOutput | None = None
+
+    @property
+    def images(self) -> tuple[str, ...]:
+        return () if self.output is None else self.output.images
+
+    @property
+    def image_tokens(self) -> int:
+        return 0 if self.output is None else self.output.image_tokens
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolExecutionResult(_Success):
     """The tool did what it was asked to."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ToolArtifactReference(_Outcome):
+class ToolArtifactReference(_Success):
     """It did, and said so much that it is kept elsewhere; the text says what and where.
 
     Attributes:
@@ -126,15 +157,26 @@ ToolOutcome = ToolExecutionResult | ToolTimeout | ToolFailure | ToolDenied | Too
 """What may come of a call."""
 
 
-def outcome_of(text: str, failure: Failure | None, limit: LimitKind | None = None) -> ToolOutcome:
+def outcome_of(
+    text: str,
+    failure: Failure | None,
+    limit: LimitKind | None = None,
+    *,
+    images: tuple[str, ...] = (),
+) -> ToolOutcome:
     """The outcome that a result message tells of.
 
     Args:
         text: What it says.
         failure: How the call failed; None where it did not.
         limit: The bound of the run that had to do with it; None where none had.
+        images: Images that belong to it.
     """
     match failure:
+        case None if images:
+            tokens = PART_TOKENS * len(images)
+            output = ToolOutput(text, images=images, image_tokens=tokens)
+            return ToolExecutionResult(text=text, output=output)
         case None:
             return ToolExecutionResult(text=text)
         case "failed":

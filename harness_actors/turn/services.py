@@ -6,7 +6,14 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from harness_actors.config import ArtifactsConfig
-from harness_actors.ports import Clock, ConversationArtifacts, TokenCounter, ToolProcesses
+from harness_actors.ports import (
+    Clock,
+    ConversationArtifacts,
+    TokenCounter,
+    ToolProcesses,
+    ToolResources,
+    ToolWorkers,
+)
 from harness_actors.records import FolderId, RunSpec, WorkspaceSpec
 from harness_actors.turn.one_call import PlannedCall, RunCall, run_call
 from harness_actors.turn.waves import waves_of
@@ -46,6 +53,8 @@ class AgentTurnServices:
         watch_workspace: Given that folder, returns what tells when it is no longer at its path;
             None where nobody watches.
         processes: Starts the processes of tools; None where tools start them as children.
+        resources: What tools have open in this process; None where each call opens its own.
+        workers: Processes for tools that ask for one; None where they run like all others.
         artifacts_of: Given a conversation and settings, returns where its long results are kept;
             None where there is no place for them.
     """
@@ -58,6 +67,8 @@ class AgentTurnServices:
     run_call: RunCall = run_call
     waves_of: Callable[[Sequence[PlannedCall]], list[Sequence[PlannedCall]]] = waves_of
     processes: ToolProcesses | None = None
+    resources: ToolResources | None = None
+    workers: ToolWorkers | None = None
     artifacts_of: Callable[[str, ArtifactsConfig], ConversationArtifacts] | None = None
 
     def artifacts(self, spec: RunSpec) -> ConversationArtifacts | None:

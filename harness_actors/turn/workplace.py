@@ -1,5 +1,6 @@
 """Where the tools of a turn work, and what each call is told of it."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,7 +24,12 @@ class Workplace:
     artifacts: ConversationArtifacts | None = None
 
     def context_of(
-        self, call_id: str, spec: RunSpec, services: AgentTurnServices, deadline: DeadlineToken
+        self,
+        call_id: str,
+        spec: RunSpec,
+        services: AgentTurnServices,
+        deadline: DeadlineToken,
+        tell: Callable[[str], bool],
     ) -> ToolContext:
         """What a tool is told of a call of a run."""
         return ToolContext(
@@ -37,6 +43,10 @@ class Workplace:
             cover=_cover(spec.workspace, self.folder),
             deadline=deadline,
             artifacts=self.artifacts,
+            tell=tell,
+            clock=services.clock,
+            resources=services.resources,
+            workers=services.workers,
         )
 
 

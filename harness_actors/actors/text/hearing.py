@@ -6,6 +6,7 @@ import time
 from collections.abc import AsyncGenerator, Iterable, Iterator
 
 from harness_actors.actors.runtime import Runtime, TextCursor, Texts
+from harness_actors.actors.text.streams import Spoken
 from harness_actors.errors import HarnessError
 from harness_actors.events import (
     AgentResponse,
@@ -17,6 +18,7 @@ from harness_actors.events import (
     TextDelta,
     TextGap,
     ToolCalled,
+    ToolProgress,
     ToolReturned,
     TurnStarted,
 )
@@ -150,7 +152,11 @@ class _Hearing:
             later = (at for at, (place, _) in enumerate(self._pieces) if place > self._next_place)
             due = next(later, due)
         taken, self._pieces = self._pieces[:due], self._pieces[due:]
-        self._told_early += [piece.event for _, piece in taken if isinstance(piece, RunEvent)]
+        self._told_early += [
+            piece.event
+            for _, piece in taken
+            if isinstance(piece, RunEvent) and not isinstance(piece.event, ToolProgress)
+        ]
         return [piece for _, piece in taken]
 
     def was_told(self, item: Item) -> bool:
@@ -255,12 +261,16 @@ class _Hearing:
         self._pieces += self._understood(texts)
         self._read()
 
+    def _goes_on(self, spoken: Spoken) -> bool:
+        """It tells of a call of the current round, whose answer may long be on disk."""
+        return isinstance(spoken.event, ToolProgress) and spoken.place == self._on_disk
+
     def _understood(self, texts: Texts) -> Iterator[tuple[tuple[int, int], Piece]]:
         if texts.missed or (texts.missed is None and self._open):
             yield self._place, TextGap(run_id=self._run_id, missed=texts.missed)
         for spoken in texts.spoken:
             self._wait_s = TEXT_WAIT_S
-            if spoken.place <= self._on_disk:
+            if spoken.place <= self._on_disk and not self._goes_on(spoken):
                 continue
             if spoken.answer != self._answer:
                 again = spoken.place == self._place
