@@ -17,6 +17,10 @@ ActorCall = Callable[[Any, *Ts], Coroutine[Any, Any, T]]
 """A method of the class that an actor hosts, as `TextStreams.read`; it travels as its name."""
 
 
+LEAVE_WITHIN_S = 4.0
+"""How long an actor that is to be killed may take to close what its users opened."""
+
+
 class Reached(Protocol):
     """An actor, as those see it who know where it is; raises as a `Suspect` does."""
 
@@ -67,6 +71,12 @@ class Hosted:
     async def receive(self, batch: Sequence[Any]) -> Any:
         """Take what is posted to it; a host only enqueues it."""
         return ()
+
+    async def leave(self) -> None:
+        """Close what was opened for those that it serves; asked before it is killed on purpose.
+
+        It has `LEAVE_WITHIN_S` for that, and nothing more is served afterwards.
+        """
 
     def close(self) -> None:
         """End what is in progress. Only what shares its process with others needs it."""

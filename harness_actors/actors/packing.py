@@ -64,6 +64,16 @@ def pack(workflow: Workflow) -> tuple[str, bytes]:
     return hashlib.sha256(blob).hexdigest(), blob
 
 
+def pack_tool(tool: object) -> bytes:
+    """Pickle one tool with the code of the user's own modules.
+
+    Raises:
+        Exception: A part of it cannot be pickled; whatever that part raises.
+    """
+    with _own_modules_by_value(), without_taps():
+        return _dumped(tool)
+
+
 def _dumped(value: object) -> bytes:
     file = io.BytesIO()
     _Pickler(file).dump(value)

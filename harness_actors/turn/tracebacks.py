@@ -11,6 +11,7 @@ from traceback import FrameSummary, StackSummary, TracebackException
 
 from harness_actors.errors import AgentCodeError, HarnessError
 from harness_actors.models.failures import without_keys
+from harness_actors.tools.workers.failure import WorkerToolError
 from harness_actors.turn.texts import shortened, well_formed
 
 TRACEBACK_CHARS = 8_000
@@ -35,6 +36,8 @@ def user_traceback(error: BaseException) -> str:
         Python's own form of it, at most `TRACEBACK_CHARS`; empty where no code of a user
         had a part in it, as where a provider cannot be reached.
     """
+    if isinstance(error, WorkerToolError):
+        return error.traceback
     try:
         told = TracebackException.from_exception(error, lookup_lines=False, compact=True)
         _cut(told, [MOST_ERRORS])

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Coroutine, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
+from typing import TypeVar, TypeVarTuple
 
 import pytest
 
@@ -11,6 +12,7 @@ from harness_actors.actors.coordinator.cell_programs import Programs
 from harness_actors.actors.coordinator.hosted_model import AGAIN_S, HostedModel
 from harness_actors.actors.coordinator.roster import Seats
 from harness_actors.actors.embedded import EMBEDDED_MODEL_URL
+from harness_actors.actors.hosted import ActorCall
 from harness_actors.actors.kinds import EMBEDDED_MODEL
 from harness_actors.actors.mailbox import Parcel
 from harness_actors.actors.processes import MachineProcesses
@@ -20,6 +22,9 @@ from harness_actors.records import ProcessMark
 from harness_actors.stores import SqliteJournal
 from tests.coordination.world import a_spec
 from tests.virtual_time import VirtualTimeLoop
+
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
 
 ASKS = a_spec("asks", keys=(EMBEDDED_MODEL_URL,))
 ASKS_ANOTHER = a_spec("asks another", keys=("OPENAI_API_KEY",))
@@ -36,6 +41,9 @@ class Serving:
 
     async def watch(self) -> None:
         await asyncio.Event().wait()
+
+    async def call(self, method: ActorCall[*Ts, T], *arguments: *Ts) -> T:
+        raise AssertionError("nobody asks it anything")
 
     async def receive(self, batch: Sequence[Parcel]) -> tuple[Envelope, ...]:
         raise AssertionError("nobody posts to a model")

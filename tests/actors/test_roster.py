@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
+from typing import TypeVar, TypeVarTuple
 
 import pytest
 
@@ -16,6 +17,7 @@ from harness_actors.actors.coordinator.roster import (
     KEPT_PROGRAMS,
     Seats,
 )
+from harness_actors.actors.hosted import ActorCall
 from harness_actors.actors.mailbox import (
     LONGEST_RETRY_S,
     Code,
@@ -27,6 +29,9 @@ from harness_actors.actors.processes import MachineProcesses, this_node
 from harness_actors.coordination.protocol import CUSTOM, Envelope, Park, Slot
 from harness_actors.errors import ActorLostError, CellError, HarnessError
 from harness_actors.records import ProcessMark
+
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
 
 SLOT = Slot("agent_turn")
 SUSPECT_S = 1.0
@@ -66,6 +71,9 @@ class Peer:
         if self.slow or self.stopped:
             await asyncio.Event().wait()
         return (mark_of(self._process.pid), *self.companions)
+
+    async def call(self, method: ActorCall[*Ts, T], *arguments: *Ts) -> T:
+        raise UnreachableError("it does nothing")
 
     async def receive(self, batch: Sequence[Parcel]) -> tuple[Envelope, ...]:
         self.got.extend(batch)

@@ -10,6 +10,7 @@ from tests.planted_bugs import (
     replay,
     stores,
     supervision,
+    tool_calls,
     turn,
 )
 from tests.planted_bugs.bug import Bug, NotPlantableError
@@ -22,6 +23,7 @@ BUGS = (
     *stores.BUGS,
     *batch.BUGS,
     *supervision.BUGS,
+    *tool_calls.BUGS,
     *models.BUGS,
     *replay.BUGS,
     *cli.BUGS,

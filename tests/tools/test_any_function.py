@@ -117,20 +117,23 @@ async def test_a_value_that_cannot_be_said_is_only_told_if_it_is_the_last(
 
 
 async def test_a_generator_without_end_is_closed_at_its_deadline(context: ToolContext) -> None:
-    closed = threading.Event()
+    closed, over = threading.Event(), threading.Event()
 
     @tool(timeout_s=0.2)
     def endless() -> Iterator[int]:
         try:
-            while True:
+            while not over.is_set():
                 yield 1
         finally:
             closed.set()
 
     outcome = await outcome_of(endless, context)
+    was_closed = await asyncio.to_thread(closed.wait, 10)
+    # Else a thread that nobody has stopped would keep the tests from ending.
+    over.set()
 
     assert outcome.failure == "timed_out"
-    assert await asyncio.to_thread(closed.wait, 10)
+    assert was_closed
 
 
 async def test_an_async_generator_without_end_is_closed_at_its_deadline(

@@ -43,6 +43,22 @@ async def who_async() -> int:
     return os.getpid()
 
 
+@tool(worker=True)
+def loops() -> str:
+    """Have an event loop of its own, as a function in a thread may."""
+
+    async def inner() -> str:
+        await asyncio.sleep(0)
+        return "looped"
+
+    return asyncio.run(inner())
+
+
+@tool(worker=True)
+def thread() -> int:
+    return threading.get_ident()
+
+
 @tool(worker=True, effect="read_only")
 def double(point: Point) -> Point:
     return Point(x=2 * point.x)
@@ -189,6 +205,11 @@ def context_variable() -> str:
     before = SEEN.get()
     SEEN.set("the call before")
     return before
+
+
+@tool(worker=True)
+def seconds_left(context: ToolContext) -> float | None:
+    return context.deadline.seconds_left()
 
 
 @tool(worker=True)

@@ -18,10 +18,14 @@ from hypothesis import strategies as st
 
 from harness_actors.config import ArtifactsConfig
 from harness_actors.errors import ToolError
-from harness_actors.ports import LargeResult, ToolContext
+from harness_actors.messages import ToolCall
+from harness_actors.ports import LargeResult, ToolContext, ToolOutput
 from harness_actors.stores.artifacts import ArtifactFolder, FolderArtifacts, artifacts_of
+from harness_actors.tools import tool
 from harness_actors.tools.command import run_command
 from harness_actors.turn.artifacts import Extent, keep_large
+from harness_actors.turn.bounds import Due
+from harness_actors.turn.one_call import PlannedCall, run_call
 from harness_actors.turn.outcomes import (
     ToolArtifactReference,
     ToolExecutionResult,
@@ -135,6 +139,40 @@ async def test_a_file_that_is_short_after_all_stays_in_the_conversation(
     assert result.text == "a" + "x" * 5_000 + "b"
     assert type(result.text) is str
     assert kept.room_bytes() == kept.cap_bytes
+
+
+async def test_the_images_of_a_result_that_is_kept_stay_with_it(
+    context: ToolContext, kept: FolderArtifacts
+) -> None:
+    output = ToolOutput("x" * 20_000, images=("data:image/png;base64,AA",), image_tokens=255)
+    result = await keep_large(ToolExecutionResult(text=output, output=output), "seen", context)
+    assert whole(kept, result.text) == "x" * 20_000
+    assert (result.images, result.image_tokens) == (output.images, 255)
+
+
+@pytest.mark.parametrize("raises", [False, True])
+async def test_a_result_in_a_file_is_kept_whole_after_several_tries(
+    context: ToolContext, kept: FolderArtifacts, raises: bool
+) -> None:
+    tried = 0
+
+    @tool(effect="read_only", retries=1)
+    def export() -> str:
+        """Export."""
+        nonlocal tried
+        tried += 1
+        if tried == 1:
+            raise TimeoutError
+        large = in_file(b"x" * 20_000)
+        if raises:
+            raise ToolError(large)
+        return large
+
+    planned = PlannedCall(call=ToolCall("call", "export", "{}"), tool=export)
+    result = await keep_large(await run_call(planned, context, Due(None)), "export", context)
+    assert result.is_error is raises
+    note = "\nIt was tried 2 times." if raises else ""
+    assert whole(kept, result.text) == "x" * 20_000 + note
 
 
 async def test_a_result_for_which_there_is_no_room_is_a_failure_with_its_ends(

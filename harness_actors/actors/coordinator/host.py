@@ -255,6 +255,7 @@ class CoordinatorHost:
             self._broken = ActorLostError("the coordinator", "its command has ended")
         self._model.close()
         self._alarm.set(None)
+        await self._seats.leave()
         self._seats.close()
         self._bulletin.wake()
         await self._writer.settle()

@@ -3,11 +3,13 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
 from typing import Protocol
 
+from harness_actors.actors.hosted import LEAVE_WITHIN_S, Hosted, Reached
 from harness_actors.actors.kinds import KINDS, Kinds
 from harness_actors.actors.liveness import SUSPECT_S, Death, Liveness, until_gone
 from harness_actors.actors.mailbox import (
@@ -37,7 +39,7 @@ KEPT_PROGRAMS = 64
 """Programs that a host keeps loaded, if no more are in use; those of a batch share one."""
 
 
-class Peer(Receiver, Suspect, Protocol):
+class Peer(Receiver, Suspect, Reached, Protocol):
     """An actor, as the one who started it sees it."""
 
     @property
@@ -225,6 +227,19 @@ class Seats:
         if seat.peer is not None:
             seat.peer.kill()
 
+    async def leave(self) -> None:
+        """Let those who run code of users close what that has opened; they are killed next."""
+        peers = [
+            seat.peer
+            for slot, seat in self._seats.items()
+            if seat.peer is not None and self._kinds[slot.kind].runs_tools
+        ]
+        if peers:
+            leaving = [asyncio.ensure_future(_left(peer)) for peer in peers]
+            _, late = await asyncio.wait(leaving, timeout=LEAVE_WITHIN_S)
+            for task in late:
+                task.cancel()
+
     def close(self) -> None:
         """Kill all actors, and start none any more."""
         self._closed = True
@@ -299,6 +314,12 @@ class Seats:
         if not death.silent:
             return ""
         return f"it did not answer for {self._suspect_s:g} s and was killed"
+
+
+async def _left(peer: Peer) -> None:
+    # One that is dead, or that nobody reaches, has closed what it will.
+    with suppress(UnreachableError, HarnessError):
+        await peer.call(Hosted.leave)
 
 
 async def _greet(slot: Slot, peer: Peer) -> tuple[ProcessMark, ...]:

@@ -76,10 +76,17 @@ class ExecutorHost(Hosted):
         executor: What it hosts; None where the executor comes in the run's own code.
         place: Where it is. The processes of a run's tools end when the run is forgotten, and
             all with the host.
+        opened: Each closes what was opened for tools in this process.
     """
 
-    def __init__(self, executor: Executor | None, place: Place) -> None:
+    def __init__(
+        self,
+        executor: Executor | None,
+        place: Place,
+        opened: Sequence[Callable[[], Awaitable[None]]] = (),
+    ) -> None:
         self._slot = place.slot
+        self._opened = opened
         self._keeping: Callable[[str], AbstractContextManager[None]] = lambda _: nullcontext()
         if place.store is not None:
             self._keeping = partial(Keeping, place.store, executor=place.slot.executor)
@@ -106,6 +113,11 @@ class ExecutorHost(Hosted):
             elif parcel.term == self._term and self._seen.is_new(parcel):
                 self._take(parcel)
         return ()
+
+    async def leave(self) -> None:
+        for run_id in list(self._tasks):
+            self._cut(run_id)
+        await asyncio.gather(*(close() for close in self._opened))
 
     def close(self) -> None:
         self._outbox.close()

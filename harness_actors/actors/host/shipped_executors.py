@@ -43,13 +43,15 @@ def executor_needs() -> Mapping[str, ExecutorNeeds]:
 
 def host_executor(place: Place) -> ExecutorHost:
     """The host of the executor that a slot names."""
+    if place.slot.code:
+        # It comes in the run's own code.
+        return ExecutorHost(None, place)
+    if place.slot.executor == AGENT_TURN:
+        return _agent_turn_host(place)
     return ExecutorHost(_executor_at(place), place)
 
 
-def _executor_at(place: Place) -> Executor | None:
-    """The executor of a slot; None where it comes in the run's own code."""
-    if place.slot.code:
-        return None
+def _executor_at(place: Place) -> Executor:
     match place.slot.executor:
         case "repair":
             from harness_actors.tools.reaping import RunReaper
@@ -57,28 +59,36 @@ def _executor_at(place: Place) -> Executor | None:
             return Repair(RunReaper(RUN_VARIABLE).end_run)
         case "compaction":
             return Compaction()
-        case "agent_turn":
-            # Of the four, only this one's process needs them.
-            from harness_actors.models.tokens import counter_for
-            from harness_actors.stores.artifacts import ArtifactFolder
-            from harness_actors.tools.standing import watch_workspace
-            from harness_actors.tools.workspace import prepare_workspace
-
-            return AgentTurn(
-                AgentTurnServices(
-                    counter_for=counter_for,
-                    clock=place.clock,
-                    in_thread=ToolThreads(TOOL_THREADS).run,
-                    prepare_workspace=prepare_workspace,
-                    watch_workspace=watch_workspace,
-                    processes=place.tool_processes,
-                    artifacts_of=None if place.store is None else ArtifactFolder(place.store).of,
-                )
-            )
         case "stop_decision":
             return StopDecision()
         case other:
             raise ValueError(f"no executor {other!r}")
+
+
+def _agent_turn_host(place: Place) -> ExecutorHost:
+    # Of the four, only this one's process needs them.
+    from harness_actors.actors.host.tool_workers import tool_workers
+    from harness_actors.models.tokens import counter_for
+    from harness_actors.stores.artifacts import ArtifactFolder
+    from harness_actors.tools.open_resources import OpenResources
+    from harness_actors.tools.standing import watch_workspace
+    from harness_actors.tools.workspace import prepare_workspace
+
+    resources = OpenResources()
+    workers = None if place.tool_processes is None else tool_workers(place.tool_processes)
+    services = AgentTurnServices(
+        counter_for=counter_for,
+        clock=place.clock,
+        in_thread=ToolThreads(TOOL_THREADS).run,
+        prepare_workspace=prepare_workspace,
+        watch_workspace=watch_workspace,
+        processes=place.tool_processes,
+        resources=resources,
+        workers=workers,
+        artifacts_of=None if place.store is None else ArtifactFolder(place.store).of,
+    )
+    closed_with_it = [resources.close] if workers is None else [resources.close, workers.close]
+    return ExecutorHost(AgentTurn(services), place, opened=closed_with_it)
 
 
 def supervised_processes(*, own_process: bool, carried: int | None = None) -> "SupervisedProcesses":
