@@ -38,6 +38,7 @@ class ToolSpec:
         volatile: What an idempotent call gives may change though the run writes nothing, as the
             time of day does. Else a call that succeeded is not made again with the same
             arguments, until something was called that may write.
+        needs: Capabilities that an agent must have to be offered it, such as ``"shell"``.
     """
 
     name: str
@@ -48,6 +49,7 @@ class ToolSpec:
     resource_keys: tuple[str, ...] = ()
     timeout_s: float | None = None
     volatile: bool = False
+    needs: tuple[str, ...] = ()
 
     def as_wire(self) -> dict[str, Any]:
         """The tool in the Chat Completions format."""

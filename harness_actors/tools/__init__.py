@@ -7,6 +7,7 @@ if TYPE_CHECKING:
     from harness_actors.tools.artifacts import read_artifact as read_artifact
     from harness_actors.tools.asking import ask_user as ask_user
     from harness_actors.tools.coding import coding_tools as coding_tools
+    from harness_actors.tools.coding import find_object as find_object
     from harness_actors.tools.coding import find_tool as find_tool
     from harness_actors.tools.command import CommandRunner as CommandRunner
     from harness_actors.tools.completion import work_complete as work_complete
@@ -26,6 +27,7 @@ _HOMES = {
     "ask_user": "asking",
     "coding_tools": "coding",
     "copy_workspace": "workspace",
+    "find_object": "coding",
     "find_tool": "coding",
     "prepare_workspace": "workspace",
     "read_artifact": "artifacts",

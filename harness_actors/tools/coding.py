@@ -51,12 +51,32 @@ def find_tool(name: str, beside: Path | None = None) -> Tool:
         raise ConfigError(
             "tools", f"no tool {name!r}; there are {known}, and your own as module:function"
         )
+    module, found = _module_and_object(name, beside)
+    return _as_tool(name, module, found)
+
+
+def find_object(name: str, beside: Path | None = None) -> Any:
+    """What a file names as ``module:name``; None where its module has no such thing.
+
+    Args:
+        name: The name.
+        beside: As of `find_tool`.
+
+    Raises:
+        ConfigError: Its module cannot be imported; says why. Or it names none.
+    """
+    if ":" not in name:
+        raise ConfigError("name", f"{name!r} must be given as module:name")
+    return _module_and_object(name, beside)[1]
+
+
+def _module_and_object(name: str, beside: Path | None) -> tuple[object, Any]:
     module_name, _, path = name.partition(":")
     module = _import(name, module_name, beside)
     found: Any = module
     for part in path.split("."):
         found = getattr(found, part, None)
-    return _as_tool(name, module, found)
+    return module, found
 
 
 def _shipped() -> Mapping[str, Tool]:

@@ -36,7 +36,7 @@ class CommandRunner:
 
     def as_tool(self) -> FunctionTool[..., object]:
         """The tool `run_command` with these settings."""
-        return tool(effect="destructive")(self.run_command)
+        return tool(effect="destructive", needs=["shell"])(self.run_command)
 
     async def run_command(self, command: str, context: ToolContext, timeout_s: float = 60) -> str:
         """Run a shell command in the top folder of the workspace.

@@ -23,7 +23,7 @@ MAX_PLACES = 10
 
 
 # Others than the run may change files, so none of these calls is answered by an earlier one.
-@tool(effect="read_only", resource_keys=["file:{path}"], volatile=True)
+@tool(effect="read_only", resource_keys=["file:{path}"], volatile=True, needs=["filesystem"])
 def read_file(
     path: str,
     context: ToolContext,
@@ -46,7 +46,13 @@ def read_file(
     return show_lines(path, data, start_line or 1, -1 if end_line is None else end_line)
 
 
-@tool(effect="local_write", idempotent=True, resource_keys=["file:{path}"], volatile=True)
+@tool(
+    effect="local_write",
+    idempotent=True,
+    resource_keys=["file:{path}"],
+    volatile=True,
+    needs=["filesystem"],
+)
 def write_file(path: str, content: str, context: ToolContext) -> str:
     """Write a text file of the workspace, new or in place of the old one.
 
@@ -63,7 +69,7 @@ def write_file(path: str, content: str, context: ToolContext) -> str:
     return f"{verb} {path} ({count_lines(data)} lines, {len(data):,} bytes)."
 
 
-@tool(effect="local_write", resource_keys=["file:{path}"])
+@tool(effect="local_write", resource_keys=["file:{path}"], needs=["filesystem"])
 def edit_file(path: str, old_text: str, new_text: str, context: ToolContext) -> str:
     """Replace a piece of a text file, which must stand in the file exactly once.
 
@@ -94,7 +100,13 @@ def edit_file(path: str, old_text: str, new_text: str, context: ToolContext) -> 
     return f"Edited {path} at line {_line_of(data, place)}."
 
 
-@tool(effect="local_write", idempotent=True, resource_keys=["file:{path}"], volatile=True)
+@tool(
+    effect="local_write",
+    idempotent=True,
+    resource_keys=["file:{path}"],
+    volatile=True,
+    needs=["filesystem"],
+)
 def create_directory(path: str, context: ToolContext) -> str:
     """Make a folder in the workspace, with the folders above it; one that is there stays.
 

@@ -65,6 +65,7 @@ class FunctionTool(Generic[P, R]):
             resource_keys=self.options.resource_keys,
             timeout_s=self.options.timeout_s,
             volatile=self.options.volatile,
+            needs=self.options.needs,
         )
 
     async def run(self, arguments: str, context: ToolContext) -> str:
@@ -127,6 +128,7 @@ def tool(
     resource_keys: Sequence[str] = (),
     timeout_s: float | None = None,
     volatile: bool = False,
+    needs: Sequence[str] = (),
     name: str | None = None,
     worker: bool = False,
     retries: int = 0,
@@ -143,6 +145,7 @@ def tool(
     resource_keys: Sequence[str] = (),
     timeout_s: float | None = None,
     volatile: bool = False,
+    needs: Sequence[str] = (),
     name: str | None = None,
     worker: bool = False,
     retries: int = 0,
@@ -166,6 +169,8 @@ def tool(
         timeout_s: Longest time of one call, in seconds; None sets none.
         volatile: What an idempotent call gives may change though the run writes nothing, so
             that each is made.
+        needs: Capabilities that an agent must have to be offered it; one that says nothing of
+            its capabilities has all.
         name: What the model calls it; None means the function's name.
         worker: Run it in a process that is killed when its time is up; for what works the
             processor hard or cannot be trusted to end.
@@ -181,6 +186,7 @@ def tool(
         "resource_keys": resource_keys,
         "timeout_s": timeout_s,
         "volatile": volatile,
+        "needs": needs,
         "worker": worker,
         "retries": retries,
         "retry_on": retry_on,

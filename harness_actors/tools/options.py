@@ -5,7 +5,7 @@ import re
 import string
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import get_args
+from typing import Any, get_args
 
 from harness_actors.errors import ConfigError
 from harness_actors.pickling import unpickled_with_defaults
@@ -30,6 +30,7 @@ class ToolOptions:
     worker: bool = False
     retries: int = 0
     retry_on: tuple[type[Exception], ...] = ()
+    needs: tuple[str, ...] = ()
 
 
 def checked_options(
@@ -40,10 +41,11 @@ def checked_options(
     idempotent: bool | None,
     resource_keys: Sequence[str],
     timeout_s: float | None,
-    volatile: bool,
-    worker: bool,
-    retries: int,
-    retry_on: Sequence[type[Exception]],
+    volatile: bool = False,
+    needs: Sequence[str] = (),
+    worker: bool = False,
+    retries: int = 0,
+    retry_on: Sequence[type[Exception]] = (),
 ) -> ToolOptions:
     """The options, checked.
 
@@ -76,6 +78,7 @@ def checked_options(
         resource_keys=tuple(resource_keys),
         timeout_s=timeout_s,
         volatile=volatile,
+        needs=_checked_needs(field, needs),
         worker=worker,
         retries=retries,
         retry_on=tuple(retry_on),
@@ -102,6 +105,14 @@ def _check_retries(
 
 def _is_exception(kind: object) -> bool:
     return isinstance(kind, type) and issubclass(kind, Exception)
+
+
+def _checked_needs(field: str, needs: Any) -> tuple[str, ...]:
+    if isinstance(needs, str) or not all(
+        isinstance(name, str) and _NAME.fullmatch(name) for name in needs
+    ):
+        raise ConfigError(field, f"needs must be a list of names of capabilities, not {needs!r}")
+    return tuple(needs)
 
 
 def _check_keys(field: str, parameters: Sequence[str], keys: Sequence[str]) -> None:

@@ -1,0 +1,287 @@
+"""Middleware: what stands around a tool call or a model call, and decides how it is made."""
+
+import asyncio
+import inspect
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+import orjson
+
+from harness_actors.errors import ConfigError
+from harness_actors.messages import encode_json
+from harness_actors.policies.hooks import hook_name
+from harness_actors.policies.verdicts import Deny, shortened_reason
+from harness_actors.ports import Effect, ModelRequest, ModelResponse
+
+OWN_TIME_S = 10.0
+"""How long one middleware may take of its own, what it waits for `next` left out."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolInvocation:
+    """A call as middleware sees it.
+
+    Attributes:
+        run_id: The run.
+        agent_path: Names of the agents from the one that the user began to the one at work.
+        call_id: The call.
+        tool_name: What it calls.
+        arguments: As text: what the model wrote, or what a hook or middleware made of it.
+        effect: What the tool may change.
+        idempotent: It may be made twice.
+    """
+
+    run_id: str
+    agent_path: tuple[str, ...]
+    call_id: str
+    tool_name: str
+    arguments: str
+    effect: Effect
+    idempotent: bool
+
+    def parsed(self) -> Any:
+        """The arguments as plain values, a copy of one's own; None where they are no JSON."""
+        try:
+            return orjson.loads(self.arguments)
+        except orjson.JSONDecodeError:
+            return None
+
+    def with_arguments(self, arguments: Any) -> "ToolInvocation":
+        """The same call with other arguments, plain JSON values by name."""
+        return replace(self, arguments=encode_json(arguments).decode())
+
+
+NextTool = Callable[[ToolInvocation], Awaitable[str]]
+NextModel = Callable[[ModelRequest], Awaitable[ModelResponse]]
+
+
+class TextFilter(Protocol):
+    """Looks at text that is told while a model says it."""
+
+    def feed(self, piece: str) -> str:
+        """Take the next piece; what of it all may be told by now."""
+
+    def end(self) -> str:
+        """The answer is over; what is left."""
+
+
+class CallDeniedError(Exception):
+    """Middleware does not want a call, and says why; middleware around it may catch this."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+@dataclass(frozen=True, slots=True)
+class MiddlewareChain:
+    """The middleware of an agent, the outermost first.
+
+    One is an ``async`` function ``(call, next)`` around tool calls, or an object with some of:
+    ``around_tool(call, next)``, which returns the result or `Deny`; ``around_model(request,
+    next)``, which returns the response; and ``text_filter()``, which returns a `TextFilter`.
+    Where one stands around the model and has no filter, text is told when the answer is whole.
+
+    Attributes:
+        members: As they were given.
+
+    Raises:
+        ConfigError: One is something else, or is there twice.
+    """
+
+    members: tuple[Any, ...] = ()
+    around_tools: tuple[Any, ...] = field(init=False)
+    around_models: tuple[Any, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        for place, member in enumerate(self.members):
+            if any(member is other for other in self.members[:place]):
+                raise ConfigError("middleware", f"{hook_name(member)} is there twice")
+            _check(member)
+        tools = (_method(member, "around_tool") for member in self.members)
+        models = (_method(member, "around_model") for member in self.members)
+        object.__setattr__(self, "around_tools", tuple(one for one in tools if one))
+        object.__setattr__(self, "around_models", tuple(one for one in models if one))
+
+    @property
+    def streams(self) -> bool:
+        """Whether text may be told while the model says it."""
+        around = [member for member in self.members if _method(member, "around_model")]
+        return all(hasattr(member, "text_filter") for member in around)
+
+    def text_filters(self) -> list[TextFilter]:
+        """Those of one answer, in the order that its text passes them: the innermost first."""
+        filtering = [member for member in self.members if hasattr(member, "text_filter")]
+        return [member.text_filter() for member in reversed(filtering)]
+
+    async def call_tool(self, invocation: ToolInvocation, run: NextTool) -> str:
+        """Make a call through all of it.
+
+        Args:
+            invocation: The call.
+            run: Runs the tool.
+
+        Returns:
+            The result; any object, where the outermost one is at fault.
+
+        Raises:
+            CallDeniedError: One did not want it.
+            Exception: What the tool or middleware raised.
+        """
+        for function in reversed(self.around_tools):
+            run = _Around(function, run, invocation).call
+        return await run(invocation)
+
+    async def call_model(self, request: ModelRequest, ask: NextModel) -> ModelResponse:
+        """Ask a model through all of it; as `call_tool`."""
+        for function in reversed(self.around_models):
+            ask = _Around(function, ask, None).call
+        return await ask(request)
+
+
+def as_chain(given: Sequence[Any] | MiddlewareChain | None) -> MiddlewareChain:
+    """Middleware as users give it.
+
+    Raises:
+        ConfigError: It is something else.
+    """
+    if isinstance(given, MiddlewareChain):
+        return given
+    if given is not None and not isinstance(given, list | tuple):
+        raise ConfigError("middleware", f"must be a list of functions or objects, not {given!r}")
+    return MiddlewareChain(tuple(given or ()))
+
+
+class _Around:
+    """One middleware around what it calls `next`.
+
+    Args:
+        function: It.
+        inner: What is within.
+        original: The call, which may change its arguments and nothing else; None of a model.
+    """
+
+    def __init__(
+        self, function: Any, inner: Callable[[Any], Awaitable[Any]], original: ToolInvocation | None
+    ) -> None:
+        self.name = hook_name(function)
+        self.function = function
+        self.inner = inner
+        self.original = original
+
+    async def call(self, given: Any) -> Any:
+        return await _Passage(self).pass_through(given)
+
+    def only_arguments(self, request: Any) -> Any:
+        """What a middleware may pass on of what it passes.
+
+        Raises:
+            TypeError: It passes something else.
+        """
+        if self.original is not None and isinstance(request, ToolInvocation):
+            return replace(self.original, arguments=request.arguments)
+        if self.original is None and isinstance(request, ModelRequest):
+            return request
+        wanted = ModelRequest if self.original is None else ToolInvocation
+        problem = f"called next with {type(request).__name__}, not a {wanted.__name__}"
+        raise TypeError(f"middleware {self.name} {problem}")
+
+
+class _Passage:
+    """One call on its way through one middleware."""
+
+    def __init__(self, around: _Around) -> None:
+        self._around = around
+        self._bound = asyncio.timeout(OWN_TIME_S)
+        self._left_s = OWN_TIME_S
+        self._begun = self._within = 0
+        self._returned = self._is_over = False
+
+    async def pass_through(self, given: Any) -> Any:
+        try:
+            async with self._bound:
+                value = await self._around.function(given, self._next)
+            if self._within:
+                raise self._failed("it returned while next was at work")
+        except TimeoutError:
+            if not self._bound.expired():
+                raise
+            raise self._failed(f"it took longer than {OWN_TIME_S:g} s") from None
+        except CallDeniedError:
+            raise
+        except Exception as error:
+            if not self._returned:
+                raise
+            raise self._failed(f"{type(error).__name__}: {error}") from error
+        finally:
+            self._is_over = True
+        if isinstance(value, Deny):
+            raise CallDeniedError(shortened_reason(value.reason))
+        return value
+
+    async def _next(self, request: Any) -> Any:
+        passed = self._around.only_arguments(request)
+        self._check_may_begin()
+        self._begun += 1
+        self._within += 1
+        if self._within == 1:
+            self._stop_clock()
+        try:
+            value = await self._around.inner(passed)
+            self._returned = True
+            return value
+        finally:
+            self._within -= 1
+            if self._within == 0:
+                self._go_on()
+
+    def _check_may_begin(self) -> None:
+        name, original = self._around.name, self._around.original
+        if self._is_over:
+            raise RuntimeError(f"middleware {name} called next when its call was over")
+        if self._begun and (original is None or not original.idempotent):
+            problem = "called next twice, of what may be done only once"
+            raise RuntimeError(f"middleware {name} {problem}")
+
+    def _stop_clock(self) -> None:
+        if not self._bound.expired():
+            now = asyncio.get_running_loop().time()
+            self._left_s = (self._bound.when() or now) - now
+            self._bound.reschedule(None)
+
+    def _go_on(self) -> None:
+        if not self._bound.expired() and not self._is_over:
+            self._bound.reschedule(asyncio.get_running_loop().time() + self._left_s)
+
+    def _failed(self, problem: str) -> RuntimeError:
+        name = self._around.name
+        if not self._begun or self._around.original is None:
+            return RuntimeError(f"middleware {name} failed: {problem}")
+        # The model must not take it for a call that was not made.
+        return RuntimeError(
+            f"the call was made, but middleware {name} failed after it, so its result is "
+            f"withheld: {problem}"
+        )
+
+
+def _check(member: object) -> None:
+    names = [name for name in ("around_tool", "around_model") if hasattr(member, name)]
+    if not names and not callable(member) and not hasattr(member, "counts_tools"):
+        problem = (
+            f"{member!r} is neither a function (call, next) nor has around_tool or around_model"
+        )
+        raise ConfigError("middleware", problem)
+    functions = [getattr(member, name) for name in names] or [member]
+    for function in functions:
+        if callable(function) and not inspect.iscoroutinefunction(function):
+            called = getattr(function, "__call__", None)  # noqa: B004 - its own, to look at it
+            if not inspect.iscoroutinefunction(called):
+                raise ConfigError("middleware", f"{hook_name(member)} must be async")
+
+
+def _method(member: object, name: str) -> Any:
+    found = getattr(member, name, None)
+    if found is None and name == "around_tool" and inspect.iscoroutinefunction(member):
+        return member
+    return found
