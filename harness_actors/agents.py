@@ -14,6 +14,9 @@ from harness_actors.coordination.graph import DEFAULT_EDGES, Workflow
 from harness_actors.errors import BadInputError, ConfigError
 from harness_actors.messages import Message, check_plain
 from harness_actors.models.prices import check_cost_bounds
+from harness_actors.policies import Hooks, offered_tools
+from harness_actors.policies.capabilities import checked_capabilities
+from harness_actors.policies.middleware import as_chain
 from harness_actors.ports import Agent, AskingTool, Model, Tool
 from harness_actors.records import MadeWith, RunSpec, WorkspaceSpec
 from harness_actors.setups import Setup, setup_of
@@ -30,15 +33,24 @@ class ChatAgent:
         tools: What the model may call. `work_complete` is added by the harness where
             the run is to end by it.
         name: Shown to people.
+        hooks: Functions that are asked, or told, at fixed points of a run: `Hooks`, functions by
+            kind, an object whose methods are named by kinds, or several of these. None for none.
+        middleware: What stands around tool calls and model calls, the outermost first; see
+            `MiddlewareChain`.
+        capabilities: What it may work with; tools that need more are not offered. None for all.
 
     Raises:
-        ConfigError: Something else is given as model or tool, or two tools have one name.
+        ConfigError: Something else is given as one of these, two tools have one name, or nobody
+            knows a capability.
     """
 
     model: Model
     instructions: str = ""
     tools: Sequence[Tool] = ()
     name: str = "agent"
+    hooks: Any = None
+    middleware: Sequence[Any] = ()
+    capabilities: Sequence[str] | None = None
 
     def __post_init__(self) -> None:
         if not hasattr(self.model, "complete"):
@@ -53,6 +65,30 @@ class ChatAgent:
                 raise ConfigError("tools", f"two tools are named {name!r}")
         # A copy: what the caller does to the list later is not ours.
         object.__setattr__(self, "tools", tuple(self.tools))
+        object.__setattr__(self, "hooks", Hooks.given(self.hooks) or None)
+        object.__setattr__(self, "middleware", as_chain(self.middleware).members)
+        may = checked_capabilities(self.capabilities, self.tools)
+        object.__setattr__(self, "capabilities", may)
+
+
+def with_hooks(agent: Agent | Workflow, hooks: object) -> Agent | Workflow:
+    """The same agent with further hooks, after its own.
+
+    Args:
+        agent: A `ChatAgent`, or a workflow around one.
+        hooks: As of `ChatAgent`; None for no more.
+
+    Raises:
+        ConfigError: They are none, or the agent is of another class.
+    """
+    more = Hooks.given(hooks)
+    if not more:
+        return agent
+    if isinstance(agent, Workflow):
+        return replace(agent, agent=with_hooks(agent.agent, more))  # type: ignore[arg-type]
+    if not isinstance(agent, ChatAgent):
+        raise ConfigError("hooks", "an agent of your own class has its hooks as its own `hooks`")
+    return replace(agent, hooks=(agent.hooks or Hooks()) + more)
 
 
 @dataclass(frozen=True)
@@ -110,7 +146,7 @@ class Program:
         try:
             return RequestHead(
                 instructions=str(agent.instructions),
-                tools=tuple(tool.spec.as_wire() for tool in agent.tools),
+                tools=tuple(tool.spec.as_wire() for tool in offered_tools(agent)),
                 completion=work_complete.spec.as_wire(),
             )
         except Exception:  # noqa: BLE001 - a user's own agent, whose runs will say what is wrong
@@ -139,7 +175,7 @@ class Program:
         Raises:
             ConfigError: The agent has a tool that asks, and its runs are to wait for answers.
         """
-        tools = self.workflow.agent.tools
+        tools = offered_tools(self.workflow.agent)
         asking = [tool.spec.name for tool in tools if isinstance(tool, AskingTool)]
         if asking and config.on_question == "wait":
             problem = (

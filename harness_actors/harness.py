@@ -13,7 +13,7 @@ from harness_actors.actors.driver.awaiting import Answerer
 from harness_actors.actors.driver.followed_run import FollowedRun
 from harness_actors.actors.driver.placed_store import PlacedStore
 from harness_actors.actors.text.hearing import HeardItem, with_texts
-from harness_actors.agents import Program, check_task, new_run_id, settings_of
+from harness_actors.agents import Program, check_task, new_run_id, settings_of, with_hooks
 from harness_actors.config import HarnessConfig, OnQuestion
 from harness_actors.coordination.graph import Workflow
 from harness_actors.errors import (
@@ -50,7 +50,7 @@ class AgentHarness:
             each `OpenQuestion`, a function, async or not, answers with a text, and the run goes
             on; with None the run waits, as it does where none is given. A word is the setting of
             that name, see `HarnessConfig`.
-        hooks: Not built yet.
+        hooks: Hooks beside those of the agent; see `ChatAgent`.
         on_loss: Called with a line where Ray was lost, which says what is done about that: one of
             our own is started again, another is waited for, and the run goes on. None logs it
             as a warning of ``harness_actors``.
@@ -72,16 +72,15 @@ class AgentHarness:
         store: str | Path | None = None,
         workspace: str | Path | None = None,
         on_question: Answerer | OnQuestion | None = None,
-        hooks: None = None,
+        hooks: Any = None,
         on_loss: Callable[[str], None] | None = None,
         **config_fields: Any,
     ) -> None:
-        if hooks is not None:
-            raise ConfigError("hooks", "this part of the harness is not built yet; leave it out")
         if runtime not in ("ray", "local"):
             raise ConfigError("runtime", f"must be 'ray' or 'local', not {runtime!r}")
         if not isinstance(agent, Workflow) and not hasattr(agent, "model"):
             raise ConfigError("agent", f"must be a ChatAgent or a workflow, not {agent!r}")
+        agent = with_hooks(agent, hooks)
         given: object = on_question
         if isinstance(given, str):
             config_fields["on_question"] = given

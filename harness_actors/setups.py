@@ -4,7 +4,7 @@ import hashlib
 import os
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, is_dataclass
+from dataclasses import asdict, dataclass, fields, is_dataclass
 from enum import Enum
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
@@ -13,7 +13,9 @@ import orjson
 
 from harness_actors.config import HarnessConfig
 from harness_actors.coordination.graph import DEFAULT_EDGES, Workflow
-from harness_actors.ports import Model, Tool
+from harness_actors.policies import Hook, Hooks, offered_tools
+from harness_actors.policies.hooks import KINDS, hook_name
+from harness_actors.ports import Agent, Model, Tool
 from harness_actors.records import MadeWith
 
 SHOWN_CHARS = 60
@@ -70,7 +72,8 @@ def setup_of(workflow: Workflow) -> Setup:
     parts = {
         **_model_parts(agent.model),
         "instructions": agent.instructions,
-        **{f"tools.{tool.spec.name}": _declared(tool) for tool in agent.tools},
+        **_gates(agent),
+        **{f"tools.{tool.spec.name}": _declared(tool) for tool in offered_tools(agent)},
         **{
             f"workflow.executors.{name}": type(executor).__qualname__
             for name, executor in workflow.executors.items()
@@ -132,6 +135,35 @@ def _model_parts(model: Model) -> dict[str, Any]:
     if isinstance(settings, Mapping):
         parts |= _flat("model.settings.", plain(settings))
     return parts
+
+
+def _gates(agent: Agent) -> dict[str, Any]:
+    """Hooks, middleware and capabilities, as far as an agent has any."""
+    parts: dict[str, Any] = {}
+    hooks = Hooks.given(getattr(agent, "hooks", None))
+    for kind in KINDS:
+        if asked := hooks.of(kind):
+            parts[f"hooks.{kind}"] = [_declared_hook(hook) for hook in asked]
+    if members := getattr(agent, "middleware", ()):
+        parts["middleware"] = [
+            {"kind": hook_name(member), **_settings(member)} for member in members
+        ]
+    capabilities = getattr(agent, "capabilities", None)
+    if capabilities is not None:
+        parts["capabilities"] = plain(set(capabilities))
+    return parts
+
+
+def _declared_hook(hook: Hook) -> Any:
+    declared = {"function": hook.name, "timeout_s": hook.timeout_s, "on_error": hook.on_error}
+    return hook.name if hook == Hook(hook.function) else plain(declared)
+
+
+def _settings(member: Any) -> dict[str, Any]:
+    if not is_dataclass(member) or isinstance(member, type):
+        return {}
+    shown = [part.name for part in fields(member) if part.compare]
+    return dict(plain({name: getattr(member, name) for name in shown}))
 
 
 def _shown_url(url: str) -> str:

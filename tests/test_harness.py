@@ -285,7 +285,7 @@ async def test_what_the_caller_does_to_its_list_later_does_not_matter() -> None:
         ({"stall": {}}, "stall"),
         ({"compaction": {"soft": 0.5}}, "compaction"),
         ({"contract": {"goal": "x"}}, "contract"),
-        ({"hooks": []}, "hooks"),
+        ({"hooks": 7}, "hooks"),
         ({"runtime": "threads"}, "runtime"),
         ({"config": {"max_turns": 3}}, "config"),
         ({"config": HarnessConfig(), "max_turns": 0}, "max_turns"),

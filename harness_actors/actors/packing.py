@@ -21,6 +21,8 @@ import cloudpickle
 from harness_actors.actors.tapping import without_taps
 from harness_actors.coordination.graph import Workflow
 from harness_actors.errors import AgentCodeError
+from harness_actors.policies import Hook, Hooks
+from harness_actors.policies.hooks import KINDS, hook_name
 
 _MARKS = {
     id(mark): name
@@ -101,6 +103,8 @@ def _culprit(workflow: Workflow, error: Exception) -> AgentCodeError:
         *((f"tool {tool.spec.name!r}", tool) for tool in agent.tools),
         ("the model", agent.model),
         ("the instructions", agent.instructions),
+        *((f"hook {hook.name!r}", hook) for hook in _hooks_of(agent)),
+        *((f"middleware {hook_name(one)!r}", one) for one in getattr(agent, "middleware", ())),
         *((f"executor {name!r}", executor) for name, executor in workflow.executors.items()),
     ]
     for name, part in parts:
@@ -109,6 +113,11 @@ def _culprit(workflow: Workflow, error: Exception) -> AgentCodeError:
         except Exception as fault:  # noqa: BLE001 - picklers raise whatever a __reduce__ does
             return AgentCodeError(name, _first_line(fault))
     return AgentCodeError("the agent", _first_line(error))
+
+
+def _hooks_of(agent: Any) -> list[Hook]:
+    hooks = Hooks.given(getattr(agent, "hooks", None))
+    return [hook for kind in KINDS for hook in hooks.of(kind)]
 
 
 def _first_line(error: Exception) -> str:

@@ -42,6 +42,8 @@ class PersonaFields(_Fields):
     """Who the agent is."""
 
     instructions: str = ""
+    hooks: dict[str, list[str]] | list[str] = Field(default_factory=dict)
+    middleware: list[str | dict[str, dict[str, Any]]] = Field(default_factory=list)
     contract: Any = None
     autonomy: Any = None
 
@@ -56,6 +58,7 @@ class EnvironmentFields(_Fields):
     """What the agent works with."""
 
     tools: list[str] = Field(default_factory=list)
+    capabilities: list[str] | None = None
     workspace: WorkspaceFields | None = None
 
 

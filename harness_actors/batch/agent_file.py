@@ -14,6 +14,7 @@ from harness_actors.batch.agent_document import (
     WorkspaceFields,
     read_document,
 )
+from harness_actors.batch.agent_gates import hooks_of, middleware_of
 from harness_actors.config import HarnessConfig
 from harness_actors.coordination.graph import Workflow
 from harness_actors.errors import BadInputError, ConfigError, ModelSetupError
@@ -92,6 +93,9 @@ def load_agent_file(path: Path, overrides: AgentOverrides | None = None) -> Load
         instructions=given.persona.instructions,
         tools=[_find(name, beside, path) for name in given.environment.tools],
         name=path.stem,
+        hooks=hooks_of(given.persona.hooks, beside, path),
+        middleware=middleware_of(given.persona.middleware, beside, path),
+        capabilities=given.environment.capabilities,
     )
     return LoadedAgent(
         agent=agent,

@@ -16,6 +16,7 @@ from harness_actors.config import HarnessConfig
 from harness_actors.errors import BadInputError, ConfigError, HarnessError
 from harness_actors.harness import AgentHarness
 from harness_actors.models import LocalModel, OpenAIModel
+from harness_actors.policies import offered_tools
 
 README = Path(__file__).parents[2] / "README.md"
 WHOLE = """
@@ -225,3 +226,71 @@ def test_the_price_of_a_file_is_not_that_of_another_model(folder: Path) -> None:
 def test_a_price_that_is_none_is_told_by_its_field(folder: Path, price: str, fault: str) -> None:
     with pytest.raises(BadInputError, match=re.escape(fault)):
         load(folder, f"model: {{id: own-1, price: {price}}}")
+
+
+GATES = """
+model: {id: m}
+persona:
+  hooks: {pre_tool: ["billing_of_a_test:check"], session_end: ["billing_of_a_test:check"]}
+  middleware: [tool_usage, {redact: {patterns: ["cust-[0-9]{6}"]}}, "billing_of_a_test:around"]
+environment:
+  tools: [read_file, run_command]
+  capabilities: [filesystem]
+"""
+CODE = """
+async def check(event): ...
+
+async def around(call, next):
+    return await next(call)
+
+class Auditor:
+    async def post_tool(self, event): ...
+
+auditor = Auditor()
+"""
+
+
+def test_hooks_middleware_and_capabilities_are_found_by_name(folder: Path) -> None:
+    (folder / "billing_of_a_test.py").write_text(CODE)
+
+    _, agent = load(folder, GATES)
+
+    assert [hook.name for hook in agent.hooks.of("pre_tool")] == ["check"]
+    kinds = [type(member).__name__ for member in agent.middleware]
+    assert kinds == ["ToolUsage", "Redact", "function"]
+    assert agent.middleware[1].patterns == ("cust-[0-9]{6}",)
+    assert [tool.spec.name for tool in offered_tools(agent)] == ["read_file"]
+
+
+def test_an_object_with_methods_of_hooks_is_one(folder: Path) -> None:
+    (folder / "billing_of_a_test.py").write_text(CODE)
+
+    _, agent = load(folder, "model: m\npersona: {hooks: ['billing_of_a_test:auditor']}")
+
+    assert [hook.name for hook in agent.hooks.of("post_tool")] == ["Auditor.post_tool"]
+
+
+@pytest.mark.parametrize(
+    ("persona", "fault"),
+    [
+        ("hooks: {pre_tols: ['billing_of_a_test:check']}", "there is no hook 'pre_tols'"),
+        ("hooks: {pre_tool: ['billing_of_a_test:chek']}", "has no such function"),
+        ("hooks: {pre_tool: [check]}", "module:name"),
+        ("hooks: ['nowhere_of_a_test:check']", "cannot be imported"),
+        ("middleware: [redakt]", "no middleware 'redakt'; there are redact"),
+        ("middleware: [{redact: {pattern: [x]}}]", "redact does not take that"),
+        ("middleware: [{redact: {patterns: ['a+']}}]", "without an upper bound"),
+        ("middleware: [{redact: {}, tool_usage: {}}]", "one name each"),
+        ("middleware: [{}]", "one name each"),
+    ],
+)
+def test_gates_that_cannot_be_are_refused_by_name(folder: Path, persona: str, fault: str) -> None:
+    (folder / "billing_of_a_test.py").write_text(CODE)
+
+    with pytest.raises(BadInputError, match=re.escape(fault)):
+        load(folder, f"model: m\npersona:\n  {persona}")
+
+
+def test_a_capability_that_nobody_knows_is_refused(folder: Path) -> None:
+    with pytest.raises(ConfigError, match="no capability 'shel'"):
+        load(folder, "model: m\nenvironment: {capabilities: [shel]}")

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, Literal
 
 import pytest
@@ -14,6 +15,7 @@ from harness_actors.config import HarnessConfig, Limits
 from harness_actors.coordination.graph import HarnessWorkflowBuilder
 from harness_actors.executors.repair import Repair
 from harness_actors.models import OpenAIModel, Price
+from harness_actors.policies import Hook, Redact
 from harness_actors.ports import Tool
 from harness_actors.setups import Setup, differences
 from harness_actors.testing import an_agent
@@ -47,6 +49,9 @@ def an_openai_agent(
     )
 
 
+async def looked_at(event: object) -> None: ...
+
+
 def setup(agent: ChatAgent | None = None, config: HarnessConfig | None = None) -> Setup:
     return Program.of(agent or an_openai_agent()).setup.within(config or HarnessConfig())
 
@@ -67,6 +72,15 @@ OTHERS: dict[str, Callable[[], Setup]] = {
     "workflow": lambda: Program.of(
         HarnessWorkflowBuilder(an_openai_agent()).replace("repair", Repair()).build()
     ).setup.within(HarnessConfig()),
+    "hook": lambda: setup(replace(an_openai_agent(), hooks={"pre_tool": looked_at})),
+    "patience with a hook": lambda: setup(
+        replace(an_openai_agent(), hooks={"pre_tool": Hook(looked_at, timeout_s=3)})
+    ),
+    "middleware": lambda: setup(replace(an_openai_agent(), middleware=[Redact()])),
+    "setting of middleware": lambda: setup(
+        replace(an_openai_agent(), middleware=[Redact(patterns=["cust-[0-9]{6}"])])
+    ),
+    "capabilities": lambda: setup(replace(an_openai_agent(), capabilities=[])),
     "workspace": lambda: Program.of(an_openai_agent()).setup.within(
         HarnessConfig(), workspace="/a"
     ),
@@ -96,6 +110,19 @@ def test_what_makes_none() -> None:
 
     assert setup(agent).hash == setup().hash
     assert setup(agent).agent == "other"
+
+
+def test_what_an_agent_without_gates_is_made_of_says_nothing_of_them() -> None:
+    bare = replace(an_openai_agent(), hooks={}, middleware=[], capabilities=None)
+
+    assert setup(bare).parts == setup().parts
+    names = " ".join(setup().parts)
+    assert not {"hooks", "middleware", "capabilities"} & set(names.replace(".", " ").split())
+
+
+def test_each_setting_of_a_gate_makes_another() -> None:
+    hashes = [OTHERS[what]().hash for what in OTHERS]
+    assert len(set(hashes)) == len(hashes)
 
 
 def test_the_order_of_tools_makes_none() -> None:

@@ -1,0 +1,84 @@
+"""The hooks and middleware that an agent file names."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from harness_actors.errors import BadInputError, ConfigError
+from harness_actors.policies import Hooks, Redact, ShellSafety, ToolUsage
+from harness_actors.policies.hooks import KINDS
+from harness_actors.tools import find_object
+
+SHIPPED: Mapping[str, Callable[..., Any]] = {
+    "redact": Redact,
+    "shell_safety": ShellSafety,
+    "tool_usage": ToolUsage,
+}
+
+
+def hooks_of(given: Mapping[str, list[str]] | list[str], beside: Path, path: Path) -> Hooks:
+    """The hooks of an agent file.
+
+    Args:
+        given: ``module:function`` by kind, or ``module:object`` of objects with such methods.
+        beside: A folder whose modules are found as well, before all others.
+        path: The file, for errors.
+
+    Raises:
+        BadInputError: One cannot be found, or is no hook.
+    """
+    try:
+        if isinstance(given, list):
+            return Hooks.given([_found(name, beside) for name in given])
+        if unknown := [kind for kind in given if kind not in KINDS]:
+            problem = f"there is no hook {unknown[0]!r}; there are {', '.join(KINDS)}"
+            raise ConfigError("hooks", problem)
+        named = {kind: [_found(name, beside) for name in names] for kind, names in given.items()}
+        return Hooks(**named)
+    except ConfigError as error:
+        raise BadInputError(str(path), (f"persona.hooks: {error.problem}",)) from error
+
+
+def middleware_of(
+    given: list[str | dict[str, dict[str, Any]]], beside: Path, path: Path
+) -> list[Any]:
+    """The middleware of an agent file, the outermost first.
+
+    Args:
+        given: Shipped ones by name, such as ``redact``, alone or with their settings as in
+            ``{redact: {patterns: [...]}}``; and ``module:name`` of one's own.
+        beside: As of `hooks_of`.
+        path: As of `hooks_of`.
+
+    Raises:
+        BadInputError: One cannot be found, or does not take a setting.
+    """
+    try:
+        return [_middleware(one, beside) for one in given]
+    except ConfigError as error:
+        raise BadInputError(str(path), (f"persona.middleware: {error.problem}",)) from error
+
+
+def _middleware(given: str | dict[str, dict[str, Any]], beside: Path) -> Any:
+    named = {given: {}} if isinstance(given, str) else given
+    if len(named) != 1:
+        raise ConfigError("middleware", f"{given!r} must be given by one name each")
+    ((name, settings),) = named.items()
+    if name not in SHIPPED:
+        if ":" not in name:
+            known = ", ".join(sorted(SHIPPED))
+            problem = f"no middleware {name!r}; there are {known}, and your own as module:name"
+            raise ConfigError("middleware", problem)
+        found = _found(name, beside)
+        return found(**settings) if isinstance(found, type) else found
+    try:
+        return SHIPPED[name](**settings)
+    except TypeError as error:
+        raise ConfigError("middleware", f"{name} does not take that: {error}") from error
+
+
+def _found(name: str, beside: Path) -> Any:
+    found = find_object(name, beside=beside)
+    if found is None:
+        raise ConfigError("name", f"{name!r} has no such function or object")
+    return found
