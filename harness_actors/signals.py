@@ -54,6 +54,8 @@ class TurnComplete:
     """Which bound was reached, if the turn ended by `limit`."""
     error: Mapping[str, Any] | None = None
     """Kind of reason, type and message, if the turn ended by `error`."""
+    findings: tuple[str, ...] = ()
+    """Why what the agent came to is not accepted, where it says that it is done."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,6 +117,8 @@ def encode_signal(signal: Signal) -> dict[str, Any]:
     """The signal as plain values; `decode_signal` reads them back."""
     # Not `asdict`, which copies what nobody changes.
     values = {f.name: getattr(signal, f.name) for f in fields(signal)}
+    if not values.get("findings", True):
+        del values["findings"]
     return {"kind": type(signal).__name__, **values}
 
 
@@ -125,4 +129,6 @@ def decode_signal(plain: Mapping[str, Any]) -> Signal:
         KeyError: The kind of signal is unknown.
     """
     given = {name: value for name, value in plain.items() if name != "kind"}
+    if "findings" in given:
+        given["findings"] = tuple(given["findings"])
     return _SIGNALS[plain["kind"]](**given)

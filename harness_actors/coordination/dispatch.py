@@ -18,7 +18,8 @@ from harness_actors.coordination.protocol import (
     ToHost,
 )
 from harness_actors.coordination.routing import Replica, Router
-from harness_actors.state import AGENT_TURN
+from harness_actors.signals import RunEnd
+from harness_actors.state import AGENT_TURN, turns_of
 
 SUBSCRIBED_RUNS = 10_000
 """Runs that are listened to; of more, the earliest are forgotten until they are asked for again."""
@@ -131,12 +132,22 @@ class Dispatch:
             if successor_id is not None and successor_id in self._runs:
                 self.deliver(self._runs[successor_id], effects)
 
-    def forget(self, run: ActiveRun, effects: Effects) -> None:
-        """The run is over, or put aside: no host needs to know of it."""
+    def forget(self, run: ActiveRun, effects: Effects, end: RunEnd | None = None) -> None:
+        """The run is over, or put aside: no host needs to know of it.
+
+        Args:
+            run: The run.
+            effects: What is to be done.
+            end: How it ended; None where it did not. The host of its agent is told.
+        """
         run_id = run.spec.run_id
         run.hop_number = next(self._hop_numbers)
+        last = next((slot for slot in reversed(run.replicas) if _speaks(slot)), None)
         for slot in run.replicas:
-            envelope = Envelope(run_id, self._term, run.hop_number, 1, Forget())
+            word = Forget()
+            if end is not None and slot == last:
+                word = Forget(end, turns_of(run.state.values))
+            envelope = Envelope(run_id, self._term, run.hop_number, 1, word)
             effects.posts.append(Post(slot, envelope))
         self._router.released(run_id)
         self._router.forget(run_id)

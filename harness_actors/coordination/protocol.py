@@ -7,7 +7,7 @@ from typing import Any
 from harness_actors.messages import Message
 from harness_actors.pickling import pickled_by_position
 from harness_actors.records import RunSpec
-from harness_actors.signals import Outcome, Signal
+from harness_actors.signals import Outcome, RunEnd, Signal
 from harness_actors.state import StateDelta
 
 QUARANTINE = -1
@@ -101,9 +101,18 @@ class Cut:
     """To a host: cancel what it does for the run; nobody waits for an answer."""
 
 
+@pickled_by_position
 @dataclass(frozen=True, slots=True)
 class Forget:
-    """To a host: the run is over, or goes on elsewhere."""
+    """To a host: the run is over, or goes on elsewhere.
+
+    Attributes:
+        end: How it ended, which is on disk; None where it did not, or another host is told.
+        turn: Its last turn.
+    """
+
+    end: RunEnd | None = None
+    turn: int = 0
 
 
 @pickled_by_position

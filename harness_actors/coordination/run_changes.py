@@ -209,10 +209,10 @@ class RunChanges:
         words = last_words(run.state, end, shared=shared or owner != run.spec.run_id)
         self.change(run, words, effects, end=result)
         self._budget.end(run.spec.run_id)
-        self._forget(run, effects)
+        self._forget(run, effects, end)
 
-    def _forget(self, run: ActiveRun, effects: Effects) -> None:
-        self._dispatch.forget(run, effects)
+    def _forget(self, run: ActiveRun, effects: Effects, end: RunEnd | None = None) -> None:
+        self._dispatch.forget(run, effects, end)
         # One that was not in service has claimed nothing.
         if self._runs.pop(run.spec.run_id, None) is not None:
             self._deadlines.forget(run.spec.run_id)

@@ -14,6 +14,7 @@ from harness_actors.events.derived import (
     message_events,
 )
 from harness_actors.events.event import Event, RunEvent
+from harness_actors.events.gates import HookFailed, ToolsCounted
 from harness_actors.events.registry import (
     EVENT_TYPES,
     KINDS,
@@ -56,6 +57,7 @@ __all__ = [
     "CustomEvent",
     "Event",
     "ExecutorLost",
+    "HookFailed",
     "InputAwaited",
     "QuestionAnswered",
     "Repaired",
@@ -72,6 +74,7 @@ __all__ = [
     "ToolCalled",
     "ToolProgress",
     "ToolReturned",
+    "ToolsCounted",
     "TurnCompleted",
     "TurnStarted",
     "answer_event",

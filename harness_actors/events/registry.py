@@ -5,6 +5,7 @@ from typing import Any
 
 from harness_actors.events.custom import CustomEvent
 from harness_actors.events.event import Event
+from harness_actors.events.gates import HookFailed, ToolsCounted
 from harness_actors.events.runs import (
     ExecutorLost,
     InputAwaited,
@@ -47,6 +48,8 @@ KINDS: tuple[type[Event], ...] = (
     ContextPressure,
     ContinuationPrompt,
     StopDecided,
+    HookFailed,
+    ToolsCounted,
     CustomEvent,
 )
 """Those that can be read back. A new one is a class in the module of its subsystem, and a line

@@ -5,8 +5,9 @@ from pathlib import Path
 from typing import Any
 
 from harness_actors.events import TurnCompleted, TurnStarted
-from harness_actors.ports import RunContext
-from harness_actors.signals import Parked, Signal, TurnComplete, Waiting
+from harness_actors.ports import Agent, RunContext
+from harness_actors.records import RunSpec
+from harness_actors.signals import Parked, RunEnd, Signal, TurnComplete, Waiting
 from harness_actors.state import (
     AGENT_TURN,
     ANSWERS,
@@ -15,6 +16,7 @@ from harness_actors.state import (
     QUESTIONS,
     QUESTIONS_ASKED,
     REQUEST_TOKENS,
+    TOOL_USAGE,
     TURN,
     TURN_BEGAN,
     TURN_COUNT,
@@ -26,8 +28,11 @@ from harness_actors.turn import (
     AgentTurnServices,
     PreparedAgent,
     TurnLoop,
+    begin_session,
     begin_task,
+    end_session,
     prepare,
+    refused_input,
 )
 
 PREPARED_AGENTS = 64
@@ -53,6 +58,7 @@ class AgentTurn:
         QUESTIONS,
         QUESTIONS_ASKED,
         ANSWERS,
+        TOOL_USAGE,
     )
     reads_log = True
 
@@ -64,16 +70,24 @@ class AgentTurn:
         prepared = await self._prepared(context)
         workspace = await self._workspace(context)
         if context.get(TURN) is None:
-            await self._begin(context, prepared)
+            refused = await self._begin(context, prepared)
+            if refused is not None:
+                self._end(context, refused)
+                return refused
         outcome = await TurnLoop(context, prepared, self._services, workspace).run()
         if isinstance(outcome, TurnComplete):
             self._end(context, outcome)
         return outcome
 
-    async def _begin(self, context: RunContext, prepared: PreparedAgent) -> None:
+    async def _begin(self, context: RunContext, prepared: PreparedAgent) -> TurnComplete | None:
+        """Begin a turn; how it ends already, where a guard does not let the task pass."""
+        refused: TurnComplete | None = None
         if context.get(TURN_COUNT) == 0:
+            guarded = (await begin_session(context, prepared, self._services)).plain
+            if "ends" in guarded:
+                refused = refused_input(guarded["ends"])
             # In one delta with the count: after a crash either both are there or neither.
-            await begin_task(context, prepared)
+            await begin_task(context, prepared, not_accepted=guarded.get("denied", ""))
         context.increment(TURN_COUNT, 1)
         context.set(TURN, TurnProgress())
         if context.spec.config.turn_limits is not None:
@@ -81,6 +95,11 @@ class AgentTurn:
         context.emit(
             TurnStarted(turn=context.get(TURN_COUNT), max_turns=context.spec.config.max_turns)
         )
+        return refused
+
+    async def over(self, agent: Agent, spec: RunSpec, end: RunEnd, turn: int) -> None:
+        """The end of a run that was served here is on disk."""
+        await end_session(agent, spec, end, turn, self._services.in_thread)
 
     def _end(self, context: RunContext, outcome: TurnComplete) -> None:
         progress = context.get(TURN) or TurnProgress()

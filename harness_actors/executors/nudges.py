@@ -1,4 +1,8 @@
-"""What a model is told that stopped without saying that it is done."""
+"""What a model is told that stopped, and is not to stop yet."""
+
+from collections.abc import Mapping
+
+from harness_actors.config import Completion
 
 NUDGE = (
     "You answered without calling a tool, and `work_complete` has not been called, so the task "
@@ -7,3 +11,8 @@ NUDGE = (
     "- something is left to do: make the next tool call;\n"
     "- something failed: try another approach."
 )
+NOT_ACCEPTED = "The task does not count as done yet:\n{reasons}\nSee to that, then {again}."
+AGAIN: Mapping[Completion, str] = {
+    "explicit": "call `work_complete` again",
+    "answer": "answer again",
+}

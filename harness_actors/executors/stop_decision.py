@@ -5,7 +5,7 @@ from typing import Any
 from harness_actors.config import HarnessConfig
 from harness_actors.errors import WorkflowError
 from harness_actors.events import ContinuationPrompt, StopDecided
-from harness_actors.executors.nudges import NUDGE
+from harness_actors.executors.nudges import AGAIN, NOT_ACCEPTED, NUDGE
 from harness_actors.messages import Message
 from harness_actors.ports import RunContext
 from harness_actors.results import Reason, Status
@@ -35,15 +35,33 @@ class StopDecision:
             )
         count = context.get(TURN_COUNT)
         end = _verdict(signal, context.spec.config, count)
-        if end is None:
+        if end is None and signal.findings:
+            end = self._not_accepted(signal, context, count)
+            if end is None:
+                return _continue(context, count, "not_accepted")
+        elif end is None:
             nudges = self._nudges_without_progress(signal, context)
             if signal.ending == "rounds":
                 return _continue(context, count, "max_rounds_per_turn")
             end = _out_of_nudges(signal, context.spec.config, nudges)
             if end is None:
-                _nudge(context, count, nudges + 1)
+                _nudge(context, NUDGE, count, nudges + 1)
                 return _continue(context, count, "work_complete_not_called")
         context.emit(StopDecided(turn=count, decision="stop", reason=end.reason.kind))
+        return end
+
+    def _not_accepted(self, signal: TurnComplete, context: RunContext, count: int) -> RunEnd | None:
+        """The end of a run whose gates will not let it end; None where it gets a message.
+
+        Progress does not reset these: whoever works on and is refused each time would never end.
+        """
+        nudges, config = context.get(NUDGES), context.spec.config
+        end = _out_of_nudges(signal, config, nudges)
+        if end is None:
+            again = AGAIN[config.completion]
+            reasons = "\n".join(f"- {finding}" for finding in signal.findings)
+            words = NOT_ACCEPTED.format(reasons=reasons, again=again)
+            _nudge(context, words, count, nudges + 1)
         return end
 
     def _nudges_without_progress(self, turn: TurnComplete, context: RunContext) -> int:
@@ -57,9 +75,9 @@ class StopDecision:
 def _verdict(turn: TurnComplete, config: HarnessConfig, count: int) -> RunEnd | None:
     """The end that needs no further question; None where the run may go on."""
     match turn.ending:
-        case "completed":
+        case "completed" if not turn.findings:
             return _end("done", "completed", turn, verified=True)
-        case "text" if config.completion == "answer":
+        case "text" if config.completion == "answer" and not turn.findings:
             return _end("done", "answered", turn, verified=True)
         case "error":
             facts = turn.error or {}
@@ -81,14 +99,16 @@ def _out_of_nudges(turn: TurnComplete, config: HarnessConfig, nudges: int) -> Ru
     if nudges < allowed:
         return None
     message = f"the model stopped without calling work_complete, after {nudges} nudges in a row"
+    if turn.findings:
+        message = f"not accepted, after {nudges} nudges in a row: {'; '.join(turn.findings)}"
     if config.stop_policy == "interactive":
         return _end("done", "unverified", turn, message)
     return _end("stalled", "no_completion", turn, message)
 
 
-def _nudge(context: RunContext, turn: int, count: int) -> None:
+def _nudge(context: RunContext, words: str, turn: int, count: int) -> None:
     continuation = context.spec.config.continuation
-    message = Message.user(NUDGE)
+    message = Message.user(words)
     context.add_message(message)
     context.increment(REQUEST_TOKENS, message.tokens)
     context.set(NUDGES, count)

@@ -104,6 +104,10 @@ class MiddlewareChain:
         object.__setattr__(self, "around_tools", tuple(one for one in tools if one))
         object.__setattr__(self, "around_models", tuple(one for one in models if one))
 
+    def __bool__(self) -> bool:
+        """Whether something stands around the model, or looks at its text."""
+        return bool(self.around_models) or any(hasattr(m, "text_filter") for m in self.members)
+
     @property
     def streams(self) -> bool:
         """Whether text may be told while the model says it."""

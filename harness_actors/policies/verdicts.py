@@ -1,15 +1,17 @@
 """What hooks and middleware may answer, and how a verdict is kept on record."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from harness_actors.messages import encode_json
 
-REASON_CHARS = 4_000
+REASON_CHARS = 2_000
 """Longest reason, in characters; the rest is left out."""
-CHANGED_BYTES = 32 * 1024
-"""Largest arguments that a hook may change to, as JSON: they are kept with the verdict."""
+CHANGED_BYTES = 48 * 1024
+"""Largest arguments that a hook may change to, as a text within JSON: so they are kept with the
+verdict."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +120,8 @@ def encoded_arguments(arguments: object) -> str:
         encoded = encode_json(dict(arguments))
     except (TypeError, ValueError, RecursionError) as error:
         raise ValueError(f"changed the arguments to what is no plain JSON: {error}") from None
-    if len(encoded) > CHANGED_BYTES:
-        problem = f"changed the arguments to {len(encoded):,} bytes; {CHANGED_BYTES:,} are allowed"
+    text = encoded.decode()
+    if (size := len(json.dumps(text))) > CHANGED_BYTES:
+        problem = f"changed the arguments to {size:,} bytes; {CHANGED_BYTES:,} are allowed"
         raise ValueError(problem)
-    return encoded.decode()
+    return text

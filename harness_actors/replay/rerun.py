@@ -356,6 +356,7 @@ def _executors(
         in_thread=at_once,
         prepare_workspace=leave_workspace,
         run_call=calls.run,
+        text_on_record=calls.text,
         waves_of=calls.waves_of,
     )
     return {

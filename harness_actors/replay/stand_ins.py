@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from harness_actors.messages import Message, ToolCall
+from harness_actors.policies import Hooks, ToolUsage
+from harness_actors.policies.hooks import KINDS, HookKind
 from harness_actors.ports import (
     AskedQuestion,
     AskingTool,
@@ -19,7 +21,14 @@ from harness_actors.records import WorkspaceSpec
 from harness_actors.replay.old_records import tools_told
 from harness_actors.replay.recording import Recording
 from harness_actors.replay.tape import Tape, asked_in
-from harness_actors.state import OPEN_CALLS, REQUEST_TOKENS, TURN_COUNT
+from harness_actors.state import (
+    AGENT_TURN,
+    OPEN_CALLS,
+    REQUEST_TOKENS,
+    TOOL_USAGE,
+    TURN_COUNT,
+    observed_by,
+)
 from harness_actors.turn.bounds import Due
 from harness_actors.turn.one_call import PlannedCall, run_call
 from harness_actors.turn.outcomes import ToolOutcome
@@ -130,6 +139,10 @@ class RecordedCalls:
             return await self.stage.open_tape().result(planned.call)
         return await run_call(planned, context, due)
 
+    async def text(self, call: ToolCall) -> str:
+        """What its model was told of a call."""
+        return (await self.stage.open_tape().result(call)).text
+
     def waves_of(self, plans: Sequence[PlannedCall]) -> list[Sequence[PlannedCall]]:
         """Those that the journal shows: it does not hold what may run beside what."""
         return self.stage.open_tape().waves_of(plans)
@@ -158,6 +171,8 @@ class RecordedAgent:
     tools: Sequence[Tool]
     instructions: str
     name: str = "recorded"
+    hooks: Hooks = field(default_factory=Hooks)
+    middleware: tuple[ToolUsage, ...] = ()
 
     @classmethod
     def of(cls, recording: Recording, stage: Stage) -> "RecordedAgent":
@@ -167,7 +182,13 @@ class RecordedAgent:
             for spec in tools_of(recording)
         ]
         prompt = PROMPT if overhead_tokens(recording) else ""
-        return cls(RecordedModel(stage), tools, prompt)
+        return cls(
+            RecordedModel(stage),
+            tools,
+            prompt,
+            hooks=Hooks(**dict.fromkeys(_kinds_asked(recording), _never_asked)),
+            middleware=(ToolUsage(),) if _counts_tools(recording) else (),
+        )
 
 
 @dataclass
@@ -234,6 +255,30 @@ def tools_of(recording: Recording) -> list[ToolSpec]:
         )
         for name in sorted(names)
     ]
+
+
+def _kinds_asked(recording: Recording) -> list[HookKind]:
+    """The hooks of the agent, as far as the journal shows that they were asked."""
+    seen = {
+        write.value["kind"]
+        for change in recording.changes
+        for write in change.delta.writes
+        if write.key == observed_by(AGENT_TURN) and write.change == "append"
+    }
+    return [kind for kind in KINDS if kind in seen]
+
+
+async def _never_asked(event: object) -> None:
+    """In place of hooks: what they said is on record."""
+    raise NotImplementedError("a rerun asks no hook")
+
+
+def _counts_tools(recording: Recording) -> bool:
+    return any(
+        write.key == TOOL_USAGE.name
+        for change in recording.changes
+        for write in change.delta.writes
+    )
 
 
 def _not_idempotent(recording: Recording) -> set[str]:

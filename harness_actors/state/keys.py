@@ -104,6 +104,10 @@ WAITING_SINCE: StateKey[float | None] = StateKey("harness.waiting_since", float 
 not."""
 WAITED_S: StateKey[float] = StateKey("harness.waited_s", float, COORDINATOR, "increment", 0.0)
 """How long it has waited for its user before, which is not counted as its time."""
+TOOL_USAGE: StateKey[dict[str, int]] = StateKey(
+    "harness.tool_usage", dict[str, int], AGENT_TURN, "set", {}
+)
+"""Calls of each tool, by name. Only runs of agents that have them counted have it."""
 NUDGES: StateKey[int] = StateKey("harness.nudges", int, STOP_DECISION, "set", 0)
 """Nudges since the last progress."""
 REPAIRS: StateKey[int] = StateKey("harness.repairs", int, REPAIR, "increment", 0)

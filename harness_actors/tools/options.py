@@ -41,11 +41,11 @@ def checked_options(
     idempotent: bool | None,
     resource_keys: Sequence[str],
     timeout_s: float | None,
-    volatile: bool = False,
-    needs: Sequence[str] = (),
-    worker: bool = False,
-    retries: int = 0,
-    retry_on: Sequence[type[Exception]] = (),
+    volatile: bool,
+    needs: Sequence[str],
+    worker: bool,
+    retries: int,
+    retry_on: Sequence[type[Exception]],
 ) -> ToolOptions:
     """The options, checked.
 

@@ -70,7 +70,7 @@ async def ask(
             outcome = await run_within(
                 allowance,
                 f"a call of model {model.name!r}",
-                partial(_begin, model, request, voice),
+                partial(_begin, prepared, request, voice),
             )
         finally:
             context.when_parking(None)
@@ -87,10 +87,26 @@ async def ask(
     return Answer(response, max(told_s, meter.waited_s))
 
 
-def _begin(model: Model, request: ModelRequest, voice: Voice | None) -> Awaitable[object]:
+def _begin(
+    prepared: PreparedAgent, request: ModelRequest, voice: Voice | None
+) -> Awaitable[object]:
+    model, chain = prepared.agent.model, prepared.middleware
     # In a task of its own, so that it need not be taken back.
     ORIGIN.set(f"model {model.name}")
-    return model.complete(request) if voice is None else voice.speak(model, request)
+    if voice is None:
+        return chain.call_model(request, model.complete) if chain else model.complete(request)
+    if not chain:
+        return voice.speak(model, request)
+    if chain.streams:
+        speak = partial(voice.speak, model, filters=chain.text_filters)
+        return chain.call_model(request, speak)
+    return _told_whole(voice, chain.call_model(request, model.complete))
+
+
+async def _told_whole(voice: Voice, answering: Awaitable[object]) -> object:
+    response = await answering
+    voice.tell(response)
+    return response
 
 
 def _out_of_time(due: Due, last: BaseException | None) -> TurnComplete:

@@ -13,6 +13,7 @@ from harness_actors.signals import TurnComplete, Waiting
 from harness_actors.state import OPEN_CALLS, TURN_COUNT, OpenCall
 from harness_actors.turn.bounds import Bounds
 from harness_actors.turn.execution import Execution
+from harness_actors.turn.gates import Gates
 from harness_actors.turn.one_call import PlannedCall, plan_calls
 from harness_actors.turn.outcomes import ToolDenied, ToolOutcome
 from harness_actors.turn.preparation import PreparedAgent
@@ -43,6 +44,7 @@ class ToolCalls:
         state: TurnState,
         bounds: Bounds,
         place: Workplace,
+        gates: Gates | None = None,
     ) -> None:
         self._context = context
         self._prepared = prepared
@@ -51,6 +53,7 @@ class ToolCalls:
         self._repeats = state.repeats
         self._budget = state.budget
         self._bounds = bounds
+        self._gates = gates
         self._asking = Asking(context)
         self._execution = Execution(context, prepared, services, state, bounds, place)
 
@@ -68,7 +71,7 @@ class ToolCalls:
         """
         # Repair may have closed the last call of a message that had asked; ids come again.
         self._asking.forget()
-        plans = self._plan(calls, finish_reason)
+        plans = await self._judged(self._plan(calls, finish_reason))
         fenced = not all(plan.idempotent for plan in plans)
         if fenced:
             self._context.set(OPEN_CALLS, self._index(plans))
@@ -96,13 +99,12 @@ class ToolCalls:
         for call in log.open_calls():
             if call.id not in listed:
                 lost = ToolDenied(text=UNKNOWN_OUTCOME, how="unknown")
-                await self._add_result(call.id, lost)
+                await self._add_result(call, lost)
         calls, results = _newest_round(log)
         if again:
             self._context.tools_started(list(dict.fromkeys(call.name for call in again)))
-        plans = [
-            plan if plan.call.id in held else _still_refused(plan) for plan in self._plan(again, "")
-        ]
+        judged = await self._judged(self._plan(again, ""))
+        plans = [plan if plan.call.id in held else _still_refused(plan) for plan in judged]
         if held:
             self._asking.release()
             # What was held and is not idempotent may be lost from here on.
@@ -128,14 +130,15 @@ class ToolCalls:
         limit: LimitKind | None = None
         begun = 0
         for wave in self._services.waves_of(plans):
-            keys = [self._repeats.key_of(plan) for plan in wave]
+            keys = [None if self._is_gated(plan) else self._repeats.key_of(plan) for plan in wave]
             results = await self._results(wave, keys, last_id=last_id, failed=failed, listed=listed)
             if results is None:
                 return await self._ask(plans[begun:], listed=listed)
             begun += len(wave)
+            results = await self._looked_at(wave, results)
             for plan, key, result in zip(wave, keys, results, strict=True):
                 failed, limit = failed or result.is_error, limit or result.limit
-                await self._add_result(plan.call.id, result, own=self._execution.is_own_tool(plan))
+                await self._add_result(plan.call, result, own=self._execution.is_own_tool(plan))
                 if key is not None and not result.is_error:
                     self._repeats.succeeded(key)
             if listed and begun < len(plans):
@@ -172,11 +175,29 @@ class ToolCalls:
                 return None
         return (result or await self._execution.make(plan, keys[0], announced=listed),)
 
+    def _is_gated(self, plan: PlannedCall) -> bool:
+        """Whether gates have a say in it, who may want it otherwise than the last time."""
+        return plan.around is not None or (self._gates is not None and self._gates.of_calls)
+
+    async def _judged(self, plans: list[PlannedCall]) -> list[PlannedCall]:
+        """What gates leave of the calls of a message."""
+        return plans if self._gates is None else await self._gates.before_calls(plans)
+
+    async def _looked_at(
+        self, wave: Sequence[PlannedCall], results: Sequence[ToolOutcome]
+    ) -> Sequence[ToolOutcome]:
+        """What gates leave of the results of a wave: in its order, so that it is always the same
+        in which they are asked."""
+        if self._gates is None:
+            return results
+        pairs = zip(wave, results, strict=True)
+        return [await self._gates.after_call(plan, result) for plan, result in pairs]
+
     async def _ask(self, plans: Sequence[PlannedCall], *, listed: bool) -> TurnComplete | Waiting:
         if (failed := self._asking.must_not(plans)) is not None:
             # Whoever comes after a turn that is over finds no call open.
             for plan in plans:
-                await self._add_result(plan.call.id, ToolDenied(text=NOT_BEGUN))
+                await self._add_result(plan.call, ToolDenied(text=NOT_BEGUN))
             if listed:
                 self._context.set(OPEN_CALLS, ())
             return failed
@@ -200,10 +221,10 @@ class ToolCalls:
             return ToolDenied(text=NOT_LAST)
         return ToolDenied(text=OTHER_CALL_FAILED) if failed else None
 
-    async def _add_result(self, call_id: str, result: ToolOutcome, *, own: bool = False) -> None:
+    async def _add_result(self, call: ToolCall, result: ToolOutcome, *, own: bool = False) -> None:
         tokens = await tokens_of([result.text], self._prepared.counter) + result.image_tokens
         message = Message.tool_result(
-            call_id,
+            call.id,
             result.text,
             failure=result.failure,
             tokens=tokens,
@@ -212,6 +233,7 @@ class ToolCalls:
         )
         self._context.add_message(message)
         self._meter.called(
+            call.name,
             counts=own and result.ran,
             progress=own and not result.is_error,
             tokens=tokens,

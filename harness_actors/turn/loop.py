@@ -7,7 +7,7 @@ from itertools import islice
 from pathlib import Path
 
 from harness_actors.errors import HarnessError
-from harness_actors.events import RoundCompleted
+from harness_actors.events import RoundCompleted, ToolsCounted
 from harness_actors.messages import Message
 from harness_actors.ports import ModelResponse, RunContext
 from harness_actors.results import Usage
@@ -18,6 +18,7 @@ from harness_actors.turn.answers import as_message, ask
 from harness_actors.turn.bounds import Bounds
 from harness_actors.turn.budget import TurnBudget
 from harness_actors.turn.call_scheduler import ToolCalls
+from harness_actors.turn.gates import Gates
 from harness_actors.turn.meter import TurnMeter
 from harness_actors.turn.preparation import PreparedAgent
 from harness_actors.turn.repeats import RepeatGuard
@@ -55,7 +56,7 @@ class TurnLoop:
     ) -> None:
         self._context = context
         self._prepared = prepared
-        self._meter = TurnMeter(context, services.clock)
+        self._meter = TurnMeter(context, services.clock, counts_tools=prepared.counts_tools)
         said = _said_last(context.log, self._meter.rounds)
         # Executors of the user's own may have written anything between two turns.
         task = () if context.spec.custom else context.spec.task
@@ -68,7 +69,10 @@ class TurnLoop:
         self._watched = None if workspace is None else services.watch_workspace(workspace)
         folder_id = None if self._watched is None else self._watched.id
         place = Workplace(workspace, folder_id, services.artifacts(context.spec))
-        self._calls = ToolCalls(context, prepared, services, self._state, self._bounds, place)
+        self._gates = Gates.of(context, prepared, self._meter, services, self._bounds)
+        self._calls = ToolCalls(
+            context, prepared, services, self._state, self._bounds, place, self._gates
+        )
         self._last: Awaitable[None] | None = None
         self._awaited: Awaitable[None] | None = None
         """To be on disk before the next model call begins."""
@@ -84,9 +88,18 @@ class TurnLoop:
         if ended.ending != "limit":
             # Else the last calls could leave another folder to whoever scores it.
             self._check_workspace()
+        ended = replace(ended, text=ended.text or self._state.said)
+        if self._gates is not None and self._says_done(ended):
+            ended = await self._gates.at_end(ended)
         self._meter.write()
-        text = ended.text or self._state.said
-        return replace(ended, text=text, progressed=self._meter.progressed)
+        if self._meter.used:
+            turn = self._context.get(TURN_COUNT)
+            self._context.emit(ToolsCounted(turn=turn, calls=dict(self._meter.used)))
+        return replace(ended, progressed=self._meter.progressed)
+
+    def _says_done(self, ended: TurnComplete) -> bool:
+        answers = self._context.spec.config.completion == "answer"
+        return ended.ending == "completed" or (ended.ending == "text" and answers)
 
     async def _rounds(self) -> TurnComplete | Parked | Waiting:
         self._last = self._context.flush()
@@ -133,6 +146,8 @@ class TurnLoop:
     async def _round(self) -> TurnComplete | Parked | Waiting | None:
         """One model call and its tools; how the turn ends, or None where it goes on."""
         self._check_workspace()
+        if self._gates is not None:
+            await self._gates.before_model()
         working_s, voice = self._meter.working_s, self._voice()
         answer = await ask(self._prepared, self._context, self._bounds, working_s, voice)
         response = answer.response
@@ -154,6 +169,8 @@ class TurnLoop:
         # A model may take long to answer, and what it asks for would be done nowhere.
         self._check_workspace()
         self._context.add_message(message)
+        if self._gates is not None:
+            await self._gates.after_model(response, message.text)
         calls = message.tool_calls
         if calls:
             ended = await self._calls.run(calls, finish_reason=response.finish_reason)

@@ -2,7 +2,7 @@
 
 from harness_actors.ports import Clock, ModelResponse, RunContext
 from harness_actors.results import Usage
-from harness_actors.state import REQUEST_TOKENS, TURN, USAGE, TurnProgress
+from harness_actors.state import REQUEST_TOKENS, TOOL_USAGE, TURN, USAGE, TurnProgress
 
 
 class TurnMeter:
@@ -11,9 +11,15 @@ class TurnMeter:
     Attributes:
         rounds: Model calls of this turn that were answered, across pauses and crashes.
         progressed: Whether a tool other than `work_complete` succeeded in this turn.
+        used: Calls of each tool in the run so far, by name; empty where they are not counted.
     """
 
-    def __init__(self, context: RunContext, clock: Clock) -> None:
+    def __init__(self, context: RunContext, clock: Clock, *, counts_tools: bool = False) -> None:
+        self.used: dict[str, int] = {}
+        if counts_tools:
+            used = context.get(TOOL_USAGE)
+            self.used |= used
+        self._counts_tools, self._used_more = counts_tools, False
         self._progress = context.get(TURN) or TurnProgress()
         self.rounds = self._progress.rounds
         self.progressed = self._progress.progressed
@@ -72,15 +78,19 @@ class TurnMeter:
         self._waited_s += waited_s
         self._pending += Usage(model_calls=1)
 
-    def called(self, *, counts: bool, progress: bool, tokens: int) -> None:
+    def called(self, name: str, *, counts: bool, progress: bool, tokens: int) -> None:
         """A call of the log got its result.
 
         Args:
+            name: The tool.
             counts: It called one of the agent's own tools: `work_complete` is no work.
             progress: The same, and it succeeded.
             tokens: Tokens of the result.
         """
         self._pending_calls += counts
+        if counts and self._counts_tools:
+            self.used[name] = self.used.get(name, 0) + 1
+            self._used_more = True
         self.progressed = self.progressed or progress
         self._pending_tokens += tokens
 
@@ -93,6 +103,9 @@ class TurnMeter:
         self._written += spent
         self._pending, self._pending_calls, self._pending_tokens = Usage(), 0, 0
         self._working_since, self._waited_s = now, 0.0
+        if self._used_more:
+            self._context.set(TOOL_USAGE, dict(self.used))
+            self._used_more = False
         progress = TurnProgress(rounds=self.rounds, progressed=self.progressed)
         # A fenced round is written twice, and is still the same round.
         if progress != self._progress:

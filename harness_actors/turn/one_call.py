@@ -1,13 +1,15 @@
 """The calls of one message: which may run, and what comes of each."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
+from typing import Literal
 
 import orjson
 
 from harness_actors.errors import ToolError
 from harness_actors.messages import ToolCall
+from harness_actors.policies import CallDeniedError
 from harness_actors.ports import (
     AskingTool,
     ConversationArtifacts,
@@ -18,6 +20,7 @@ from harness_actors.ports import (
 )
 from harness_actors.ports.deadlines import TIME_IS_UP
 from harness_actors.results import LimitKind
+from harness_actors.turn.around import AroundTools
 from harness_actors.turn.bounds import Due
 from harness_actors.turn.deadline import Allowance, Raised, TimedOut, run_within
 from harness_actors.turn.interruption import is_ctrl_c
@@ -58,6 +61,10 @@ class PlannedCall:
         limit: The bound of the run that forbids it; None where none does.
         alone: No other call of the message may run beside it, whatever it does: it asks the
             user, or ends the run.
+        denied: A gate does not want it; `refusal` says why.
+        arguments: What it is made with, where a gate has changed that; None for what the model
+            wrote.
+        around: What stands around its tool; None for nothing.
     """
 
     call: ToolCall
@@ -65,6 +72,14 @@ class PlannedCall:
     refusal: str = ""
     limit: LimitKind | None = None
     alone: bool = False
+    denied: bool = False
+    arguments: str | None = None
+    around: AroundTools | None = None
+
+    @property
+    def given(self) -> ToolCall:
+        """The call as it is made."""
+        return self.call if self.arguments is None else replace(self.call, arguments=self.arguments)
 
     @property
     def idempotent(self) -> bool:
@@ -113,7 +128,8 @@ def plan_calls(
             plan = PlannedCall(call=call, refusal=NO_CALLS_LEFT_IN_TURN)
         else:
             alone = tool is prepared.completion or isinstance(tool, AskingTool)
-            plan = PlannedCall(call=call, tool=tool, alone=alone)
+            around = None if alone else prepared.around
+            plan = PlannedCall(call=call, tool=tool, alone=alone, around=around)
             if calls_left is not None and tool is not prepared.completion:
                 calls_left -= 1
             if of_turn is not None and tool is not prepared.completion:
@@ -128,19 +144,22 @@ async def run_call(planned: PlannedCall, context: ToolContext, due: Due) -> Tool
     Every failure comes back as a result; only a cancellation of the turn is raised.
     """
     if planned.tool is None:
-        return ToolDenied(text=planned.refusal, by=planned.limit)
+        how: Literal["denied", "refused"] = "denied" if planned.denied else "refused"
+        return ToolDenied(text=planned.refusal, how=how, by=planned.limit)
     if due.over:
         return ToolDenied(text=_time_is_up(due, "began"), by=due.kind)
     within = time_of(planned, due)
     outcome = await run_within(
         Allowance(within),
         f"a call of tool {planned.call.name!r}",
-        partial(_begin, planned.tool, planned.call, context),
+        partial(_begin, planned.tool, planned, context),
         stopping=lambda late: context.deadline.cancel(_why(late)),
     )
     match outcome:
         case TimedOut():
             return _late(planned, outcome, by_run=within is due)
+        case Raised(CallDeniedError(reason=reason)):
+            return ToolDenied(text=shortened(well_formed(reason), ERROR_CHARS), how="denied")
         case Raised(error):
             # Everything else is an answer to the model, also what is no `Exception`: `sys.exit`
             # in a tool, or the panic of a library in Rust, would end the process of all its
@@ -165,10 +184,12 @@ def _why(late: Due) -> str:
     return CUT if late.seconds is None else TIME_IS_UP
 
 
-def _begin(tool: Tool, call: ToolCall, context: ToolContext) -> Awaitable[str]:
+def _begin(tool: Tool, planned: PlannedCall, context: ToolContext) -> Awaitable[str]:
     # In a task of its own, so that it need not be taken back.
-    ORIGIN.set(call.name)
-    return tool.run(call.arguments, context)
+    ORIGIN.set(planned.call.name)
+    if planned.around is not None:
+        return planned.around.run(tool, planned.given, context)
+    return tool.run(planned.given.arguments, context)
 
 
 def _returned(planned: PlannedCall, value: object, context: ToolContext) -> ToolOutcome:

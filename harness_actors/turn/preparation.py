@@ -1,16 +1,20 @@
 """An agent made ready for requests: its prompt and tools encoded once."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 
 from harness_actors.config import HarnessConfig
 from harness_actors.errors import ConfigError
 from harness_actors.messages import Message
+from harness_actors.policies import Hooks, MiddlewareChain, offered_tools
+from harness_actors.policies.middleware import as_chain
 from harness_actors.ports import Agent, TokenCounter, Tool, ToolSet
+from harness_actors.turn.around import AroundTools
 from harness_actors.turn.texts import counted, well_formed
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class PreparedAgent:
     """An agent made ready for requests.
 
@@ -23,6 +27,8 @@ class PreparedAgent:
         by_name: The same tools by name.
         completion: The tool by which a run ends; None where an answer ends it.
         overhead_tokens: Tokens of prompt and tools, a part of every request.
+        hooks: Those of the agent.
+        middleware: That of the agent.
     """
 
     agent: Agent
@@ -32,6 +38,26 @@ class PreparedAgent:
     by_name: Mapping[str, Tool]
     completion: Tool | None
     overhead_tokens: int
+    hooks: Hooks = field(default_factory=Hooks)
+    middleware: MiddlewareChain = field(default_factory=MiddlewareChain)
+
+    @property
+    def agent_path(self) -> tuple[str, ...]:
+        """Names of the agents from the one that the user began to this one."""
+        return (self.agent.name,)
+
+    @cached_property
+    def around(self) -> AroundTools | None:
+        """What stands around its tools; None for nothing."""
+        if not self.middleware.around_tools:
+            return None
+        return AroundTools(self.middleware, self.agent_path)
+
+    @property
+    def counts_tools(self) -> bool:
+        """Whether somebody is told how often each tool was called."""
+        counting = any(hasattr(member, "counts_tools") for member in self.middleware.members)
+        return counting or bool(self.hooks.agent_stop)
 
 
 async def prepare(agent: Agent, config: HarnessConfig, counter: TokenCounter) -> PreparedAgent:
@@ -40,11 +66,13 @@ async def prepare(agent: Agent, config: HarnessConfig, counter: TokenCounter) ->
     Raises:
         ConfigError: Two tools have one name, or one has that of a tool of the harness.
     """
+    hooks = Hooks.given(getattr(agent, "hooks", None))
+    checked = bool(hooks.agent_stop or hooks.output_guard)
     # Ours come last, and from the first request on: the tools are a part of every one.
     own = [] if config.artifacts is None else [_artifact_reader()]
-    ending = _completion_tool() if config.completion == "explicit" else None
+    ending = _completion_tool(checked=checked) if config.completion == "explicit" else None
     own += [] if ending is None else [ending]
-    tools = [*agent.tools, *own]
+    tools = [*offered_tools(agent), *own]
     by_name: dict[str, Tool] = {}
     for tool in tools:
         name = tool.spec.name
@@ -70,14 +98,16 @@ async def prepare(agent: Agent, config: HarnessConfig, counter: TokenCounter) ->
         by_name=by_name,
         completion=ending,
         overhead_tokens=overhead,
+        hooks=hooks,
+        middleware=as_chain(getattr(agent, "middleware", None)),
     )
 
 
-def _completion_tool() -> Tool:
+def _completion_tool(*, checked: bool) -> Tool:
     # Here, because the room of tools loads pydantic, and listing executors must not.
-    from harness_actors.tools.completion import work_complete
+    from harness_actors.tools.completion import work_complete, work_complete_to_check
 
-    return work_complete
+    return work_complete_to_check if checked else work_complete
 
 
 def _artifact_reader() -> Tool:

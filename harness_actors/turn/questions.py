@@ -114,4 +114,4 @@ def asks(plan: PlannedCall) -> bool:
 
 def _question(plan: PlannedCall) -> AskedQuestion:
     assert isinstance(plan.tool, AskingTool), "only such calls come here"
-    return plan.tool.question(plan.call)
+    return plan.tool.question(plan.given)

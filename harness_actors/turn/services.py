@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from harness_actors.config import ArtifactsConfig
+from harness_actors.messages import ToolCall
 from harness_actors.ports import (
     Clock,
     ConversationArtifacts,
@@ -37,6 +38,10 @@ class Watched(Protocol):
         ...
 
 
+async def _nothing_on_record(call: ToolCall) -> str:
+    raise LookupError(f"what was said of call {call.id!r} is known to whoever did it")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentTurnServices:
     """What a turn needs from the process that it runs in.
@@ -52,6 +57,7 @@ class AgentTurnServices:
         waves_of: Parts the calls of a message into those that run at the same time.
         watch_workspace: Given that folder, returns what tells when it is no longer at its path;
             None where nobody watches.
+        text_on_record: Finds the result of a call, in a run that is done again.
         processes: Starts the processes of tools; None where tools start them as children.
         resources: What tools have open in this process; None where each call opens its own.
         workers: Processes for tools that ask for one; None where they run like all others.
@@ -66,6 +72,7 @@ class AgentTurnServices:
     watch_workspace: Callable[[Path], Watched | None] = lambda _path: None
     run_call: RunCall = run_call
     waves_of: Callable[[Sequence[PlannedCall]], list[Sequence[PlannedCall]]] = waves_of
+    text_on_record: Callable[[ToolCall], Awaitable[str]] = _nothing_on_record
     processes: ToolProcesses | None = None
     resources: ToolResources | None = None
     workers: ToolWorkers | None = None

@@ -1,10 +1,12 @@
 """Asking a model so that its text is told while it comes."""
 
+from collections.abc import Callable
 from contextlib import AsyncExitStack, aclosing
 from typing import Any
 
 from harness_actors.errors import ModelError, ModelSetupError
 from harness_actors.events import TextSink
+from harness_actors.policies import TextFilter
 from harness_actors.ports import Model, ModelRequest, ModelResponse
 
 NO_STREAMS = (400, 422, 501)
@@ -25,11 +27,18 @@ class Voice:
         self._turn = turn
         self._round = round
 
-    async def speak(self, model: Model, request: ModelRequest) -> Any:
+    async def speak(
+        self, model: Model, request: ModelRequest, filters: Callable[[], list[TextFilter]] = list
+    ) -> Any:
         """Answer one request, in pieces where the model can.
 
         A stream that breaks off when something was said is made up for by a whole answer,
         with the retries of that: a run that is listened to must not be less reliable.
+
+        Args:
+            model: Who answers.
+            request: The request.
+            filters: Makes what the text passes through before it is told, in their order.
 
         Returns:
             The answer; or whatever else a user's own model came to, which nobody has checked.
@@ -38,20 +47,23 @@ class Voice:
             Exception: What the model raised.
         """
         try:
-            response = await self._streamed(model, request)
+            response = await self._streamed(model, request, _Filtered(self._sink, filters()))
         except _RefusedError:
             response = await model.complete(request)
-            self.tell(response)
+            self._tell(response, _Filtered(self._sink, filters()))
         return response
 
     def tell(self, response: object) -> None:
         """Tell an answer that came in one piece."""
+        self._tell(response, _Filtered(self._sink, []))
+
+    def _tell(self, response: object, filtered: "_Filtered") -> None:
         if isinstance(response, ModelResponse) and isinstance(response.text, str):
             self._sink.begin(self._turn, self._round)
-            self._sink.say(response.text)
-            self._sink.end()
+            filtered.say(response.text)
+            filtered.end()
 
-    async def _streamed(self, model: Model, request: ModelRequest) -> Any:
+    async def _streamed(self, model: Model, request: ModelRequest, filtered: "_Filtered") -> Any:
         """Ask for the answer as a stream.
 
         Raises:
@@ -60,8 +72,8 @@ class Voice:
         stream = getattr(model, "stream", None)
         if stream is None:
             raise _RefusedError
-        sink, said = self._sink, False
-        sink.begin(self._turn, self._round)
+        said = False
+        self._sink.begin(self._turn, self._round)
         try:
             async with AsyncExitStack() as leaving:
                 parts = stream(request)
@@ -69,9 +81,9 @@ class Voice:
                     await leaving.enter_async_context(aclosing(parts))
                 async for part in parts:
                     if not isinstance(part, str):
-                        sink.end()
+                        filtered.end()
                         return part
-                    sink.say(part)
+                    filtered.say(part)
                     said = True
         except NotImplementedError:
             raise _RefusedError from None
@@ -82,6 +94,28 @@ class Voice:
                 raise _RefusedError from None
             raise
         return None
+
+
+class _Filtered:
+    """Tells text as far as filters let it pass."""
+
+    def __init__(self, sink: TextSink, filters: list[TextFilter]) -> None:
+        self._sink = sink
+        self._filters = filters
+
+    def say(self, text: str) -> None:
+        for one in self._filters:
+            text = one.feed(text)
+        if text or not self._filters:
+            self._sink.say(text)
+
+    def end(self) -> None:
+        left = ""
+        for one in self._filters:
+            left = (one.feed(left) if left else "") + one.end()
+        if left:
+            self._sink.say(left)
+        self._sink.end()
 
 
 class _RefusedError(Exception):

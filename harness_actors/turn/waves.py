@@ -54,7 +54,7 @@ def shared_keys(plan: PlannedCall) -> frozenset[str] | None:
         return None
     if not spec.resource_keys:
         return NO_KEYS
-    return _filled(spec.resource_keys, plan.call.arguments)
+    return _filled(spec.resource_keys, plan.given.arguments)
 
 
 def _filled(templates: Sequence[str], arguments: str) -> frozenset[str] | None:

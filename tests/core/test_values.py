@@ -134,6 +134,7 @@ def shipped() -> list[type[Event]]:
 def an_event(kind: type[Event]) -> Event:
     samples: dict[str, Any] = {"str": "x", "int": 3, "float": 0.5, "bool": True}
     samples |= {"tuple[str, ...]": ("a", "b"), "Mapping[str, Any]": {"a": 1}}
+    samples |= {"Mapping[str, int]": {"a": 1}}
     samples |= {"tuple[Mapping[str, Any], ...]": ({"id": "q1"}, {"id": "q2"})}
     values = {f.name: samples[_name(f.type)] for f in fields(kind)}
     return kind(**values)

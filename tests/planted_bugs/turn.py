@@ -142,10 +142,10 @@ BUGS = (
         name="a call that was refused runs when its process has died",
         path="harness_actors/turn/call_scheduler.py",
         before="""\
-            plan if plan.call.id in held else _still_refused(plan) for plan in self._plan(again, "")
+        plans = [plan if plan.call.id in held else _still_refused(plan) for plan in judged]
 """,
         after="""\
-            plan for plan in self._plan(again, "")
+        plans = judged
 """,
         promise="what is not idempotent starts only when its record is on disk",
         tests=(

@@ -101,7 +101,7 @@ def test_nothing_said_allows() -> None:
 
 @pytest.mark.parametrize(
     "arguments",
-    [7, [1], {1: 2}, {"x": object()}, {"x": {1, 2}}, {"x": "a" * 40_000}],
+    [7, [1], {1: 2}, {"x": object()}, {"x": {1, 2}}, {"x": "ä" * 10_000}],
 )
 def test_arguments_that_could_not_be_kept_are_refused(arguments: Any) -> None:
     with pytest.raises(ValueError, match="changed the arguments to"):
@@ -117,4 +117,4 @@ def test_a_verdict_is_read_back_as_it_was() -> None:
 def test_a_reason_is_text_of_bounded_length() -> None:
     assert shortened_reason("  ") == "no reason was given"
     assert shortened_reason("\ud800") == "?"
-    assert len(shortened_reason("x" * 10_000)) == 4_000
+    assert len(shortened_reason("x" * 10_000)) == 2_000

@@ -10,6 +10,7 @@ from typing import assert_never, cast
 
 from harness_actors.actors.host.custom_executor_checks import check_change, check_outcome
 from harness_actors.actors.host.host_programs import LoadedPrograms
+from harness_actors.actors.host.session_ends import SessionEnds
 from harness_actors.actors.hosted import Hosted, Place
 from harness_actors.actors.mailbox import Code, DropCode, Outbox, Parcel, SeenEnvelopes
 from harness_actors.actors.output import Keeping
@@ -100,6 +101,7 @@ class ExecutorHost(Hosted):
         self._outbox.connect(place.coordinator)
         self._seen = SeenEnvelopes()
         self._programs = LoadedPrograms()
+        self._ends = SessionEnds(executor, self._programs)
         self._runs: dict[str, ServedRun] = {}
         self._tasks: dict[str, set[asyncio.Task[None]]] = {}
         """By run: its hops that have not ended, also those that were cut."""
@@ -120,6 +122,7 @@ class ExecutorHost(Hosted):
         await asyncio.gather(*(close() for close in self._opened))
 
     def close(self) -> None:
+        self._ends.close()
         self._outbox.close()
         for run_id in list(self._tasks):
             self._cut(run_id)
@@ -168,7 +171,9 @@ class ExecutorHost(Hosted):
                     self._start_text(run, stream)
             case Cut():
                 self._cut(envelope.run_id)
-            case Forget():
+            case Forget(end, turn):
+                if run is not None and end is not None:
+                    self._ends.tell(run.spec, end, turn)
                 self._runs.pop(envelope.run_id, None)
                 self._seen.forget(envelope.run_id)
                 self._sender.over(envelope.run_id)

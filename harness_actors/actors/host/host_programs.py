@@ -34,6 +34,10 @@ class LoadedPrograms:
         loop = asyncio.get_running_loop()
         self._workflows[code.code] = loop.run_in_executor(None, _load, code)
 
+    def loading(self, code: str) -> "asyncio.Future[Workflow | AgentCodeError] | None":
+        """The program with this hash, once it is loaded; None where it was not sent here."""
+        return self._workflows.get(code)
+
     async def find(self, code: str) -> Workflow | None:
         """The program with this hash; None where it was not sent here.
 

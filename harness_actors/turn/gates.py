@@ -1,0 +1,236 @@
+"""The gates of one turn: what stands before and after its calls, its answers and its end."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import orjson
+
+from harness_actors.policies import (
+    AfterModel,
+    AfterTool,
+    AgentStop,
+    Ask,
+    BeforeModel,
+    BeforeTool,
+    Change,
+    Deny,
+    HookEvent,
+    OutputText,
+    Replace,
+)
+from harness_actors.policies.verdicts import CallVerdict, encoded_arguments, shortened_reason
+from harness_actors.ports import ModelResponse, RunContext
+from harness_actors.signals import TurnComplete
+from harness_actors.state import TURN_COUNT
+from harness_actors.turn.bounds import Bounds
+from harness_actors.turn.hook_calls import Asked, HookCalls, size_on_record
+from harness_actors.turn.meter import TurnMeter
+from harness_actors.turn.one_call import PlannedCall
+from harness_actors.turn.outcomes import ToolOutcome
+from harness_actors.turn.preparation import PreparedAgent
+from harness_actors.turn.services import AgentTurnServices
+from harness_actors.turn.texts import shortened, well_formed
+
+NOT_MADE = "The call was not made: {reason}"
+NOBODY_TO_ASK = "a person must decide about it, and nobody can be asked yet"
+VERDICTS_BYTES = 512 * 1024
+"""What is kept of the verdicts on the calls of one message, at most."""
+TOO_MUCH = "its hooks have changed too much in this message; call again by itself"
+
+
+@dataclass(frozen=True, slots=True)
+class Gates:
+    """The hooks of one turn of one run, at their points.
+
+    Attributes:
+        context: The run.
+        prepared: The agent.
+        meter: What the turn uses.
+        services: Those of the process.
+        calls: Asks the hooks.
+    """
+
+    context: RunContext
+    prepared: PreparedAgent
+    meter: TurnMeter
+    services: AgentTurnServices
+    calls: HookCalls
+
+    @classmethod
+    def of(
+        cls,
+        context: RunContext,
+        prepared: PreparedAgent,
+        meter: TurnMeter,
+        services: AgentTurnServices,
+        bounds: Bounds,
+    ) -> "Gates | None":
+        """Those of an agent; None where it has no hooks."""
+        if not prepared.hooks:
+            return None
+        calls = HookCalls(context, prepared.hooks, services.in_thread, bounds.wall_due)
+        return cls(context, prepared, meter, services, calls)
+
+    @property
+    def of_calls(self) -> bool:
+        """Whether hooks have a say in calls or their results."""
+        return bool(self.prepared.hooks.pre_tool or self.prepared.hooks.post_tool)
+
+    async def before_model(self) -> None:
+        """The model is about to be asked."""
+        number = self.meter.rounds + 1
+        event = self._event(BeforeModel, round=number, messages=partial(tuple, self.context.log))
+        await self.calls.tell("pre_model", number, event)
+
+    async def after_model(self, response: ModelResponse, text: str) -> None:
+        """The model has answered."""
+        number = self.meter.rounds
+        event = self._event(
+            AfterModel,
+            round=number,
+            text=text,
+            tool_calls=tuple(response.tool_calls),
+            usage=response.usage,
+        )
+        await self.calls.tell("post_model", number, event)
+
+    async def before_calls(self, plans: Sequence[PlannedCall]) -> list[PlannedCall]:
+        """What becomes of the calls of a message, before the first of them begins."""
+        if not self.prepared.hooks.pre_tool:
+            return list(plans)
+        kept, judged = 0, []
+        for plan in plans:
+            if plan.tool is None or plan.tool is self.prepared.completion:
+                judged.append(plan)
+                continue
+            ask = partial(self._judge_call, plan, VERDICTS_BYTES - kept)
+            asked = await self.calls.observe("pre_tool", plan.call.id, ask, call_id=plan.call.id)
+            kept += size_on_record(asked.plain)
+            judged.append(_judged(plan, asked.plain))
+        return judged
+
+    async def after_call(self, plan: PlannedCall, outcome: ToolOutcome) -> ToolOutcome:
+        """What the model is told of a call, whatever became of it."""
+        if not self.prepared.hooks.post_tool or plan.tool is self.prepared.completion:
+            return outcome
+        ask = partial(self._look_at, plan, outcome)
+        asked = await self.calls.observe("post_tool", plan.call.id, ask, call_id=plan.call.id)
+        if "replaced" not in asked.plain:
+            return outcome
+        text = asked.text
+        if text is None:
+            text = await self.services.text_on_record(plan.call)
+        return replace(outcome, text=text)
+
+    async def at_end(self, ended: TurnComplete) -> TurnComplete:
+        """How a turn ends by which the agent says that it is done."""
+        turn = self.context.get(TURN_COUNT)
+        output = self._event(OutputText, text=ended.text)
+        guarded = (await self.calls.judge("output_guard", turn, output)).plain
+        if "ends" in guarded:
+            return _refused_by("output_guard", guarded["ends"])
+        if "denied" in guarded:
+            return replace(ended, findings=(guarded["denied"],))
+        stop = self._event(AgentStop, text=ended.text, tool_usage=partial(dict, self.meter.used))
+        stopped = (await self.calls.judge("agent_stop", turn, stop)).plain
+        if "denied" in stopped:
+            return replace(ended, findings=(stopped["denied"],))
+        return ended
+
+    async def _judge_call(self, plan: PlannedCall, room: int, asked: Asked) -> None:
+        """Ask all hooks about a call: the first denial wins, and changes add up."""
+        verdict = CallVerdict()
+        for hook in self.prepared.hooks.of("pre_tool"):
+            arguments = verdict.arguments or plan.call.arguments
+            event = self._call_event(plan, arguments)()
+            answer = await self.calls.answer("pre_tool", hook, event, asked)
+            match answer:
+                case Deny(reason):
+                    verdict = CallVerdict(denied=shortened_reason(reason))
+                    break
+                case Ask(why):
+                    verdict = replace(verdict, asks=shortened_reason(why))
+                case Change(changed):
+                    try:
+                        verdict = replace(verdict, arguments=encoded_arguments(changed))
+                    except ValueError as error:
+                        asked.failed(hook, str(error))
+                        if hook.denies_on_error("pre_tool"):
+                            reason = f"the hook {hook.name} {error}"
+                            verdict = CallVerdict(denied=reason)
+                            break
+        if size_on_record(verdict.as_plain()) > room:
+            verdict = CallVerdict(denied=TOO_MUCH)
+        asked.plain |= verdict.as_plain()
+
+    async def _look_at(self, plan: PlannedCall, outcome: ToolOutcome, asked: Asked) -> None:
+        text = outcome.text
+        for hook in self.prepared.hooks.of("post_tool"):
+            event = self._event(
+                AfterTool,
+                call_id=plan.call.id,
+                tool_name=plan.call.name,
+                arguments=partial(_parsed, plan.given.arguments),
+                disposition=outcome.failure or "done",
+                text=text,
+            )
+            answer = await self.calls.answer("post_tool", hook, event(), asked)
+            if isinstance(answer, Replace):
+                text = shortened(well_formed(answer.text))
+                asked.text, asked.plain["replaced"] = text, True
+
+    def _call_event(self, plan: PlannedCall, arguments: str) -> Callable[[], HookEvent]:
+        assert plan.tool is not None, "others are not asked about"
+        spec = plan.tool.spec
+        return self._event(
+            BeforeTool,
+            call_id=plan.call.id,
+            tool_name=plan.call.name,
+            arguments=partial(_parsed, arguments),
+            raw_arguments=plan.call.arguments,
+            effect=spec.effect,
+            idempotent=plan.idempotent,
+        )
+
+    def _event(self, kind: type[HookEvent], **facts: Any) -> Callable[[], HookEvent]:
+        """Makes an event, once somebody is to be told; what is callable is made then, too."""
+
+        def make() -> HookEvent:
+            made = {name: fact() if callable(fact) else fact for name, fact in facts.items()}
+            return kind(
+                run_id=self.context.spec.run_id,
+                agent_path=self.prepared.agent_path,
+                turn=self.context.get(TURN_COUNT),
+                **made,
+            )
+
+        return make
+
+
+def _judged(plan: PlannedCall, plain: dict[str, Any]) -> PlannedCall:
+    told = {name: text for name, text in plain.items() if name in ("denied", "asks", "arguments")}
+    verdict = CallVerdict.from_plain(told)
+    reason = verdict.denied if verdict.asks is None else NOBODY_TO_ASK
+    if reason is not None:
+        return PlannedCall(call=plan.call, refusal=NOT_MADE.format(reason=reason), denied=True)
+    return replace(plan, arguments=verdict.arguments)
+
+
+def _refused_by(kind: str, reason: str) -> TurnComplete:
+    error = {"reason": "agent_error", "type": kind, "message": reason}
+    return TurnComplete(ending="error", error=error)
+
+
+def refused_input(reason: str) -> TurnComplete:
+    """How a run ends whose task a guard does not let pass."""
+    return _refused_by("input_guard", reason)
+
+
+def _parsed(arguments: str) -> Any:
+    """A copy of one's own for each that is told."""
+    try:
+        return orjson.loads(arguments)
+    except orjson.JSONDecodeError:
+        return None

@@ -1,0 +1,110 @@
+"""Bugs of what stands before, around and after calls."""
+
+from tests.planted_bugs.bug import Bug
+
+BUGS = (
+    Bug(
+        name="a call that a hook has denied is made",
+        path="harness_actors/turn/gates.py",
+        before="    if reason is not None:\n",
+        after="    if reason is not None and plan.idempotent:\n",
+        promise="a denied call never runs",
+        tests=(
+            "tests/turn/test_gates.py::test_a_call_that_a_hook_denies_is_not_made_and_the_model_told_why",
+        ),
+        seeds=2_000,
+    ),
+    Bug(
+        name="a hook that fails allows",
+        path="harness_actors/policies/hooks.py",
+        before="""\
+        return (self.on_error or ("deny" if kind == "pre_tool" else "allow")) == "deny"
+""",
+        after='        return self.on_error == "deny"\n',
+        promise="a pre_tool hook that raises, hangs or returns nonsense denies",
+        tests=(
+            "tests/turn/test_gates.py::test_a_hook_that_fails_denies_unless_it_was_told_to_allow",
+        ),
+    ),
+    Bug(
+        name="hooks after a call are not asked where it was not made",
+        path="harness_actors/turn/gates.py",
+        before="""\
+        if not self.prepared.hooks.post_tool or plan.tool is self.prepared.completion:
+""",
+        after="""\
+        if not self.prepared.hooks.post_tool or plan.tool in (None, self.prepared.completion):
+""",
+        promise="post_tool hooks hear of each call, whatever became of it",
+        tests=(
+            "tests/turn/test_gates.py::test_after_hooks_hear_of_every_outcome_and_may_replace_what_is_told",
+        ),
+    ),
+    Bug(
+        name="hooks are asked again after a death",
+        path="harness_actors/turn/hook_calls.py",
+        before="        plain = await context.observe(kind, about, make)\n",
+        after="        plain = await make()\n",
+        promise="nobody is asked again about a call whose record is on disk",
+        tests=(
+            "tests/turn/test_gates.py::test_a_verdict_of_a_fenced_call_outlives_its_process",
+            "tests/replay/test_gates.py::test_a_run_behind_gates_comes_out_the_same",
+        ),
+    ),
+    Bug(
+        name="changed arguments are lost with the process",
+        path="harness_actors/turn/call_scheduler.py",
+        before='        judged = await self._judged(self._plan(again, ""))\n',
+        after='        judged = self._plan(again, "")\n',
+        promise="a call that is made again is made as it was",
+        tests=("tests/turn/test_gates.py::test_a_verdict_of_a_fenced_call_outlives_its_process",),
+    ),
+    Bug(
+        name="a hook sees what the model wrote and not what one before it has changed",
+        path="harness_actors/turn/gates.py",
+        before="            arguments = verdict.arguments or plan.call.arguments\n",
+        after="            arguments = plan.call.arguments\n",
+        promise="changes of several hooks add up",
+        tests=("tests/turn/test_gates.py::test_changes_add_up_and_each_hook_sees_those_before_it",),
+    ),
+    Bug(
+        name="progress gives an agent that is sent back new nudges",
+        path="harness_actors/executors/stop_decision.py",
+        before="        nudges, config = context.get(NUDGES), context.spec.config\n",
+        after="""\
+        nudges, config = self._nudges_without_progress(signal, context), context.spec.config
+""",
+        promise="an agent_stop hook cannot hold a run for ever",
+        tests=(
+            "tests/turn/test_gates.py::test_a_hook_that_never_agrees_cannot_hold_a_run_for_ever",
+        ),
+    ),
+    Bug(
+        name="middleware may make a call twice that may be made once",
+        path="harness_actors/policies/middleware.py",
+        before="        if self._begun and (original is None or not original.idempotent):\n",
+        after="        if self._begun and original is None:\n",
+        promise="a call that is not idempotent is made at most once",
+        tests=(
+            "tests/policies/test_middleware.py::test_what_is_not_idempotent_is_called_once_though_middleware_asks_again",
+        ),
+    ),
+    Bug(
+        name="text leaves that may yet become a secret",
+        path="harness_actors/policies/redaction.py",
+        before="            if grows:\n                return max(begin, key)\n",
+        after="",
+        promise="no piece of a secret is told while its text comes",
+        tests=("tests/policies/test_redaction.py::test_pieces_leave_as_the_whole_text_would",),
+    ),
+    Bug(
+        name="the end of a run is told to no hook",
+        path="harness_actors/actors/host/executor_host.py",
+        before="                if run is not None and end is not None:\n",
+        after="                if run is not None and end is None:\n",
+        promise="session_end hooks hear of ends",
+        tests=(
+            "tests/test_gates.py::test_hooks_of_a_harness_hear_when_a_run_begins_and_when_its_end_is_on_disk",
+        ),
+    ),
+)

@@ -1,0 +1,125 @@
+"""A run behind gates comes out the same from its journal, without the code of any of them."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness_actors.agents import ChatAgent, Program
+from harness_actors.policies import (
+    AfterTool,
+    AgentStop,
+    BeforeTool,
+    Change,
+    Deny,
+    EndRun,
+    Hooks,
+    InputText,
+    OutputText,
+    Redact,
+    Replace,
+    ShellSafety,
+    ToolUsage,
+)
+from harness_actors.testing import Reply, ScriptedModel
+from tests.replay.recorded_runs import TOOLS, done, recorded
+from tests.replay.test_replay import check
+
+CALLS = [
+    Reply.calls([("write", {"text": "a"}), ("read", {"text": "b"})], said="both"),
+    Reply.calls([("read", {"text": "c"}), ("nothing", {}), ("fail", {"how": "raised"})]),
+    Reply.text("hm"),
+    done(),
+    Reply.call("write", {"text": "d"}),
+    done(),
+]
+
+
+async def judge(event: BeforeTool) -> Deny | Change | None:
+    match event.arguments:
+        case {"text": "a"}:
+            return Deny("no")
+        case {"text": "b"}:
+            return Change({"text": "B" * 9})
+    return None
+
+
+async def look(event: AfterTool) -> Replace | None:
+    return Replace(event.text.upper()) if event.disposition in ("denied", "refused") else None
+
+
+async def stop(event: AgentStop) -> Deny | None:
+    return None if event.tool_usage.get("write") else Deny("write something")
+
+
+async def fails(event: Any) -> None:
+    raise ValueError("broken")
+
+
+async def guard(event: InputText) -> Deny:
+    return Deny("unkind")
+
+
+async def refuse(event: OutputText) -> EndRun:
+    return EndRun("secret")
+
+
+async def refuse_task(event: InputText) -> EndRun:
+    return EndRun("no")
+
+
+async def around(call: Any, next: Any) -> Any:
+    return Deny("closed") if "c" in call.arguments else "<" + await next(call) + ">"
+
+
+GATES: dict[str, dict[str, Any]] = {
+    "calls are denied and changed": {"hooks": Hooks(pre_tool=judge)},
+    "results are replaced": {"hooks": Hooks(pre_tool=judge, post_tool=look)},
+    "the end is denied": {"hooks": Hooks(agent_stop=stop)},
+    "the end is refused": {"hooks": Hooks(output_guard=refuse)},
+    "the task is denied": {"hooks": Hooks(input_guard=guard)},
+    "the task is refused": {"hooks": Hooks(input_guard=refuse_task)},
+    "all hooks fail": {
+        "hooks": dict.fromkeys(
+            ("session_start", "pre_model", "post_model", "pre_tool", "post_tool"), fails
+        )
+    },
+    "middleware": {"middleware": [ToolUsage(), ShellSafety(), Redact(), around]},
+    "all together": {
+        "hooks": Hooks(
+            session_start=fails,
+            input_guard=guard,
+            pre_model=fails,
+            pre_tool=[fails, judge],
+            post_tool=look,
+            agent_stop=stop,
+        ),
+        "middleware": [ToolUsage(), Redact(), around],
+    },
+}
+
+
+def a_program(gates: dict[str, Any]) -> Program:
+    return Program.of(ChatAgent(model=ScriptedModel(CALLS), tools=TOOLS, **gates))
+
+
+@pytest.mark.parametrize("name", GATES)
+async def test_a_run_behind_gates_comes_out_the_same(tmp_path: Path, name: str) -> None:
+    session = await recorded(tmp_path / "runs.db", a_program(GATES[name]))
+
+    check(await session.replayed())
+
+
+async def test_a_question_whose_answer_a_hook_replaced_comes_out_the_same(tmp_path: Path) -> None:
+    from harness_actors.tools.asking import ask_user
+
+    async def louder(event: AfterTool) -> Replace:
+        return Replace(event.text + "!")
+
+    script = [Reply.call("ask_user", {"question": "Which?"}), done()]
+    agent = ChatAgent(model=ScriptedModel(script), tools=[ask_user], hooks={"post_tool": louder})
+    session = await recorded(tmp_path / "runs.db", Program.of(agent), on_question="deny")
+
+    results = [m.text for m in session.recording().messages if m.role == "tool"]
+    assert results[0].endswith("!")
+    check(await session.replayed())
