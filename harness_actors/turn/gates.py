@@ -100,13 +100,19 @@ class Gates:
         """What becomes of the calls of a message, before the first of them begins."""
         if not self.prepared.hooks.pre_tool:
             return list(plans)
-        kept, judged = 0, []
+        kept, judged, message = 0, [], self._message()
         for plan in plans:
             if plan.tool is None or plan.tool is self.prepared.completion:
                 judged.append(plan)
                 continue
             ask = partial(self._judge_call, plan, VERDICTS_BYTES - kept)
-            asked = await self.calls.observe("pre_tool", plan.call.id, ask, call_id=plan.call.id)
+            asked = await self.calls.observe(
+                "pre_tool",
+                [message, plan.call.id],
+                ask,
+                announce=not kept,
+                call_id=plan.call.id,
+            )
             kept += size_on_record(asked.plain)
             judged.append(_judged(plan, asked.plain))
         return judged
@@ -116,7 +122,13 @@ class Gates:
         if not self.prepared.hooks.post_tool or plan.tool is self.prepared.completion:
             return outcome
         ask = partial(self._look_at, plan, outcome)
-        asked = await self.calls.observe("post_tool", plan.call.id, ask, call_id=plan.call.id)
+        asked = await self.calls.observe(
+            "post_tool",
+            [self._message(), plan.call.id],
+            ask,
+            announce=False,
+            call_id=plan.call.id,
+        )
         if "replaced" not in asked.plain:
             return outcome
         text = asked.text
@@ -138,6 +150,12 @@ class Gates:
         if "denied" in stopped:
             return replace(ended, findings=(stopped["denied"],))
         return ended
+
+    def _message(self) -> int:
+        """Where in the log the message stands whose calls are made. Ids come again in others, and
+        a round whose calls Repair has closed is the place of the next message, too."""
+        log = self.context.log
+        return next(at for at in range(len(log) - 1, -1, -1) if log[at].role == "assistant")
 
     async def _judge_call(self, plan: PlannedCall, room: int, asked: Asked) -> None:
         """Ask all hooks about a call: the first denial wins, and changes add up."""

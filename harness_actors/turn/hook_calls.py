@@ -61,7 +61,13 @@ class HookCalls:
     due: Callable[[], Due]
 
     async def observe(
-        self, kind: HookKind, about: Any, ask: Callable[[Asked], Awaitable[None]], **told: str
+        self,
+        kind: HookKind,
+        about: Any,
+        ask: Callable[[Asked], Awaitable[None]],
+        *,
+        announce: bool = True,
+        **told: str,
     ) -> Asked:
         """Ask at one point of a run, or read what was said there before.
 
@@ -69,14 +75,16 @@ class HookCalls:
             kind: Of the hooks.
             about: What it is about, which names the point within a round.
             ask: Asks; not awaited where the answer is on record.
+            announce: Tell that hooks begin; False where what was told already says enough.
             told: Facts of the point, for events.
         """
         asked, context = Asked(), self.context
         assert context is not None, "the run is not over"
 
         async def make() -> Mapping[str, Any]:
-            # Should one of them end this process, it is known whose hook that was.
-            context.tools_started([f"the hook {kind}"])
+            if announce:
+                # Should one of them end this process, it is known whose hook that was.
+                context.tools_started([f"the hook {kind}"])
             await ask(asked)
             return asked.plain
 

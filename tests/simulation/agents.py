@@ -14,6 +14,7 @@ from harness_actors.actors.hosted import Reach
 from harness_actors.actors.simulated.processes import SimulatedMachine
 from harness_actors.coordination.graph import Workflow
 from harness_actors.messages import Message, ToolCall
+from harness_actors.policies import Hooks
 from harness_actors.ports import ModelRequest, ModelResponse, Tool
 from harness_actors.results import Usage
 from harness_actors.tools import ask_user
@@ -96,6 +97,7 @@ class PlannedModel:
             for place, call in enumerate(planned.calls)
         )
         self._oracle.waits.said(run_id, position, Message.assistant(None, calls))
+        self._oracle.judging.answered(f"{run_id}/{position}")
         return ModelResponse(text=None, tool_calls=calls, finish_reason="tool_calls", usage=usage)
 
     def _call(
@@ -172,6 +174,7 @@ class PlannedAgent:
     tools: Sequence[Tool]
     instructions: str = "Be brief."
     name: str = "agent"
+    hooks: Hooks | None = None
 
 
 _PROGRAMS: dict[str, Callable[[], Workflow]] = {}
@@ -201,16 +204,17 @@ def load_programs(
 ) -> dict[str, bytes]:
     """The programs of a workload, and their blobs by name."""
     tools: tuple[Tool, ...] = (*(WatchedTool(kind, oracle, machine) for kind in KINDS), ask_user)
-    agent = PlannedAgent(PlannedModel(workload, oracle, chance), tools)
+    hooks = oracle.judging.hooks() if workload.judged else None
+    agent = PlannedAgent(PlannedModel(workload, oracle, chance), tools, hooks=hooks)
     _PROGRAMS.clear()
     workflows = {"plain": (), **workload.workflows}
     for name, planned in workflows.items():
         _PROGRAMS[name] = partial(_same, build_workflow(agent, planned, oracle))
     # One for each host: what it was given in one process is not in another.
     _PROGRAMS["keyed"] = lambda: build_workflow(
-        PlannedAgent(KeyedModel(workload, oracle, chance), tools), (), oracle
+        PlannedAgent(KeyedModel(workload, oracle, chance), tools, hooks=hooks), (), oracle
     )
     _PROGRAMS["hosted"] = lambda: build_workflow(
-        PlannedAgent(HostedModel(workload, oracle, chance, reach), tools), (), oracle
+        PlannedAgent(HostedModel(workload, oracle, chance, reach), tools, hooks=hooks), (), oracle
     )
     return {name: pickle.dumps(Ticket(name)) for name in _PROGRAMS}

@@ -4,7 +4,7 @@ from itertools import count
 
 from harness_actors.events import CustomEvent
 from harness_actors.records import RunChanged
-from harness_actors.state import OBSERVED
+from harness_actors.state import AGENT_TURN, OBSERVED
 from tests.simulation.disk import DiskRun
 from tests.simulation.ledger import Ledger
 from tests.simulation.workflows import visits_of
@@ -47,7 +47,7 @@ class Observing:
         counted = {write.key for write in change.delta.writes}
         for write in change.delta.writes:
             name = write.key.removeprefix(OBSERVED)
-            if name == write.key or write.change != "append":
+            if name in (write.key, AGENT_TURN) or write.change != "append":
                 continue
             # A visit is counted with its answer.
             visits = visits_of(name)

@@ -13,6 +13,7 @@ from harness_actors.state import OPEN_CALLS
 from tests.simulation.artifacts import Keeping
 from tests.simulation.asking import Asking, shortly
 from tests.simulation.effects import Effects
+from tests.simulation.judging import Judging
 from tests.simulation.ledger import Happening, Ledger
 from tests.simulation.observing import Observing
 from tests.simulation.promptness import Promptness
@@ -43,6 +44,7 @@ class Oracle:
         self.spending = Spending(ledger, budget_usd)
         self.talks = Talking(ledger)
         self.observing = Observing(ledger)
+        self.judging = Judging(ledger)
         self.at_once = AtOnce(ledger)
         self.keeping = Keeping(ledger)
         self._asking = Asking(ledger, self.serving_rules)

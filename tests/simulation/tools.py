@@ -71,6 +71,7 @@ class WatchedTool:
     async def run(self, arguments: str, context: ToolContext) -> str:
         given = orjson.loads(arguments)
         key, takes_s = given["key"], given["takes_s"]
+        self._oracle.judging.called(key, given)
         call = self._oracle.called(
             self.kind,
             key,

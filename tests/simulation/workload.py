@@ -48,6 +48,8 @@ LONG = 0.05
 """Share of the schedules in which each run has a message of many calls, all of one id."""
 HOSTED = 0.15
 """Share of the runs of the default workflow that ask the model which their cell hosts."""
+JUDGED = 0.25
+"""How many schedules have agents with hooks."""
 LISTENED = 0.3
 """Share of the runs whose text is read while it is said."""
 KEY = "PLANNED_MODEL_KEY"
@@ -144,6 +146,7 @@ class Workload:
         snapshot_every: Changes of a run after which its state is written whole.
         reused_ids: The model gives the same call ids again and again.
         fickle: It answers otherwise when it is asked the same again.
+        judged: Hooks have a say in calls.
         copies: Messages go through pickle.
         budget_usd: What all runs may cost together; None for no bound.
         listened: Runs whose text somebody reads while it is said.
@@ -157,6 +160,7 @@ class Workload:
     snapshot_every: int = 64
     reused_ids: bool = False
     fickle: bool = False
+    judged: bool = False
     copies: bool = False
     budget_usd: float | None = None
     listened: frozenset[str] = frozenset()
@@ -199,6 +203,7 @@ def plan_workload(seed: int) -> Workload:
         snapshot_every=chance.choice((2, 3, 5, 64)),
         reused_ids=chance.random() < 0.3,
         fickle=chance.random() < 0.2,
+        judged=Random(f"{seed}/judged").random() < JUDGED,
         copies=seed % 8 == 0,
         listened=frozenset(name for name in runs if beside.random() < LISTENED),
         budget_usd=chance.uniform(0.01, 0.1) if chance.random() < 0.2 else None,

@@ -455,3 +455,51 @@ async def test_a_verdict_of_a_fenced_call_outlives_its_process() -> None:
     assert read.calls == ['{"n":1}', '{"n":1}']
     # It may write, and nobody knows whether it had begun.
     assert tool_of(driver).calls == []
+
+
+async def test_a_verdict_is_of_one_message_though_ids_come_again() -> None:
+    """Repair closes a round that a death has cut; the next message is in the same one."""
+    asked: list[Any] = []
+
+    async def before(event: BeforeTool) -> Deny | None:
+        asked.append(event.arguments)
+        return Deny("not 1") if event.arguments == {"n": 1} else None
+
+    died = False
+
+    async def dies_once(arguments: str, context: Any) -> str:
+        nonlocal died
+        if not died:
+            died = True
+            driver._die()
+            await asyncio.Event().wait()
+        return "written"
+
+    driver = a_driver(
+        Hooks(pre_tool=before),
+        tools=[SimpleTool("write", dies_once)],
+        script=[
+            calls(("c1", "write", '{"n": 1}'), ("c2", "write", '{"n": 2}')),
+            calls(("c1", "write", '{"n": 3}')),
+            finishes(),
+        ],
+    )
+
+    await driver.run_through_crashes(10**6)
+
+    assert asked == [{"n": 1}, {"n": 2}, {"n": 3}]
+    assert tool_of(driver).calls == ['{"n": 2}', '{"n": 3}']
+
+
+async def test_a_call_behind_a_gate_is_made_each_time() -> None:
+    """Hooks may want it otherwise than before, so no earlier result stands for it."""
+    read = a_tool("read", idempotent=True)
+    driver = a_driver(
+        Hooks(pre_tool=says(None)),
+        tools=[read],
+        script=[calls(("c1", "read")), calls(("c2", "read")), finishes()],
+    )
+
+    await ended(driver)
+
+    assert len(read.calls) == 2
