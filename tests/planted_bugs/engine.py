@@ -101,12 +101,12 @@ BUGS = (
         name="a turn that was put aside begins with all that a turn may use",
         path="harness_actors/executors/agent_turn.py",
         before="""\
-        if context.get(TURN) is None:
-            await self._begin(context, prepared)
+                self._end(context, refused)
+                return refused
 """,
         after="""\
-        if context.get(TURN) is None:
-            await self._begin(context, prepared)
+                self._end(context, refused)
+                return refused
         elif context.spec.config.turn_limits is not None:
             context.set(TURN_BEGAN, context.get(USAGE))
 """,
