@@ -1,8 +1,11 @@
 """`Redact`: middleware that keeps secrets from the model, the journal and whoever reads along."""
 
+import asyncio
+from codecs import getincrementaldecoder
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from tempfile import TemporaryFile
 from typing import Any
 
 import orjson
@@ -18,7 +21,7 @@ from harness_actors.policies.middleware import (
 )
 from harness_actors.policies.pattern_bounds import checked_pattern
 from harness_actors.policies.redaction import Redactor, StreamRedactor
-from harness_actors.ports import ModelRequest, ModelResponse
+from harness_actors.ports import LargeResult, ModelRequest, ModelResponse, ToolOutput
 
 KEPT_MESSAGES = 4_096
 """Messages whose redacted form is kept, so that a long conversation is searched once."""
@@ -60,15 +63,24 @@ class Redact:
         try:
             result = await next(call)
         except Exception as error:
-            words = str(error)
+            if isinstance(error, ToolError) and isinstance(error.text, LargeResult):
+                raise ToolError(await self._large(error.text)) from None
+            # What was added to it is told, too.
+            words = "\n".join((str(error), *getattr(error, "__notes__", ())))
             redacted = self._redactor.text(words)
             if redacted == words:
                 raise
             # Without the error itself, whose traceback would tell.
-            if isinstance(error, CallDeniedError | ToolError):
-                raise type(error)(redacted) from None
+            if isinstance(error, CallDeniedError):
+                raise CallDeniedError(redacted) from None
+            if isinstance(error, ToolError):
+                raise ToolError(redacted) from None
             raise RuntimeError(f"{type(error).__name__}: {redacted}") from None
+        if isinstance(result, LargeResult):
+            return await self._large(result)
         redacted_result: str = self._plain(result)
+        if isinstance(result, ToolOutput):
+            return result.with_text(redacted_result)
         return redacted_result
 
     async def around_model(self, request: ModelRequest, next: NextModel) -> ModelResponse:
@@ -87,6 +99,29 @@ class Redact:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (Redact, (self.patterns,))
+
+    async def _large(self, large: LargeResult) -> LargeResult:
+        try:
+            return await asyncio.to_thread(self._searched, large)
+        except OSError as error:
+            problem = f"its result could not be searched for secrets: {error.strerror}"
+            raise ToolError(f"the call was made, but {problem}") from None
+
+    def _searched(self, large: LargeResult) -> LargeResult:
+        """The result in another file, searched piece by piece."""
+        searching, decoder = self.text_filter(), getincrementaldecoder("utf-8")("replace")
+        file = TemporaryFile()  # noqa: SIM115 - whoever takes it closes it
+        try:
+            for piece in large.pieces():
+                file.write(searching.feed(decoder.decode(piece)).encode())
+            rest = searching.feed(decoder.decode(b"", final=True)) + searching.end()
+            file.write(rest.encode())
+        except BaseException:
+            file.close()
+            raise
+        finally:
+            large.close()
+        return LargeResult(self._redactor.text(str(large)), file)
 
     def _message(self, message: Message) -> Message:
         known = self._seen.get(message.encoded)

@@ -154,6 +154,12 @@ class ToolOutput(str):
     image_tokens: int
     tries: int
 
+    def with_text(self, text: str) -> "ToolOutput":
+        """The same with another text."""
+        return ToolOutput(
+            text, images=self.images, image_tokens=self.image_tokens, tries=self.tries
+        )
+
 
 class ToolResources(Protocol):
     """What is opened once per process for the tools that run in it."""

@@ -113,8 +113,7 @@ def _besides(outcome: ToolOutcome) -> ToolOutput | None:
     """What belongs to a result besides its text, without that."""
     if not isinstance(outcome, ToolExecutionResult) or outcome.output is None:
         return None
-    has = outcome.output
-    return ToolOutput("", images=has.images, image_tokens=has.image_tokens, tries=has.tries)
+    return outcome.output.with_text("")
 
 
 def _keep(text: str, tool: str, artifacts: ConversationArtifacts) -> ToolOutcome:

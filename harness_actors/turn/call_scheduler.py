@@ -190,8 +190,11 @@ class ToolCalls:
         in which they are asked."""
         if self._gates is None:
             return results
-        pairs = zip(wave, results, strict=True)
-        return [await self._gates.after_call(plan, result) for plan, result in pairs]
+        left = []
+        for plan, result in zip(wave, results, strict=True):
+            looked_at = await self._gates.after_call(plan, result)
+            left.append(await self._execution.keep(plan, looked_at))
+        return left
 
     async def _ask(self, plans: Sequence[PlannedCall], *, listed: bool) -> TurnComplete | Waiting:
         if (failed := self._asking.must_not(plans)) is not None:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from harness_actors.events import Event, call_event
-from harness_actors.ports import RunContext
+from harness_actors.ports import DeadlineToken, RunContext
 from harness_actors.state import TURN_COUNT
 from harness_actors.turn.artifacts import keep_large
 from harness_actors.turn.bounds import Bounds, Due
@@ -60,9 +60,18 @@ class Execution:
             plan.call.id, self._context.spec, self._services, trace.deadline, emission.tell
         )
         outcome = await self._services.run_call(plan, context, due)
-        outcome = await keep_large(outcome, plan.call.name, context)
+        if not self._prepared.hooks.post_tool:
+            # At once, for it may be large; but hooks must see it before it is kept.
+            outcome = await keep_large(outcome, plan.call.name, context)
         self._state.complete_trace(trace, outcome)
         return outcome
+
+    async def keep(self, plan: PlannedCall, outcome: ToolOutcome) -> ToolOutcome:
+        """What hooks have left of a result, as it enters the log; see `keep_large`."""
+        context = self._place.context_of(
+            plan.call.id, self._context.spec, self._services, DeadlineToken(), lambda _: False
+        )
+        return await keep_large(outcome, plan.call.name, context)
 
     async def make_at_once(
         self, wave: Sequence[PlannedCall], keys: Sequence[bytes | None], *, announced: bool = False

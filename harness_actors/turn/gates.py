@@ -21,14 +21,14 @@ from harness_actors.policies import (
     Replace,
 )
 from harness_actors.policies.verdicts import CallVerdict, encoded_arguments, shortened_reason
-from harness_actors.ports import ModelResponse, RunContext
+from harness_actors.ports import LargeResult, ModelResponse, RunContext
 from harness_actors.signals import TurnComplete
 from harness_actors.state import TURN_COUNT
 from harness_actors.turn.bounds import Bounds
 from harness_actors.turn.hook_calls import Asked, HookCalls, size_on_record
 from harness_actors.turn.meter import TurnMeter
 from harness_actors.turn.one_call import PlannedCall
-from harness_actors.turn.outcomes import ToolOutcome
+from harness_actors.turn.outcomes import ToolExecutionResult, ToolOutcome
 from harness_actors.turn.preparation import PreparedAgent
 from harness_actors.turn.services import AgentTurnServices
 from harness_actors.turn.texts import shortened, well_formed
@@ -134,6 +134,11 @@ class Gates:
         text = asked.text
         if text is None:
             text = await self.services.text_on_record(plan.call)
+        if isinstance(outcome.text, LargeResult):
+            outcome.text.close()
+        if isinstance(outcome, ToolExecutionResult):
+            # In place of all that there was, images included.
+            return ToolExecutionResult(text=text)
         return replace(outcome, text=text)
 
     async def at_end(self, ended: TurnComplete) -> TurnComplete:
