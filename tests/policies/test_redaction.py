@@ -2,6 +2,7 @@
 
 import re
 import time
+from io import BytesIO
 
 import pytest
 from hypothesis import given, settings
@@ -12,7 +13,9 @@ from harness_actors.messages import Message, ToolCall
 from harness_actors.policies import CallDeniedError, MiddlewareChain, Redact, ToolInvocation
 from harness_actors.policies.pattern_bounds import checked_pattern
 from harness_actors.policies.redaction import Redactor, StreamRedactor
-from harness_actors.ports import ModelRequest, ModelResponse, ToolSet
+from harness_actors.ports import LargeResult, ModelRequest, ModelResponse, ToolOutput, ToolSet
+from harness_actors.ports.artifacts import PIECE_BYTES
+from harness_actors.tools.workers.failure import WorkerToolError
 from tests.policies.calls import a_call
 
 PEM = "-----BEGIN RSA PRIVATE KEY-----\nMIIEabc\nxyz+/=\n-----END RSA PRIVATE KEY-----"
@@ -174,6 +177,52 @@ async def test_a_result_and_the_words_of_an_error_are_redacted_before_anybody_se
         await chain.call_tool(a_call(), fail)
     with pytest.raises(CallDeniedError, match=r"not with \[redacted\]"):
         await chain.call_tool(a_call(), deny)
+
+
+def in_file(data: bytes) -> LargeResult:
+    return LargeResult("its ends", BytesIO(data), before="before ", after=" after")
+
+
+@pytest.mark.parametrize("raises", [False, True])
+async def test_a_result_in_a_file_is_searched_whole(raises: bool) -> None:
+    async def export(call: ToolInvocation) -> str:
+        # Across the border of two pieces.
+        large = in_file(b"x " * (PIECE_BYTES // 2 - 4) + b"sk-abcdefghijklmnop12 and on")
+        if raises:
+            raise ToolError(large)
+        return large
+
+    try:
+        result = await MiddlewareChain((Redact(),)).call_tool(a_call(), export)
+    except ToolError as error:
+        result = error.text
+
+    assert isinstance(result, LargeResult)
+    whole = b"".join(result.pieces()).decode()
+    result.close()
+    assert whole == "before " + "x " * (PIECE_BYTES // 2 - 4) + "[redacted] and on after"
+
+
+async def test_images_stay_with_a_text_that_is_redacted() -> None:
+    async def look(call: ToolInvocation) -> str:
+        return ToolOutput("sk-abcdefghijklmnop12", images=("data:",), image_tokens=85)
+
+    result = await MiddlewareChain((Redact(),)).call_tool(a_call(), look)
+
+    assert isinstance(result, ToolOutput)
+    assert (result, result.images, result.image_tokens) == ("[redacted]", ("data:",), 85)
+
+
+@pytest.mark.parametrize("error", [ToolError("no"), WorkerToolError("no", "")])
+async def test_what_was_added_to_an_error_is_redacted_too(error: ToolError) -> None:
+    async def fail(call: ToolInvocation) -> str:
+        error.add_note("asked with sk-abcdefghijklmnop12")
+        raise error
+
+    with pytest.raises(ToolError) as raised:
+        await MiddlewareChain((Redact(),)).call_tool(a_call(), fail)
+
+    assert raised.value.text == "no\nasked with [redacted]"
 
 
 async def test_what_the_model_is_sent_and_what_it_answers_hold_no_secret() -> None:

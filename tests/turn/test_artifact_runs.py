@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 
 from harness_actors.actors import Runtime
+from harness_actors.agents import ChatAgent, Program
 from harness_actors.config import ArtifactsConfig, HarnessConfig
 from harness_actors.messages import Message
+from harness_actors.policies import AfterTool, Hooks, Replace
 from harness_actors.ports import LargeResult, ModelRequest, ModelResponse
 from harness_actors.replay import load_recording, replay
 from harness_actors.stores import JournalReader
@@ -91,6 +93,31 @@ async def test_a_run_with_artifacts_is_replayed_without_them(store: Path) -> Non
     session = await recorded(store, program(reads_on(), [long]), artifacts={})
     for path in artifacts_of(store).rglob("*-*"):
         path.unlink()
+    replayed = await session.replayed()
+    assert replayed.same, replayed.differences
+
+
+async def test_what_a_hook_replaces_is_in_no_file(store: Path) -> None:
+    async def hides(event: AfterTool) -> Replace | None:
+        replaced = event.tool_name == "long"
+        return Replace(event.text.replace("0123456789", "…")) if replaced else None
+
+    replies = [
+        Reply.call("long", {"characters": 200_000}),
+        Reply.call("large", {"size": 50_000}),
+        done(),
+    ]
+    agent = ChatAgent(
+        model=CountingModel(replies), tools=[long, large], hooks=Hooks(post_tool=hides)
+    )
+    session = await recorded(store, Program.of(agent), artifacts={})
+
+    hidden, seen, _ = results_in(session)
+    assert "0123456789" not in hidden.text
+    assert ID.search(seen.text) is not None
+    kept = [path.read_text() for path in artifacts_of(store).rglob("*-*")]
+    assert sorted(text[:1] for text in kept) == ["x", "…"]
+    assert not any("0123456789" in text for text in kept)
     replayed = await session.replayed()
     assert replayed.same, replayed.differences
 
