@@ -44,11 +44,12 @@ class Group:
 
 
 COMPUTING = (
-    *("simulation", "stores", "models", "replay", "batch", "coordination", "core", "executors"),
+    *("stores", "models", "replay", "batch", "coordination", "core", "executors"),
     *("turn", "planted_bugs", "sweep"),
 )
 GROUPS = (
     Group("computing", COMPUTING, niceness=5),
+    Group("simulation", ("simulation",), niceness=5),
     Group("actors", ("actors",)),
     Group("the others", ()),
     Group("commands", ("cli",)),

@@ -131,12 +131,14 @@ def test_the_log_is_that_of_a_run_that_makes_each_call(
     assert one.value(USAGE).tool_calls == other.value(USAGE).tool_calls
 
 
-@given(MESSAGES, st.booleans())
+@given(MESSAGES)
 def test_no_call_is_made_again_before_something_may_have_written(
-    messages: list[list[tuple[str, str]]], parks: bool
+    messages: list[list[tuple[str, str]]],
 ) -> None:
+    # Of a run that was put aside, the log does not say which calls were answered from it: one that
+    # writes and was not made again makes those before it old.
     world = World()
-    asyncio.run(ran(messages, world, parks=parks))
+    asyncio.run(ran(messages, world))
     fresh: set[tuple[str, str]] = set()
     for call in world.made:
         if call[0] in ("put", "add"):
