@@ -6,6 +6,7 @@ from harness_actors.actors.coordinator.admission import Admission
 from harness_actors.coordination.active import ActiveRun, Effects
 from harness_actors.coordination.run_changes import RunChanges
 from harness_actors.messages import Message
+from harness_actors.signals import RunEnd
 from harness_actors.stores import queries, taking_up
 from harness_actors.stores.schema import PLACES
 from tests.simulation.planted.bug import Patches, PlantedBug
@@ -13,8 +14,10 @@ from tests.simulation.planted.promises import GIVEN_BACK, OWN_WORDS, REFUSED, TA
 
 
 def _whoever_ends_frees_the_conversation() -> Patches:
-    def patched(self: RunChanges, run: ActiveRun, effects: Effects) -> None:
-        self._dispatch.forget(run, effects)
+    def patched(
+        self: RunChanges, run: ActiveRun, effects: Effects, end: RunEnd | None = None
+    ) -> None:
+        self._dispatch.forget(run, effects, end)
         self._runs.pop(run.spec.run_id, None)
         self._conversations.pop(run.spec.conversation_id, None)
 
@@ -22,8 +25,10 @@ def _whoever_ends_frees_the_conversation() -> Patches:
 
 
 def _conversations_are_not_freed() -> Patches:
-    def patched(self: RunChanges, run: ActiveRun, effects: Effects) -> None:
-        self._dispatch.forget(run, effects)
+    def patched(
+        self: RunChanges, run: ActiveRun, effects: Effects, end: RunEnd | None = None
+    ) -> None:
+        self._dispatch.forget(run, effects, end)
         self._runs.pop(run.spec.run_id, None)
 
     return [(RunChanges, "_forget", patched)]

@@ -201,7 +201,10 @@ BUGS: tuple[PlantedBug, ...] = (
         frozenset({GIVEN_ONCE}),
     ),
     PlantedBug(
-        "questions are numbered anew", _questions_are_numbered_anew, frozenset({GIVEN_ONCE})
+        # One whose number was answered before is taken for answered.
+        "questions are numbered anew",
+        _questions_are_numbered_anew,
+        frozenset({GIVEN_ONCE, TOGETHER}),
     ),
     PlantedBug("an answer takes the run up", _an_answer_takes_the_run_up, frozenset({STILL})),
 )
