@@ -188,7 +188,7 @@ class ToolCalls:
     ) -> Sequence[ToolOutcome]:
         """What gates leave of the results of a wave: in its order, so that it is always the same
         in which they are asked."""
-        if self._gates is None:
+        if self._gates is None or not self._gates.of_results:
             return results
         left = []
         for plan, result in zip(wave, results, strict=True):

@@ -78,6 +78,11 @@ class Gates:
         """Whether hooks have a say in calls or their results."""
         return bool(self.prepared.hooks.pre_tool or self.prepared.hooks.post_tool)
 
+    @property
+    def of_results(self) -> bool:
+        """Whether hooks have a say in results, which must be left whole until they had it."""
+        return bool(self.prepared.hooks.post_tool)
+
     async def before_model(self) -> None:
         """The model is about to be asked."""
         number = self.meter.rounds + 1
@@ -119,7 +124,7 @@ class Gates:
 
     async def after_call(self, plan: PlannedCall, outcome: ToolOutcome) -> ToolOutcome:
         """What the model is told of a call, whatever became of it."""
-        if not self.prepared.hooks.post_tool or plan.tool is self.prepared.completion:
+        if plan.tool is self.prepared.completion:
             return outcome
         ask = partial(self._look_at, plan, outcome)
         asked = await self.calls.observe(

@@ -30,10 +30,10 @@ BUGS = (
         name="hooks after a call are not asked where it was not made",
         path="harness_actors/turn/gates.py",
         before="""\
-        if not self.prepared.hooks.post_tool or plan.tool is self.prepared.completion:
+        if plan.tool is self.prepared.completion:
 """,
         after="""\
-        if not self.prepared.hooks.post_tool or plan.tool in (None, self.prepared.completion):
+        if plan.tool in (None, self.prepared.completion):
 """,
         promise="post_tool hooks hear of each call, whatever became of it",
         tests=(
