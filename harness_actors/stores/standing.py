@@ -88,12 +88,17 @@ class StandingFiles:
         except (FileNotFoundError, NotADirectoryError):
             found = None
         if found is None or found.st_ino != known.inode or found.st_dev != known.device:
-            raise out_of_place(self._path, known, Path(name))
+            raise out_of_place(self._path, known, Path(name), is_open=True)
         return found.st_size
 
 
 def out_of_place(
-    path: Path, known: FileId, file: Path | None = None, *, what_now: str = WHAT_NOW
+    path: Path,
+    known: FileId,
+    file: Path | None = None,
+    *,
+    is_open: bool = False,
+    what_now: str = WHAT_NOW,
 ) -> StoreError:
     """A file of a journal is not the one that it was.
 
@@ -101,6 +106,7 @@ def out_of_place(
         path: The journal.
         known: Which file it was.
         file: The one that is meant; None for the journal itself.
+        is_open: This process has had it open ever since. Else another file may have its inode.
         what_now: What became of it, and what to do.
     """
     file = file or path
@@ -112,7 +118,7 @@ def out_of_place(
         what = f"its folder {str(file.parent)!r} was removed or moved away"
     else:
         what = f"{name} was removed or moved away"
-    gone_to = _open_at(known)
+    gone_to = _open_at(known) if is_open else None
     moved = "" if gone_to is None else f" (it is {str(gone_to)!r} now)"
     return StoreError(str(path), f"{what}{moved} while it was in use; {what_now}")
 

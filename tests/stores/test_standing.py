@@ -179,6 +179,17 @@ def test_one_that_must_be_there_is_not_made_and_not_taken_for_another(
     held.close()
 
 
+def test_another_file_that_has_its_inode_by_now_is_not_told_of(folder: Path) -> None:
+    another = folder / "another.log"
+    with another.open("w"):
+        inode_of_the_one_that_is_gone = FileId.of(another)
+
+        with pytest.raises(StoreError, match="was removed or moved away while") as refused:
+            SqliteJournal(folder / "runs.db", file=inode_of_the_one_that_is_gone)
+
+    assert another.name not in str(refused.value)
+
+
 def test_files_that_stand_for_others_from_the_beginning_are_refused(folder: Path) -> None:
     a_journal(folder / "runs.db", "run-1")
     a_journal(folder / "other.db", "run-2")
