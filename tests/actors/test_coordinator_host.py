@@ -508,6 +508,37 @@ async def test_an_earlier_term_can_add_nothing_while_its_processes_are_ended(
     journal.close()
 
 
+async def test_a_coordinator_starts_nobody_before_the_journal_knows_of_it(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "runs.db")
+    starter = LocalHostStarter(ManualClock(), copies=True)
+    mark = ProcessMark(role="coordinator", node=this_node(), pid=1, started=-1)
+    host = CoordinatorHost(
+        journal=journal,
+        store=str(journal.path),
+        command="command",
+        starter=starter,
+        agent_turns=1,
+        clock=ManualClock(),
+        process=mark,
+    )
+    starter.coordinator = host
+    later = SqliteJournal(journal.path)
+    journal.commits_may_go_on.clear()
+    try:
+        starting = asyncio.ensure_future(host.start())
+        await asyncio.sleep(0.02)
+        assert not starter.hosts
+        later.begin_term()
+    finally:
+        journal.commits_may_go_on.set()
+    await starting
+    with pytest.raises(StoreError, match="term 1 is over"):
+        await host.subscribe(["run"])
+    assert not starter.hosts
+    await host.close()
+    later.close()
+
+
 # ---- failures ------------------------------------------------------------
 
 

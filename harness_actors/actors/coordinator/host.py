@@ -137,7 +137,11 @@ class CoordinatorHost:
     async def start(self) -> None:
         """Start the hosts, and go on with the runs that this command had begun."""
         if self._process is not None:
-            self._mark(self._process)
+            # Before it starts anybody: stopped here, and gone on after the next one has
+            # begun, it would be one that nobody knows of, with actors of its own.
+            await self._mark_on_disk(self._process)
+        if self.is_broken:
+            return
         for slot in self._slots:
             self._seats.fill(slot)
         unfinished = await self._read(self._journal.load_unfinished, self._command)
@@ -314,12 +318,9 @@ class CoordinatorHost:
     def _is_code_in_use(self, code: str) -> bool:
         return any(run.spec.code == code for run in self._coordinator.runs.values())
 
-    def _mark(self, mark: ProcessMark) -> None:
+    async def _mark_on_disk(self, mark: ProcessMark) -> None:
         self.processes.append(mark)
         self._perform(Effects(entries=[mark]))
-
-    async def _mark_on_disk(self, mark: ProcessMark) -> None:
-        self._mark(mark)
         await self._writer.settle()
 
     def _host_lost(self, slot: Slot, cause: str) -> None:

@@ -13,6 +13,7 @@ from harness_actors.actors.coordinator.journal_reads import Readings
 from harness_actors.actors.coordinator.journal_writer import JournalWriter
 from harness_actors.actors.mailbox import Outbox, SeenEnvelopes, UnreachableError
 from harness_actors.coordination.active import Effects
+from harness_actors.records import ProcessMark
 from harness_actors.stores.commit import Committer
 from tests.simulation.planted.bug import Patches, PlantedBug
 from tests.simulation.planted.promises import (
@@ -27,6 +28,7 @@ from tests.simulation.planted.promises import (
     OLDER_EFFECT,
     PENDING,
     SERVED,
+    SIDE_GONE,
     SPENT,
     STARTS_ONCE,
     STATE,
@@ -98,6 +100,18 @@ def _unmarked_hosts() -> Patches:
     async def patched(self: CoordinatorHost, mark: Any) -> None:
         return
 
+    return [(CoordinatorHost, "_mark_on_disk", patched)]
+
+
+def _coordinators_start_unmarked() -> Patches:
+    async def patched(self: CoordinatorHost, mark: ProcessMark) -> None:
+        if mark == self._process:
+            self.processes.append(mark)
+            self._perform(Effects(entries=[mark]))
+        else:
+            await mark_on_disk(self, mark)
+
+    mark_on_disk = CoordinatorHost._mark_on_disk
     return [(CoordinatorHost, "_mark_on_disk", patched)]
 
 
@@ -199,6 +213,11 @@ BUGS: tuple[PlantedBug, ...] = (
         "hosts work before they are marked",
         _unmarked_hosts,
         frozenset({LAST_HOST, TOOLS_GONE, OLDER_EFFECT}),
+    ),
+    PlantedBug(
+        "coordinators start others before they are marked",
+        _coordinators_start_unmarked,
+        frozenset({SIDE_GONE}),
     ),
     PlantedBug(
         "receivers have no memory", _receiver_without_memory, frozenset({ALONE, STATE, STARTS_ONCE})
