@@ -16,6 +16,8 @@ from harness_actors.ports import Effect, ModelRequest, ModelResponse
 
 OWN_TIME_S = 10.0
 """How long one middleware may take of its own, what it waits for `next` left out."""
+ENDS_WITHIN_S = 0.2
+"""How long what it has begun in tasks of its own may take to end when its call is over."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -201,28 +203,46 @@ class _Passage:
         self._left_s = OWN_TIME_S
         self._begun = self._within = 0
         self._returned = self._is_over = False
+        self._task = asyncio.current_task()
+        self._apart: set[asyncio.Task[Any]] = set()
+        """Tasks of the middleware's own that wait for `next`."""
 
     async def pass_through(self, given: Any) -> Any:
         try:
-            async with self._bound:
-                value = await self._around.function(given, self._next)
+            value = await self._value(given)
             if self._within:
                 raise self._failed("it returned while next was at work")
+        finally:
+            self._is_over = True
+            await self._end_what_is_apart()
+        if not isinstance(value, Deny):
+            return value
+        if self._returned:
+            raise self._failed(f"it denied what was made: {shortened_reason(value.reason)}")
+        raise CallDeniedError(shortened_reason(value.reason))
+
+    async def _value(self, given: Any) -> Any:
+        """What the middleware returns."""
+        try:
+            async with self._bound:
+                return await self._around.function(given, self._next)
         except TimeoutError:
             if not self._bound.expired():
                 raise
             raise self._failed(f"it took longer than {OWN_TIME_S:g} s") from None
-        except CallDeniedError:
-            raise
         except Exception as error:
-            if not self._returned:
+            if not (self._returned or self._within):
                 raise
+            if isinstance(error, CallDeniedError):
+                raise self._failed(f"it denied what was made: {error.reason}") from None
             raise self._failed(f"{type(error).__name__}: {error}") from error
-        finally:
-            self._is_over = True
-        if isinstance(value, Deny):
-            raise CallDeniedError(shortened_reason(value.reason))
-        return value
+
+    async def _end_what_is_apart(self) -> None:
+        """Nothing of a call goes on when that is over, for its tool may write."""
+        if apart := tuple(self._apart):
+            for task in apart:
+                task.cancel()
+            await asyncio.wait(apart, timeout=ENDS_WITHIN_S)
 
     async def _next(self, request: Any) -> Any:
         passed = self._around.only_arguments(request)
@@ -231,11 +251,14 @@ class _Passage:
         self._within += 1
         if self._within == 1:
             self._stop_clock()
+        if (task := asyncio.current_task()) is not None and task is not self._task:
+            self._apart.add(task)
         try:
             value = await self._around.inner(passed)
             self._returned = True
             return value
         finally:
+            self._apart -= {task}
             self._within -= 1
             if self._within == 0:
                 self._go_on()

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -89,6 +90,91 @@ async def test_an_error_after_the_call_says_that_the_call_was_made() -> None:
 
     with pytest.raises(RuntimeError, match=r"the call was made, but .* ValueError: no room"):
         await MiddlewareChain((fails,)).call_tool(a_call(), ran)
+
+
+async def test_what_was_made_is_not_denied_any_more() -> None:
+    left: list[asyncio.Future[Any]] = []
+
+    async def returns(call: ToolInvocation, next: Next) -> Deny:
+        await next(call)
+        return Deny("too long")
+
+    async def raises(call: ToolInvocation, next: Next) -> str:
+        await next(call)
+        raise CallDeniedError("too long")
+
+    async def beside(call: ToolInvocation, next: Next) -> str:
+        left.append(asyncio.ensure_future(next(call)))
+        await asyncio.sleep(0)
+        raise CallDeniedError("too long")
+
+    for function in (returns, raises, beside):
+        with pytest.raises(RuntimeError, match=r"was made, but .* denied what was made: too long$"):
+            await MiddlewareChain((function,)).call_tool(a_call(), ran)
+
+
+@pytest.mark.parametrize("how", ["returns", "raises", "is cancelled"])
+async def test_nothing_of_a_call_goes_on_when_that_is_over(how: str) -> None:
+    made: list[str] = []
+    begun = asyncio.Event()
+
+    async def run(call: ToolInvocation) -> str:
+        made.append("begun")
+        begun.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            made.append("ended")
+        return "done"
+
+    async def leaves(call: ToolInvocation, next: Next) -> str:
+        left = asyncio.ensure_future(next(call))
+        await asyncio.sleep(0)
+        if how == "raises":
+            raise ValueError("no room")
+        if how == "is cancelled":
+            await asyncio.wait((left,))
+        return "early"
+
+    calling = asyncio.ensure_future(
+        MiddlewareChain((named("a"), leaves, named("b"))).call_tool(a_call(), run)
+    )
+    if how == "is cancelled":
+        await begun.wait()
+        calling.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await calling
+    else:
+        problem = {"returns": "it returned while next was at work", "raises": "ValueError: no room"}
+        told = rf"^the call was made, but middleware .*leaves failed after it.*: {problem[how]}$"
+        with pytest.raises(RuntimeError, match=told):
+            await calling
+    assert made == ["begun", "ended"]
+
+
+def test_what_does_not_end_with_its_call_is_not_waited_for() -> None:
+    left: list[asyncio.Future[Any]] = []
+
+    async def deaf(call: ToolInvocation) -> str:
+        while True:
+            with suppress(asyncio.CancelledError):
+                await asyncio.Event().wait()
+                return "never"
+            await asyncio.sleep(3600)
+            return "late"
+
+    async def leaves(call: ToolInvocation, next: Next) -> str:
+        left.append(asyncio.ensure_future(next(call)))
+        await asyncio.sleep(0)
+        return "early"
+
+    async def all_of_it() -> None:
+        with pytest.raises(RuntimeError, match="returned while next was at work"):
+            await MiddlewareChain((leaves,)).call_tool(a_call(), deaf)
+        assert asyncio.get_running_loop().time() < 1
+
+    with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
+        runner.run(all_of_it())
 
 
 async def test_an_error_of_the_tool_passes_as_it_is() -> None:
