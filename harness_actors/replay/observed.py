@@ -28,6 +28,12 @@ class Observed:
             for write in change.delta.writes
             if write.key == entry and write.change == "append"
         }
+        self._unread = set(self._answers)
+
+    @property
+    def has_more(self) -> bool:
+        """Whether something was observed that was not asked for yet."""
+        return bool(self._unread)
 
     async def answer(self, asked: Asked) -> Any:
         """What was observed; where that is not on record, the visit is left."""
@@ -38,4 +44,5 @@ class Observed:
             nothing = f"{asked.executor!r} observes {which}, and the journal does not have that"
             self._leave("" if self._visit.cut is not None else nothing)
             await asyncio.Event().wait()
+        self._unread.discard(asked)
         return self._answers[asked]

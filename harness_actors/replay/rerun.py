@@ -186,7 +186,8 @@ class _Rerun:
         self._tell_ending(visit)
         executor, deliver = self._executor(visit.to), self.cell.deliver
         assert deliver is not None, "it is served"
-        context = self._context(executor, deliver, Observed(visit, self._leave))
+        observed = Observed(visit, self._leave)
+        context = self._context(executor, deliver, observed)
         self._left.clear()
         if visit.to == AGENT_TURN:
             self._stage.tape = Tape(
@@ -195,6 +196,7 @@ class _Rerun:
                 self._recording.spec.config.limits,
                 answered=sum(message.role == "assistant" for message in self.cell.messages),
                 asked=self._asked,
+                observed=observed,
                 leave=self._leave,
             )
             self._clock.turn_begins()

@@ -16,6 +16,7 @@ from harness_actors.events import TurnCompleted
 from harness_actors.messages import Message, ToolCall
 from harness_actors.ports import AskedQuestion, ModelResponse
 from harness_actors.records import StoredChange
+from harness_actors.replay.observed import Observed
 from harness_actors.replay.old_records import (
     failure_in_words,
     is_old,
@@ -69,6 +70,7 @@ class Tape:
         limits: The bounds of the run.
         answered: Answers that the model had given in the run before the visit.
         asked: What its calls asked, as `asked_in` finds it.
+        observed: What was observed in the visit.
         leave: Called where the journal has nothing more to say: with what was asked for in
             vain, or with an empty text where it shows that the visit was cut.
     """
@@ -81,9 +83,11 @@ class Tape:
         *,
         answered: int,
         asked: Mapping[CallPlace, tuple[ToolCall, AskedQuestion]],
+        observed: Observed,
         leave: Callable[[str], None],
     ) -> None:
         self._visit = visit
+        self._observed = observed
         self._log = log
         self._begun_at = len(log)
         self._limits = limits
@@ -168,7 +172,7 @@ class Tape:
     def seconds_left(self) -> float | None:
         """What is left of the limit by time that ended the turn, of which the journal has nothing
         more; None where none did."""
-        if self._next() is not None:
+        if self._next() is not None or self._observed.has_more:
             return None
         ending = self._ending()
         if ending is None or ending.limit not in ("time", "working_time"):

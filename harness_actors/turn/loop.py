@@ -140,6 +140,9 @@ class TurnLoop:
             return ended
         if self._context.log.size_bytes > MOST_LOG_BYTES:
             return TurnComplete(ending="limit", limit="context")
+        return self._limit_reached()
+
+    def _limit_reached(self) -> TurnComplete | None:
         kind = self._bounds.reached(self._meter.usage)
         return None if kind is None else TurnComplete(ending="limit", limit=kind)
 
@@ -148,6 +151,9 @@ class TurnLoop:
         self._check_workspace()
         if self._gates is not None:
             await self._gates.before_model()
+            if (over := self._limit_reached()) is not None:
+                # Hooks have taken the time that was left, and no request begins.
+                return over
         working_s, voice = self._meter.working_s, self._voice()
         answer = await ask(self._prepared, self._context, self._bounds, working_s, voice)
         response = answer.response

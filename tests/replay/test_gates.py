@@ -1,5 +1,6 @@
 """A run behind gates comes out the same from its journal, without the code of any of them."""
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ from harness_actors.agents import ChatAgent, Program
 from harness_actors.policies import (
     AfterTool,
     AgentStop,
+    BeforeModel,
     BeforeTool,
     Change,
     Deny,
@@ -122,4 +124,22 @@ async def test_a_question_whose_answer_a_hook_replaced_comes_out_the_same(tmp_pa
 
     results = [m.text for m in session.recording().messages if m.role == "tool"]
     assert results[0].endswith("!")
+    check(await session.replayed())
+
+
+@pytest.mark.parametrize("limit", ["time_s", "working_s"])
+async def test_time_that_was_over_in_a_hook_comes_out_the_same(tmp_path: Path, limit: str) -> None:
+    async def slow(event: BeforeModel) -> None:
+        await asyncio.sleep(0.4 * (event.round == 2))
+
+    session = await recorded(
+        tmp_path / "runs.db",
+        a_program({"hooks": Hooks(pre_model=slow)}),
+        limits={limit: 0.3},
+    )
+
+    recording = session.recording()
+    assert recording.end is not None
+    assert recording.end.status == "limit"
+    assert recording.end.usage.model_calls == 1
     check(await session.replayed())

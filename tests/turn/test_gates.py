@@ -14,6 +14,7 @@ from harness_actors.policies import (
     AgentStop,
     Allow,
     Ask,
+    BeforeModel,
     BeforeTool,
     Change,
     Deny,
@@ -237,6 +238,24 @@ async def test_other_hooks_that_fail_are_told_of_and_change_nothing() -> None:
 
     assert end.status == "done"
     assert {event.kind for event in driver.happened(HookFailed)} == {*kinds, "input_guard"}
+
+
+@pytest.mark.parametrize("limit", ["time_s", "working_s"])
+async def test_a_request_that_never_began_is_no_model_call(limit: str) -> None:
+    async def slow(event: BeforeModel) -> None:
+        if event.round == 2:
+            driver.clock.advance(60)
+
+    driver = a_driver(Hooks(pre_model=slow), limits={limit: 60})
+
+    end = await ended(driver)
+
+    assert (end.status, end.reason.kind) == (
+        "limit",
+        {"time_s": "time", "working_s": "working_time"}[limit],
+    )
+    assert len(driver.model.requests) == 1
+    assert driver.value(USAGE).model_calls == 1
 
 
 async def test_a_blocking_hook_runs_in_a_thread_of_the_pool() -> None:
