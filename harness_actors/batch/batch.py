@@ -100,7 +100,7 @@ class Batch:
             BadInputError: The run directory holds something else.
             HarnessError: The runtime or a file failed; the same command goes on.
         """
-        with self._directory:
+        async with self._directory:
             self._work = asyncio.create_task(self._do_work())
             self._work.add_done_callback(lambda _: self._outcomes.put_nowait(None))
             try:
@@ -119,7 +119,7 @@ class Batch:
             HarnessError: A task that is left needs a model which cannot be asked; or as `run`.
         """
         if not self._agents.can_all_be_asked:
-            with self._directory if self._directory.is_begun else nullcontext():
+            async with self._directory if self._directory.is_begun else nullcontext():
                 await self._survey(Roster(), asking=True)
 
     def park(self) -> None:

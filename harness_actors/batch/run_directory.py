@@ -16,7 +16,7 @@ from harness_actors.errors import BadInputError, StoreError, StoreInUseError
 from harness_actors.messages import encode_json
 from harness_actors.records import RunHeading
 from harness_actors.stores import JournalReader
-from harness_actors.stores.lock import ORDERED_WITHIN_S, check_held, hold, lock_of, release
+from harness_actors.stores.lock import check_held, hold, lock_of, release, when_free
 from harness_actors.stores.schema import HEADER_BYTES, begins_a_journal
 
 
@@ -36,7 +36,8 @@ _in_use: set[Path] = set()
 class RunDirectory:
     """A folder that one command works on at a time.
 
-    Used as a context manager; leaving it gives the lock back.
+    Used as a context manager; leaving it gives the lock back. ``async with`` waits for a command
+    that only answers a run of it; ``with`` is refused at once.
 
     Attributes:
         path: The folder, absolute.
@@ -126,16 +127,13 @@ class RunDirectory:
             StoreInUseError: Another command works on it.
             RunFileError: The results cannot be written.
         """
-        if self.path in _in_use:
-            problem = "this process works on it already; wait for that or take another directory"
-            raise StoreInUseError(str(self.path), problem)
+        self._check_use()
         self._check_journal()
         self._check_workspaces()
         was_ours = lock_of(self.store).exists()
         try:
-            # The journal's own lock, so that nobody resumes a run of it meanwhile. Whoever only
-            # answers one has it for a moment.
-            hold(self.store, wait_s=ORDERED_WITHIN_S)
+            # The journal's own lock, so that nobody resumes a run of it meanwhile.
+            hold(self.store)
         except OSError as error:
             problem = f"cannot be used as a run directory: {error.strerror or error}"
             raise BadInputError(str(self.path), (problem,)) from error
@@ -172,6 +170,24 @@ class RunDirectory:
         finally:
             self._unlock()
 
+    async def __aenter__(self) -> Self:
+        """As ``with``, when no other process has the lock: who only answers has it for a moment.
+
+        Raises:
+            StoreInUseError: Another command works on it still, 3 s later.
+        """
+        # This process is not waited for.
+        self._check_use()
+        return await when_free(self.__enter__)
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.__exit__(kind, error, trace)
+
     def check_standing(self) -> None:
         """Refuse to go on where the folder is no longer the one that was locked.
 
@@ -192,6 +208,12 @@ class RunDirectory:
             write_atomically(self.summary_path, [text])
         except OSError as error:
             raise store_error(self.summary_path, error) from error
+
+    def _check_use(self) -> None:
+        """Refuse to work here twice in one process."""
+        if self.path in _in_use:
+            problem = "this process works on it already; wait for that or take another directory"
+            raise StoreInUseError(str(self.path), problem)
 
     def _check_journal(self) -> None:
         """Refuse what has the journal's name and is not a journal, before it is locked."""

@@ -1,16 +1,19 @@
 """Locks that die with their owner: one command at a time works on a store."""
 
+import asyncio
 import fcntl
 import os
 import re
-import time
+from collections.abc import Callable
 from pathlib import Path
 from threading import Lock
-from typing import IO
+from typing import IO, TypeVar
 
 from harness_actors.errors import StoreError, StoreInUseError
 from harness_actors.stores.private import OWN, SHOWN_FOLDER, tighten
 from harness_actors.stores.users import name_of, user_of
+
+T = TypeVar("T")
 
 _held: dict[Path, IO[bytes]] = {}
 """The locks of this process. A lock belongs to the process, so taking one twice is no
@@ -26,31 +29,47 @@ _LONGEST = 32
 _OURS = re.compile(rb"\d{0,20}")
 
 
-def hold(path: Path, *, wait_s: float = 0.0) -> None:
+def hold(path: Path) -> None:
     """Lock a path for this process.
 
     Args:
         path: What is to be locked; the lock itself is the file beside it with ``.lock``
             at the end, which stays: removing it would let two commands lock two files of
             one name.
-        wait_s: How long to wait, in seconds, where another process holds it.
 
     Raises:
-        StoreInUseError: Another process holds it still; names its process id.
+        StoreInUseError: Another process holds it; names its process id.
         StoreError: The file of that name is none of our locks; it is left as it is.
         OSError: The lock file cannot be made.
     """
-    path, deadline = path.resolve(), time.monotonic() + wait_s
+    path = path.resolve()
+    with _changing:
+        if path not in _held:
+            _held[path] = _locked(path)
+
+
+async def when_free(take: Callable[[], T], *, wait_s: float = ORDERED_WITHIN_S) -> T:
+    """Take a store when no other process holds it; the event loop goes on meanwhile.
+
+    Args:
+        take: Locks it by `hold`, with what belongs to that; called until it is not refused.
+        wait_s: How long to wait, in seconds.
+
+    Returns:
+        What `take` does.
+
+    Raises:
+        StoreInUseError: Another process holds it still; or as `take`.
+    """
+    now = asyncio.get_running_loop().time
+    deadline = now() + wait_s
     while True:
         try:
-            with _changing:
-                if path not in _held:
-                    _held[path] = _locked(path)
-            return
+            return take()
         except StoreInUseError:
-            if time.monotonic() >= deadline:
+            if now() >= deadline:
                 raise
-        time.sleep(LOOK_S)
+        await asyncio.sleep(LOOK_S)
 
 
 def _locked(path: Path) -> IO[bytes]:

@@ -1,5 +1,6 @@
 """What `test_batch` promises, with the actors of this process and real tools."""
 
+import asyncio
 import json
 import os
 from collections.abc import Sequence
@@ -20,6 +21,7 @@ from harness_actors.messages import Message
 from harness_actors.models import OpenAIModel
 from harness_actors.testing import Reply, ScriptedModel, an_agent
 from harness_actors.tools import coding_tools
+from tests.stores.test_expiry import held_by_another_process
 
 
 def writes_and_ends(messages: Sequence[Message]) -> Reply:
@@ -61,6 +63,26 @@ async def test_a_batch_runs_from_python(tmp_path: Path) -> None:
     assert sum(isinstance(event.event, RunCompleted) for event in events) == 5
     # The folder that the runs began with is as it was.
     assert [path.name for path in (tmp_path / "start").iterdir()] == ["old.txt"]
+
+
+async def test_the_loop_of_a_batch_goes_on_while_another_command_answers_a_run_of_it(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "run").mkdir()
+    agent = ChatAgent(model=ScriptedModel(lambda _: Reply.text("said")))
+    batch = run_batch(
+        ["say it"],
+        agent,
+        runtime="local",
+        config=HarnessConfig(completion="answer"),
+        run_dir=tmp_path / "run",
+    )
+    with held_by_another_process(tmp_path / "run" / "runs.db"):
+        first = asyncio.ensure_future(anext(batch))
+        await asyncio.sleep(0)
+        assert not first.done()
+    assert (await first).ok
+    await batch.aclose()
 
 
 def unpriced(**facts: Any) -> ChatAgent:

@@ -1,3 +1,4 @@
+import asyncio
 import json
 import resource
 import shutil
@@ -5,7 +6,6 @@ import signal
 import sqlite3
 import subprocess
 import sys
-import threading
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -16,8 +16,10 @@ import pytest
 from harness_actors.batch.checks import COPY
 from harness_actors.batch.run_directory import RunDirectory
 from harness_actors.errors import BadInputError, StoreError, StoreInUseError
+from harness_actors.stores.lock import is_held
 from harness_actors.stores.schema import APPLICATION_ID
 from tests.batch.test_results_file import outcome, written
+from tests.stores.test_expiry import held_by_another_process
 
 HOLD = """
 import sys
@@ -46,18 +48,37 @@ def test_a_second_command_is_told_who_works_on_the_directory(tmp_path: Path) -> 
         pass
 
 
-def test_a_command_that_only_answers_a_run_is_waited_for(tmp_path: Path) -> None:
-    holder = subprocess.Popen(
-        [sys.executable, "-c", HOLD, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    )
-    assert holder.stdout is not None
-    assert holder.stdout.readline() == b"held\n"
+async def test_a_command_that_only_answers_a_run_is_waited_for(tmp_path: Path) -> None:
+    directory = RunDirectory(tmp_path)
+    with held_by_another_process(directory.store):
+        entering = asyncio.create_task(directory.__aenter__())
+        # It has looked, and was refused.
+        await asyncio.sleep(0)
+        assert not entering.done()
+    assert await entering is directory
+    assert is_held(directory.store)
+    directory.__exit__(None, None, None)
+    assert not is_held(directory.store)
 
-    leaving = threading.Timer(0.3, holder.kill)
-    leaving.start()
-    with RunDirectory(tmp_path):
-        leaving.join()
-    holder.communicate()
+
+async def test_who_is_cut_while_it_waits_has_taken_nothing(tmp_path: Path) -> None:
+    directory = RunDirectory(tmp_path)
+    with held_by_another_process(directory.store):
+        entering = asyncio.create_task(directory.__aenter__())
+        await asyncio.sleep(0)
+        entering.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await entering
+    async with RunDirectory(tmp_path):
+        pass
+
+
+async def test_no_process_waits_for_itself(tmp_path: Path) -> None:
+    async with RunDirectory(tmp_path):
+        entering = asyncio.create_task(RunDirectory(tmp_path).__aenter__())
+        await asyncio.sleep(0)
+        with pytest.raises(StoreInUseError, match="this process works on it already"):
+            entering.result()
 
 
 def test_one_process_does_not_work_twice_on_one_directory(tmp_path: Path) -> None:

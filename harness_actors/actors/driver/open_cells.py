@@ -11,7 +11,7 @@ from uuid import uuid4
 
 from harness_actors.actors import Runtime, RuntimeKind, open_runtime
 from harness_actors.errors import BadInputError, StoreInUseError
-from harness_actors.stores.lock import LOOK_S, ORDERED_WITHIN_S, hold, release
+from harness_actors.stores.lock import ORDERED_WITHIN_S, hold, release, when_free
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +132,7 @@ async def _start(
     wait_s: float,
 ) -> Runtime:
     try:
-        await _hold(store, wait_s)
+        await when_free(lambda: in_place(store, lambda: hold(store)), wait_s=wait_s)
         runtime = await open_runtime(
             cell.kind, store=store, address=address, command=uuid4().hex, on_loss=on_loss
         )
@@ -146,18 +146,6 @@ async def _start(
         raise
     cell.runtime.set_result(runtime)
     return runtime
-
-
-async def _hold(store: Path, wait_s: float) -> None:
-    now = asyncio.get_running_loop().time
-    deadline = now() + wait_s
-    while True:
-        try:
-            return in_place(store, lambda: hold(store))
-        except StoreInUseError:
-            if now() >= deadline:
-                raise
-        await asyncio.sleep(LOOK_S)
 
 
 async def _opened(cell: _Cell) -> "asyncio.Future[Runtime]":
