@@ -32,7 +32,7 @@ class CellCalls(Protocol):
 
     async def answer(self, run_id: str, answers: Mapping[str, str]) -> None: ...
 
-    async def stop(self, run_ids: Sequence[str], mode: StopMode) -> None: ...
+    async def stop(self, run_ids: Sequence[str], mode: StopMode) -> tuple[str, ...]: ...
 
     async def allow(self, budget_usd: float | None) -> None: ...
 
@@ -109,8 +109,8 @@ class CellRuntime(ABC):
     async def answer(self, run_id: str, answers: Mapping[str, str]) -> None:
         await self.ask(CellCalls.answer, run_id, answers)
 
-    async def stop(self, run_ids: Sequence[str], mode: StopMode) -> None:
-        await self.ask(CellCalls.stop, run_ids, mode)
+    async def stop(self, run_ids: Sequence[str], mode: StopMode) -> tuple[str, ...]:
+        return await self.ask(CellCalls.stop, run_ids, mode)
 
     async def position(self) -> int:
         return await self.ask(CellCalls.position)

@@ -139,11 +139,14 @@ class Runtime(Protocol):
         """
         ...
 
-    async def stop(self, run_ids: Sequence[str], mode: StopMode) -> None:
+    async def stop(self, run_ids: Sequence[str], mode: StopMode) -> tuple[str, ...]:
         """Ask runs to stop; `RunParked`, `InputAwaited` or `RunCompleted` tell when.
 
         A run that is not over can be cancelled whether it is served or not. To park one
         that nobody serves does nothing.
+
+        Returns:
+            Those that were to be parked and that nobody serves here: nothing is told of them.
 
         Raises:
             RunNotFoundError: The store does not know one that is to be cancelled; all

@@ -54,7 +54,7 @@ async def show_runs(
 
     command = asyncio.current_task()
     assert command is not None
-    parking: list[asyncio.Task[None]] = []
+    parking: list[asyncio.Task[tuple[str, ...]]] = []
     ended: dict[str, HarnessResult] = {}
 
     def park() -> None:

@@ -246,6 +246,23 @@ async def test_a_run_that_is_stopped_as_it_waits_for_its_keys_leaves_its_convers
     assert set(world.coordinator.runs) == {"third"}
 
 
+async def test_who_puts_runs_aside_is_told_which_nobody_serves(journal: SqliteJournal) -> None:
+    journal.begin_term()
+    world = World(Team().handlers)
+    held, left = a_spec("held", keys=("KEY",)), a_spec("left")
+    world.disk += [RunAdded(spec=spec, command="command", at=0.0) for spec in (held, left)]
+    entrance = Entrance(world, journal)
+    await entrance._settle()
+    entrance.admission.hold(held)
+    await entrance.admission.submit([a_spec("served")])
+
+    stopped = await entrance.admission.stop(["served", "left", "held"], "park")
+    again = await entrance.admission.stop(["served", "left"], "park_now")
+    cancelled = await entrance.admission.stop(["left"], "cancel")
+
+    assert (stopped, again, cancelled) == (("left",), ("left",), ())
+
+
 async def test_a_run_that_is_put_aside_as_its_keys_come_stays_aside(
     journal: SqliteJournal,
 ) -> None:

@@ -243,7 +243,7 @@ async def test_a_run_that_is_submitted_twice_runs_once(cell: Cell) -> None:
 
 async def test_a_run_that_was_stopped_a_moment_ago_is_not_submitted_again(cell: Cell) -> None:
     program = a_waiting_program("moment")
-    stopping = []
+    stopping: list[asyncio.Future[object]] = []
     for _ in range(3):
         stopping.append(asyncio.ensure_future(cell.submit(program, a_spec(program))))
         await asyncio.sleep(0)

@@ -37,9 +37,9 @@ class Served(FakeRuntime):
         self.keys.append(secrets)
         await super().resume(run_ids, secrets=secrets)
 
-    async def stop(self, run_ids: Sequence[str], mode: StopMode) -> None:
+    async def stop(self, run_ids: Sequence[str], mode: StopMode) -> tuple[str, ...]:
         self.stops.append(mode)
-        await super().stop(run_ids, mode)
+        return await super().stop(run_ids, mode)
 
 
 (SPEC,) = specs(endless(), 1, HarnessConfig())

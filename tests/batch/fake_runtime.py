@@ -256,15 +256,17 @@ class FakeRuntime:
             self.journal.write(run_id, QuestionAnswered(question_id=question_id))
         self._news.set()
 
-    async def stop(self, run_ids: Sequence[str], mode: StopMode) -> None:
+    async def stop(self, run_ids: Sequence[str], mode: StopMode) -> tuple[str, ...]:
         if mode == "cancel":
             for run_id in run_ids:
                 self.end(run_id, ended(self.journal.specs[run_id], "cancelled", "user"))
-            return
+            return ()
+        unserved = tuple(run_id for run_id in run_ids if run_id not in self.in_flight)
         for run_id in self.in_flight.intersection(run_ids):
             self.in_flight.discard(run_id)
             self.journal.write(run_id, RunParked(turn=1))
         self._news.set()
+        return unserved
 
     async def position(self) -> int:
         return len(self.journal.log)

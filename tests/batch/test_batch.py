@@ -632,11 +632,12 @@ async def test_a_run_on_its_way_to_the_runtime_is_stopped_with_the_others(
 class SlowToStop(SlowToTake):
     """Takes the run that is on its way while it stops the others."""
 
-    async def stop(self, run_ids: Sequence[str], mode: StopMode) -> None:
-        await super().stop(run_ids, mode)
+    async def stop(self, run_ids: Sequence[str], mode: StopMode) -> tuple[str, ...]:
+        unserved = await super().stop(run_ids, mode)
         if not self.takes.is_set():
             self.takes.set()
             await self.until_in_flight(1)
+        return unserved
 
 
 async def test_a_run_that_is_served_while_the_others_are_stopped_is_stopped_too(
@@ -744,10 +745,10 @@ class SlowToPark(FakeRuntime):
         self.asked = asyncio.Event()
         self.parks = asyncio.Event()
 
-    async def stop(self, run_ids: Sequence[str], mode: StopMode) -> None:
+    async def stop(self, run_ids: Sequence[str], mode: StopMode) -> tuple[str, ...]:
         self.asked.set()
         await self.parks.wait()
-        await super().stop(run_ids, mode)
+        return await super().stop(run_ids, mode)
 
 
 @pytest.mark.parametrize("in_time", [True, False])

@@ -384,7 +384,11 @@ async def test_a_journal_that_a_command_holds_without_ray_is_left_alone(
 async def test_on_ray_a_run_is_answered_and_another_paused_in_the_cell_that_serves_them(
     home: Path,
 ) -> None:
+    # Among its runs is one that was interrupted, which the cell does not serve.
+    before = JournalReader(unpacked(4, "", home)).headings()
+    (broken,) = (one.run_id for one in before if one.phase == "running")
     await waiting_run(home / "runs.db", "size1", [SIZE])
+    known = {"size1", *(one.run_id for one in before)}
     async with asking_server([SIZE]) as server:
         server.hold()
         flags = ("--address", "local", "--agent", asking_agent(home, server))
@@ -393,18 +397,18 @@ async def test_on_ray_a_run_is_answered_and_another_paused_in_the_cell_that_serv
         (other,) = [
             one.run_id
             for one in JournalReader(home / "runs.db").headings()
-            if one.run_id != "size1"
+            if one.run_id not in known
         ]
         environment: dict[str, Any] = {"HARNESS_HOME": str(home)}
         words = ["ctl", "run", "answer", "size1", "M"]
         answered = await finished(await started(words, **environment))
-        words = ["ctl", "run", "pause", other, "--now"]
+        words = ["ctl", "run", "pause", other, broken, "--now"]
         paused = await finished(await started(words, **environment))
         status, _, error = await finished(running)
 
     assert answered[:2] == (0, "size1: q1 is answered\nall is answered; go on by "
                                "harness ctl run resume size1\n")  # fmt: skip
-    assert paused[:2] == (0, f"{other}: parked\n")
+    assert paused[:2] == (0, f"{other}: parked\n{broken}: interrupted\n")
     assert status == 130
     assert f"parked; harness ctl run resume {other} goes on with it" in error
     assert answers_of(home / "runs.db", "size1") == {"q1": "M"}

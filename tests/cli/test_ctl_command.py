@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
+from harness_actors.actors import Runtime
 from harness_actors.cli.app import app
 from harness_actors.cli.ctl import control
 from harness_actors.config import HarnessConfig
@@ -515,11 +516,52 @@ async def test_of_runs_in_several_journals_those_that_can_be_are_cancelled(
     assert "without Ray" in cancelled.stderr
 
 
+async def test_a_run_that_the_cell_of_its_journal_does_not_serve_is_told_at_once(
+    harness: Harness, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = home / "runs.db"
+    await _three_runs(store)
+    async with asyncio.timeout(10), opened_locally(store, SECOND_COMMAND) as elsewhere:
+
+        async def cell_of(store: Path, address: str | None) -> Runtime:
+            return elsewhere
+
+        monkeypatch.setattr(control, "_cell_of", cell_of)
+        monkeypatch.setattr(control, "ENDED_WITHIN_S", 60.0)
+        headings, served = await control.pause_runs(store, ["broken1", "aside1"], None, now=False)
+
+    assert {run_id: one.phase for run_id, one in headings.items()} == {
+        "broken1": "running",
+        "aside1": "parked",
+    }
+    assert not served
+
+
+def test_a_run_that_nobody_serves_is_told_as_interrupted_beside_one_that_is_served(
+    harness: Harness, runs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def slow_cell(store: Path, address: str | None) -> Slow:
+        return Slow()
+
+    monkeypatch.setattr(control, "_cell_of", slow_cell)
+    monkeypatch.setattr(control, "ENDED_WITHIN_S", 0.1)
+    with held_by_another_process(runs):
+        at_work = harness("ctl", "run", "pause", "broken1")
+        monkeypatch.setattr(Slow, "unserved", ("broken1",))
+        interrupted = harness("ctl", "run", "pause", "broken1")
+
+    told = "broken1: asked to stop after its round; it is in progress still\n"
+    assert (at_work.exit_code, at_work.stdout) == (1, told)
+    assert (interrupted.exit_code, interrupted.stdout) == (0, "broken1: interrupted\n")
+
+
 class Slow:
     """A cell that does what it is asked to some time later."""
 
-    async def stop(self, run_ids: Sequence[str], mode: str) -> None:
-        pass
+    unserved: tuple[str, ...] = ()
+
+    async def stop(self, run_ids: Sequence[str], mode: str) -> tuple[str, ...]:
+        return self.unserved
 
 
 @pytest.mark.parametrize("named", [("aside1", "over2"), ("over2", "aside1"), ("aside1", "over1")])

@@ -61,9 +61,10 @@ class Noting(FakeRuntime):
         self.stops: list[tuple[list[str], StopMode]] = []
         self.asked = asyncio.Event()
 
-    async def stop(self, run_ids: Sequence[str], mode: StopMode) -> None:
+    async def stop(self, run_ids: Sequence[str], mode: StopMode) -> tuple[str, ...]:
         self.stops.append((list(run_ids), mode))
         self.asked.set()
+        return ()
 
     async def park(self, *run_ids: str) -> None:
         await super().stop(run_ids, "park")

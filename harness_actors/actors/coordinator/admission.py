@@ -165,21 +165,28 @@ class Admission:
             stored = await self._stored(run_id)
             self._perform(self._coordinator.answer(stored, answers))
 
-    async def stop(self, run_ids: Sequence[str], mode: StopMode) -> None:
+    async def stop(self, run_ids: Sequence[str], mode: StopMode) -> tuple[str, ...]:
         """Stop runs; to cancel one, nobody need serve it.
+
+        Returns:
+            Those that were to be parked and that nobody serves.
 
         Raises:
             RunNotFoundError: The journal does not know one of them; the others are stopped.
         """
         idle: list[str] = []
+        unserved: list[str] = []
         for run_id in run_ids:
             if run_id in self._coordinator.runs:
                 self._perform(self._coordinator.stop(run_id, mode))
             elif mode == "cancel" or run_id in self._held:
                 idle.append(run_id)
+            else:
+                unserved.append(run_id)
         if idle:
             # After the others: it may take a while until nobody is being added.
             await self._stop_idle(idle, mode)
+        return tuple(unserved)
 
     async def _stop_idle(self, run_ids: Sequence[str], mode: StopMode) -> None:
         unknown: RunNotFoundError | None = None

@@ -198,11 +198,12 @@ class CoordinatorHost:
         await self._admission.answer(run_id, answers)
         await self._on_disk()
 
-    async def stop(self, run_ids: Sequence[str], mode: StopMode) -> None:
+    async def stop(self, run_ids: Sequence[str], mode: StopMode) -> tuple[str, ...]:
         """See `Runtime.stop`."""
         self._check()
-        await self._admission.stop(run_ids, mode)
+        unserved = await self._admission.stop(run_ids, mode)
         await self._on_disk()
+        return unserved
 
     def forget_driver(self) -> None:
         """Another driver comes. What the one before had stored may have been removed since."""

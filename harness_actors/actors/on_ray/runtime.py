@@ -129,11 +129,11 @@ class RayRuntime(CellRuntime):
         self._cell.calls.budget_usd = budget_usd
         await super().allow(budget_usd)
 
-    async def stop(self, run_ids: Sequence[str], mode: StopMode) -> None:
+    async def stop(self, run_ids: Sequence[str], mode: StopMode) -> tuple[str, ...]:
         if mode == "park_now" and self._cell.is_ray_lost:
             # Whoever leaves at once does not wait for another Ray. What is on disk stays.
             raise ActorLostError("Ray", str(self._cell.calls.connection.problem))
-        await super().stop(run_ids, mode)
+        return await super().stop(run_ids, mode)
 
     @property
     def is_connected(self) -> bool:
@@ -145,6 +145,7 @@ class RayRuntime(CellRuntime):
         if self._cell.is_ray_lost or not calls.is_connected:
             # A Ray of our own is gone with it; elsewhere the cell stops when it is idle.
             return
+        leaves: Awaitable[object]
         if self._cell.idle_s:
             leaves = calls.once(CellCalls.stop, list(self._begun), "park_now")
         else:

@@ -3,7 +3,7 @@
 import asyncio
 import os
 from collections import defaultdict
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -155,7 +155,7 @@ async def _cell_of(store: Path, address: str | None) -> Runtime | None:
 
 async def pause_runs(
     store: Path, run_ids: Sequence[str], address: str | None, *, now: bool
-) -> Mapping[str, RunHeading]:
+) -> tuple[Mapping[str, RunHeading], frozenset[str]]:
     """Put runs of a journal aside that are in progress, in the cell that serves it.
 
     Args:
@@ -165,24 +165,26 @@ async def pause_runs(
         now: Cut the round in progress.
 
     Returns:
-        How they stand then. One whose phase is `running` is still at its round after
-        `ENDED_WITHIN_S`, unless nobody serves the journal: it was interrupted before.
+        How they stand then, and which of them the cell served: one of these whose phase is
+        `running` is still at its round after `ENDED_WITHIN_S`. Others were interrupted before.
 
     Raises:
         StoreInUseError: A process works on the journal that cannot be reached.
     """
-    served = [run_id for run_id, run in _headings(store, run_ids).items() if run.phase == "running"]
-    if served and (cell := await _cell_of(store, address)) is not None:
-        await cell.stop(served, "park_now" if now else "park")
+    begun = [run_id for run_id, run in _headings(store, run_ids).items() if run.phase == "running"]
+    served: frozenset[str] = frozenset()
+    if begun and (cell := await _cell_of(store, address)) is not None:
+        unserved = await cell.stop(begun, "park_now" if now else "park")
+        served = frozenset(begun).difference(unserved)
         await _until(lambda: not _running_among(store, served))
-    return _headings(store, run_ids)
+    return _headings(store, run_ids), served
 
 
-def _running_among(store: Path, run_ids: Sequence[str]) -> bool:
+def _running_among(store: Path, run_ids: Collection[str]) -> bool:
     return any(run.phase == "running" for run in _headings(store, run_ids).values())
 
 
-def _headings(store: Path, run_ids: Sequence[str]) -> dict[str, RunHeading]:
+def _headings(store: Path, run_ids: Collection[str]) -> dict[str, RunHeading]:
     named = set(run_ids)
     return {run.run_id: run for run in JournalReader(store).headings() if run.run_id in named}
 

@@ -48,7 +48,7 @@ def pause(
         done = True
         for path, named in found.items():
             try:
-                headings = asyncio.run(pause_runs(path, named, address, now=now))
+                headings, served = asyncio.run(pause_runs(path, named, address, now=now))
             except HarnessError as error:
                 if len(found) == 1:
                     raise
@@ -56,9 +56,10 @@ def pause(
                 tell(error, as_json=as_json)
                 done = False
                 continue
-            served = is_served(path)
+            # Its cell may have gone meanwhile.
+            at_work = served if is_served(path) else frozenset()
             for run_id in named:
-                word = _print(headings[run_id], served=served, as_json=as_json)
+                word = _print(headings[run_id], served=run_id in at_work, as_json=as_json)
                 done = done and word != "running"
     raise typer.Exit(ALL_DONE if done else NOT_ALL_DONE)
 
