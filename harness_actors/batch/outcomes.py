@@ -18,6 +18,9 @@ OUT_OF_BUDGET = ("limit", "budget")
 RETRYABLE = ("model_error", "agent_error", "executor_lost", "node_lost")
 """Reasons of failed runs for which another attempt may help."""
 
+ASKED = ("QuestionAsked",)
+"""Errors of runs that asked their user and must not: nobody answers the second time either."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskUsage:
@@ -194,7 +197,10 @@ def outcome_of_bad(task: BadTask) -> TaskOutcome:
 
 def may_help_again(result: HarnessResult) -> bool:
     """Whether another attempt could end otherwise."""
-    return result.status == "failed" and result.reason.kind in RETRYABLE
+    if result.status != "failed" or result.reason.kind not in RETRYABLE:
+        return False
+    error = result.reason.details.get("error")
+    return not (isinstance(error, Mapping) and error.get("type") in ASKED)
 
 
 def encode_outcome(outcome: TaskOutcome) -> dict[str, Any]:

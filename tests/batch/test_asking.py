@@ -167,10 +167,11 @@ async def test_without_anybody_to_answer_no_run_waits(
     word: OnQuestion, status: str, kind: str
 ) -> None:
     config = HarnessConfig(on_question=word)
-    stream = run_batch(["ask"], an_asking_agent(), runtime="local", config=config)
+    stream = run_batch(["ask"], an_asking_agent(), runtime="local", config=config, retry_on_error=2)
     (outcome,) = [one async for one in stream]
 
     assert (outcome.status, outcome.reason.kind) == (status, kind)
+    assert outcome.attempt == 1, "nobody would answer the second time either"
     assert outcome.is_final
 
 
