@@ -114,6 +114,22 @@ async def test_what_a_function_leaves_open_is_waited_for(tmp_path: Path) -> None
     assert done.output_text == "told: blue, M"
 
 
+async def test_a_run_that_another_has_answered_meanwhile_comes_to_what_that_one_said(
+    tmp_path: Path,
+) -> None:
+    other = a_harness(tmp_path)  # in the same cell
+
+    async def answer(_: OpenQuestion) -> str:
+        told.append(await other.resume(str(harness.run_id), answers={"q1": "blue"}))
+        return "red"
+
+    told: list[HarnessResult] = []
+    async with a_harness(tmp_path, [COLOUR], on_question=answer) as harness:
+        told.append(await harness.run("paint"))
+
+    assert [result.output_text for result in told] == ["told: blue", "told: blue"]
+
+
 async def test_who_is_asked_is_not_waited_for_where_the_run_is_put_aside(tmp_path: Path) -> None:
     async def answer(asked: OpenQuestion) -> str:
         if asked.id == "q1":

@@ -4,11 +4,13 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from functools import partial
 
+import pytest
+
 from harness_actors.actors.driver.awaiting import result_of_waiting, still_waiting
 from harness_actors.actors.driver.followed_run import FollowedRun
 from harness_actors.actors.runtime import StopMode
 from harness_actors.config import HarnessConfig
-from harness_actors.errors import RunParkedError
+from harness_actors.errors import AnswerError, RunParkedError
 from harness_actors.events import InputAwaited, RoundCompleted, RunEvent, RunStarted
 from harness_actors.records import RunHeading
 from harness_actors.results import HarnessResult, OpenQuestion, Usage
@@ -114,6 +116,63 @@ async def test_a_run_that_is_stopped_again_is_cut() -> None:
 
     assert await following
     assert runtime.stops == ["park", "park_now"]
+
+
+class Beside(Served):
+    """Somebody else has answered or cancelled the run when an answer to it comes."""
+
+    def __init__(self, answers: Mapping[str, str], *steps: HarnessResult | None) -> None:
+        super().__init__(*steps)
+        self.others = dict(answers)
+        self.cancels = False
+
+    async def answer(self, run_id: str, answers: Mapping[str, str]) -> None:
+        others, self.others = self.others, {}
+        if others:
+            await super().answer(run_id, others)
+        if self.cancels:
+            await self.stop([run_id], "cancel")
+            raise AnswerError(run_id, "it is over: cancelled")
+        await super().answer(run_id, answers)
+
+    async def resume(self, run_ids: Sequence[str], *, secrets: Mapping[str, str]) -> None:
+        if not self.journal.ends:
+            await super().resume(run_ids, secrets=secrets)
+
+
+async def test_of_several_who_answer_the_first_counts_and_the_run_goes_on() -> None:
+    runtime = Beside({"q1": "no", "q2": "no"}, asking(SPEC, "q1", "q2", "q3"), ended(SPEC))
+    put: list[str] = []
+
+    def answer(asked: OpenQuestion) -> str:
+        put.append(asked.id)
+        return "yes"
+
+    *_, result = await told_of(FollowedRun(SPEC.run_id, answer), runtime)
+
+    assert isinstance(result, HarnessResult)
+    assert result.status == "done"
+    assert put == ["q1", "q3"], "q2 was answered by somebody else"
+    assert runtime.journal.answers[SPEC.run_id] == {"q1": "no", "q2": "no", "q3": "yes"}
+
+
+async def test_a_run_that_is_cancelled_as_its_user_answers_is_over() -> None:
+    runtime = Beside({}, asking(SPEC, "q1", "q2"))
+    runtime.cancels = True
+
+    *_, result = await told_of(FollowedRun(SPEC.run_id, yes), runtime)
+
+    assert isinstance(result, HarnessResult)
+    assert result.status == "cancelled"
+
+
+async def test_an_answer_that_is_none_is_an_error_of_who_gives_it() -> None:
+    class Picky(Served):
+        async def answer(self, run_id: str, answers: Mapping[str, str]) -> None:
+            raise AnswerError(run_id, "the answer to 'q1' must be one of 'no'")
+
+    with pytest.raises(AnswerError, match="must be one of 'no'"):
+        await told_of(FollowedRun(SPEC.run_id, yes), Picky(asking(SPEC, "q1")))
 
 
 async def test_whoever_answers_is_asked_nothing_more_when_the_run_is_to_stop() -> None:

@@ -1,7 +1,7 @@
 """One run as whoever began it follows it: until it ends, waits for its user or is put aside."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
 from contextlib import aclosing, suppress
 from functools import partial
 
@@ -14,8 +14,8 @@ from harness_actors.actors.driver.awaiting import (
 from harness_actors.actors.driver.following import follow
 from harness_actors.actors.driver.interrupts import Interruptible
 from harness_actors.actors.runtime import Runtime, StopMode
-from harness_actors.errors import HarnessError, RunParkedError
-from harness_actors.events import InputAwaited, RunEvent
+from harness_actors.errors import AnswerError, HarnessError, RunParkedError
+from harness_actors.events import InputAwaited, QuestionAnswered, RunCompleted, RunEvent
 from harness_actors.results import HarnessResult, OpenQuestion
 
 
@@ -103,14 +103,26 @@ class FollowedRun:
         """Have it answered at once, each answer on disk before the next question is put.
 
         Returns:
-            The ids of what was answered: not all where that is left, or it is to stop meanwhile.
+            The ids of what is open no longer, also because somebody else was faster: not all
+            where that is left, or it is to stop meanwhile.
+
+        Raises:
+            AnswerError: What is answered is none of the answers that it takes.
         """
         answered: set[str] = set()
         for question in waiting.questions:
+            if question.id in answered:
+                continue
             answer = await self._answer_to(question)
-            if answer is not None:
+            if answer is None:
+                continue
+            try:
                 await runtime.answer(self.run_id, {question.id: answer})
                 answered.add(question.id)
+            except AnswerError:
+                answered |= _settled(waiting, await runtime.events(self.run_id))
+                if question.id not in answered:
+                    raise
         return frozenset(answered)
 
     async def _answer_to(self, question: OpenQuestion) -> str | None:
@@ -123,3 +135,17 @@ class FollowedRun:
         finally:
             self._answering.cancel()
             self._answering = None
+
+
+def _settled(waiting: HarnessResult, told: Iterable[RunEvent]) -> set[str]:
+    """The ids of the questions of a run that somebody has answered, or all where it is over."""
+    answered: set[str] = set()
+    for one in told:
+        match one.event:
+            case QuestionAnswered(question_id=question_id):
+                answered.add(question_id)
+            case RunCompleted():
+                return {question.id for question in waiting.questions}
+            case _:
+                pass
+    return answered & {question.id for question in waiting.questions}
