@@ -4,6 +4,7 @@ import asyncio
 import json
 import signal
 import sqlite3
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,13 +14,15 @@ from typer.testing import CliRunner, Result
 
 from harness_actors.actors import Runtime
 from harness_actors.cli.app import app
-from harness_actors.cli.ctl import control
+from harness_actors.cli.ctl import control, facts
+from harness_actors.cli.ctl.facts import RunFacts, facts_of
 from harness_actors.config import HarnessConfig
 from harness_actors.errors import BadInputError
 from harness_actors.events import InputAwaited, RunCompleted, RunParked, ToolCalled
 from harness_actors.messages import Message
-from harness_actors.records import WorkspaceSpec
+from harness_actors.records import RunHeading, WorkspaceSpec
 from harness_actors.stores import JournalReader
+from harness_actors.stores.expiry import expire
 from harness_actors.stores.places import find_run
 from harness_actors.testing import LoopbackServer, Reply, ScriptedModel
 from harness_actors.tools import ask_user
@@ -82,6 +85,21 @@ def by_id(listed: Result) -> dict[str, dict[str, Any]]:
 
 
 # ---- looking ----------------------------------------------------------------------------
+
+
+def test_a_run_that_is_removed_as_it_is_shown_is_told_as_removed(
+    harness: Harness, runs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def removing(store: Path, heading: RunHeading) -> RunFacts:
+        assert expire(store, ended_before=time.time() + 60).runs == 1
+        return facts_of(store, heading)
+
+    monkeypatch.setattr(facts, "facts_of", removing)
+    shown = harness("ctl", "run", "show", "over1")
+
+    assert (shown.exit_code, shown.stdout) == (2, "")
+    assert "error: RUN_ID: run 'over1' was removed from" in shown.stderr
+    assert "HARNESS_KEEP_DAYS" in shown.stderr
 
 
 def test_a_list_says_where_each_run_stands(harness: Harness, runs: Path) -> None:

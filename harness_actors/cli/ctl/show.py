@@ -57,8 +57,7 @@ def show(
         found = find_run(journals_in(run_dir, store), run_id)
         facts = facts_of(found.store, found.heading)
         journal = JournalReader(found.store)
-        stored = journal.load_run(found.heading.run_id)
-        assert stored is not None, "it was found there, and runs are never deleted"
+        stored = whole.run(journal, found.heading.run_id)
         told = {
             **_told(facts, stored, journal.load_own_messages(stored.spec.run_id)),
             "questions": whole.questions(journal, stored),

@@ -6,12 +6,30 @@ from pathlib import Path
 from textwrap import indent
 from typing import TYPE_CHECKING, Any
 
+from harness_actors.errors import BadInputError
+
 if TYPE_CHECKING:
     from harness_actors.records import StoredRun
     from harness_actors.stores import JournalReader
 
 LAST_ERRORS = 5
 _FRAME = re.compile(r'^  File "(?P<file>.+)", line (?P<line>\d+), in (?P<name>.+)$', re.MULTILINE)
+
+
+def run(journal: "JournalReader", run_id: str) -> "StoredRun":
+    """All that a journal has of a run that was found in it just now.
+
+    Raises:
+        BadInputError: It was removed since then, as runs are that ended long enough ago.
+    """
+    stored = journal.load_run(run_id)
+    if stored is None:
+        problem = (
+            f"run {run_id!r} was removed from {str(journal.path)!r} just now, as runs are that "
+            "ended $HARNESS_KEEP_DAYS ago; `harness ctl run list` has those that are there"
+        )
+        raise BadInputError("RUN_ID", (problem,))
+    return stored
 
 
 def log(store: Path, run_id: str) -> str | None:
