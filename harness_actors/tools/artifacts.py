@@ -19,7 +19,7 @@ HEADER_CHARS = 400
 PLACE_CHARS = 340
 """What one match takes of a result, at most."""
 
-_SCAN = Path(__file__).with_name("artifact_scan.py")
+_SCAN = Path(__file__).with_name("scan_process.py")
 
 
 @tool(effect="read_only")
@@ -69,6 +69,7 @@ def _page(file: BinaryIO, start: int, end: int | None, room: int) -> str:
 
 def _search(file: BinaryIO, start: int, end: int | None, pattern: str, room: int) -> str:
     question = {
+        "module": "artifact_scan",
         "file": file.fileno(),
         "pattern": pattern,
         "start": start,

@@ -1,8 +1,6 @@
-"""Walks the files of a folder and searches their lines; also a program of its own.
+"""Walks the files of a folder and searches their lines.
 
-`grep_files` runs this file in a process, for a regular expression can run for ever and
-hold the interpreter while it does, and only a process can be stopped. It therefore
-imports nothing but the standard library.
+`grep_files` has that run by `scan_process`, so it imports nothing but the standard library.
 
 Folders are gone through by descriptor, one name at a time and never through a symlink:
 whatever is put in the place of a folder meanwhile, nothing outside is seen.
@@ -10,16 +8,13 @@ whatever is put in the place of a folder meanwhile, nothing outside is seen.
 
 import fnmatch
 import heapq
-import json
 import os
 import re
-import resource
-import signal
 import stat
-import sys
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+FLAGS = 0
 MAX_FILE_BYTES = 2_000_000
 """Larger files are not searched."""
 MAX_LINE_CHARS = 10_000
@@ -27,8 +22,6 @@ MAX_LINE_CHARS = 10_000
 MAX_SHOWN_CHARS = 300
 """Of longer lines, only a part is shown."""
 LINES_PER_FILE = 10
-MAX_MEMORY_BYTES = 250_000_000
-"""Addresses that the process may take: some expressions remember each step."""
 SKIPPED_FOLDERS = frozenset({"__pycache__", "node_modules"})
 MAX_SEEN = 250_000
 """Entries that one search looks at."""
@@ -252,36 +245,8 @@ def matching_lines(name: str, folder: int, wanted: "re.Pattern[str]") -> list[tu
     return found
 
 
-def compile_pattern(pattern: str) -> tuple["re.Pattern[str]", str | None]:
-    """A regular expression, and None; of a faulty one its text, and what is wrong."""
-    try:
-        return re.compile(pattern), None
-    except (re.error, RecursionError, OverflowError) as error:
-        return re.compile(re.escape(pattern)), str(error)
-
-
-def main() -> None:
-    """Read a question from stdin; write a line of JSON as each answer is found."""
-    question: dict[str, Any] = json.load(sys.stdin)
-    _bound(question["seconds"])
-    try:
-        _answer(question)
-    except MemoryError:
-        _say({"broken": f"it took more than {MAX_MEMORY_BYTES // 1_000_000} MB"})
-
-
-def _bound(seconds: float) -> None:
-    # Whoever asked may be killed, and a regular expression hears no signal but one that kills.
-    signal.signal(signal.SIGALRM, signal.SIG_DFL)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
-    _, most = resource.getrlimit(resource.RLIMIT_AS)
-    if most == resource.RLIM_INFINITY or most > MAX_MEMORY_BYTES:
-        resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY_BYTES, most))
-
-
-def _answer(question: dict[str, Any]) -> None:
-    wanted, fault = compile_pattern(question["pattern"])
-    _say({"fault": fault})
+def answers(question: dict[str, Any], wanted: "re.Pattern[str]") -> Iterator[dict[str, Any]]:
+    """The files of a folder with lines that match, one more than asked for; see `scan_process`."""
     top, file = question["folder"], question["file"]
     left = question["max_results"] + 1
     is_meant = compile_glob(question["file_glob"])
@@ -291,15 +256,11 @@ def _answer(question: dict[str, Any]) -> None:
             continue
         lines = matching_lines(os.path.basename(path), folder, wanted)
         if lines:
-            _say({"path": path, "lines": lines})
+            yield {"path": path, "lines": lines}
             left -= 1
         if not left:
             break
-    _say({"done": True, "notes": reach.notes()})
-
-
-def _say(answer: dict[str, Any]) -> None:
-    print(json.dumps(answer), flush=True)
+    yield {"done": True, "notes": reach.notes()}
 
 
 def _entries(
@@ -347,7 +308,3 @@ def _shown(line: str, place: int) -> str:
     start = max(0, min(place - 50, len(line) - MAX_SHOWN_CHARS))
     end = start + MAX_SHOWN_CHARS
     return f"{'...' if start else ''}{line[start:end]}{'...' if end < len(line) else ''}"
-
-
-if __name__ == "__main__":
-    main()

@@ -32,7 +32,7 @@ MAX_RESULTS = 1000
 MAX_GLOB_CHARS = 1_000
 MAX_PATTERN_CHARS = 10_000
 
-_SCAN = Path(__file__).with_name("scan.py")
+_SCAN = Path(__file__).with_name("scan_process.py")
 
 
 # Others than the run may change files: each of these looks anew.
@@ -115,6 +115,7 @@ def grep_files(
     _check_length("file_glob", file_glob, MAX_GLOB_CHARS)
     most = max(1, min(max_results, MAX_RESULTS))
     question = {
+        "module": "scan",
         "pattern": pattern,
         "file_glob": file_glob,
         "max_results": most,

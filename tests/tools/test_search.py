@@ -17,7 +17,7 @@ import pytest
 
 from harness_actors.errors import ToolError
 from harness_actors.ports import ToolContext
-from harness_actors.tools import scan, scanning, search
+from harness_actors.tools import scan, scan_process, scanning, search
 from harness_actors.tools.processes import list_processes
 from harness_actors.tools.search import find_files, grep_files, list_directory
 from tests.tools.conftest import Call
@@ -159,7 +159,7 @@ def _scans() -> set[int]:
         process.pid
         for process in list_processes().values()
         if process.parent == os.getpid()
-        and b"scan.py" in Path(f"/proc/{process.pid}/cmdline").read_bytes()
+        and b"scan_process.py" in Path(f"/proc/{process.pid}/cmdline").read_bytes()
     }
 
 
@@ -167,6 +167,7 @@ async def test_a_search_that_nobody_waits_for_any_more_ends_itself(workspace: Pa
     (workspace / "a.txt").write_text("a" * 100 + "!\n")
     folder = os.open(workspace, os.O_RDONLY)
     question = {
+        "module": "scan",
         "folder": folder,
         "file": None,
         "pattern": "^(a+)+$",
@@ -176,7 +177,7 @@ async def test_a_search_that_nobody_waits_for_any_more_ends_itself(workspace: Pa
     }
     ended = await asyncio.to_thread(
         subprocess.run,
-        [sys.executable, "-I", "-S", search.__file__.replace("search.py", "scan.py")],
+        [sys.executable, "-I", "-S", scan_process.__file__],
         input=json.dumps(question).encode(),
         capture_output=True,
         pass_fds=(folder,),
