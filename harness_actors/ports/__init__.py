@@ -9,22 +9,24 @@ from harness_actors.ports.deadlines import DeadlineToken
 from harness_actors.ports.journal import Journal
 from harness_actors.ports.models import Agent, Model, ModelRequest, ModelResponse, TokenCounter
 from harness_actors.ports.runs import Executor, RunContext
-from harness_actors.ports.tools import (
+from harness_actors.ports.tool_context import (
     MOST_TOLD,
     TOLD_CHARS,
-    AskedQuestion,
-    AskingTool,
     Cover,
-    Effect,
-    Tool,
     ToolContext,
-    ToolOutput,
     ToolProcess,
     ToolProcesses,
     ToolResources,
+    ToolWorkers,
+)
+from harness_actors.ports.tools import (
+    AskedQuestion,
+    AskingTool,
+    Effect,
+    Tool,
+    ToolOutput,
     ToolSet,
     ToolSpec,
-    ToolWorkers,
 )
 
 __all__ = [
