@@ -5,7 +5,6 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequen
 from contextlib import aclosing
 from functools import partial
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 from harness_actors.actors import Runtime, RuntimeKind
@@ -294,12 +293,7 @@ class AgentHarness:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()
 
     def _begin(self, run_id: str) -> None:

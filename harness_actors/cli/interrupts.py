@@ -3,7 +3,6 @@
 import asyncio
 import signal
 from collections.abc import Callable
-from types import TracebackType
 from typing import Self
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
@@ -27,12 +26,7 @@ class Interrupts:
         self.arm()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._disarm()
 
     def arm(self) -> None:

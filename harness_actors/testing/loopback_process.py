@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-from types import TracebackType
 from typing import Any, Self
 from urllib.request import urlopen
 
@@ -57,12 +56,7 @@ class LoopbackProcess:
             raise OSError(f"the loopback server did not start: {lines[-1] if lines else 'no word'}")
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         # Closes its standard input, at which it stops, and reads what it still says.
         self._process.communicate()
 

@@ -6,7 +6,7 @@ import signal
 from collections.abc import Awaitable, Callable
 from functools import partial
 from threading import current_thread, main_thread
-from types import FrameType, TracebackType
+from types import FrameType
 from typing import Self
 
 logger = logging.getLogger(__name__)
@@ -40,12 +40,7 @@ class Interruptible:
             self._guard.join(self)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._guard is not None:
             self._guard.leave(self)
 
