@@ -1,7 +1,8 @@
 """A control plane for long-running LLM agents on Ray."""
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from harness_actors.lazy import loaded_on_use
 
 if TYPE_CHECKING:
     from harness_actors.agents import ChatAgent as ChatAgent
@@ -20,33 +21,24 @@ if TYPE_CHECKING:
     from harness_actors.results import HarnessResult as HarnessResult
     from harness_actors.tools import tool as tool
 
-_HOMES = {
-    "AgentHarness": "harness",
-    "ChatAgent": "agents",
-    "HarnessConfig": "config",
-    "HarnessError": "errors",
-    "HarnessResult": "results",
-    "HarnessWorkflowBuilder": "coordination.graph",
-    "Limits": "config",
-    "LocalModel": "models",
-    "Message": "messages",
-    "OpenAIModel": "models",
-    "Task": "batch",
-    "TaskOutcome": "batch",
-    "ToolError": "errors",
-    "run_batch": "batch",
-    "tool": "tools",
-}
-
-__all__ = sorted(_HOMES)
-
-
-def __getattr__(name: str) -> Any:
-    # Names are looked up when used: `import harness_actors` loads neither Ray nor openai.
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return sorted(_HOMES)
+# Names are looked up when used: `import harness_actors` loads neither Ray nor openai.
+__getattr__, __dir__, __all__ = loaded_on_use(
+    __name__,
+    {
+        "AgentHarness": "harness",
+        "ChatAgent": "agents",
+        "HarnessConfig": "config",
+        "HarnessError": "errors",
+        "HarnessResult": "results",
+        "HarnessWorkflowBuilder": "coordination.graph",
+        "Limits": "config",
+        "LocalModel": "models",
+        "Message": "messages",
+        "OpenAIModel": "models",
+        "Task": "batch",
+        "TaskOutcome": "batch",
+        "ToolError": "errors",
+        "run_batch": "batch",
+        "tool": "tools",
+    },
+)

@@ -1,7 +1,8 @@
 """Real small things to test with: scripted and recorded models, a model server, a clock."""
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from harness_actors.lazy import loaded_on_use
 
 if TYPE_CHECKING:
     from harness_actors.testing.agents import an_agent as an_agent
@@ -13,25 +14,16 @@ if TYPE_CHECKING:
     from harness_actors.testing.scripted import ScriptedModel as ScriptedModel
     from harness_actors.testing.scripts import over_messages as over_messages
 
-_HOMES = {
-    "LoopbackProcess": "loopback_process",
-    "LoopbackServer": "loopback",
-    "ManualClock": "clock",
-    "RecordedModel": "recorded",
-    "Reply": "scripted",
-    "ScriptedModel": "scripted",
-    "an_agent": "agents",
-    "over_messages": "scripts",
-}
-
-__all__ = sorted(_HOMES)
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return sorted(_HOMES)
+__getattr__, __dir__, __all__ = loaded_on_use(
+    __name__,
+    {
+        "LoopbackProcess": "loopback_process",
+        "LoopbackServer": "loopback",
+        "ManualClock": "clock",
+        "RecordedModel": "recorded",
+        "Reply": "scripted",
+        "ScriptedModel": "scripted",
+        "an_agent": "agents",
+        "over_messages": "scripts",
+    },
+)

@@ -1,7 +1,8 @@
 """Tools: functions that a model can call, and the shipped ones that work on a workspace."""
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from harness_actors.lazy import loaded_on_use
 
 if TYPE_CHECKING:
     from harness_actors.tools.artifacts import read_artifact as read_artifact
@@ -19,32 +20,23 @@ if TYPE_CHECKING:
     from harness_actors.tools.workspace import copy_workspace as copy_workspace
     from harness_actors.tools.workspace import prepare_workspace as prepare_workspace
 
-_HOMES = {
-    "CommandRunner": "command",
-    "FunctionTool": "function",
-    "Image": "images",
-    "Resource": "resources",
-    "ask_user": "asking",
-    "coding_tools": "coding",
-    "copy_workspace": "workspace",
-    "find_object": "coding",
-    "find_tool": "coding",
-    "prepare_workspace": "workspace",
-    "read_artifact": "artifacts",
-    "resource": "resources",
-    "tool": "function",
-    "work_complete": "completion",
-}
-
-__all__ = sorted(_HOMES)
-
-
-def __getattr__(name: str) -> Any:
-    # Looked up when used: the names stay cheap to import.
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return sorted(_HOMES)
+# Looked up when used: the names stay cheap to import.
+__getattr__, __dir__, __all__ = loaded_on_use(
+    __name__,
+    {
+        "CommandRunner": "command",
+        "FunctionTool": "function",
+        "Image": "images",
+        "Resource": "resources",
+        "ask_user": "asking",
+        "coding_tools": "coding",
+        "copy_workspace": "workspace",
+        "find_object": "coding",
+        "find_tool": "coding",
+        "prepare_workspace": "workspace",
+        "read_artifact": "artifacts",
+        "resource": "resources",
+        "tool": "function",
+        "work_complete": "completion",
+    },
+)
