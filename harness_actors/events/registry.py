@@ -3,59 +3,19 @@
 from collections.abc import Mapping
 from typing import Any
 
-from harness_actors.events.custom import CustomEvent
+from harness_actors.events import custom, gates, runs, stops, turns
 from harness_actors.events.event import Event
-from harness_actors.events.gates import HookFailed, ToolsCounted
-from harness_actors.events.runs import (
-    ExecutorLost,
-    InputAwaited,
-    QuestionAnswered,
-    Repaired,
-    RunCompleted,
-    RunParked,
-    RunResumed,
-    RunStarted,
-)
-from harness_actors.events.stops import ContinuationPrompt, StopDecided
 from harness_actors.events.texts import TextDelta, TextGap
-from harness_actors.events.turns import (
-    AgentResponse,
-    ContextPressure,
-    RoundCompleted,
-    ToolCalled,
-    ToolProgress,
-    ToolReturned,
-    TurnCompleted,
-    TurnStarted,
-)
 
-KINDS: tuple[type[Event], ...] = (
-    RunStarted,
-    RunResumed,
-    RunParked,
-    InputAwaited,
-    QuestionAnswered,
-    Repaired,
-    ExecutorLost,
-    RunCompleted,
-    TurnStarted,
-    RoundCompleted,
-    AgentResponse,
-    ToolCalled,
-    ToolProgress,
-    ToolReturned,
-    TurnCompleted,
-    ContextPressure,
-    ContinuationPrompt,
-    StopDecided,
-    HookFailed,
-    ToolsCounted,
-    CustomEvent,
+KINDS: tuple[type[Event], ...] = tuple(
+    kind
+    for module in (runs, turns, stops, gates, custom)
+    for kind in vars(module).values()
+    if isinstance(kind, type) and issubclass(kind, Event) and kind is not Event
 )
-"""Those that can be read back. A new one is a class in the module of its subsystem, and a line
-here."""
+"""Those that can be read back: every event in the modules of the subsystems."""
 
-TOLD_EVENTS = (ToolProgress,)
+TOLD_EVENTS = (turns.ToolProgress,)
 """Those that are told to whoever reads along, and that no journal has."""
 
 _KINDS = {kind.type: kind for kind in KINDS}
