@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from harness_actors.events import RunEvent
 from harness_actors.pickling import pickled_by_position
@@ -25,17 +25,7 @@ REASONS: Mapping[Status, tuple[str, ...]] = {
     "done": ("completed", "answered", "unverified"),
     "stalled": ("repetition", "blocked", "no_completion"),
     "failed": ("model_error", "agent_error", "executor_lost", "node_lost", "store_error"),
-    "limit": (
-        "max_turns",
-        "model_calls",
-        "tool_calls",
-        "time",
-        "working_time",
-        "tokens",
-        "cost",
-        "budget",
-        "context",
-    ),
+    "limit": get_args(LimitKind),
     "awaiting_input": ("question", "approval"),
     "cancelled": ("user", "parent"),
 }
