@@ -4,7 +4,6 @@ import asyncio
 import sys
 from dataclasses import replace
 from io import TextIOWrapper
-from typing import TYPE_CHECKING
 
 import typer
 
@@ -18,9 +17,6 @@ from harness_actors.cli.typed_lines import is_command, read_line
 from harness_actors.cli.where import check_where
 from harness_actors.cli.workspaces import fresh_workspace
 from harness_actors.events import Event, ExecutorLost, Repaired, ToolCalled, ToolReturned
-
-if TYPE_CHECKING:
-    pass
 
 EXIT, NEW = "/exit", "/new"
 
