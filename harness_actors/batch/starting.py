@@ -1,6 +1,6 @@
 """How runs get into flight: new ones, and those that an earlier command has left."""
 
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 
 from harness_actors.actors.runtime import Runtime, StopMode
 from harness_actors.agents import Program
@@ -25,6 +25,7 @@ class ReadyFlight:
     setup: Setup
 
 
+@dataclass(eq=False)
 class Starting:
     """Has runs served, and stops them: those, too, that are on their way to the runtime.
 
@@ -37,25 +38,18 @@ class Starting:
         brakes: Told what those have cost that are taken up.
     """
 
-    def __init__(
-        self,
-        runtime: Runtime,
-        *,
-        agents: Agents,
-        directory: RunDirectory,
-        flights: Flights,
-        tally: Tally,
-        brakes: Brakes,
-    ) -> None:
-        self._runtime = runtime
-        self._agents = agents
-        self._directory = directory
-        self._hidden = directory.hidden
-        self._flights = flights
-        self._tally = tally
-        self._brakes = brakes
-        self._submissions = Submissions(runtime)
-        self._stop_mode: StopMode | None = None
+    runtime: Runtime
+    _: KW_ONLY
+    agents: Agents
+    directory: RunDirectory
+    flights: Flights
+    tally: Tally
+    brakes: Brakes
+    _stop_mode: StopMode | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        self._hidden = self.directory.hidden
+        self._submissions = Submissions(self.runtime)
 
     def prepare(self, flight: Flight) -> ReadyFlight:
         """Make a new run of a task.
@@ -64,14 +58,14 @@ class Starting:
             HarnessError: The task or its agent is at fault.
         """
         task = flight.task
-        agent = self._agents.for_task(task)
+        agent = self.agents.for_task(task)
         setup = agent.setup_for(task)
         attempt = replace(flight.attempt, setup=setup.hash)
         flight = Flight(task=task, attempt=attempt)
         spec = agent.spec(
             task,
             run_id=attempt.run_id,
-            folder=self._directory.workspace(attempt.run_id),
+            folder=self.directory.workspace(attempt.run_id),
             hidden=self._hidden,
             note=flight.note,
         )
@@ -79,7 +73,7 @@ class Starting:
 
     async def begin(self, ready: ReadyFlight) -> None:
         """Submit a new run."""
-        self._directory.setups.add(ready.setup)
+        self.directory.setups.add(ready.setup)
         self._take_off(ready.flight)
         await self._submissions.submit(ready.spec, ready.program)
         await self._stop_late(ready.flight)
@@ -95,27 +89,27 @@ class Starting:
         self._take_off(flight)
         if flight.attempt.counted_usd is None:
             await self._count_rounds(run_id, told)
-        await self._runtime.resume([run_id], secrets=self._agents.secrets())
+        await self.runtime.resume([run_id], secrets=self.agents.secrets())
         await self._stop_late(flight)
 
     async def stop(self, mode: StopMode) -> None:
         """Stop what is in flight, and whatever gets there from now on."""
         self._stop_mode = mode
-        await self._runtime.stop(self._flights.run_ids, mode)
+        await self.runtime.stop(self.flights.run_ids, mode)
 
     async def _count_rounds(self, run_id: str, told: int) -> None:
-        for event in await self._runtime.events(run_id):
+        for event in await self.runtime.events(run_id):
             # What is after that is told to whoever follows.
             if isinstance(event.event, RoundCompleted) and event.position <= told:
-                self._brakes.spend(event.event.cost_usd)
+                self.brakes.spend(event.event.cost_usd)
 
     def _take_off(self, flight: Flight) -> None:
         # Before the runtime hears of it: its end may be told before `submit` returns.
-        self._flights.take_off(flight)
-        self._tally.running = len(self._flights)
+        self.flights.take_off(flight)
+        self.tally.running = len(self.flights)
 
     async def _stop_late(self, flight: Flight) -> None:
         """Stop a run that was on its way to the runtime when all others were stopped."""
         run_id = flight.attempt.run_id
-        if self._stop_mode is not None and self._flights.is_flying(run_id):
-            await self._runtime.stop([run_id], self._stop_mode)
+        if self._stop_mode is not None and self.flights.is_flying(run_id):
+            await self.runtime.stop([run_id], self._stop_mode)

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 
 from harness_actors.actors.driver.awaiting import (
     Answerer,
@@ -44,6 +44,7 @@ class _Waiter:
     is_ready: bool = False
 
 
+@dataclass(eq=False)
 class WaitingRuns:
     """Tells of runs that wait, and notices when one of them is to go on, or is over.
 
@@ -55,28 +56,20 @@ class WaitingRuns:
         answerer: Answers questions at once; None leaves all of them to people.
     """
 
-    def __init__(
-        self,
-        runtime: Runtime,
-        *,
-        setups: SetupsFile,
-        tally: Tally,
-        deliver: Deliver,
-        answerer: Answerer | None,
-    ) -> None:
-        self._runtime = runtime
-        self._setups = setups
-        self._tally = tally
-        self._deliver = deliver
-        self._answerer = answerer
-        self._waiters: dict[str, _Waiter] = {}
-        self._answering: set[asyncio.Future[str | None]] = set()
-        self._is_cut = False
+    runtime: Runtime
+    _: KW_ONLY
+    setups: SetupsFile
+    tally: Tally
+    deliver: Deliver
+    answerer: Answerer | None
+    _waiters: dict[str, _Waiter] = field(default_factory=dict, init=False)
+    _answering: set[asyncio.Future[str | None]] = field(default_factory=set, init=False)
+    _is_cut: bool = field(default=False, init=False)
 
     @property
     def are_answered_here(self) -> bool:
         """A program answers at once, as far as it can."""
-        return self._answerer is not None
+        return self.answerer is not None
 
     def has(self, run_id: str) -> bool:
         return run_id in self._waiters
@@ -84,7 +77,7 @@ class WaitingRuns:
     def add(self, flight: Flight, question_ids: Iterable[str]) -> None:
         """A run waits from here on, until all of these questions are answered."""
         self._waiters[flight.attempt.run_id] = _Waiter(flight, set(question_ids))
-        self._tally.waiting += 1
+        self.tally.waiting += 1
 
     def note(self, event: RunEvent, news: News) -> Flight | None:
         """Something happened in one of them.
@@ -105,7 +98,7 @@ class WaitingRuns:
         if waiter.is_ready:
             return None
         waiter.is_ready = True
-        self._tally.waiting -= 1
+        self.tally.waiting -= 1
         return waiter.flight
 
     async def told(self, run_id: str) -> None:
@@ -130,7 +123,7 @@ class WaitingRuns:
         """
         run_id = flight.attempt.run_id
         if asked is not None:
-            waits = await result_of_waiting(self._runtime, run_id, asked)
+            waits = await result_of_waiting(self.runtime, run_id, asked)
             flight = flight.that_waits(waits.with_transcript(()))
         await self._tell(flight)
         self._waiters[run_id].is_told.set()
@@ -147,7 +140,7 @@ class WaitingRuns:
         answered = await self._answered_at_once(waits)
         if len(answered) < len(waits.questions):
             now = flight.that_waits(without_answered(waits, answered))
-            await self._deliver(waiting_outcome(now, self._setups))
+            await self.deliver(waiting_outcome(now, self.setups))
 
     async def _answered_at_once(self, waits: HarnessResult) -> frozenset[str]:
         """The ids of the questions that a program of the user has answered, one by one."""
@@ -157,7 +150,7 @@ class WaitingRuns:
             if answer is None:
                 continue
             try:
-                await self._runtime.answer(waits.run_id, {question.id: answer})
+                await self.runtime.answer(waits.run_id, {question.id: answer})
                 answered.add(question.id)
             except AnswerError as error:
                 # One that it does not take leaves it waiting, and all other runs as they are.
@@ -165,9 +158,9 @@ class WaitingRuns:
         return frozenset(answered)
 
     async def _answer_to(self, question: OpenQuestion) -> str | None:
-        if self._answerer is None or self._is_cut:
+        if self.answerer is None or self._is_cut:
             return None
-        answering = asyncio.ensure_future(answer_from(self._answerer, question))
+        answering = asyncio.ensure_future(answer_from(self.answerer, question))
         self._answering.add(answering)
         try:
             await asyncio.wait((answering,))

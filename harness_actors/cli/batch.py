@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable
 from contextlib import aclosing, suppress
+from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -109,34 +110,26 @@ def _on_change(*, accept: bool, retry: bool) -> "OnChange":
     return "retry" if retry else "refuse"
 
 
+@dataclass(eq=False)
 class _Command:
     """One `harness batch`, from its flags to its exit status."""
 
-    def __init__(
-        self,
-        flags: AgentFlags,
-        settings: "BatchSettings",
-        runtime: options.RuntimeChoice,
-        address: str | None,
-        *,
-        as_json: bool,
-        debug: bool = False,
-    ) -> None:
-        self._flags = flags
-        self._settings = settings
-        self._runtime = runtime
-        self._address = address
-        self._as_json = as_json
-        self._debug = debug
-        self._display: Display | None = None
-        self._interrupts: Interrupts | None = None
+    flags: AgentFlags
+    settings: "BatchSettings"
+    runtime: options.RuntimeChoice
+    address: str | None
+    _: KW_ONLY
+    as_json: bool
+    debug: bool = False
+    _display: "Display | None" = field(default=None, init=False)
+    _interrupts: Interrupts | None = field(default=None, init=False)
 
     async def run(self, tasks: Path, run_dir: Path, limit: int | None) -> int:
         from harness_actors.batch.progress import make_display
 
         batch = self._prepare(tasks, run_dir, limit)
         await batch.check()
-        self._display = make_display(batch.tally, as_json=self._as_json)
+        self._display = make_display(batch.tally, as_json=self.as_json)
         self._tell_crowding(batch)
         ticking = asyncio.create_task(self._tick(batch.looked))
         try:
@@ -144,7 +137,7 @@ class _Command:
                 async with aclosing(batch.run()) as outcomes:
                     async for outcome in outcomes:
                         self._display.outcome(outcome)
-                        if self._debug:
+                        if self.debug:
                             await self._tell_where(run_dir / "runs.db", outcome)
         finally:
             ticking.cancel()
@@ -165,16 +158,16 @@ class _Command:
 
         source = TaskFile(
             tasks,
-            load_agent=self._flags.load_file,
+            load_agent=self.flags.load_file,
             limit=limit,
-            epochs=self._settings.epochs,
+            epochs=self.settings.epochs,
         )
         return Batch(
             source,
-            self._flags.agents(needed=source.needs_agent),
+            self.flags.agents(needed=source.needs_agent),
             directory=RunDirectory(run_dir),
-            settings=self._settings,
-            open_runtime=self._arming(opener(self._runtime.value, self._address, self._note)),
+            settings=self.settings,
+            open_runtime=self._arming(opener(self.runtime.value, self.address, self._note)),
         )
 
     def _arming(self, open_runtime: "OpenRuntime") -> "OpenRuntime":
@@ -195,9 +188,9 @@ class _Command:
     def _tell_crowding(self, batch: "Batch") -> None:
         from harness_actors.batch.room import crowding
 
-        local = self._runtime is options.RuntimeChoice.local
+        local = self.runtime is options.RuntimeChoice.local
         tasks = batch.tally.total
-        told = crowding(self._settings.concurrency, tasks=tasks, one_process=local)
+        told = crowding(self.settings.concurrency, tasks=tasks, one_process=local)
         if told is not None:
             self._note(f"note: {told}")
 

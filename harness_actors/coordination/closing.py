@@ -1,6 +1,7 @@
 """What becomes of runs when the budget of their command is spent."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from harness_actors.coordination.active import ActiveRun, Effects
 from harness_actors.coordination.budget import Budget
@@ -10,6 +11,7 @@ from harness_actors.coordination.run_changes import RunChanges, entry
 from harness_actors.state import BUDGET, StateDelta
 
 
+@dataclass(eq=False)
 class Closing:
     """Ends each run after the round that it is in, once the budget is spent.
 
@@ -20,15 +22,12 @@ class Closing:
         dispatch: Tells their hosts.
     """
 
-    def __init__(
-        self, runs: Mapping[str, ActiveRun], budget: Budget, changes: RunChanges, dispatch: Dispatch
-    ) -> None:
-        self._runs = runs
-        self._budget = budget
-        self._changes = changes
-        self._dispatch = dispatch
-        # Those that begin later are closed as they begin.
-        self._all_closing = False
+    _runs: Mapping[str, ActiveRun]
+    _budget: Budget
+    _changes: RunChanges
+    _dispatch: Dispatch
+    # Those that begin later are closed as they begin.
+    _all_closing: bool = field(default=False, init=False)
 
     def note(self, run: ActiveRun, effects: Effects, *, restored: bool = False) -> None:
         """Keep the budget with a run, or take it from one of an earlier incarnation."""

@@ -1,6 +1,7 @@
 """The changes of the runs in service: what is committed of each, and when it is over."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from harness_actors.coordination.active import ActiveRun, Effects
@@ -39,6 +40,7 @@ def _is_long(values: Mapping[str, Any]) -> bool:
     return len(values.get(OPEN_CALLS.name) or ()) > LONG_INDEX
 
 
+@dataclass(eq=False)
 class RunChanges:
     """Writes what becomes of runs into the effects of what happened to them.
 
@@ -51,23 +53,14 @@ class RunChanges:
         clock: Dates what is committed.
     """
 
-    def __init__(
-        self,
-        runs: dict[str, ActiveRun],
-        conversations: dict[str, str],
-        dispatch: Dispatch,
-        deadlines: Deadlines,
-        budget: Budget,
-        clock: Clock,
-    ) -> None:
-        self._runs = runs
-        self._conversations = conversations
-        self._dispatch = dispatch
-        self._deadlines = deadlines
-        self._budget = budget
-        self._clock = clock
-        self.departures = 0
-        """How many runs have left service."""
+    _runs: dict[str, ActiveRun]
+    _conversations: dict[str, str]
+    _dispatch: Dispatch
+    _deadlines: Deadlines
+    _budget: Budget
+    _clock: Clock
+    departures: int = field(default=0, init=False)
+    """How many runs have left service."""
 
     def begin(self, run: ActiveRun) -> None:
         """A run is served from here on.

@@ -1,6 +1,7 @@
 """Runs that are to stop: because their user says so, or because their time is up."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from harness_actors.coordination.active import ActiveRun, Effects
 from harness_actors.coordination.deadlines import Deadlines
@@ -14,6 +15,7 @@ from harness_actors.results import Usage
 from harness_actors.state import PARKING, USAGE, StateDelta, Write
 
 
+@dataclass(eq=False)
 class Stopping:
     """Parks, cancels and ends runs, whether or not somebody serves them.
 
@@ -25,19 +27,11 @@ class Stopping:
         clock: Tells the time.
     """
 
-    def __init__(
-        self,
-        command: str,
-        changes: RunChanges,
-        dispatch: Dispatch,
-        deadlines: Deadlines,
-        clock: Clock,
-    ) -> None:
-        self._command = command
-        self._changes = changes
-        self._dispatch = dispatch
-        self._deadlines = deadlines
-        self._clock = clock
+    _command: str
+    _changes: RunChanges
+    _dispatch: Dispatch
+    _deadlines: Deadlines
+    _clock: Clock
 
     def stop(self, run: ActiveRun, mode: str, effects: Effects) -> None:
         """A user asked a run in service to stop; `mode` is a `StopMode`."""

@@ -1,6 +1,7 @@
 """Making the calls of a turn: alone, at once, or not at all where they were made before."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 
 from harness_actors.events import Event, call_event
@@ -18,24 +19,16 @@ from harness_actors.turn.state import TurnState
 from harness_actors.turn.workplace import Workplace
 
 
+@dataclass(eq=False)
 class Execution:
     """Makes the calls of one turn of one run; it adds nothing to the log."""
 
-    def __init__(
-        self,
-        context: RunContext,
-        prepared: PreparedAgent,
-        services: AgentTurnServices,
-        state: TurnState,
-        bounds: Bounds,
-        place: Workplace,
-    ) -> None:
-        self._context = context
-        self._prepared = prepared
-        self._services = services
-        self._state = state
-        self._bounds = bounds
-        self._place = place
+    _context: RunContext
+    _prepared: PreparedAgent
+    _services: AgentTurnServices
+    _state: TurnState
+    _bounds: Bounds
+    _place: Workplace
 
     async def make(
         self, plan: PlannedCall, key: bytes | None, *, announced: bool = False

@@ -1,6 +1,7 @@
 """All that changes in a turn, and the gate that closes behind it."""
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from threading import Lock
 
 from harness_actors.ports import DeadlineToken
@@ -28,6 +29,7 @@ class CallTrace:
         self.outcome: ToolOutcome | None = None
 
 
+@dataclass(eq=False)
 class TurnState:
     """What one turn of one run has changed; made at its start and thrown away at its end.
 
@@ -43,22 +45,14 @@ class TurnState:
         now: A clock that only goes forward, in seconds.
     """
 
-    def __init__(
-        self,
-        meter: TurnMeter,
-        budget: TurnBudget | None,
-        repeats: RepeatGuard,
-        said: str,
-        now: Callable[[], float],
-    ) -> None:
-        self.meter = meter
-        self.budget = budget
-        self.repeats = repeats
-        self.said = said
-        self._now = now
-        self._lock = Lock()
-        self._open: set[CallTrace] = set()
-        self._writes_open = True
+    meter: TurnMeter
+    budget: TurnBudget | None
+    repeats: RepeatGuard
+    said: str
+    _now: Callable[[], float]
+    _lock: Lock = field(default_factory=Lock, init=False)
+    _open: set[CallTrace] = field(default_factory=set, init=False)
+    _writes_open: bool = field(default=True, init=False)
 
     def begin_trace(self, seconds: float | None) -> CallTrace:
         """A call begins.

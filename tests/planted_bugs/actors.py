@@ -80,7 +80,7 @@ BUGS = (
     Bug(
         name="what an idle run has left goes on when the run is cancelled",
         path="harness_actors/actors/coordinator/admission.py",
-        before="        await self._end_processes(run_ids)\n",
+        before="        await self.end_processes(run_ids)\n",
         after="",
         promise="a run is cancelled with the same care, whether somebody serves it or not",
         tests=(
@@ -326,11 +326,11 @@ BUGS = (
         name="a run that was cancelled as it waited for its keys holds its conversation",
         path="harness_actors/actors/coordinator/admission.py",
         before="""\
-                self._perform(self._coordinator.stop_idle(stored, mode, shared=bool(waiting)))
+                self.perform(self.coordinator.stop_idle(stored, mode, shared=bool(waiting)))
                 self._held.pop(run_id, None)
 """,
         after="""\
-                self._perform(self._coordinator.stop_idle(stored, mode, shared=bool(waiting)))
+                self.perform(self.coordinator.stop_idle(stored, mode, shared=bool(waiting)))
 """,
         promise="a conversation is free when its run is over",
         tests=(
@@ -534,11 +534,11 @@ BUGS = (
         before="""\
         async with self._adding:
             stored = await self._stored(run_id)
-            self._perform(self._coordinator.answer(stored, answers))
+            self.perform(self.coordinator.answer(stored, answers))
 """,
         after="""\
         stored = await self._stored(run_id)
-        self._perform(self._coordinator.answer(stored, answers))
+        self.perform(self.coordinator.answer(stored, answers))
 """,
         promise="the first answer to a question counts",
         tests=(
@@ -549,7 +549,7 @@ BUGS = (
         name="a run that was put aside goes on when its keys come",
         path="harness_actors/actors/coordinator/admission.py",
         before="""\
-            elif stored.end is None and (asked or stored.command == self._command):
+            elif stored.end is None and (asked or stored.command == self.command):
 """,
         after="            elif stored.end is None:\n",
         promise="a run that is put aside waits until somebody asks for it",
@@ -653,11 +653,11 @@ BUGS = (
         name="a run that is served keeps those after it from being taken up",
         path="harness_actors/actors/coordinator/admission.py",
         before="""\
-                    self._perform(self._coordinator.resume(run_id))
+                    self.perform(self.coordinator.resume(run_id))
                 continue
 """,
         after="""\
-                    self._perform(self._coordinator.resume(run_id))
+                    self.perform(self.coordinator.resume(run_id))
                 break
 """,
         promise="each of the runs that are named goes on",

@@ -417,8 +417,8 @@ BUGS = (
     Bug(
         name="a program is asked the next question behind a Ctrl-C",
         path="harness_actors/batch/waiting.py",
-        before="        if self._answerer is None or self._is_cut:\n",
-        after="        if self._answerer is None:\n",
+        before="        if self.answerer is None or self._is_cut:\n",
+        after="        if self.answerer is None:\n",
         promise="after Ctrl-C no program is waited for",
         tests=(
             "tests/batch/test_waiting.py::test_ctrl_c_asks_a_program_nothing_more_of_whatever_run",
@@ -428,14 +428,14 @@ BUGS = (
         name="a run is on its way before it is on disk what it is made with",
         path="harness_actors/batch/starting.py",
         before="""\
-        self._directory.setups.add(ready.setup)
+        self.directory.setups.add(ready.setup)
         self._take_off(ready.flight)
         await self._submissions.submit(ready.spec, ready.program)
 """,
         after="""\
         self._take_off(ready.flight)
         await self._submissions.submit(ready.spec, ready.program)
-        self._directory.setups.add(ready.setup)
+        self.directory.setups.add(ready.setup)
 """,
         promise="of each run it is known what it was made with, whatever dies",
         tests=(
@@ -498,10 +498,10 @@ BUGS = (
         path="harness_actors/batch/starting.py",
         before="""\
         self._stop_mode = mode
-        await self._runtime.stop(self._flights.run_ids, mode)
+        await self.runtime.stop(self.flights.run_ids, mode)
 """,
         after="""\
-        await self._runtime.stop(self._flights.run_ids, mode)
+        await self.runtime.stop(self.flights.run_ids, mode)
         self._stop_mode = mode
 """,
         promise="Ctrl-C parks whatever is in flight",

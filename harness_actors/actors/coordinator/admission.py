@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
 from harness_actors.actors.coordinator.idle_runs import IdleRun, look_at, look_up
@@ -18,6 +19,7 @@ READ_TOGETHER = 50
 between two of them others have their turn."""
 
 
+@dataclass(eq=False)
 class Admission:
     """Finds out where runs stand, in service or in the journal, and does what is asked.
 
@@ -34,34 +36,21 @@ class Admission:
         end_processes: Ends what the tools of these runs have left on this machine.
     """
 
-    def __init__(
-        self,
-        coordinator: Coordinator,
-        *,
-        journal: Journal,
-        store: str,
-        command: str,
-        read: Callable[..., Awaitable[Any]],
-        settle: Callable[[], Awaitable[None]],
-        perform: Callable[[Effects], None],
-        prepare: Callable[[Sequence[RunSpec]], Awaitable[None]],
-        has_keys: Callable[[Sequence[str]], bool],
-        end_processes: Callable[[Sequence[str]], Awaitable[None]],
-    ) -> None:
-        self._coordinator = coordinator
-        self._journal = journal
-        self._store = store
-        self._command = command
-        self._read = read
-        self._settle = settle
-        self._perform = perform
-        self._prepare = prepare
-        self._has_keys = has_keys
-        self._end_processes = end_processes
-        self._held: dict[str, str] = {}
-        """Conversations by run: one that waits for its keys goes on with it, and nobody else."""
-        # Between reading that a run is idle and adding it, nobody else may add it.
-        self._adding = asyncio.Lock()
+    coordinator: Coordinator
+    _: KW_ONLY
+    journal: Journal
+    store: str
+    command: str
+    read: Callable[..., Awaitable[Any]]
+    settle: Callable[[], Awaitable[None]]
+    perform: Callable[[Effects], None]
+    prepare: Callable[[Sequence[RunSpec]], Awaitable[None]]
+    has_keys: Callable[[Sequence[str]], bool]
+    end_processes: Callable[[Sequence[str]], Awaitable[None]]
+    _held: dict[str, str] = field(default_factory=dict, init=False)
+    """Conversations by run: one that waits for its keys goes on with it, and nobody else."""
+    # Between reading that a run is idle and adding it, nobody else may add it.
+    _adding: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
 
     async def submit(self, specs: Sequence[RunSpec]) -> None:
         """Begin runs; those that are known already are left as they are.
@@ -70,16 +59,16 @@ class Admission:
             ConversationBusyError: Another run of a conversation is served, or waits for keys or
                 for its user.
         """
-        await self._prepare(specs)
+        await self.prepare(specs)
         async with self._adding:
-            new = [spec for spec in specs if spec.run_id not in self._coordinator.runs]
-            await self._settle()
+            new = [spec for spec in specs if spec.run_id not in self.coordinator.runs]
+            await self.settle()
             for at in range(0, len(new), READ_TOGETHER):
                 await self._submit(new[at : at + READ_TOGETHER])
 
     async def _submit(self, specs: Sequence[RunSpec]) -> None:
         run_ids = [spec.run_id for spec in specs]
-        known: set[str] = await self._read(self._journal.known, run_ids)
+        known: set[str] = await self.read(self.journal.known, run_ids)
         for spec in specs:
             if spec.run_id in known:
                 continue
@@ -87,11 +76,11 @@ class Admission:
             log: list[Message] = []
             if spec.conversation_id != spec.run_id:
                 # Whoever left it just now is on disk with its last words.
-                await self._settle()
+                await self.settle()
                 if waiting := await self._waits_beside(spec):
                     raise ConversationBusyError(spec.conversation_id, waiting)
-                log = await self._read(self._journal.load_conversation, spec.conversation_id)
-            self._perform(self._coordinator.submit(spec, log))
+                log = await self.read(self.journal.load_conversation, spec.conversation_id)
+            self.perform(self.coordinator.submit(spec, log))
 
     @property
     def held(self) -> int:
@@ -126,33 +115,33 @@ class Admission:
 
     async def _take_up(self, run_ids: Sequence[str], *, asked: bool) -> None:
         # Of these somebody may leave while the journal is read, whose last words are missing then.
-        busy = set(self._coordinator.conversations)
-        idle = [run_id for run_id in run_ids if run_id not in self._coordinator.runs]
+        busy = set(self.coordinator.conversations)
+        idle = [run_id for run_id in run_ids if run_id not in self.coordinator.runs]
         found: dict[str, IdleRun] = {}
         if idle:
-            await self._settle()
-            found = await self._read(look_up, self._journal, idle)
+            await self.settle()
+            found = await self.read(look_up, self.journal, idle)
         for run_id in run_ids:
-            if run_id in self._coordinator.runs:
+            if run_id in self.coordinator.runs:
                 if asked:
-                    self._perform(self._coordinator.resume(run_id))
+                    self.perform(self.coordinator.resume(run_id))
                 continue
             run = found.get(run_id)
             if run is not None and run.stored.spec.conversation_id in busy:
                 run = None
             stored = await self._stored(run_id) if run is None else run.stored
-            if not asked and not self._has_keys(stored.spec.keys):
+            if not asked and not self.has_keys(stored.spec.keys):
                 # Whoever attached is not the driver that has them.
                 self.hold(stored.spec)
-            elif stored.end is None and (asked or stored.command == self._command):
+            elif stored.end is None and (asked or stored.command == self.command):
                 self._check_free(stored.spec)
                 if asked:
-                    run = run or await self._read(look_at, self._journal, stored)
+                    run = run or await self.read(look_at, self.journal, stored)
                     run.check()
-                await self._prepare([stored.spec])
+                await self.prepare([stored.spec])
                 self._held.pop(run_id, None)
                 busy.add(stored.spec.conversation_id)
-                self._perform(self._coordinator.adopt(stored, asked=asked))
+                self.perform(self.coordinator.adopt(stored, asked=asked))
 
     async def answer(self, run_id: str, answers: Mapping[str, str]) -> None:
         """Take answers to a run that waits; nobody need serve it, and nobody takes it up for that.
@@ -163,7 +152,7 @@ class Admission:
         """
         async with self._adding:
             stored = await self._stored(run_id)
-            self._perform(self._coordinator.answer(stored, answers))
+            self.perform(self.coordinator.answer(stored, answers))
 
     async def stop(self, run_ids: Sequence[str], mode: StopMode) -> tuple[str, ...]:
         """Stop runs; to cancel one, nobody need serve it.
@@ -177,8 +166,8 @@ class Admission:
         idle: list[str] = []
         unserved: list[str] = []
         for run_id in run_ids:
-            if run_id in self._coordinator.runs:
-                self._perform(self._coordinator.stop(run_id, mode))
+            if run_id in self.coordinator.runs:
+                self.perform(self.coordinator.stop(run_id, mode))
             elif mode == "cancel" or run_id in self._held:
                 idle.append(run_id)
             else:
@@ -191,12 +180,12 @@ class Admission:
     async def _stop_idle(self, run_ids: Sequence[str], mode: StopMode) -> None:
         unknown: RunNotFoundError | None = None
         # Repair, which ends what a killed supervisor left, is not to come for them.
-        await self._end_processes(run_ids)
+        await self.end_processes(run_ids)
         async with self._adding:
             for run_id in run_ids:
-                if run_id in self._coordinator.runs:
+                if run_id in self.coordinator.runs:
                     # Taken up meanwhile. It may end while it is read, and must not end twice.
-                    self._perform(self._coordinator.stop(run_id, mode))
+                    self.perform(self.coordinator.stop(run_id, mode))
                     continue
                 try:
                     stored = await self._stored(run_id)
@@ -204,7 +193,7 @@ class Admission:
                     unknown = unknown or error
                     continue
                 waiting = await self._waits_beside(stored.spec)
-                self._perform(self._coordinator.stop_idle(stored, mode, shared=bool(waiting)))
+                self.perform(self.coordinator.stop_idle(stored, mode, shared=bool(waiting)))
                 self._held.pop(run_id, None)
         if unknown is not None:
             raise unknown
@@ -217,7 +206,7 @@ class Admission:
         """
         talk = spec.conversation_id
         others = {run_id for run_id, held in self._held.items() if held == talk}
-        others |= {self._coordinator.served_in(talk) or spec.run_id}
+        others |= {self.coordinator.served_in(talk) or spec.run_id}
         if others - {spec.run_id}:
             raise ConversationBusyError(talk)
 
@@ -226,7 +215,7 @@ class Admission:
 
         It is to go on where it stands: what would be said there is none of its answers.
         """
-        waiting: str | None = await self._read(self._journal.waiting_in, spec.conversation_id)
+        waiting: str | None = await self.read(self.journal.waiting_in, spec.conversation_id)
         return "" if waiting is None or waiting == spec.run_id else waiting
 
     async def _stored(self, run_id: str) -> StoredRun:
@@ -234,17 +223,17 @@ class Admission:
 
         Its log is that of its conversation, unless another run goes on with that.
         """
-        departures = self._coordinator.departures
+        departures = self.coordinator.departures
         stored = await self._load(run_id)
-        served = self._coordinator.served_in(stored.spec.conversation_id)
-        if served is None and departures != self._coordinator.departures:
+        served = self.coordinator.served_in(stored.spec.conversation_id)
+        if served is None and departures != self.coordinator.departures:
             # Another one may have left while this was read, and its last words are missing.
             stored = await self._load(run_id)
         return stored
 
     async def _load(self, run_id: str) -> StoredRun:
-        await self._settle()
-        stored: StoredRun | None = await self._read(self._journal.load_run, run_id)
+        await self.settle()
+        stored: StoredRun | None = await self.read(self.journal.load_run, run_id)
         if stored is None:
-            raise RunNotFoundError(run_id, self._store)
+            raise RunNotFoundError(run_id, self.store)
         return stored

@@ -1,6 +1,7 @@
 """What the runs of a journal had cost before its present term began."""
 
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
 from typing import Any
 
 from harness_actors.coordination.coordinator import Coordinator
@@ -8,6 +9,7 @@ from harness_actors.ports import Journal
 from harness_actors.records import RunHeading
 
 
+@dataclass(eq=False)
 class EarlierCosts:
     """Adds up, once, what a budget must count that this term has not seen being spent.
 
@@ -18,18 +20,11 @@ class EarlierCosts:
         settle: Returns when what was decided until then is on disk.
     """
 
-    def __init__(
-        self,
-        coordinator: Coordinator,
-        journal: Journal,
-        read: Callable[..., Awaitable[Any]],
-        settle: Callable[[], Awaitable[None]],
-    ) -> None:
-        self._coordinator = coordinator
-        self._journal = journal
-        self._read = read
-        self._settle = settle
-        self._ended_usd: float | None = None
+    _coordinator: Coordinator
+    _journal: Journal
+    _read: Callable[..., Awaitable[Any]]
+    _settle: Callable[[], Awaitable[None]]
+    _ended_usd: float | None = field(default=None, init=False)
 
     async def ended_usd(self) -> float:
         """What those cost that were over when this term began, in US dollars.

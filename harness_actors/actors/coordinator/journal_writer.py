@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
+from dataclasses import dataclass, field
 
 from harness_actors.errors import StoreError
 from harness_actors.ports import Journal
@@ -11,6 +12,7 @@ from harness_actors.records import Entry
 Then = Callable[[Sequence[int]], None]
 
 
+@dataclass(eq=False)
 class JournalWriter:
     """Commits groups of entries in the order in which they are written.
 
@@ -24,18 +26,15 @@ class JournalWriter:
             nothing more is committed and no further `then` is called.
     """
 
-    def __init__(
-        self, journal: Journal, term: int, thread: Executor, failed: Callable[[StoreError], None]
-    ) -> None:
-        self._journal = journal
-        self._term = term
-        self._thread = thread
-        self._failed = failed
-        self._queue: list[tuple[Sequence[Entry], Then]] = []
-        self._writing: asyncio.Task[None] | None = None
-        self._broken = False
-        self.commits = 0
-        """Transactions so far."""
+    _journal: Journal
+    _term: int
+    _thread: Executor
+    _failed: Callable[[StoreError], None]
+    _queue: list[tuple[Sequence[Entry], Then]] = field(default_factory=list, init=False)
+    _writing: asyncio.Task[None] | None = field(default=None, init=False)
+    _broken: bool = field(default=False, init=False)
+    commits: int = field(default=0, init=False)
+    """Transactions so far."""
 
     def write(self, entries: Sequence[Entry], then: Then) -> None:
         """Commit entries, then call `then` with their journal positions.

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from harness_actors.errors import StoreError
 from harness_actors.stores.standing import FileId
 
 
+@dataclass(eq=False)
 class PlacedStore:
     """Opens the journal of one harness when it is needed, in a place that it keeps.
 
@@ -25,18 +27,11 @@ class PlacedStore:
         path: The journal's file; None as long as none was needed.
     """
 
-    def __init__(
-        self,
-        path: Path | None,
-        kind: RuntimeKind,
-        address: str | None,
-        on_loss: Callable[[str], None] | None,
-    ) -> None:
-        self.path = path
-        self._kind = kind
-        self._address = address
-        self._on_loss = on_loss
-        self._file: FileId | None = None
+    path: Path | None
+    _kind: RuntimeKind
+    _address: str | None
+    _on_loss: Callable[[str], None] | None
+    _file: FileId | None = field(default=None, init=False)
 
     async def runtime(self) -> Runtime:
         """What serves it; of none, a new one."""
