@@ -107,4 +107,14 @@ BUGS = (
             "tests/test_gates.py::test_hooks_of_a_harness_hear_when_a_run_begins_and_when_its_end_is_on_disk",
         ),
     ),
+    Bug(
+        name="a hook may run on when the time of its run is over",
+        path="harness_actors/turn/hook_calls.py",
+        before="            limit_s = min(limit_s, max(0.0, of_run))\n",
+        after="            limit_s = max(limit_s, 0.0)\n",
+        promise="a run ends within its time, and keeps what it has done by then",
+        tests=(
+            "tests/turn/test_gates.py::test_a_hook_has_no_more_time_than_what_is_left_of_its_run",
+        ),
+    ),
 )

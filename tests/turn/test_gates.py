@@ -23,6 +23,7 @@ from harness_actors.policies import (
     Hooks,
     OutputText,
     Replace,
+    SessionStart,
     ToolUsage,
 )
 from harness_actors.signals import RunEnd
@@ -165,6 +166,24 @@ def test_a_hook_that_hangs_denies_when_its_time_is_up() -> None:
 
     assert tool_of(driver).calls == []
     assert "it took longer than 3 s" in texts(driver)[0]
+
+
+@pytest.mark.virtual_time
+async def test_a_hook_has_no_more_time_than_what_is_left_of_its_run() -> None:
+    async def takes_its_time(_: SessionStart) -> None:
+        driver.clock.advance(2)
+
+    async def hangs(_: BeforeTool) -> None:
+        await asyncio.Event().wait()
+
+    hooks = Hooks(session_start=takes_its_time, pre_tool=Hook(hangs, timeout_s=100))
+    driver = a_driver(hooks, limits={"time_s": 5})
+    began = asyncio.get_running_loop().time()
+
+    await ended(driver)
+
+    assert "it took longer than 3 s" in texts(driver)[0]
+    assert asyncio.get_running_loop().time() - began < 4
 
 
 async def test_a_hook_may_not_change_what_it_is_told() -> None:
