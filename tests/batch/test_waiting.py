@@ -763,18 +763,21 @@ async def test_a_program_answers_at_once_and_nobody_sees_that_it_waited(tmp_path
     assert batch.ok
 
 
-async def test_what_a_program_does_not_answer_waits(tmp_path: Path) -> None:
+@pytest.mark.parametrize("left", ["q1", "q2", "q3"])
+async def test_what_a_program_does_not_answer_waits_and_all_else_is_answered(
+    tmp_path: Path, left: str
+) -> None:
     async def answers(question: OpenQuestion) -> str | None:
-        return "blue" if question.id == "q1" else None
+        return None if question.id == left else "blue"
 
     journal = Journal()
-    script = Asks(journal, {"t1": ("q1", "q2")})
+    script = Asks(journal, {"t1": ("q1", "q2", "q3")})
     batch = a_batch(tasks(1), tmp_path, FakeRuntime(journal, script), answerer=answers)
     (outcome,) = await all_of(batch)
 
-    assert [one.id for one in outcome.questions] == ["q2"]
+    assert [one.id for one in outcome.questions] == [left]
     assert outcome.reason.message == "1 question to answer"
-    assert journal.open_questions(run_of(journal, "t1")) == ["q2"]
+    assert journal.open_questions(run_of(journal, "t1")) == [left]
     assert batch.ending == "waiting"
 
 

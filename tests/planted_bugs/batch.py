@@ -606,4 +606,14 @@ BUGS = (
             "tests/batch/test_changes.py::test_results_alone_are_refused_before_a_runtime_is_opened",
         ),
     ),
+    Bug(
+        name="a question that a program leaves open hides those after it",
+        path="harness_actors/batch/waiting.py",
+        before="            if answer is None:\n                continue\n",
+        after="            if answer is None:\n                break\n",
+        promise="a program is asked each question of a run",
+        tests=(
+            "tests/batch/test_waiting.py::test_what_a_program_does_not_answer_waits_and_all_else_is_answered",
+        ),
+    ),
 )
