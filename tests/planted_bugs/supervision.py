@@ -282,4 +282,14 @@ BUGS = (
             "tests/tools/test_supervision.py::test_how_a_command_ended_stays_whatever_becomes_of_its_keeper_after_that",
         ),
     ),
+    Bug(
+        name="a command that cannot be started takes its supervisor with it",
+        path="harness_actors/tools/supervision/client.py",
+        before="                self._exit(0)\n                self._gone.set()\n",
+        after="                self._exit(0)\n",
+        promise="a command that fails fails alone",
+        tests=(
+            "tests/tools/test_supervision.py::test_a_command_that_cannot_be_started_fails_alone_and_its_supervisor_stays",
+        ),
+    ),
 )

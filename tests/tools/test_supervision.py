@@ -399,6 +399,21 @@ async def test_a_command_that_kills_its_keeper_fails_alone(
     assert await neighbour == "exit code: 0\nok"
 
 
+async def test_a_command_that_cannot_be_started_fails_alone_and_its_supervisor_stays(
+    call: Call, workspace: Path, processes: SupervisedProcesses
+) -> None:
+    supervisor = supervisor_of(processes)
+    neighbour = asyncio.ensure_future(
+        call(run_command, command="until [ -e go ]; do sleep 0.01; done; echo ok")
+    )
+    # More than the kernel takes in one piece.
+    with pytest.raises(ToolError, match="Argument list too long"):
+        await call(run_command, command=f": {'x' * 200_000}")
+    assert supervisor_of(processes) == supervisor
+    (workspace / "go").touch()
+    assert await neighbour == "exit code: 0\nok"
+
+
 def test_a_command_that_was_stopped_says_why_also_where_its_keeper_is_lost_after_that() -> None:
     process = client.SupervisedProcess(1, cast(Any, "no link"), "mark", "run-1")
     process.hear("overrun", 600)
