@@ -285,6 +285,38 @@ async def test_each_answer_whose_text_is_late_is_waited_for(
 
 
 @pytest.mark.virtual_time
+async def test_where_text_comes_again_after_a_gap_what_is_late_is_waited_for_again() -> None:
+    class Slow(Told):
+        """Each text comes twice as long after the one before it as an answer waits."""
+
+        async def texts(self, run_id: str, cursor: TextCursor | None = None) -> Texts:
+            await asyncio.sleep(2 * hearing.TEXT_WAIT_S)
+            return await super().texts(run_id, cursor)
+
+    told = Slow(
+        spoken("two", round_=2, answer=2, ended=True),
+        spoken("three", round_=3, answer=3, ended=True),
+    )
+    told.begin.set()
+
+    async def items() -> AsyncGenerator[Item]:
+        for event in (TURN, ANSWERED, completed(1)):
+            yield RunEvent(position=1, run_id="run", at=0.0, event=event)
+        # Then the second text is there, and the third one is late by half of what is waited.
+        await asyncio.sleep(2.5 * hearing.TEXT_WAIT_S)
+        for event in (ANSWERED, completed(2), ANSWERED):
+            yield RunEvent(position=1, run_id="run", at=0.0, event=event)
+
+    found = [item async for item in with_texts(cast(Runtime, told), "run", items())]
+
+    assert shown(found) == [
+        *(TurnStarted, None, AgentResponse, RoundCompleted),
+        *((1, "two"), AgentResponse, RoundCompleted),
+        *((1, "three"), AgentResponse),
+    ]
+
+
+@pytest.mark.virtual_time
 async def test_text_that_comes_behind_its_answer_is_not_told_any_more() -> None:
     class Late(Told):
         """The rest of the first text comes behind the event that tells of the whole answer."""

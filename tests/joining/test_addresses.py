@@ -114,3 +114,16 @@ def test_the_note_is_where_ray_has_its_files(bare: Path, monkeypatch: pytest.Mon
 
     monkeypatch.delenv("RAY_TMPDIR")
     assert re.fullmatch(".*/ray/ray_current_cluster", str(note_path()))
+
+
+def test_a_ray_of_ours_is_found_though_tls_keeps_anybody_from_asking_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("RAY_USE_TLS", "1")
+    with silent_server() as address:
+        note_path().parent.mkdir()
+        note_path().write_text(address)
+        found = find_ray(None)
+
+    assert found is not None
+    assert (found.address, found.answer.verdict, found.problem) == (address, "unknown", None)

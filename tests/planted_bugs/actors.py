@@ -675,4 +675,34 @@ BUGS = (
             "tests/actors/test_executor_host.py::test_a_batch_that_comes_again_late_does_not_take_keys_or_programs_back",
         ),
     ),
+    Bug(
+        name="behind text that was waited for in vain none is ever waited for again",
+        path="harness_actors/actors/text/hearing.py",
+        before="            self._wait_s = TEXT_WAIT_S\n            if spoken",
+        after="            if spoken",
+        promise="an answer has its text, as long as any comes",
+        tests=(
+            "tests/actors/test_listening.py::test_where_text_comes_again_after_a_gap_what_is_late_is_waited_for_again",
+        ),
+    ),
+    Bug(
+        name="a Ray of ours that speaks TLS is not found",
+        path="harness_actors/actors/joining/address.py",
+        before='        case "ray" | "locked" | "unknown":\n            return found\n',
+        after='        case "ray" | "locked":\n            return found\n',
+        promise="a command joins the Ray of its user that is there",
+        tests=(
+            "tests/joining/test_addresses.py::test_a_ray_of_ours_is_found_though_tls_keeps_anybody_from_asking_it",
+        ),
+    ),
+    Bug(
+        name="the cell of another version is not attached to",
+        path="harness_actors/actors/on_ray/attach.py",
+        before="    return find_cell(store) or next(others, None)\n",
+        after="    return find_cell(store)\n",
+        promise="who cancels, parks or answers runs reaches the cell that serves them",
+        tests=(
+            "tests/actors/test_attached_cells.py::test_a_cell_like_this_process_comes_before_one_of_another_version_and_that_before_none",
+        ),
+    ),
 )
