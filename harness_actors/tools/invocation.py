@@ -2,8 +2,9 @@
 
 import asyncio
 import inspect
-from collections.abc import AsyncGenerator, Callable, Generator
-from contextlib import aclosing, closing
+import os
+from collections.abc import AsyncGenerator, Callable, Generator, Iterator
+from contextlib import aclosing, closing, contextmanager
 from functools import partial
 from typing import Any
 
@@ -32,6 +33,13 @@ async def invoke(
         RuntimeError: It raised what would end the process.
     """
     call = partial(function, **given)
+    with _ending_forks():
+        return await _result_of(function, call, context, name)
+
+
+async def _result_of(
+    function: Callable[..., Any], call: Callable[[], Any], context: ToolContext, name: str
+) -> str:
     try:
         if inspect.iscoroutinefunction(function):
             value = await call()
@@ -58,7 +66,31 @@ async def invoke(
         raise RuntimeError(problem) from error
 
 
+@contextmanager
+def _ending_forks() -> Iterator[None]:
+    """End whichever process leaves this that did not enter it.
+
+    A fork that a function comes back from would go on as its parent: answer for it, commit for
+    it, and hold its sockets and locks when it is gone.
+    """
+    entered = os.getpid()
+    try:
+        yield
+    finally:
+        _end_fork_of(entered)
+
+
+def _end_fork_of(entered: int) -> None:
+    if os.getpid() != entered:
+        os._exit(0)
+
+
 def _in_thread(call: Callable[[], Any], context: ToolContext, name: str) -> Any:
+    with _ending_forks():
+        return _made_there(call, context, name)
+
+
+def _made_there(call: Callable[[], Any], context: ToolContext, name: str) -> Any:
     try:
         value = call()
         if isinstance(value, Generator):
@@ -75,7 +107,7 @@ def _in_thread(call: Callable[[], Any], context: ToolContext, name: str) -> Any:
 
 def _last_of(values: Generator[Any, None, Any], context: ToolContext, name: str) -> Any:
     last = None
-    with closing(values):
+    with _ending_forks(), closing(values):
         while True:
             try:
                 last = next(values)
@@ -86,9 +118,10 @@ def _last_of(values: Generator[Any, None, Any], context: ToolContext, name: str)
 
 
 async def _last_of_async(values: AsyncGenerator[Any], context: ToolContext, name: str) -> Any:
-    last = None
+    last, entered = None, os.getpid()
     async with aclosing(values):
         async for value in values:
+            _end_fork_of(entered)
             last = value
             _tell(last, context, name)
             # One that never waits would hold up everything else, and could not be stopped.

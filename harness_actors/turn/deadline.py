@@ -149,7 +149,5 @@ async def _caught(begin: Callable[[], Awaitable[Any]]) -> Returned | Raised:
     # As a value: an event loop is ended by a `SystemExit` that a task raises.
     try:
         return Returned(await begin())
-    except GeneratorExit:
-        raise
     except BaseException as error:  # noqa: BLE001 - whoever asked decides about each
         return Raised(error)

@@ -56,6 +56,10 @@ MINE: StateKey[Any] = StateKey("mine", Any, REPAIR)
 Acts = Callable[[Signal, RunContext], Any]
 
 
+class Panic(BaseException):
+    """What a library in Rust raises: no `Exception`."""
+
+
 class Acting:
     """An executor that does what a test says, and counts."""
 
@@ -821,6 +825,21 @@ async def test_an_executor_that_raises_ends_its_run(a_host: Makes) -> None:
     assert "LookupError: there is no such customer" in reason.message
     assert reason.details["type"] == "LookupError"
     assert len((await desk.answer()).delta.messages) == 1
+
+
+@pytest.mark.parametrize(
+    "error",
+    [SystemExit(3), GeneratorExit("early"), asyncio.CancelledError("its own"), Panic("native")],
+    ids=lambda error: type(error).__name__,
+)
+async def test_whatever_an_executor_raises_its_run_is_told(
+    a_host: Makes, error: BaseException
+) -> None:
+    async def act(signal: Signal, context: RunContext) -> None:
+        raise error
+
+    reason = await failure_of(a_host(act))
+    assert f"{type(error).__name__}: {error}" in reason.message
 
 
 @pytest.mark.parametrize("answer", [None, "done", {"status": "done"}])

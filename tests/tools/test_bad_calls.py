@@ -1,6 +1,7 @@
 """Whatever a model writes and a tool does: each call gets one answer, and nothing hangs."""
 
 import asyncio
+import hashlib
 import json
 import math
 import os
@@ -14,9 +15,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from harness_actors.config import ArtifactsConfig
 from harness_actors.messages import Message, ToolCall
 from harness_actors.ports import DeadlineToken, Tool, ToolContext
+from harness_actors.stores.artifacts import ArtifactFolder, FolderArtifacts
 from harness_actors.tools import coding_tools, tool, work_complete
+from harness_actors.tools.artifacts import read_artifact
 from harness_actors.turn.bounds import Due
 from harness_actors.turn.one_call import PlannedCall, run_call
 from harness_actors.turn.outcomes import ToolOutcome
@@ -24,7 +28,24 @@ from harness_actors.turn.outcomes import ToolOutcome
 SECONDS = 30.0
 """More than any of these calls takes, on a machine with other work."""
 
-KNOWN = ["a.txt", ".", "..", "/etc/passwd", "folder", "a\0b", "*", "[", "(a+)+$", "", "\ud800"]
+KEPT = b"line\n" * 10_000
+KEPT_ID = f"a{hashlib.sha256(KEPT).hexdigest()[:10]}"
+KNOWN = [
+    KEPT_ID,
+    "a0123456789",
+    "../a0123456789",
+    "a.txt",
+    ".",
+    "..",
+    "/etc/passwd",
+    "folder",
+    "a\0b",
+    "*",
+    "[",
+    "(a+)+$",
+    "",
+    "\ud800",
+]
 
 
 async def answer(function: Tool, context: ToolContext, arguments: str) -> ToolOutcome:
@@ -69,9 +90,19 @@ def arguments_of(function: Tool) -> st.SearchStrategy[str]:
     return objects | torn | noise | nested | st.text(max_size=20)
 
 
-SHIPPED: list[Tool] = [*coding_tools(), work_complete]
+SHIPPED: list[Tool] = [*coding_tools(), work_complete, read_artifact]
 # A command does what it is told; what a shell may be told is tested with it.
 FUZZED = [function for function in SHIPPED if function.spec.name != "run_command"]
+
+
+@pytest.fixture
+def kept(tmp_path_factory: pytest.TempPathFactory) -> FolderArtifacts:
+    """Long results of a conversation, of which there is one."""
+    store = tmp_path_factory.mktemp("store") / "runs.db"
+    store.touch()
+    kept = ArtifactFolder(store).of("talk", ArtifactsConfig())
+    assert kept.put([KEPT]).id == KEPT_ID
+    return kept
 
 
 @pytest.mark.timeout(300)
@@ -83,10 +114,15 @@ FUZZED = [function for function in SHIPPED if function.spec.name != "run_command
 )
 @given(data=st.data())
 def test_each_call_of_a_shipped_tool_gets_its_answer(
-    function: Tool, data: st.DataObject, workspace: Path, context: ToolContext
+    function: Tool,
+    data: st.DataObject,
+    workspace: Path,
+    context: ToolContext,
+    kept: FolderArtifacts,
 ) -> None:
     (workspace / "folder").mkdir(exist_ok=True)
     (workspace / "a.txt").write_text("line\n" * 10)
+    context = replace(context, artifacts=kept)
     arguments = data.draw(arguments_of(function))
 
     check(asyncio.run(answer(function, context, arguments)))

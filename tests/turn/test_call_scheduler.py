@@ -72,6 +72,7 @@ async def test_calls_that_may_write_run_one_after_the_other_in_the_order_of_thei
         (SystemExit(3), "SystemExit: 3"),
         (KeyboardInterrupt("its own"), "KeyboardInterrupt: its own"),
         (asyncio.CancelledError("its own"), "CancelledError: its own"),
+        (GeneratorExit("its own"), "GeneratorExit: its own"),
         (Panic("rust"), "Panic: rust"),
         (UnspeakableError(), "UnspeakableError: (its text cannot be read: RuntimeError)"),
     ],

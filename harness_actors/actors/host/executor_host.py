@@ -262,12 +262,10 @@ class ExecutorHost(Hosted):
                 outcome = await executor.handle(deliver.signal, context)
             check_outcome(self._slot.executor, outcome, may_wait=not self._slot.code)
             last = self._last_of(context, began, outcome)
-        except asyncio.CancelledError:
-            # Cut by the coordinator, which has gone on without this hop.
-            raise
-        except (Exception, SystemExit, KeyboardInterrupt) as error:
-            if is_ctrl_c(error):
-                # An actor's loop has a thread of its own, in which nobody presses it.
+        except BaseException as error:
+            if _was_cut(error) or is_ctrl_c(error):
+                # The coordinator has gone on without this hop. And an actor's loop has a thread
+                # of its own, in which nobody presses the keys.
                 raise
             logger.info("%s failed run %s", self._slot, run.spec.run_id, exc_info=True)
             outcome = _failure(self._slot, error)
@@ -344,6 +342,12 @@ class ExecutorHost(Hosted):
     def _next(self, run: ServedRun, body: FromHost) -> Envelope:
         run.sent += 1
         return Envelope(run.spec.run_id, self._term, run.hop_number, run.sent, body)
+
+
+def _was_cut(error: BaseException) -> bool:
+    """Whether a hop was cancelled from outside; a cancellation of the executor's own is none."""
+    task = asyncio.current_task()
+    return isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling() > 0
 
 
 def _failure(slot: Slot, error: BaseException) -> RunEnd:
