@@ -70,6 +70,20 @@ class ConversationArtifacts(Protocol):
         """
 
 
+def pieces_of(text: str) -> Iterator[bytes]:
+    """The whole of a result as UTF-8, each piece short enough to be held in memory.
+
+    Args:
+        text: The result; of a `LargeResult`, what is in its file.
+    """
+    if isinstance(text, LargeResult):
+        yield from text.pieces()
+        return
+    for start in range(0, len(text), PIECE_BYTES):
+        # Bit by bit: there must not be a second copy of 200 MB.
+        yield text[start : start + PIECE_BYTES].encode("utf-8", "replace")
+
+
 class LargeResult(str):
     """A tool's result that is in a file, and as a text its beginning and its end.
 

@@ -13,6 +13,7 @@ from harness_actors.ports import (
     ToolContext,
     ToolOutput,
 )
+from harness_actors.ports.artifacts import pieces_of
 from harness_actors.turn.outcomes import (
     ToolArtifactReference,
     ToolExecutionResult,
@@ -21,7 +22,6 @@ from harness_actors.turn.outcomes import (
 )
 from harness_actors.turn.texts import shortened, well_formed
 
-PIECE_CHARS = 1 << 20
 HEAD_SHARE, TAIL_SHARE, REST_SHARE = 6, 12, 4
 """Of the longest text that stands in the conversation: what is shown of the beginning and of the
 end of a longer one, and of one that could not be kept."""
@@ -121,7 +121,7 @@ def _keep(text: str, tool: str, artifacts: ConversationArtifacts) -> ToolOutcome
     if isinstance(text, LargeResult) and (short := _short_text(text, most)) is not None:
         return ToolExecutionResult(text=short)
     extent = Extent(most // HEAD_SHARE, most // TAIL_SHARE)
-    artifact = artifacts.put(extent.passing(_pieces(text)))
+    artifact = artifacts.put(extent.passing(pieces_of(text)))
     return ToolArtifactReference(
         text=_reference(artifact, extent, tool), artifact_id=artifact.id, size_chars=extent.chars
     )
@@ -144,12 +144,3 @@ def _reference(artifact: Artifact, extent: Extent, tool: str) -> str:
         tool=tool[:64], chars=extent.chars, lines=extent.lines, id=artifact.id, start=start
     )
     return words + extent.head + LEFT_OUT.format(start=start, end=end) + extent.tail
-
-
-def _pieces(text: str) -> Iterator[bytes]:
-    if isinstance(text, LargeResult):
-        yield from text.pieces()
-        return
-    for start in range(0, len(text), PIECE_CHARS):
-        # Bit by bit: there must not be a second copy of 200 MB.
-        yield text[start : start + PIECE_CHARS].encode("utf-8", "replace")

@@ -12,7 +12,6 @@ from harness_actors.messages import ToolCall
 from harness_actors.policies import CallDeniedError
 from harness_actors.ports import (
     AskingTool,
-    ConversationArtifacts,
     LargeResult,
     Tool,
     ToolContext,
@@ -166,7 +165,7 @@ async def run_call(planned: PlannedCall, context: ToolContext, due: Due) -> Tool
             # neighbours.
             if is_ctrl_c(error):
                 raise error
-            text = error_text(error, context.artifacts)
+            text = error_text(error, _inline_chars(context))
             return ToolFailure(text=text, traceback=user_traceback(error))
         case returned:
             # Any object: a tool may be the user's own class, whose types nobody has checked.
@@ -195,14 +194,18 @@ def _begin(tool: Tool, planned: PlannedCall, context: ToolContext) -> Awaitable[
 def _returned(planned: PlannedCall, value: object, context: ToolContext) -> ToolOutcome:
     if isinstance(value, str):
         output = value if isinstance(value, ToolOutput) else None
-        return ToolExecutionResult(text=_as_taken(value, context.artifacts), output=output)
+        return ToolExecutionResult(text=_as_taken(value, _inline_chars(context)), output=output)
     wrong = f"{planned.call.name!r} returned {type(value).__name__}, not text"
     return ToolFailure(text=wrong)
 
 
-def _as_taken(text: str, artifacts: ConversationArtifacts | None) -> str:
+def _inline_chars(context: ToolContext) -> int | None:
+    return None if context.artifacts is None else context.artifacts.inline_chars
+
+
+def _as_taken(text: str, inline_chars: int | None) -> str:
     """What a tool said. Where long results are kept they stay whole, and are not copied."""
-    if artifacts is not None and len(text) > artifacts.inline_chars:
+    if inline_chars is not None and len(text) > inline_chars:
         return text
     # Shortened first: what is left out need not be looked at.
     return well_formed(shortened(text))
@@ -234,17 +237,17 @@ def _time_is_up(due: Due, verb: str) -> str:
     return f"The {whose}'s time was up before this call {verb}."
 
 
-def error_text(error: BaseException, artifacts: ConversationArtifacts | None = None) -> str:
+def error_text(error: BaseException, inline_chars: int | None = None) -> str:
     """What the model is told of an exception, with the notes that were added to it.
 
     Args:
         error: The exception.
-        artifacts: Where the words of a `ToolError` are kept whole that are too long; None cuts
-            them.
+        inline_chars: Words of a `ToolError` that are longer stay whole, for they are kept; None
+            cuts them.
     """
     notes = "".join(f"\n{well_formed(note)}" for note in getattr(error, "__notes__", ()))
     if isinstance(error, ToolError):
-        return _as_taken(_followed(error.text, notes), artifacts)
+        return _as_taken(_followed(error.text, notes), inline_chars)
     name, text = type(error).__name__, _words(error)
     return shortened((f"{name}: {text}" if text else name) + notes, ERROR_CHARS)
 

@@ -4,11 +4,14 @@ import asyncio
 import json
 import os
 import pickle
+import re
 import select
+import socket
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import replace
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -16,16 +19,21 @@ import cloudpickle
 import pytest
 
 from harness_actors.actors.host.tool_workers import describe, without_keys
+from harness_actors.config import ArtifactsConfig
 from harness_actors.errors import ToolError
 from harness_actors.messages import ToolCall
 from harness_actors.ports import MOST_TOLD, DeadlineToken, ToolContext, ToolOutput, ToolProcesses
+from harness_actors.stores.artifacts import ArtifactFolder, artifacts_of
 from harness_actors.tools import FunctionTool, tool
 from harness_actors.tools.processes import read_process
 from harness_actors.tools.workers.failure import WorkerToolError
+from harness_actors.tools.workers.long_results import Handover
 from harness_actors.tools.workers.pool import WorkerPool
 from harness_actors.tools.workers.texts import MOST_TEXT_CHARS, WorkerTexts
+from harness_actors.turn.artifacts import keep_large
 from harness_actors.turn.bounds import Due
 from harness_actors.turn.one_call import PlannedCall, run_call
+from harness_actors.turn.outcomes import ToolOutcome
 from harness_actors.turn.texts import shortened
 from harness_actors.turn.tracebacks import user_traceback
 from tests.tools import worker_tools
@@ -387,6 +395,108 @@ async def test_200_mb_never_come_to_the_actor(call: Call) -> None:
 async def test_a_result_of_millions_of_values_is_refused(call: Call) -> None:
     with pytest.raises(ToolError, match="too large to be written as JSON"):
         await call(worker_tools.many, count=2_000_000)
+
+
+# Long results, where they are kept
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    path = tmp_path / "runs.db"
+    path.touch()
+    return path
+
+
+@pytest.fixture
+def keeping(context: ToolContext, store: Path) -> ToolContext:
+    return replace(context, artifacts=ArtifactFolder(store).of("talk", ArtifactsConfig()))
+
+
+async def outcome_of(context: ToolContext, **arguments: Any) -> ToolOutcome:
+    """What enters the log of a call of `long`."""
+    call = ToolCall("c", "long", json.dumps(arguments))
+    outcome = await run_call(PlannedCall(call=call, tool=worker_tools.long), context, Due(None))
+    return await keep_large(outcome, "long", context)
+
+
+def whole(context: ToolContext, outcome: ToolOutcome) -> str:
+    """What is kept of a result that the model got a reference to."""
+    (artifact_id,) = set(re.findall(r"artifact (a[0-9a-f]{10});", outcome.text))
+    assert context.artifacts is not None
+    with context.artifacts.open(artifact_id) as file:
+        return file.read().decode()
+
+
+async def test_a_long_result_is_kept_whole_and_its_worker_stays(keeping: ToolContext) -> None:
+    pid = await worker_tools.who.run("{}", keeping)
+
+    for how, chars in product(
+        ("text", "file", "raised", "raised file"), (MOST_TEXT_CHARS + 1, 3_000_000)
+    ):
+        outcome = await outcome_of(keeping, chars=chars, how=how)
+
+        assert whole(keeping, outcome) == worker_tools.text_of(chars), how
+        assert outcome.failure == ("failed" if how.startswith("raised") else None)
+    assert await worker_tools.who.run("{}", keeping) == pid
+
+
+async def test_a_worker_that_asks_twice_for_a_file_does_not_speak_as_it_should(
+    keeping: ToolContext,
+) -> None:
+    handover = Handover(keeping)
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        await handover.make(ours.fileno())
+        with pytest.raises(OSError, match="does not speak as it should"):
+            await handover.make(ours.fileno())
+        with pytest.raises(OSError, match="does not speak as it should"):
+            await Handover(replace(keeping, artifacts=None)).make(ours.fileno())
+    handover.close()
+
+
+async def test_what_can_be_told_asks_for_no_file(keeping: ToolContext, store: Path) -> None:
+    result = await worker_tools.long.run(json.dumps({"chars": MOST_TEXT_CHARS}), keeping)
+
+    assert result == worker_tools.text_of(MOST_TEXT_CHARS)
+    assert not artifacts_of(store).exists()
+
+
+async def test_a_long_text_beside_an_image_is_told_without_its_middle(keeping: ToolContext) -> None:
+    arguments = json.dumps({"chars": 200_000, "how": "image"})
+    output = await worker_tools.long.run(arguments, keeping)
+
+    assert isinstance(output, ToolOutput)
+    assert len(output.images) == 1
+    assert "characters left out" in output
+
+
+async def test_a_result_for_which_there_is_no_room_is_a_failure(
+    context: ToolContext, store: Path
+) -> None:
+    small = ArtifactFolder(store).of("talk", ArtifactsConfig(cap_bytes=120_000))
+
+    outcome = await outcome_of(replace(context, artifacts=small), chars=200_000)
+
+    assert outcome.failure == "failed"
+    kept = whole(replace(context, artifacts=small), outcome)
+    assert kept.startswith("the result of the call could not be kept whole: it is more than there")
+    assert "artifacts may take" not in kept
+    assert "120,000 bytes together (artifacts.cap_bytes)" in kept
+    assert "characters left out" in kept
+
+
+async def test_a_result_for_which_there_is_no_place_is_a_failure(
+    keeping: ToolContext, store: Path
+) -> None:
+    pid = await worker_tools.who.run("{}", keeping)
+    store.unlink()  # noqa: ASYNC240 - of a test's own
+
+    outcome = await outcome_of(keeping, chars=200_000)
+
+    assert outcome.failure == "failed"
+    assert "was moved or removed" in outcome.text
+    assert len(outcome.text) <= ArtifactsConfig().inline_chars
+    assert await worker_tools.who.run("{}", keeping) == pid
 
 
 # What it tells

@@ -11,12 +11,13 @@ import time
 from collections.abc import AsyncIterator, Iterator
 from contextvars import ContextVar
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Annotated, Any
 
 from pydantic import BaseModel
 
 from harness_actors.errors import ToolError
-from harness_actors.ports import ToolContext
+from harness_actors.ports import LargeResult, ToolContext
 from harness_actors.tools import Image, resource, tool
 
 SEEN: ContextVar[str] = ContextVar("seen", default="nothing")
@@ -161,6 +162,29 @@ def returned(what: str) -> Any:
 @tool(worker=True)
 def large(size: int) -> str:
     return "x" * size
+
+
+def text_of(chars: int) -> str:
+    """A text in which each part is another; its first and last characters are no ASCII."""
+    return "ü" + "".join(f"{number}\n" for number in range(chars // 5))[: chars - 2] + "ß"
+
+
+@tool(worker=True)
+def long(chars: int, how: str = "text") -> Any:
+    """Come to a long text, in one way or another."""
+    text = text_of(chars)
+    match how:
+        case "raised":
+            raise ToolError(text)
+        case "file":
+            file = TemporaryFile()  # noqa: SIM115 - whoever takes it closes it
+            file.write(text.encode())
+            return LargeResult("in a file", file)
+        case "raised file":
+            raise ToolError(long.function(chars, "file"))
+        case "image":
+            return [Image(PIXEL), text]
+    return text
 
 
 @tool(worker=True)

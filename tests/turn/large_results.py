@@ -5,9 +5,12 @@ import sys
 import threading
 from pathlib import Path
 
+from harness_actors.actors.host.shipped_executors import supervised_processes
+from harness_actors.actors.host.tool_workers import tool_workers
 from harness_actors.config import ArtifactsConfig
-from harness_actors.ports import LargeResult, ToolContext
+from harness_actors.ports import LargeResult, ToolContext, ToolWorkers
 from harness_actors.stores.artifacts import ArtifactFolder
+from harness_actors.tools import tool
 from harness_actors.tools.command import run_command
 from harness_actors.turn.artifacts import keep_large
 from harness_actors.turn.outcomes import ToolExecutionResult
@@ -54,11 +57,33 @@ async def handed_over(context: ToolContext) -> str:
     return LargeResult("x", file)
 
 
+@tool(worker=True)
+def large() -> str:
+    return "x" * SIZE
+
+
+async def worker(context: ToolContext) -> str:
+    return await large.run("{}", context)
+
+
 async def text(_: ToolContext) -> str:
     return "x" * SIZE
 
 
+MADE = {"command": command, "handed_over": handed_over, "worker": worker}
+
+
 async def measure(kind: str, folder: Path) -> int:
+    processes = supervised_processes(own_process=False)
+    workers = tool_workers(processes)
+    try:
+        return await _measure(kind, folder, workers)
+    finally:
+        await workers.close()
+        processes.close()
+
+
+async def _measure(kind: str, folder: Path, workers: ToolWorkers) -> int:
     store = folder / "runs.db"
     store.touch()
     kept = ArtifactFolder(store).of("talk", ArtifactsConfig(cap_bytes=2 * SIZE))
@@ -68,13 +93,14 @@ async def measure(kind: str, folder: Path) -> int:
         workspace=folder,
         in_thread=asyncio.to_thread,
         artifacts=kept,
+        workers=workers,
     )
     made = await text(context) if kind == "text" else ""
     # The first use of a thread and of a process is no part of it.
     await run_command.run('{"command": "true"}', context)
     memory = Memory()
     if kind != "text":
-        made = await {"command": command, "handed_over": handed_over}[kind](context)
+        made = await MADE[kind](context)
     result = await keep_large(ToolExecutionResult(text=made), "tool", context)
     assert "has 200,0" in result.text, result.text[:500]
     return memory.taken()

@@ -54,6 +54,16 @@ async def large(size: int) -> str:
     return LargeResult(repr(b"x" * 10), file)
 
 
+@tool(worker=True, effect="read_only")
+def worked_out(characters: int) -> str:
+    """Answer with a long text, from another process.
+
+    Args:
+        characters: How long.
+    """
+    return "0123456789" * (characters // 10)
+
+
 def reads_on(characters: int = 50_000, **arguments: Any) -> CountingModel:
     """Calls `long`, reads on in its result, and is done."""
 
@@ -93,6 +103,16 @@ async def test_a_run_with_artifacts_is_replayed_without_them(store: Path) -> Non
     session = await recorded(store, program(reads_on(), [long]), artifacts={})
     for path in artifacts_of(store).rglob("*-*"):
         path.unlink()
+    replayed = await session.replayed()
+    assert replayed.same, replayed.differences
+
+
+async def test_a_long_result_of_a_worker_process_is_kept_whole(store: Path) -> None:
+    replies = [Reply.call("worked_out", {"characters": 2_000_000}), done()]
+    session = await recorded(store, program(replies, [worked_out]), artifacts={})
+    assert "has 2,000,000 characters" in results_in(session)[0].text
+    (kept,) = artifacts_of(store).rglob("*-*")
+    assert kept.read_text() == "0123456789" * 200_000
     replayed = await session.replayed()
     assert replayed.same, replayed.differences
 

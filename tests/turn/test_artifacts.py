@@ -290,7 +290,7 @@ async def test_a_command_that_prints_more_than_there_is_room_for_fails_with_the_
     assert small.room_bytes() == 100_000
 
 
-@pytest.mark.parametrize("kind", ["command", "handed_over", "text"])
+@pytest.mark.parametrize("kind", ["command", "handed_over", "text", "worker"])
 def test_200_mb_of_a_tool_take_50_mb_of_memory_at_most(tmp_path: Path, kind: str) -> None:
     # Of a text that a function has made, what is taken besides it.
     command = [sys.executable, "-m", "tests.turn.large_results", kind, str(tmp_path)]

@@ -29,6 +29,6 @@ def without_keys() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if not is_key(name)}
 
 
-def describe(error: BaseException) -> tuple[str, str]:
+def describe(error: BaseException, inline_chars: int | None) -> tuple[str, str]:
     """What the model is told of an exception, and where it came about in a user's code."""
-    return error_text(error), user_traceback(error)
+    return error_text(error, inline_chars), user_traceback(error)

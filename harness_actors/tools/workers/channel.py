@@ -10,7 +10,7 @@ import pickle
 import socket
 import threading
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, BinaryIO
 
 LENGTH_BYTES = 8
 GREETING = b"\0harness worker\0"
@@ -44,6 +44,7 @@ class Job:
         arguments: As the model wrote them.
         seconds_left: How long it may take; None where nothing bounds it.
         facts: The fields of its `ToolContext` that can travel.
+        inline_chars: Longest result that is not kept in a file; None where none is.
     """
 
     tool: str
@@ -52,10 +53,12 @@ class Job:
     arguments: str
     seconds_left: float | None
     facts: dict[str, Any]
+    inline_chars: int | None
 
 
 Answer = dict[str, Any]
-"""What a worker says, its kind under ``kind``: ``told``, ``returned`` or ``raised``."""
+"""What a worker says, its kind under ``kind``: ``told``, ``long`` (it asks for a file),
+``returned`` or ``raised``."""
 
 
 def framed(body: bytes) -> bytes:
@@ -99,6 +102,13 @@ class WorkerChannel:
             return None
         job: Job = pickle.loads(body)
         return job
+
+    def receive_file(self) -> tuple[bytearray, BinaryIO | None]:
+        """What the actor says, and a file that comes with it, if one does."""
+        flags = socket.MSG_CMSG_CLOEXEC
+        head, handles, _, _ = socket.recv_fds(self._stream, LENGTH_BYTES, 1, flags)
+        file: BinaryIO | None = os.fdopen(handles[0], "wb", buffering=0) if handles else None
+        return self._exactly(int.from_bytes(head, "little")), file
 
     def send(self, answer: Answer) -> None:
         """Say something; from any thread."""

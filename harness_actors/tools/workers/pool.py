@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import Any
 
 from harness_actors.errors import ToolError
-from harness_actors.ports import ToolContext, ToolOutput, ToolProcesses
+from harness_actors.ports import LargeResult, ToolContext, ToolOutput, ToolProcesses
 from harness_actors.tools.open_resources import CLOSE_WITHIN_S
 from harness_actors.tools.workers.channel import Job
 from harness_actors.tools.workers.failure import WorkerToolError
@@ -105,6 +105,7 @@ class WorkerPool:
             arguments=arguments,
             seconds_left=context.deadline.seconds_left(),
             facts=facts_of(context),
+            inline_chars=None if context.artifacts is None else context.artifacts.inline_chars,
         )
         try:
             answer = await worker.call(job, context)
@@ -121,12 +122,15 @@ class WorkerPool:
             self._put_back(worker)
         else:
             await self._end(worker)
+        text: str = answer["text"]
         if answer["kind"] == "raised":
-            raise WorkerToolError(answer["text"], answer["traceback"])
-        if not answer["images"] and answer["tries"] == 1:
-            return str(answer["text"])
+            raise WorkerToolError(text, answer["traceback"])
+        if answer["lost"]:
+            raise WorkerToolError(text, "")
+        if isinstance(text, LargeResult) or (not answer["images"] and answer["tries"] == 1):
+            return text
         return ToolOutput(
-            answer["text"],
+            text,
             images=tuple(answer["images"]),
             image_tokens=answer["image_tokens"],
             tries=answer["tries"],

@@ -17,7 +17,14 @@ from functools import partial
 from typing import Any
 
 from harness_actors.errors import ToolError
-from harness_actors.ports import MOST_TOLD, TOLD_CHARS, DeadlineToken, ToolContext, ToolOutput
+from harness_actors.ports import (
+    MOST_TOLD,
+    TOLD_CHARS,
+    DeadlineToken,
+    LargeResult,
+    ToolContext,
+    ToolOutput,
+)
 from harness_actors.tools.open_resources import OpenResources
 from harness_actors.tools.workers.channel import Answer, Hello, Job, WorkerChannel
 from harness_actors.tools.workers.marking import mark
@@ -62,10 +69,11 @@ class Serving:
             mark(job.facts["environment"])
             tool = self._tool(job)
             result = await tool.run(job.arguments, self._context(job, told))
-            return self._returned(result)
+            return self._returned(result, job)
         except BaseException as error:  # noqa: BLE001 - each is an answer, told to the caller
-            text, traceback = self._texts().describe(error)
-            return {"kind": "raised", "text": text, "traceback": traceback}
+            words, traceback = self._texts().describe(error, job.inline_chars)
+            text, lost = self._told(words, whole=job.inline_chars is not None)
+            return {"kind": "raised", "text": text, "lost": lost, "traceback": traceback}
         finally:
             told.over = True
             # Of no run: whoever ends what is left of one must leave this process to the next.
@@ -97,17 +105,30 @@ class Serving:
         call = partial(copy_context().run, function, *arguments, **named)
         return await asyncio.get_running_loop().run_in_executor(self._thread, call)
 
-    def _returned(self, text: str) -> Answer:
-        output = text if isinstance(text, ToolOutput) else ToolOutput(text)
-        if len(text) > MOST_TEXT_CHARS:
-            text = self._texts().shorten(text)
+    def _returned(self, result: str, job: Job) -> Answer:
+        output = result if isinstance(result, ToolOutput) else ToolOutput("")
+        whole = job.inline_chars is not None and not output.images
+        text, lost = self._told(result, whole=whole)
         return {
             "kind": "returned",
             "text": text,
+            "lost": lost,
             "images": output.images,
             "image_tokens": output.image_tokens,
             "tries": output.tries,
         }
+
+    def _told(self, text: str, *, whole: bool) -> tuple[str, str]:
+        """What is said of a text, and why it could not be written where it had to be."""
+        large, lost = isinstance(text, LargeResult), ""
+        if whole and (large or len(text) > MOST_TEXT_CHARS):
+            # When it is needed: it is all that a short result can do without.
+            from harness_actors.tools.workers.long_results import write_whole
+
+            lost = write_whole(text, self._channel)
+        if isinstance(text, LargeResult):
+            text.close()
+        return text if len(text) <= MOST_TEXT_CHARS else self._texts().shorten(text), lost
 
     def _texts(self) -> WorkerTexts:
         # When it is needed: these words are of a room that takes long to import.

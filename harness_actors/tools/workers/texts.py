@@ -4,8 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 MOST_TEXT_CHARS = 99_000
-"""A longer result is shortened in the worker, so that the actor never holds it; with the note of
-that it is below what the actor shortens itself."""
+"""A longer result goes to a file, or is shortened in the worker, so that the actor never holds it;
+with the note of that it is below what the actor shortens itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -13,9 +13,10 @@ class WorkerTexts:
     """How results and failures are told; importable by name, for it travels to the workers.
 
     Attributes:
-        describe: Of an exception: what the model is told, and the traceback for the user.
+        describe: Of an exception, and `Job.inline_chars`: what the model is told, and the
+            traceback for the user.
         shorten: Of a long result: what is kept of it.
     """
 
-    describe: Callable[[BaseException], tuple[str, str]]
+    describe: Callable[[BaseException, int | None], tuple[str, str]]
     shorten: Callable[[str], str]

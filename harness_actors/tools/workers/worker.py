@@ -23,6 +23,7 @@ from harness_actors.tools.workers.channel import (
     Job,
     framed,
 )
+from harness_actors.tools.workers.long_results import Handover
 from harness_actors.tools.workers.printed import Printed
 
 # Where the actor finds its modules, in its order: the harness is one of them.
@@ -118,15 +119,16 @@ class Worker:
         """Have a call done.
 
         Returns:
-            What became of it.
+            What became of it; its text is a `LargeResult` where that is in a file.
 
         Raises:
             ToolError: The process has died over it.
         """
         self._busy = True
+        handover = Handover(context)
         for each in self._printed:
             each.context = copy_context()
-        answering = asyncio.ensure_future(self._answer(job, context))
+        answering = asyncio.ensure_future(self._answer(job, context, handover))
         try:
             await asyncio.wait((answering, self._ended), return_when=asyncio.FIRST_COMPLETED)
             if not answering.done():
@@ -135,11 +137,12 @@ class Worker:
             if answering.done() and answering.exception() is None:
                 answer = answering.result()
                 self.behaves = bool(answer["behaves"]) and self.is_alive
-                return answer
+                return {**answer, "text": handover.taken(answer["text"], answer["lost"])}
             raise ToolError(await self._death(job.name))
         finally:
             self._busy = False
             answering.cancel()
+            handover.close()
             for each in self._printed:
                 each.catch_up()
 
@@ -182,7 +185,7 @@ class Worker:
             said = getattr(error, "partial", b"").decode("utf-8", "replace").strip()
             raise OSError(f"a worker process did not start: {said[-COMPLAINT_CHARS:]}") from None
 
-    async def _answer(self, job: Job, context: ToolContext) -> Answer:
+    async def _answer(self, job: Job, context: ToolContext, handover: Handover) -> Answer:
         self._writer.write(framed(pickle.dumps(job)))
         await self._writer.drain()
         while True:
@@ -190,9 +193,13 @@ class Worker:
             if size > MOST_ANSWER_BYTES:
                 raise OSError("the worker process does not speak as it should")
             answer: Answer = json.loads(await self._reader.readexactly(size))
-            if answer["kind"] != "told":
-                return answer
-            context.emit(answer["text"])
+            match answer["kind"]:
+                case "told":
+                    context.emit(answer["text"])
+                case "long":
+                    await handover.make(self._writer.get_extra_info("socket").fileno())
+                case _:
+                    return answer
 
     async def _death(self, tool: str) -> str:
         """How it died, for the model."""

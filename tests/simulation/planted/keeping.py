@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from harness_actors.ports import Artifact, ToolContext
+from harness_actors.ports.artifacts import pieces_of
 from harness_actors.stores import artifacts
 from harness_actors.stores.artifacts import FolderArtifacts
 from harness_actors.turn import artifacts as long_results
@@ -27,12 +28,10 @@ def _named_and_not_kept() -> Patches:
 
 
 def _only_the_beginning_is_kept() -> Patches:
-    pieces_of = long_results._pieces
-
     def patched(text: str) -> Any:
         return (piece[:1_000] for piece in pieces_of(text))
 
-    return [(long_results, "_pieces", patched)]
+    return [(long_results, "pieces_of", patched)]
 
 
 def _others_clean_up() -> Patches:
