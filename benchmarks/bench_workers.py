@@ -29,6 +29,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.command import publish, read_options
 from benchmarks.findings import Finding
+from benchmarks.measure import peak_mb
 from harness_actors.actors.host.shipped_executors import supervised_processes
 from harness_actors.actors.host.tool_workers import tool_workers
 from harness_actors.messages import ToolCall
@@ -139,19 +140,11 @@ def _gone_at(path: Path) -> float:
     return time.perf_counter()
 
 
-async def result_peak_mb(pool: WorkerPool) -> float:
+async def resultpeak_mb(pool: WorkerPool) -> float:
     """MB that this process has at its peak, above before, for the result of one call."""
-    before = _peak_mb(anew=True)
+    before = peak_mb(anew=True)
     await call(pool, shout)
-    return _peak_mb() - before
-
-
-def _peak_mb(*, anew: bool = False) -> float:
-    if anew:
-        Path("/proc/self/clear_refs").write_text("5")
-    lines = Path("/proc/self/status").read_text().splitlines()
-    (peak,) = (line for line in lines if line.startswith("VmHWM:"))
-    return int(peak.split()[1]) / 1000
+    return peak_mb() - before
 
 
 async def measure(calls: int, repeats: int) -> Found:
@@ -161,7 +154,7 @@ async def measure(calls: int, repeats: int) -> Found:
             found.cold_s.append(await above_least_s(pool, calls))
             found.warm_s.append(await above_least_s(pool, calls))
             found.gone_s.append(await gone_after_s(pool, Path(folder)))
-            found.result_mb.append(await result_peak_mb(pool))
+            found.result_mb.append(await resultpeak_mb(pool))
             await pool.close()
     return found
 

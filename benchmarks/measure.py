@@ -128,6 +128,15 @@ def own_pss_kb(pid: int) -> int:
     return found.get("Pss", 0) - found.get("Pss_File", 0)
 
 
+def peak_mb(*, anew: bool = False) -> float:
+    """Most MB that this process has had in memory; with `anew`, from now on."""
+    if anew:
+        Path("/proc/self/clear_refs").write_text("5")
+    lines = Path("/proc/self/status").read_text().splitlines()
+    (peak,) = (line for line in lines if line.startswith("VmHWM:"))
+    return int(peak.split()[1]) / 1000
+
+
 def _rollup_kb(pid: int) -> dict[str, int]:
     """Kinds of memory of a process; none where there is no such process.
 
