@@ -1,6 +1,7 @@
 """What may be done in a run, and by what an agent's owner decides it: hooks, middleware, rights."""
 
 from harness_actors.policies.capabilities import offered_tools
+from harness_actors.policies.decisions import Approve, Refuse, Respond
 from harness_actors.policies.hook_events import (
     AfterModel,
     AfterTool,
@@ -30,6 +31,7 @@ __all__ = [
     "AfterTool",
     "AgentStop",
     "Allow",
+    "Approve",
     "Ask",
     "BeforeModel",
     "BeforeTool",
@@ -44,7 +46,9 @@ __all__ = [
     "MiddlewareChain",
     "OutputText",
     "Redact",
+    "Refuse",
     "Replace",
+    "Respond",
     "SessionEnd",
     "SessionStart",
     "ShellSafety",

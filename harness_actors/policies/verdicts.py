@@ -114,14 +114,26 @@ def encoded_arguments(arguments: object) -> str:
     Raises:
         ValueError: They are no plain JSON object, or too large.
     """
+    try:
+        return arguments_text(arguments)
+    except ValueError as error:
+        raise ValueError(f"changed the arguments to {error}") from None
+
+
+def arguments_text(arguments: object) -> str:
+    """Arguments in place of the model's own, as JSON.
+
+    Raises:
+        ValueError: They are no plain JSON object, or too large: what they are instead, as it
+            stands after "the arguments are".
+    """
     if not isinstance(arguments, Mapping) or not all(isinstance(name, str) for name in arguments):
-        raise ValueError("changed the arguments to what is no JSON object")
+        raise ValueError("what is no JSON object")
     try:
         encoded = encode_json(dict(arguments))
     except (TypeError, ValueError, RecursionError) as error:
-        raise ValueError(f"changed the arguments to what is no plain JSON: {error}") from None
+        raise ValueError(f"what is no plain JSON: {error}") from None
     text = encoded.decode()
     if (size := len(json.dumps(text))) > CHANGED_BYTES:
-        problem = f"changed the arguments to {size:,} bytes; {CHANGED_BYTES:,} are allowed"
-        raise ValueError(problem)
+        raise ValueError(f"{size:,} bytes; {CHANGED_BYTES:,} are allowed")
     return text
