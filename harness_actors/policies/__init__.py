@@ -1,5 +1,6 @@
 """What may be done in a run, and by what an agent's owner decides it: hooks, middleware, rights."""
 
+from harness_actors.policies.approvals import ApprovalRule, Approvals
 from harness_actors.policies.capabilities import offered_tools
 from harness_actors.policies.decisions import Approve, Refuse, Respond
 from harness_actors.policies.hook_events import (
@@ -31,6 +32,8 @@ __all__ = [
     "AfterTool",
     "AgentStop",
     "Allow",
+    "ApprovalRule",
+    "Approvals",
     "Approve",
     "Ask",
     "BeforeModel",
