@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from harness_actors.messages import Message as Message
     from harness_actors.models import LocalModel as LocalModel
     from harness_actors.models import OpenAIModel as OpenAIModel
+    from harness_actors.policies import Approve as Approve
+    from harness_actors.policies import Refuse as Refuse
+    from harness_actors.policies import Respond as Respond
     from harness_actors.results import HarnessResult as HarnessResult
     from harness_actors.tools import tool as tool
 
@@ -26,6 +29,7 @@ __getattr__, __dir__, __all__ = loaded_on_use(
     __name__,
     {
         "AgentHarness": "harness",
+        "Approve": "policies",
         "ChatAgent": "agents",
         "HarnessConfig": "config",
         "HarnessError": "errors",
@@ -35,6 +39,8 @@ __getattr__, __dir__, __all__ = loaded_on_use(
         "LocalModel": "models",
         "Message": "messages",
         "OpenAIModel": "models",
+        "Refuse": "policies",
+        "Respond": "policies",
         "Task": "batch",
         "TaskOutcome": "batch",
         "ToolError": "errors",

@@ -14,13 +14,16 @@ from harness_actors.coordination.graph import DEFAULT_EDGES, Workflow
 from harness_actors.errors import BadInputError, ConfigError
 from harness_actors.messages import Message, check_plain
 from harness_actors.models.prices import check_cost_bounds
-from harness_actors.policies import Hooks, offered_tools
+from harness_actors.policies import Approvals, Hooks, offered_tools
 from harness_actors.policies.capabilities import checked_capabilities
 from harness_actors.policies.middleware import as_chain
 from harness_actors.ports import Agent, AskingTool, Model, Tool
 from harness_actors.records import MadeWith, RunSpec, WorkspaceSpec
 from harness_actors.setups import Setup, setup_of
 from harness_actors.stores.conversations import RequestHead, request_name
+
+ARTIFACT_READER = "read_artifact"
+"""A tool that the harness adds where long results are kept, about which approvals may decide."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,6 +41,7 @@ class ChatAgent:
         middleware: What stands around tool calls and model calls, the outermost first; see
             `MiddlewareChain`.
         capabilities: What it may work with; tools that need more are not offered. None for all.
+        approvals: Which calls a person must approve first. None for none.
 
     Raises:
         ConfigError: Something else is given as one of these, two tools have one name, or nobody
@@ -51,6 +55,7 @@ class ChatAgent:
     hooks: Any = None
     middleware: Sequence[Any] = ()
     capabilities: Sequence[str] | None = None
+    approvals: Approvals | None = None
 
     def __post_init__(self) -> None:
         if not hasattr(self.model, "complete"):
@@ -69,6 +74,10 @@ class ChatAgent:
         object.__setattr__(self, "middleware", as_chain(self.middleware).members)
         may = checked_capabilities(self.capabilities, self.tools)
         object.__setattr__(self, "capabilities", may)
+        if self.approvals is not None:
+            if not isinstance(self.approvals, Approvals):
+                raise ConfigError("approvals", f"must be Approvals(...), not {self.approvals!r}")
+            self.approvals.check_tools({*names, ARTIFACT_READER})
 
 
 def with_hooks(agent: Agent | Workflow, hooks: object) -> Agent | Workflow:
@@ -176,10 +185,13 @@ class Program:
             ConfigError: The agent has a tool that asks, and its runs are to wait for answers.
         """
         tools = offered_tools(self.workflow.agent)
-        asking = [tool.spec.name for tool in tools if isinstance(tool, AskingTool)]
+        asking = [f"by {tool.spec.name}" for tool in tools if isinstance(tool, AskingTool)]
+        approvals = getattr(self.workflow.agent, "approvals", None)
+        if approvals is not None and approvals.may_ask:
+            asking.append("whether it may make a call")
         if asking and config.on_question == "wait":
             problem = (
-                f"the agent may ask its user, by {asking[0]}, and without a run_dir its runs "
+                f"the agent may ask its user, {asking[0]}, and without a run_dir its runs "
                 "could not be answered later; name one, or set it to deny or fail"
             )
             raise ConfigError("on_question", problem)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from harness_actors.actors import Runtime, RuntimeKind
-from harness_actors.actors.driver.awaiting import Answerer
+from harness_actors.actors.driver.awaiting import Answer, Answerer, answer_text
 from harness_actors.actors.driver.followed_run import FollowedRun
 from harness_actors.actors.driver.placed_store import PlacedStore
 from harness_actors.actors.text.hearing import HeardItem, with_texts
@@ -188,14 +188,15 @@ class AgentHarness:
             self._end()
 
     async def resume(
-        self, run_id: str, *, answers: Mapping[str, str] | None = None
+        self, run_id: str, *, answers: Mapping[str, Answer] | None = None
     ) -> HarnessResult:
         """Take up a run that was interrupted or waits, with the agent and settings it has.
 
         Args:
             run_id: The run.
             answers: What its user answers, by the ids of `HarnessResult.questions`: all of them
-                are on disk before it goes on, or none. The first answer to a question counts.
+                are on disk before it goes on, or none. The first answer to a question counts. Of an
+                approval: `Approve`, `Refuse` or `Respond`, of `harness_actors`.
 
         Returns:
             How it ended; at once if it had ended before. What it asks where it waits still.
@@ -210,7 +211,7 @@ class AgentHarness:
         return await _last(self.resume_stream(run_id, answers=answers, text=False))
 
     async def resume_stream(
-        self, run_id: str, *, answers: Mapping[str, str] | None = None, text: bool = True
+        self, run_id: str, *, answers: Mapping[str, Answer] | None = None, text: bool = True
     ) -> AsyncGenerator[RunEvent | HarnessResult | TextDelta | TextGap]:
         """As `resume`, event by event, from where it goes on; the result comes last.
 
@@ -231,7 +232,8 @@ class AgentHarness:
                 await asyncio.to_thread(check_taking_up, self.store, [run_id])
             self._conversation_id, self._is_on_record = heading.conversation_id, True
             if answers:
-                await runtime.answer(run_id, answers)
+                texts = {number: answer_text(answer) for number, answer in answers.items()}
+                await runtime.answer(run_id, texts)
             if heading.end is not None:
                 yield heading.end.with_transcript(await runtime.events(run_id))
                 return

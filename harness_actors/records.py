@@ -222,6 +222,10 @@ RunPhase = Literal["running", "parked", "waiting", "ended"]
 its user, or to be taken up with them; or it is over."""
 
 
+TOLD_OF_QUESTIONS = ("id", "text", "options", "why", "kind", "tool", "arguments", "expires_at")
+"""What is told of a question to whoever may answer it; the last four of approvals alone."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunHeading:
     """What a list of runs shows of one: read without its state.
@@ -240,7 +244,8 @@ class RunHeading:
         usage: What it has used.
         workspace: Where an unfinished run works; None for nowhere, and where it is over.
         questions: What a run asks that waits for its user: plain values of each question with,
-            under ``answer``, what was answered, or None. Empty of any other run.
+            under ``answer``, what was answered, or None. Of an approval that nobody has given in
+            time it is what counts from then on, and ``expired`` is true. Empty of any other run.
     """
 
     run_id: str
@@ -255,6 +260,15 @@ class RunHeading:
     usage: Usage = field(default_factory=Usage)
     workspace: str | None = None
     questions: tuple[Mapping[str, Any], ...] = ()
+
+    @property
+    def open_questions(self) -> tuple[dict[str, Any], ...]:
+        """What it asks that is not answered, as `InputAwaited` has it."""
+        return tuple(
+            {name: question[name] for name in TOLD_OF_QUESTIONS if name in question}
+            for question in self.questions
+            if question["answer"] is None
+        )
 
     @property
     def is_answered(self) -> bool:

@@ -1,5 +1,6 @@
 """How a run ended, and what it used."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal, get_args
@@ -69,6 +70,10 @@ class Reason:
                 text=asked["text"],
                 options=tuple(asked.get("options") or ()),
                 why=asked.get("why") or "",
+                kind=asked.get("kind") or "question",
+                tool=asked.get("tool"),
+                arguments=_arguments(asked.get("arguments")),
+                expires_at=asked.get("expires_at"),
             )
             for asked in self.details.get("questions", ())
         )
@@ -128,12 +133,26 @@ class OpenQuestion:
         text: The question.
         options: The answers that may be given; empty where any may.
         why: What the answer is needed for; empty where the model did not say.
+        kind: ``"approval"`` where a call waits for it: its answer is an `Approve`, a `Refuse` or a
+            `Respond`, or else yes or no.
+        tool: What that call is of; None of a question.
+        arguments: What it would be made with; None of a question.
+        expires_at: When it is decided by itself, in seconds since the epoch; None for never.
     """
 
     id: str
     text: str
     options: tuple[str, ...] = ()
     why: str = ""
+    kind: Literal["question", "approval"] = "question"
+    tool: str | None = None
+    arguments: Mapping[str, Any] | None = None
+    expires_at: float | None = None
+
+
+def _arguments(told: object) -> Mapping[str, Any] | None:
+    found = json.loads(told) if isinstance(told, str) else None
+    return found if isinstance(found, dict) else None
 
 
 @pickled_by_position

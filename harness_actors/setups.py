@@ -138,7 +138,7 @@ def _model_parts(model: Model) -> dict[str, Any]:
 
 
 def _gates(agent: Agent) -> dict[str, Any]:
-    """Hooks, middleware and capabilities, as far as an agent has any."""
+    """Hooks, middleware, capabilities and approvals, as far as an agent has any."""
     parts: dict[str, Any] = {}
     hooks = Hooks.given(getattr(agent, "hooks", None))
     for kind in KINDS:
@@ -151,6 +151,8 @@ def _gates(agent: Agent) -> dict[str, Any]:
     capabilities = getattr(agent, "capabilities", None)
     if capabilities is not None:
         parts["capabilities"] = plain(set(capabilities))
+    if (approvals := getattr(agent, "approvals", None)) is not None:
+        parts["approvals"] = plain(approvals)
     return parts
 
 

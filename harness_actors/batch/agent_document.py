@@ -45,7 +45,8 @@ class PersonaFields(_Fields):
     hooks: dict[str, list[str]] | list[str] = Field(default_factory=dict)
     middleware: list[str | dict[str, dict[str, Any]]] = Field(default_factory=list)
     contract: Any = None
-    autonomy: Any = None
+    autonomy: str | None = None
+    approvals: dict[str, Any] | None = None
 
 
 class WorkspaceFields(_Fields):

@@ -14,7 +14,7 @@ from harness_actors.batch.agent_document import (
     WorkspaceFields,
     read_document,
 )
-from harness_actors.batch.agent_gates import hooks_of, middleware_of
+from harness_actors.batch.agent_gates import approvals_of, hooks_of, middleware_of
 from harness_actors.config import HarnessConfig
 from harness_actors.coordination.graph import Workflow
 from harness_actors.errors import BadInputError, ConfigError, ModelSetupError
@@ -88,14 +88,18 @@ def load_agent_file(path: Path, overrides: AgentOverrides | None = None) -> Load
             price=_price(given.model, over.model),
             source=str(path),
         )
+    tools = [_find(name, beside, path) for name in given.environment.tools]
+    with _settings_of(f"{path}: persona"):
+        approvals = approvals_of(given.persona.approvals, given.persona.autonomy, tools)
     agent = ChatAgent(
         model=model,
         instructions=given.persona.instructions,
-        tools=[_find(name, beside, path) for name in given.environment.tools],
+        tools=tools,
         name=path.stem,
         hooks=hooks_of(given.persona.hooks, beside, path),
         middleware=middleware_of(given.persona.middleware, beside, path),
         capabilities=given.environment.capabilities,
+        approvals=approvals,
     )
     return LoadedAgent(
         agent=agent,
@@ -184,9 +188,8 @@ def _local_model(name: str, settings: Mapping[str, Any] | None, source: str) -> 
 
 
 def _refuse_unbuilt(persona: PersonaFields) -> None:
-    for name in ("contract", "autonomy"):
-        if getattr(persona, name) is not None:
-            raise ConfigError(f"persona.{name}", NOT_BUILT)
+    if persona.contract is not None:
+        raise ConfigError("persona.contract", NOT_BUILT)
 
 
 def _find(name: str, beside: Path, path: Path) -> Tool:

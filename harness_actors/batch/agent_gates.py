@@ -1,12 +1,14 @@
-"""The hooks and middleware that an agent file names."""
+"""The hooks, the middleware and the approvals that an agent file names."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from harness_actors.agents import ARTIFACT_READER
 from harness_actors.errors import BadInputError, ConfigError
-from harness_actors.policies import Hooks, Redact, ShellSafety, ToolUsage
+from harness_actors.policies import Approvals, Hooks, Redact, ShellSafety, ToolUsage
 from harness_actors.policies.hooks import KINDS
+from harness_actors.ports import Tool
 from harness_actors.tools import find_object
 
 SHIPPED: Mapping[str, Callable[..., Any]] = {
@@ -57,6 +59,30 @@ def middleware_of(
         return [_middleware(one, beside) for one in given]
     except ConfigError as error:
         raise BadInputError(str(path), (f"persona.middleware: {error.problem}",)) from error
+
+
+def approvals_of(
+    given: Mapping[str, Any] | None, autonomy: Any, tools: Sequence[Tool]
+) -> Approvals | None:
+    """The approvals of an agent file.
+
+    Args:
+        given: Their fields; None where it has none.
+        autonomy: A level, whose rules come after those; None for none.
+        tools: Those of the agent.
+
+    Returns:
+        None where no call is decided about.
+
+    Raises:
+        ConfigError: A field is at fault.
+    """
+    level = None if autonomy is None else Approvals.of_autonomy(autonomy)
+    if given is None:
+        return level if level is not None and level.rules else None
+    named = Approvals.from_mapping(given)
+    named.check_tools({*(tool.spec.name for tool in tools), ARTIFACT_READER})
+    return named if level is None else named.before(level)
 
 
 def _middleware(given: str | dict[str, dict[str, Any]], beside: Path) -> Any:

@@ -243,11 +243,7 @@ def _has_lost_its_place(heading: RunHeading) -> bool:
 
 def _waits(heading: RunHeading) -> HarnessResult | None:
     """What a run comes to for now that waits for answers; None of any other."""
-    left = [
-        {name: question[name] for name in ("id", "text", "options", "why")}
-        for question in heading.questions
-        if question["answer"] is None
-    ]
+    left = heading.open_questions
     if not left:
         return None
     return HarnessResult(

@@ -40,11 +40,7 @@ def waiting_runs(headings: Iterable[RunHeading], roster: Roster) -> dict[str, An
             {
                 "id": task_id,
                 "run_id": heading.run_id,
-                "questions": [
-                    {name: question[name] for name in ("id", "text", "options", "why")}
-                    for question in heading.questions
-                    if question["answer"] is None
-                ],
+                "questions": list(heading.open_questions),
             }
             for task_id, heading in found[:SHOWN_RUNS]
         ],

@@ -8,6 +8,7 @@ from dataclasses import KW_ONLY, dataclass, field
 from harness_actors.actors.driver.awaiting import (
     Answerer,
     answer_from,
+    answer_in_time,
     result_of_waiting,
     without_answered,
 )
@@ -150,7 +151,7 @@ class WaitingRuns:
             if answer is None:
                 continue
             try:
-                await self.runtime.answer(waits.run_id, {question.id: answer})
+                await answer_in_time(self.runtime, waits.run_id, question, answer)
                 answered.add(question.id)
             except AnswerError as error:
                 # One that it does not take leaves it waiting, and all other runs as they are.

@@ -134,6 +134,8 @@ class Coordinator:
             self._changes.put_aside(run, StateDelta(), effects)
             return effects
         waits = is_waiting(run.state.values)
+        if waits:
+            self._waits.expire(run, effects)
         if waits and unanswered(run.state.values):
             self._waits.ask_again(run, effects)
             return effects

@@ -7,6 +7,7 @@ from harness_actors.coordination.active import ActiveRun, Effects
 from harness_actors.coordination.run_changes import RunChanges, entry
 from harness_actors.errors import AnswerError, WorkflowError
 from harness_actors.events import InputAwaited, QuestionAnswered
+from harness_actors.policies.decisions import decision_in
 from harness_actors.ports import Clock
 from harness_actors.state import (
     ANSWERS,
@@ -14,11 +15,14 @@ from harness_actors.state import (
     WAITING_SINCE,
     StateDelta,
     Write,
+    expired,
     is_waiting,
+    told_of,
     turns_of,
     unanswered,
 )
 
+DECISION = '{"decision":'
 MOST_ANSWER_CHARS = 100_000
 """Length of one answer, at most: a model reads it as the result of a call."""
 
@@ -68,9 +72,20 @@ class Waits:
             raise AnswerError(run.spec.run_id, "it waits for no answer")
         open_questions = {question["id"]: question for question in unanswered(values)}
         given = values.get(ANSWERS.name) or {}
+        late = expired(values, self._clock.now())
         for question_id, text in answers.items():
-            if problem := _problem(question_id, text, open_questions, given):
+            problem = _too_late(question_id) if question_id in late else ""
+            if problem := problem or _problem(question_id, text, open_questions, given):
                 raise AnswerError(run.spec.run_id, problem)
+        self._take(run, answers, effects)
+
+    def expire(self, run: ActiveRun, effects: Effects) -> None:
+        """A run that waits is asked for: what nobody has approved of in time is answered."""
+        if answers := expired(run.state.values, self._clock.now()):
+            self._take(run, answers, effects)
+
+    def _take(self, run: ActiveRun, answers: Mapping[str, str], effects: Effects) -> None:
+        given = run.state.values.get(ANSWERS.name) or {}
         told = tuple(QuestionAnswered(question_id=question_id) for question_id in answers)
         write = Write(ANSWERS.name, "set", {**given, **answers})
         self._changes.change(run, StateDelta((write,), events=told), effects)
@@ -90,11 +105,15 @@ def new_answers(values: Mapping[str, Any], answers: Mapping[str, str]) -> dict[s
 
 def _asks(run: ActiveRun) -> InputAwaited:
     values = run.state.values
-    questions = tuple(
-        {name: question[name] for name in ("id", "text", "options", "why")}
-        for question in unanswered(values)
-    )
+    questions = tuple(told_of(question) for question in unanswered(values))
     return InputAwaited(turn=turns_of(values), questions=questions)
+
+
+def _too_late(question_id: str) -> str:
+    return (
+        f"the time to decide about {question_id!r} is over: it has expired, and what was set for "
+        "that case counts once the run goes on"
+    )
 
 
 def _problem(
@@ -120,4 +139,25 @@ def _problem(
     options = questions[question_id]["options"]
     if options and text not in options:
         return f"the answer to {question_id!r} must be one of {', '.join(map(repr, options))}"
+    if questions[question_id].get("call") is None:
+        return _decides_nothing(question_id) if _is_decision(text) else ""
+    try:
+        decision_in(text)
+    except ValueError as error:
+        return f"the answer to {question_id!r} cannot be taken: {error}"
     return ""
+
+
+def _is_decision(text: str) -> bool:
+    """Whether a program has decided, where a text is wanted: a word such as yes is one."""
+    if not text.startswith(DECISION):
+        return False
+    try:
+        decision_in(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _decides_nothing(question_id: str) -> str:
+    return f"{question_id!r} is a question, and no call to decide about; answer it with a text"

@@ -16,6 +16,7 @@ from harness_actors.state import (
     QUESTIONS,
     QUESTIONS_ASKED,
     REQUEST_TOKENS,
+    STANDING,
     TOOL_USAGE,
     TURN,
     TURN_BEGAN,
@@ -58,6 +59,7 @@ class AgentTurn:
         QUESTIONS,
         QUESTIONS_ASKED,
         ANSWERS,
+        STANDING,
         TOOL_USAGE,
     )
     reads_log = True

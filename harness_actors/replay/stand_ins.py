@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from harness_actors.messages import Message, ToolCall
-from harness_actors.policies import Hooks, ToolUsage
+from harness_actors.policies import Approvals, Hooks, ToolUsage
 from harness_actors.policies.hooks import KINDS, HookKind
 from harness_actors.ports import (
     AskedQuestion,
@@ -29,6 +29,7 @@ from harness_actors.state import (
     TURN_COUNT,
     observed_by,
 )
+from harness_actors.turn.approvals import APPROVALS
 from harness_actors.turn.bounds import Due
 from harness_actors.turn.one_call import PlannedCall, run_call
 from harness_actors.turn.outcomes import ToolOutcome
@@ -173,6 +174,7 @@ class RecordedAgent:
     name: str = "recorded"
     hooks: Hooks = field(default_factory=Hooks)
     middleware: tuple[ToolUsage, ...] = ()
+    approvals: Approvals | None = None
 
     @classmethod
     def of(cls, recording: Recording, stage: Stage) -> "RecordedAgent":
@@ -188,6 +190,8 @@ class RecordedAgent:
             prompt,
             hooks=Hooks(**dict.fromkeys(_kinds_asked(recording), _never_asked)),
             middleware=(ToolUsage(),) if _counts_tools(recording) else (),
+            # What it decides is on record, too.
+            approvals=Approvals() if APPROVALS in _observed(recording) else None,
         )
 
 
@@ -259,13 +263,18 @@ def tools_of(recording: Recording) -> list[ToolSpec]:
 
 def _kinds_asked(recording: Recording) -> list[HookKind]:
     """The hooks of the agent, as far as the journal shows that they were asked."""
-    seen = {
+    seen = _observed(recording)
+    return [kind for kind in KINDS if kind in seen]
+
+
+def _observed(recording: Recording) -> set[str]:
+    """The kinds of what its turns observed."""
+    return {
         write.value["kind"]
         for change in recording.changes
         for write in change.delta.writes
         if write.key == observed_by(AGENT_TURN) and write.change == "append"
     }
-    return [kind for kind in KINDS if kind in seen]
 
 
 async def _never_asked(event: object) -> None:

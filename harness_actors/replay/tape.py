@@ -50,8 +50,9 @@ def asked_in(recording: Recording) -> Mapping[CallPlace, tuple[ToolCall, AskedQu
         for write in change.delta.writes:
             questions = QUESTIONS.decode(write.value) if write.key == QUESTIONS.name else None
             for question in () if questions is None else questions.asked:
-                # An executor in the place of the agent turn may ask by none.
-                if call := calls.get(question.call_id):
+                # An executor in the place of the agent turn may ask by none; and an approval is of
+                # a call that asks for nothing itself.
+                if question.call is None and (call := calls.get(question.call_id)):
                     asked[answers, call.id] = (
                         call,
                         AskedQuestion(

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from harness_actors.results import Usage
 from harness_actors.state.shared import StateKey
@@ -26,16 +26,40 @@ class TurnProgress:
     progressed: bool = False
 
 
+QuestionKind = Literal["question", "approval"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskedCall:
+    """A call that waits for approval, as it is shown.
+
+    Attributes:
+        tool: What it calls.
+        arguments: What it would be made with, as a JSON object; of very long ones, with long texts
+            shortened.
+        expires_at: Until when it may be decided, in seconds since the epoch; None for no end.
+        default: The answer that counts from then on; None where it does not expire.
+    """
+
+    tool: str
+    arguments: str
+    expires_at: float | None = None
+    default: str | None = None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
     """What an agent asks its user.
 
     Attributes:
         id: Unique in its run, and short enough to be typed.
-        call_id: The tool call by which it was asked; its answer is the call's result.
+        call_id: The tool call by which it was asked, whose result its answer is; or which is to
+            be approved.
         text: The question.
         options: The answers that may be given; empty where any may.
         why: What the answer is needed for; empty where the model did not say.
+        call: What is to be approved; None of a question. Its answer is then a decision, as
+            `policies.decisions` has it.
     """
 
     id: str
@@ -43,6 +67,27 @@ class Question:
     text: str
     options: tuple[str, ...] = ()
     why: str = ""
+    call: AskedCall | None = None
+
+    @property
+    def kind(self) -> QuestionKind:
+        """Whether something is asked, or a call is to be approved."""
+        return "question" if self.call is None else "approval"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StandingAnswer:
+    """What was decided of a call for later ones of its run, too.
+
+    Attributes:
+        tool: Name of the tool.
+        answer: The decision, as an answer has it.
+        arguments: What stands for the arguments of the calls that it is of; empty for all.
+    """
+
+    tool: str
+    answer: str
+    arguments: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +135,9 @@ the coordinator that it was made to."""
 BUDGET: StateKey[float | None] = StateKey("harness.budget", float | None, COORDINATOR)
 """What all runs of the command may cost together, in US dollars; None for no bound. The
 coordinator holds them to it, and keeps it with each run so that it outlives itself."""
-QUESTIONS: StateKey[Questions | None] = StateKey("harness.questions", Questions | None, AGENT_TURN)
+QUESTIONS: StateKey[Questions | None] = StateKey(
+    "harness.questions", Questions | None, AGENT_TURN, leaves_out_none=True
+)
 """Those of the message whose calls are being made; None where it has none."""
 QUESTIONS_ASKED: StateKey[int] = StateKey(
     "harness.questions_asked", int, AGENT_TURN, "increment", 0
@@ -99,6 +146,10 @@ ANSWERS: StateKey[dict[str, str]] = StateKey(
     "harness.answers", dict[str, str], COORDINATOR, "set", {}
 )
 """What was answered, by the id of the question. Written before anybody takes the run up."""
+STANDING: StateKey[tuple[StandingAnswer, ...]] = StateKey(
+    "harness.standing", StandingAnswer, AGENT_TURN, "append"
+)
+"""Decisions that stand for later calls, the oldest first. Only runs that have such have it."""
 WAITING_SINCE: StateKey[float | None] = StateKey("harness.waiting_since", float | None, COORDINATOR)
 """Since when the run has waited for its user, in seconds since the epoch; None where it does
 not."""
@@ -137,3 +188,35 @@ def unanswered(values: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
     asked = (values.get(QUESTIONS.name) or {}).get("asked", ())
     answers = values.get(ANSWERS.name) or {}
     return tuple(question for question in asked if question["id"] not in answers)
+
+
+def expired(values: Mapping[str, Any], now: float) -> dict[str, str]:
+    """The answers that count of approvals which nobody has given in time.
+
+    Args:
+        values: The entries of a run that waits.
+        now: In seconds since the epoch.
+    """
+    asked = ((question["id"], question.get("call") or {}) for question in unanswered(values))
+    return {
+        question_id: call["default"]
+        for question_id, call in asked
+        if call.get("expires_at") is not None and now >= call["expires_at"]
+    }
+
+
+def told_of(question: Mapping[str, Any]) -> dict[str, Any]:
+    """A question as it is told to whoever may answer it.
+
+    Args:
+        question: As `unanswered` has it.
+
+    Returns:
+        Its ``id``, ``text``, ``options`` and ``why``; of an approval also ``kind``, ``tool``,
+        ``arguments`` as JSON and, where it has an end, ``expires_at``.
+    """
+    told = {name: question[name] for name in ("id", "text", "options", "why")}
+    if (call := question.get("call")) is not None:
+        told |= {"kind": "approval", "tool": call["tool"], "arguments": call["arguments"]}
+        told |= {name: call[name] for name in ("expires_at",) if call.get(name) is not None}
+    return told

@@ -38,6 +38,8 @@ class StateKey(Generic[T]):
         default: The plain value of a run that has not written it yet.
         also_set_by: Other executors that may `set` it. A run is with one executor at a
             time, so they never write at once.
+        leaves_out_none: What is None within a value is not written: so a value has the same bytes
+            where it has nothing of what was added to its type later.
     """
 
     name: str
@@ -46,6 +48,7 @@ class StateKey(Generic[T]):
     change: Change = "set"
     default: Any = None
     also_set_by: tuple[str, ...] = ()
+    leaves_out_none: bool = False
 
     def may_be_set_by(self, executor: str) -> bool:
         """Whether the executor of this name is an owner."""
@@ -57,11 +60,12 @@ class StateKey(Generic[T]):
         Raises:
             ValueError: It is of another type, and can be none of it: a list may stand for a tuple.
         """
-        adapter = _adapter(self.type)
+        adapter, omits = _adapter(self.type), self.leaves_out_none
         try:
-            return adapter.dump_python(value, mode="json", warnings="error")
+            return adapter.dump_python(value, mode="json", warnings="error", exclude_none=omits)
         except ValueError:
-            return adapter.dump_python(adapter.validate_python(value), mode="json")
+            checked = adapter.validate_python(value)
+            return adapter.dump_python(checked, mode="json", exclude_none=omits)
 
     def decode(self, plain: Any) -> T:
         """The value of a plain JSON value, checked against the type."""

@@ -4,6 +4,7 @@ As in `queries`, a transaction is expected around it.
 """
 
 import sqlite3
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import groupby
@@ -18,7 +19,9 @@ from harness_actors.state import (
     USAGE,
     SharedState,
     StateDelta,
+    expired,
     is_waiting,
+    told_of,
     turns_of,
 )
 from harness_actors.stores.codec import Packed, unpack, unpack_result, unpack_writes
@@ -134,9 +137,22 @@ def _usage(values: Mapping[str, Any]) -> Usage:
 
 
 def _questions(values: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
-    """What a run waits for, with the answers that it has."""
+    """What a run waits for, with the answers that it has, or gets when somebody takes it up."""
     if not is_waiting(values):
         return ()
     answers = mapping(values.get(ANSWERS.name) or {})
+    late = expired(values, time.time())
     asked = mapping(values.get(QUESTIONS.name) or {}).get("asked", ())
-    return tuple({**mapping(one), "answer": answers.get(one["id"])} for one in asked)
+    return tuple(_with_answer(mapping(one), answers, late) for one in asked)
+
+
+def _with_answer(
+    question: Mapping[str, Any], answers: Mapping[str, Any], late: Mapping[str, str]
+) -> dict[str, Any]:
+    number = question["id"]
+    if question.get("call") is None:
+        return {**question, "answer": answers.get(number)}
+    mapping(question["call"])
+    told = {**told_of(question), "call_id": question["call_id"]}
+    told["answer"] = answers.get(number, late.get(number))
+    return {**told, "expired": True} if number in late else told

@@ -15,7 +15,7 @@ from harness_actors.turn.bounds import Bounds
 from harness_actors.turn.execution import Execution
 from harness_actors.turn.gates import Gates
 from harness_actors.turn.one_call import PlannedCall, plan_calls
-from harness_actors.turn.outcomes import ToolDenied, ToolOutcome
+from harness_actors.turn.outcomes import ToolDenied, ToolExecutionResult, ToolOutcome
 from harness_actors.turn.preparation import PreparedAgent
 from harness_actors.turn.questions import NOT_BEGUN, Asking, asks
 from harness_actors.turn.services import AgentTurnServices
@@ -71,13 +71,20 @@ class ToolCalls:
         """
         # Repair may have closed the last call of a message that had asked; ids come again.
         self._asking.forget()
-        plans = await self._judged(self._plan(calls, finish_reason))
-        fenced = not all(plan.idempotent for plan in plans)
+        judged = await self._judged(self._plan(calls, finish_reason))
+        plans = [self._asking.settled(plan) for plan in judged]
+        held = _first_to_approve(plans)
+        # Where nothing begins before somebody is asked there is nothing to fence off yet.
+        fenced = held != 0 and not all(plan.idempotent for plan in plans)
         if fenced:
             self._context.set(OPEN_CALLS, self._index(plans))
+            if held is not None:
+                self._asking.hold(plans[held:])
             self._meter.write()
             await self._context.flush()
-        elif own := [plan.call.name for plan in plans if self._execution.is_own_tool(plan)]:
+        elif held != 0 and (
+            own := [plan.call.name for plan in plans if self._execution.is_own_tool(plan)]
+        ):
             self._context.tools_started(list(dict.fromkeys(own)))
             self._execution.announce(lambda: answer_event(self._context.log[-1]))
         return await self._run_in_order(plans, last_id=calls[-1].id, failed=False, listed=fenced)
@@ -104,8 +111,13 @@ class ToolCalls:
         if again:
             self._context.tools_started(list(dict.fromkeys(call.name for call in again)))
         judged = await self._judged(self._plan(again, ""))
-        plans = [plan if plan.call.id in held else _still_refused(plan) for plan in judged]
-        if held:
+        settled = [self._asking.settled(plan) for plan in judged]
+        plans = [plan if plan.call.id in held else _still_refused(plan) for plan in settled]
+        if held and self._asking.has_asked:
+            if _first_to_approve(judged) is not None:
+                self._asking.keep_standing(judged)
+                # What is not to be made after all may be refused, or answered, twice.
+                self._context.set(OPEN_CALLS, self._index(plans))
             self._asking.release()
             # What was held and is not idempotent may be lost from here on.
             await self._context.flush()
@@ -169,6 +181,10 @@ class ToolCalls:
             return await self._execution.make_at_once(wave, keys, announced=listed)
         plan = wave[0]
         result = self._refused(plan, last_id=last_id, failed=failed)
+        if result is None and plan.answer is not None:
+            result = ToolExecutionResult(text=plan.answer)
+        if plan.approval is not None:
+            return None
         if result is None and asks(plan):
             result = self._asking.answered(plan)
             if result is None:
@@ -203,6 +219,7 @@ class ToolCalls:
                 await self._add_result(plan.call, ToolDenied(text=NOT_BEGUN))
             if listed:
                 self._context.set(OPEN_CALLS, ())
+            self._asking.forget()
             return failed
         if not listed:
             self._context.set(OPEN_CALLS, self._index(plans))
@@ -253,6 +270,12 @@ class ToolCalls:
             )
             for plan in plans
         )
+
+
+def _first_to_approve(plans: Sequence[PlannedCall]) -> int | None:
+    """Where the first call stands that needs approval, with which all after it wait; None where
+    none does."""
+    return next((at for at, plan in enumerate(plans) if plan.approval is not None), None)
 
 
 def _still_refused(plan: PlannedCall) -> PlannedCall:

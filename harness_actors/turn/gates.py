@@ -20,10 +20,12 @@ from harness_actors.policies import (
     OutputText,
     Replace,
 )
+from harness_actors.policies.approvals import ApprovalNeed
 from harness_actors.policies.verdicts import CallVerdict, encoded_arguments, shortened_reason
 from harness_actors.ports import LargeResult, ModelResponse, RunContext
 from harness_actors.signals import TurnComplete
 from harness_actors.state import TURN_COUNT
+from harness_actors.turn.approvals import NOT_MADE, asked_about, denied, ruled
 from harness_actors.turn.bounds import Bounds
 from harness_actors.turn.hook_calls import Asked, HookCalls, size_on_record
 from harness_actors.turn.meter import TurnMeter
@@ -33,8 +35,6 @@ from harness_actors.turn.preparation import PreparedAgent
 from harness_actors.turn.services import AgentTurnServices
 from harness_actors.turn.texts import shortened, well_formed
 
-NOT_MADE = "The call was not made: {reason}"
-NOBODY_TO_ASK = "a person must decide about it, and nobody can be asked yet"
 VERDICTS_BYTES = 512 * 1024
 """What is kept of the verdicts on the calls of one message, at most."""
 TOO_MUCH = "its hooks have changed too much in this message; call again by itself"
@@ -42,7 +42,7 @@ TOO_MUCH = "its hooks have changed too much in this message; call again by itsel
 
 @dataclass(frozen=True, slots=True)
 class Gates:
-    """The hooks of one turn of one run, at their points.
+    """The hooks and the approvals of one turn of one run, at their points.
 
     Attributes:
         context: The run.
@@ -67,16 +67,17 @@ class Gates:
         services: AgentTurnServices,
         bounds: Bounds,
     ) -> "Gates | None":
-        """Those of an agent; None where it has no hooks."""
-        if not prepared.hooks:
+        """Those of an agent; None where it has neither hooks nor approvals."""
+        if not prepared.hooks and prepared.approvals is None:
             return None
         calls = HookCalls(context, prepared.hooks, services.in_thread, bounds.wall_due)
         return cls(context, prepared, meter, services, calls)
 
     @property
     def of_calls(self) -> bool:
-        """Whether hooks have a say in calls or their results."""
-        return bool(self.prepared.hooks.pre_tool or self.prepared.hooks.post_tool)
+        """Whether somebody has a say in calls or their results."""
+        hooks = self.prepared.hooks
+        return bool(hooks.pre_tool or hooks.post_tool) or self.prepared.approvals is not None
 
     @property
     def of_results(self) -> bool:
@@ -102,7 +103,16 @@ class Gates:
         await self.calls.tell("post_model", number, event)
 
     async def before_calls(self, plans: Sequence[PlannedCall]) -> list[PlannedCall]:
-        """What becomes of the calls of a message, before the first of them begins."""
+        """What becomes of the calls of a message, before the first of them begins.
+
+        Those that a person must approve have an `approval`: also those that have it by now.
+        """
+        hooked = await self._hooked(plans)
+        if self.prepared.approvals is None:
+            return hooked
+        return await ruled(self.context, self.prepared, hooked, self._message(), self.services)
+
+    async def _hooked(self, plans: Sequence[PlannedCall]) -> list[PlannedCall]:
         if not self.prepared.hooks.pre_tool:
             return list(plans)
         kept, judged, message = 0, [], self._message()
@@ -240,10 +250,10 @@ class Gates:
 def _judged(plan: PlannedCall, plain: dict[str, Any]) -> PlannedCall:
     told = {name: text for name, text in plain.items() if name in ("denied", "asks", "arguments")}
     verdict = CallVerdict.from_plain(told)
-    reason = verdict.denied if verdict.asks is None else NOBODY_TO_ASK
-    if reason is not None:
-        return PlannedCall(call=plan.call, refusal=NOT_MADE.format(reason=reason), denied=True)
-    return replace(plan, arguments=verdict.arguments)
+    if verdict.denied is not None:
+        return denied(plan, NOT_MADE.format(reason=verdict.denied))
+    changed = replace(plan, arguments=verdict.arguments)
+    return changed if verdict.asks is None else asked_about(changed, ApprovalNeed(why=verdict.asks))
 
 
 def _refused_by(kind: str, reason: str) -> TurnComplete:

@@ -10,6 +10,7 @@ import orjson
 from harness_actors.errors import ToolError
 from harness_actors.messages import ToolCall
 from harness_actors.policies import CallDeniedError
+from harness_actors.policies.approvals import ApprovalNeed
 from harness_actors.ports import (
     AskingTool,
     LargeResult,
@@ -59,11 +60,13 @@ class PlannedCall:
         refusal: Why it must not run, for the model; empty where it may.
         limit: The bound of the run that forbids it; None where none does.
         alone: No other call of the message may run beside it, whatever it does: it asks the
-            user, or ends the run.
+            user, waits for approval, or ends the run.
         denied: A gate does not want it; `refusal` says why.
         arguments: What it is made with, where a gate has changed that; None for what the model
             wrote.
         around: What stands around its tool; None for nothing.
+        approval: A person must approve of it first; None where nobody must, or somebody has.
+        answer: What a person has said in the place of its tool; None where nobody has.
     """
 
     call: ToolCall
@@ -74,6 +77,8 @@ class PlannedCall:
     denied: bool = False
     arguments: str | None = None
     around: AroundTools | None = None
+    approval: ApprovalNeed | None = None
+    answer: str | None = None
 
     @property
     def given(self) -> ToolCall:
@@ -83,7 +88,7 @@ class PlannedCall:
     @property
     def idempotent(self) -> bool:
         """Whether it may run twice. What does not run at all may be refused twice."""
-        if self.tool is None:
+        if self.tool is None or self.answer is not None:
             return True
         spec = self.tool.spec
         return spec.idempotent or spec.effect == "read_only"

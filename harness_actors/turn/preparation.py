@@ -7,7 +7,7 @@ from functools import cached_property
 from harness_actors.config import HarnessConfig
 from harness_actors.errors import ConfigError
 from harness_actors.messages import Message
-from harness_actors.policies import Hooks, MiddlewareChain, offered_tools
+from harness_actors.policies import Approvals, Hooks, MiddlewareChain, offered_tools
 from harness_actors.policies.middleware import as_chain
 from harness_actors.ports import Agent, TokenCounter, Tool, ToolSet
 from harness_actors.turn.around import AroundTools
@@ -29,6 +29,7 @@ class PreparedAgent:
         overhead_tokens: Tokens of prompt and tools, a part of every request.
         hooks: Those of the agent.
         middleware: That of the agent.
+        approvals: Which of its calls a person must approve; None for none.
     """
 
     agent: Agent
@@ -40,6 +41,7 @@ class PreparedAgent:
     overhead_tokens: int
     hooks: Hooks = field(default_factory=Hooks)
     middleware: MiddlewareChain = field(default_factory=MiddlewareChain)
+    approvals: Approvals | None = None
 
     @property
     def agent_path(self) -> tuple[str, ...]:
@@ -100,6 +102,7 @@ async def prepare(agent: Agent, config: HarnessConfig, counter: TokenCounter) ->
         overhead_tokens=overhead,
         hooks=hooks,
         middleware=as_chain(getattr(agent, "middleware", None)),
+        approvals=getattr(agent, "approvals", None),
     )
 
 

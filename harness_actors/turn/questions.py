@@ -1,11 +1,29 @@
-"""Calls that ask the user of their run: put together, waited for, and answered."""
+"""Calls that ask the user of their run, or need approval: put together, waited for, answered."""
 
 from collections.abc import Sequence
 
 from harness_actors.errors import ToolError
+from harness_actors.policies.decisions import Decision, decision_in
 from harness_actors.ports import AskedQuestion, AskingTool, RunContext
 from harness_actors.signals import TurnComplete, Waiting
-from harness_actors.state import ANSWERS, QUESTIONS, QUESTIONS_ASKED, Question, Questions
+from harness_actors.state import (
+    ANSWERS,
+    QUESTIONS,
+    QUESTIONS_ASKED,
+    STANDING,
+    Question,
+    Questions,
+)
+from harness_actors.turn.approvals import (
+    NOBODY_THERE as NOBODY_TO_APPROVE,
+)
+from harness_actors.turn.approvals import (
+    decided,
+    denied,
+    shown_call,
+    standing_answer,
+    standing_of,
+)
 from harness_actors.turn.one_call import PlannedCall
 from harness_actors.turn.outcomes import (
     ToolDenied,
@@ -20,6 +38,8 @@ NOBODY_THERE = (
 )
 NOT_BEGUN = "The call was not made: the run ended while it waited for its user."
 MUST_NOT_ASK = "the model asked its user ({question!r}), and on_question is 'fail'"
+MUST_NOT_WAIT = "a person must approve of a call of {tool!r}, and on_question is 'fail'"
+MAY_IT = "May {tool} be called?"
 
 
 class Asking:
@@ -38,6 +58,45 @@ class Asking:
         questions = self._context.get(QUESTIONS)
         return frozenset(() if questions is None else questions.held)
 
+    def hold(self, plans: Sequence[PlannedCall]) -> None:
+        """Calls of a message whose others are about to begin wait with the first that asks.
+
+        Should the process die before that asks, they have not begun, and are not lost.
+        """
+        self._context.set(QUESTIONS, Questions(asked=(), held=_ids(plans)))
+
+    @property
+    def has_asked(self) -> bool:
+        """Whether the questions of the message were put, and so are answered by now."""
+        questions = self._context.get(QUESTIONS)
+        return questions is not None and bool(questions.asked)
+
+    def settled(self, plan: PlannedCall) -> PlannedCall:
+        """What becomes of a call, as far as it is decided: by its own answer, by one that stands
+        for such calls, or because nobody is there. Else its `approval` is still to be had."""
+        if plan.approval is None:
+            return plan
+        decision, standing = self._decision(plan), self._context.get(STANDING)
+        if decision is None:
+            decision = standing_of(plan, standing or ())
+        if decision is not None:
+            return decided(plan, decision)
+        if self._context.spec.config.on_question == "deny":
+            return denied(plan, NOBODY_TO_APPROVE)
+        return plan
+
+    def keep_standing(self, plans: Sequence[PlannedCall]) -> None:
+        """Note what was decided for later calls, too.
+
+        Args:
+            plans: The calls of a message that waited, as they were before that.
+        """
+        for plan in plans:
+            decision = None if plan.approval is None else self._decision(plan)
+            standing = None if decision is None else standing_answer(plan, decision)
+            if standing is not None:
+                self._context.append(STANDING, standing)
+
     def release(self) -> None:
         """The answers are there: what was held begins, and may be lost from here on."""
         questions = self._context.get(QUESTIONS)
@@ -51,12 +110,8 @@ class Asking:
 
     def answered(self, plan: PlannedCall) -> ToolOutcome | None:
         """The result of a call that asks; None where its user must be waited for."""
-        questions = self._context.get(QUESTIONS)
-        asked = () if questions is None else questions.asked
-        answers = self._context.get(ANSWERS)
-        for question in asked:
-            if question.call_id == plan.call.id and question.id in answers:
-                return ToolExecutionResult(text=answers[question.id])
+        if (answer := self._answer(plan)) is not None:
+            return ToolExecutionResult(text=answer)
         try:
             _question(plan)
         except ToolError as error:
@@ -72,8 +127,11 @@ class Asking:
         """
         if self._context.spec.config.on_question != "fail":
             return None
-        words = MUST_NOT_ASK.format(question=_question(plans[0]).text)
-        error = {"reason": "agent_error", "type": "QuestionAsked", "message": words}
+        if plans[0].approval is None:
+            kind, words = "QuestionAsked", MUST_NOT_ASK.format(question=_question(plans[0]).text)
+        else:
+            kind, words = "ApprovalAsked", MUST_NOT_WAIT.format(tool=plans[0].call.name)
+        error = {"reason": "agent_error", "type": kind, "message": words}
         return TurnComplete(ending="error", error=error)
 
     def ask(self, plans: Sequence[PlannedCall]) -> Waiting:
@@ -88,28 +146,51 @@ class Asking:
             if not asks(plan):
                 continue
             try:
-                question = _question(plan)
+                question = _put(plan, f"q{number + 1}")
             except ToolError:
                 continue  # told to the model when its turn comes
             number += 1
-            asked.append(
-                Question(
-                    id=f"q{number}",
-                    call_id=plan.call.id,
-                    text=question.text,
-                    options=question.options,
-                    why=question.why,
-                )
-            )
+            asked.append(question)
         self._context.increment(QUESTIONS_ASKED, len(asked))
-        held = tuple(plan.call.id for plan in plans)
-        self._context.set(QUESTIONS, Questions(asked=tuple(asked), held=held))
+        self._context.set(QUESTIONS, Questions(asked=tuple(asked), held=_ids(plans)))
         return Waiting()
+
+    def _answer(self, plan: PlannedCall) -> str | None:
+        questions = self._context.get(QUESTIONS)
+        asked = () if questions is None else questions.asked
+        answers = self._context.get(ANSWERS)
+        for question in asked:
+            if question.call_id == plan.call.id and question.id in answers:
+                return answers[question.id]
+        return None
+
+    def _decision(self, plan: PlannedCall) -> Decision | None:
+        answer = self._answer(plan)
+        return None if answer is None else decision_in(answer)
 
 
 def asks(plan: PlannedCall) -> bool:
-    """Whether a call is answered by the user of the run."""
-    return isinstance(plan.tool, AskingTool)
+    """Whether a call waits for the user of the run, who answers it or is to approve of it."""
+    return plan.approval is not None or isinstance(plan.tool, AskingTool)
+
+
+def _ids(plans: Sequence[PlannedCall]) -> tuple[str, ...]:
+    return tuple(plan.call.id for plan in plans)
+
+
+def _put(plan: PlannedCall, number: str) -> Question:
+    if plan.approval is not None:
+        return Question(
+            id=number,
+            call_id=plan.call.id,
+            text=MAY_IT.format(tool=plan.call.name),
+            why=plan.approval.why,
+            call=shown_call(plan),
+        )
+    asked = _question(plan)
+    return Question(
+        id=number, call_id=plan.call.id, text=asked.text, options=asked.options, why=asked.why
+    )
 
 
 def _question(plan: PlannedCall) -> AskedQuestion:

@@ -148,7 +148,23 @@ def test_the_embedded_model_has_a_name_of_its_own(folder: Path, name: str) -> No
             "harness.stall: this part",
         ),
         ("model: {id: m}\npersona: {contract: {goal: x}}", ConfigError, "persona.contract: this"),
-        ("model: {id: m}\npersona: {autonomy: high}", ConfigError, "persona.autonomy: this part"),
+        ("model: {id: m}\npersona: {autonomy: some}", ConfigError, "persona.autonomy: must be one"),
+        (
+            "model: {id: m}\npersona: {autonomy: 3}",
+            BadInputError,
+            "persona.autonomy: Input should be a valid string",
+        ),
+        (
+            "model: {id: m}\npersona: {approvals: {rules: [{decide: ask, tools: [read]}]}}",
+            ConfigError,
+            "yaml: persona.approvals.rules[1].tools: there is no tool 'read'; the agent has",
+        ),
+        (
+            "model: {id: m}\npersona: {approvals: {rules: [{decide: ask, tool: x}]}}",
+            ConfigError,
+            "persona.approvals.rules[1].tool: no such field; there are decide, tools",
+        ),
+        ("model: {id: m}\npersona: {approvals: [x]}", BadInputError, "persona.approvals: "),
         ("model: {id: m}\nenvironment: {tools: [fly]}", BadInputError, "no tool 'fly'"),
         (
             "model: {id: m}\nenvironment: {workspace: {from: nowhere}}",

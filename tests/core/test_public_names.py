@@ -10,6 +10,7 @@ import harness_actors
 
 PUBLIC = [
     "AgentHarness",
+    "Approve",
     "ChatAgent",
     "HarnessConfig",
     "HarnessError",
@@ -19,6 +20,8 @@ PUBLIC = [
     "LocalModel",
     "Message",
     "OpenAIModel",
+    "Refuse",
+    "Respond",
     "Task",
     "TaskOutcome",
     "ToolError",
@@ -29,7 +32,7 @@ PUBLIC = [
 
 def test_the_public_names_are_these() -> None:
     assert harness_actors.__all__ == PUBLIC
-    assert len(PUBLIC) <= 15
+    assert len(PUBLIC) <= 18
     assert dir(harness_actors) == PUBLIC
 
 

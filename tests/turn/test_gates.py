@@ -26,8 +26,8 @@ from harness_actors.policies import (
     SessionStart,
     ToolUsage,
 )
-from harness_actors.signals import RunEnd
-from harness_actors.state import USAGE
+from harness_actors.signals import RunEnd, Waiting
+from harness_actors.state import USAGE, unanswered
 from harness_actors.testing.scripted import Reply
 from harness_actors.tools import tool
 from tests.executors.driver import (
@@ -130,10 +130,11 @@ async def test_the_first_denial_wins_and_nobody_is_asked_after_it() -> None:
 async def test_whoever_would_have_a_person_asked_wins_over_who_allows() -> None:
     driver = a_driver(Hooks(pre_tool=[says(Ask("it is dear")), says(Allow())]))
 
-    await ended(driver)
+    assert isinstance(await driver.run(), Waiting)
 
+    (asked,) = unanswered(driver.state.values)
+    assert (asked["why"], asked["call"]["tool"]) == ("it is dear", "write")
     assert tool_of(driver).calls == []
-    assert "a person must decide" in texts(driver)[0]
 
 
 @pytest.mark.parametrize(

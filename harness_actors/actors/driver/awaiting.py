@@ -2,17 +2,21 @@
 
 import asyncio
 import inspect
+import time
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from harness_actors.actors.runtime import Runtime
-from harness_actors.errors import ConfigError
+from harness_actors.errors import AnswerError, ConfigError
 from harness_actors.events import InputAwaited, RoundCompleted, RunStarted
+from harness_actors.policies.decisions import Approve, Decision, Refuse, Respond, decision_text
 from harness_actors.records import RunHeading
 from harness_actors.results import HarnessResult, OpenQuestion, Reason, Usage
 
-Answerer = Callable[[OpenQuestion], "str | Awaitable[str | None] | None"]
+Answer = str | Decision
+"""What a user answers: a text, or what is to become of a call that waits for approval."""
+Answerer = Callable[[OpenQuestion], "Answer | Awaitable[Answer | None] | None"]
 """Answers a question at once; None leaves the run waiting."""
 
 
@@ -50,15 +54,10 @@ async def result_of_waiting(runtime: Runtime, run_id: str, asked: InputAwaited) 
 
 def still_waiting(heading: RunHeading) -> HarnessResult:
     """What a run waits for, by what its journal says of it: as long as nobody takes it up."""
-    asked = [
-        {name: value for name, value in question.items() if name != "answer"}
-        for question in heading.questions
-        if question["answer"] is None
-    ]
     return HarnessResult(
         run_id=heading.run_id,
         status="awaiting_input",
-        reason=reason_to_wait(asked),
+        reason=reason_to_wait(heading.open_questions),
         turn_count=heading.turns,
         usage=heading.usage,
     )
@@ -78,17 +77,23 @@ def reason_to_wait(questions: Sequence[Mapping[str, Any]]) -> Reason:
     Args:
         questions: Those that are open, as `InputAwaited` has them.
     """
-    number = len(questions)
-    message = f"{number} question{'' if number == 1 else 's'} to answer"
+    approvals = sum(question.get("kind") == "approval" for question in questions)
+    number = len(questions) - approvals
+    parts = []
+    if approvals:
+        parts.append(f"{approvals} call{'' if approvals == 1 else 's'} to approve")
+    if number or not approvals:
+        parts.append(f"{number} question{'' if number == 1 else 's'} to answer")
     details = {"questions": [dict(question) for question in questions]}
-    return Reason(kind="question", message=message, details=details)
+    kind = "approval" if approvals else "question"
+    return Reason(kind=kind, message=" and ".join(parts), details=details)
 
 
 async def answer_from(answerer: Answerer, question: OpenQuestion) -> str | None:
     """What a program of the user answers to a question; None where it leaves it open.
 
     Raises:
-        ConfigError: It answers something that is neither a text nor None.
+        ConfigError: It answers something that is neither a text nor a decision nor None.
     """
     # In a thread where it may block: other runs of this process go on.
     answer: Any = (
@@ -98,7 +103,27 @@ async def answer_from(answerer: Answerer, question: OpenQuestion) -> str | None:
     )
     if inspect.isawaitable(answer):
         answer = await answer
-    if answer is not None and not isinstance(answer, str):
-        problem = f"must answer a text or None, not {type(answer).__name__}"
+    if answer is not None and not isinstance(answer, str | Approve | Refuse | Respond):
+        problem = f"must answer a text, a decision or None, not {type(answer).__name__}"
         raise ConfigError("on_question", problem)
-    return answer
+    return None if answer is None else answer_text(answer)
+
+
+async def answer_in_time(
+    runtime: Runtime, run_id: str, question: OpenQuestion, answer: str
+) -> None:
+    """Give an answer. Of an approval that has expired meanwhile another one counts by now.
+
+    Raises:
+        AnswerError: It is not taken.
+    """
+    try:
+        await runtime.answer(run_id, {question.id: answer})
+    except AnswerError:
+        if question.expires_at is None or time.time() < question.expires_at:
+            raise
+
+
+def answer_text(answer: Answer) -> str:
+    """An answer of a user as it is kept."""
+    return answer if isinstance(answer, str) else decision_text(answer)

@@ -8,6 +8,7 @@ from functools import partial
 from harness_actors.actors.driver.awaiting import (
     Answerer,
     answer_from,
+    answer_in_time,
     result_of_waiting,
     without_answered,
 )
@@ -117,7 +118,7 @@ class FollowedRun:
             if answer is None:
                 continue
             try:
-                await runtime.answer(self.run_id, {question.id: answer})
+                await answer_in_time(runtime, self.run_id, question, answer)
                 answered.add(question.id)
             except AnswerError:
                 answered |= _settled(waiting, await runtime.events(self.run_id))
