@@ -35,6 +35,12 @@ class RequestHead:
     tools: tuple[Mapping[str, Any], ...]
     completion: Mapping[str, Any]
 
+    @property
+    def schemas(self) -> dict[str, Mapping[str, Any]]:
+        """The JSON schemas of the parameters of the agent's tools, by name."""
+        functions = [tool.get("function") or {} for tool in self.tools]
+        return {one["name"]: one.get("parameters") or {} for one in functions if "name" in one}
+
     def encode(self) -> bytes:
         """As the journal keeps it, beside the blob that only actors open."""
         return encode_json(

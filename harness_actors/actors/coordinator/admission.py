@@ -9,10 +9,12 @@ from harness_actors.actors.coordinator.idle_runs import IdleRun, look_at, look_u
 from harness_actors.actors.runtime import StopMode
 from harness_actors.coordination.active import Effects
 from harness_actors.coordination.coordinator import Coordinator
+from harness_actors.coordination.edits import check_edits, edited_calls
 from harness_actors.errors import ConversationBusyError, RunNotFoundError
 from harness_actors.messages import Message
 from harness_actors.ports import Journal
 from harness_actors.records import RunSpec, StoredRun
+from harness_actors.stores.conversations import RequestHead, head_of
 
 READ_TOGETHER = 50
 """Runs of one call that are looked up together: a reading waits for the commit before it, and
@@ -148,11 +150,19 @@ class Admission:
 
         Raises:
             RunNotFoundError: The journal does not know it.
-            AnswerError: It waits for no such answer.
+            AnswerError: It waits for no such answer, or one gives a call other arguments than its
+                tool takes, as far as the journal knows.
         """
         async with self._adding:
             stored = await self._stored(run_id)
-            self.perform(self.coordinator.answer(stored, answers))
+            edits = edited_calls(stored.state.values, answers)
+            head: RequestHead | None = None
+            if edits:
+                head = await self.read(head_of, self.journal, stored.spec.code)
+            effects = self.coordinator.answer(stored, answers)
+            # After all else that may be wrong with them.
+            check_edits(run_id, edits, {} if head is None else head.schemas)
+            self.perform(effects)
 
     async def stop(self, run_ids: Sequence[str], mode: StopMode) -> tuple[str, ...]:
         """Stop runs; to cancel one, nobody need serve it.
