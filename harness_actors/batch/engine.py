@@ -187,14 +187,23 @@ class Engine:
             await self._waiting.tell(flight)
             return
         await self._flights.take_place()
-        group.create_task(self._wait(flight))
+        group.create_task(self._wait(flight, group))
 
-    async def _wait(self, flight: Flight, asked: InputAwaited | None = None) -> None:
+    async def _wait(
+        self, flight: Flight, group: asyncio.TaskGroup, asked: InputAwaited | None = None
+    ) -> None:
         """A run asks its user: its place is free when that is told."""
         try:
-            await self._waiting.tell(flight, asked)
+            # Before its place is free: that its answers are heard of may take longer.
+            if await self._waiting.tell(flight, asked):
+                self._go_on(self._waiting.answered(flight.attempt.run_id), group)
         finally:
             self._free()
+
+    def _go_on(self, flight: Flight | None, group: asyncio.TaskGroup) -> None:
+        if flight is not None:
+            self._flights.promise_place()
+            group.create_task(self._come_back(flight))
 
     async def _come_back(self, flight: Flight) -> None:
         """A run waits no longer: it is over, or goes on in a place that was promised to it."""
@@ -252,9 +261,7 @@ class Engine:
         if self._on_event is not None:
             self._on_event(event)
         if self._waiting.has(run_id):
-            if flight := self._waiting.note(event, news):
-                self._flights.promise_place()
-                group.create_task(self._come_back(flight))
+            self._go_on(self._waiting.note(event, news), group)
             return
         match event.event:
             case RoundCompleted():
@@ -271,7 +278,7 @@ class Engine:
                     attempt = replace(flight.attempt, counted_usd=0.0)
                     flight = replace(flight, attempt=attempt)
                     self._waiting.add(flight, (one["id"] for one in questions))
-                    group.create_task(self._wait(flight, event.event))
+                    group.create_task(self._wait(flight, group, event.event))
             case RunCompleted():
                 if flight := self._flights.land(run_id):
                     self._tally.running = len(self._flights)

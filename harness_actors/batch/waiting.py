@@ -96,6 +96,18 @@ class WaitingRuns:
                 waiter.end = news.results[event.run_id]
             case _:
                 return None
+        return self._ready(waiter)
+
+    def answered(self, run_id: str) -> Flight | None:
+        """All that a run asks was answered here.
+
+        Returns:
+            The run; None where it is known that it waits no longer.
+        """
+        waiter = self._waiters.get(run_id)
+        return None if waiter is None else self._ready(waiter)
+
+    def _ready(self, waiter: _Waiter) -> Flight | None:
         if waiter.is_ready:
             return None
         waiter.is_ready = True
@@ -114,20 +126,24 @@ class WaitingRuns:
         """
         return self._waiters.pop(run_id).end
 
-    async def tell(self, flight: Flight, asked: InputAwaited | None = None) -> None:
+    async def tell(self, flight: Flight, asked: InputAwaited | None = None) -> bool:
         """Have the questions of a run answered at once, or else tell of them.
 
         Args:
             flight: The run.
             asked: What it asks, where it has begun to wait just now; None where its attempt
                 has what it waits for.
+
+        Returns:
+            Whether all of them were answered.
         """
         run_id = flight.attempt.run_id
         if asked is not None:
             waits = await result_of_waiting(self.runtime, run_id, asked)
             flight = flight.that_waits(waits.with_transcript(()))
-        await self._tell(flight)
+        is_answered = await self._tell(flight)
         self._waiters[run_id].is_told.set()
+        return is_answered
 
     def cut(self) -> None:
         """Wait for no program to answer any more: what it was asked stays open."""
@@ -135,13 +151,15 @@ class WaitingRuns:
         for answering in self._answering:
             answering.cancel()
 
-    async def _tell(self, flight: Flight) -> None:
+    async def _tell(self, flight: Flight) -> bool:
         waits = flight.attempt.waits
         assert waits is not None, "of a run that waits"
         answered = await self._answered_at_once(waits)
-        if len(answered) < len(waits.questions):
-            now = flight.that_waits(without_answered(waits, answered))
-            await self.deliver(waiting_outcome(now, self.setups))
+        if len(answered) == len(waits.questions):
+            return True
+        now = flight.that_waits(without_answered(waits, answered))
+        await self.deliver(waiting_outcome(now, self.setups))
+        return False
 
     async def _answered_at_once(self, waits: HarnessResult) -> frozenset[str]:
         """The ids of the questions that a program of the user has answered, one by one."""

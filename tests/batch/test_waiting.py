@@ -4,7 +4,7 @@ import asyncio
 import json
 import logging
 import shutil
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -761,6 +761,32 @@ async def test_a_program_answers_at_once_and_nobody_sees_that_it_waited(tmp_path
     ]  # fmt: skip
     assert asked == [OpenQuestion(id="q1", text="q1?")] * 2
     assert batch.ok
+
+
+class HeardLate(FakeRuntime):
+    """A runtime whose answers are on disk before anybody hears of them: when the run goes on."""
+
+    async def answer(self, run_id: str, answers: Mapping[str, str]) -> None:
+        self.journal.answers.setdefault(run_id, {}).update(answers)
+
+    async def resume(self, run_ids: Sequence[str], *, secrets: Mapping[str, str]) -> None:
+        for run_id in run_ids:
+            for name in self.journal.answers.get(run_id, ()):
+                self.journal.write(run_id, QuestionAnswered(question_id=name))
+        await super().resume(run_ids, secrets=secrets)
+
+
+async def test_a_run_goes_on_with_what_a_program_answered_also_where_that_is_heard_of_late(
+    tmp_path: Path,
+) -> None:
+    journal = Journal()
+    script = Asks(journal, {"t1": ("q1", "q2"), "t2": ("q1",)})
+    batch = a_batch(tasks(2), tmp_path, HeardLate(journal, script), answerer=lambda _: "blue")
+    async with asyncio.timeout(20):
+        outcomes = await all_of(batch)
+
+    assert {(one.id, one.status) for one in outcomes} == {("t1", "done"), ("t2", "done")}
+    assert (batch.ok, batch.tally.waiting) == (True, 0)
 
 
 @pytest.mark.parametrize("left", ["q1", "q2", "q3"])
