@@ -27,7 +27,7 @@ from harness_actors import (
 from harness_actors.actors import open_runtime
 from harness_actors.batch import TaskOutcome
 from harness_actors.errors import AnswerError, ConfigError, RunNotFoundError
-from harness_actors.events import Repaired
+from harness_actors.events import QuestionAnswered, Repaired
 from harness_actors.messages import Message
 from harness_actors.policies import ApprovalRule, Approvals, Ask, BeforeTool
 from harness_actors.replay import load_recording, replay
@@ -157,6 +157,11 @@ async def test_a_function_decides_at_once_and_is_asked_once_of_what_stands(tmp_p
         result = await harness.run("refund them")
 
     assert result.status == "done"
+    answered = [told.event for told in result.transcript if told.event.type == "question_answered"]
+    assert answered == [
+        QuestionAnswered(question_id="q1", decision="deny"),
+        QuestionAnswered(question_id="q2", decision="approve"),
+    ]
     assert asked == [1, 2]
     assert booked(tmp_path) == ["2 5", "3 5", "4 5"]
     await check_replay(tmp_path, result.run_id)
@@ -423,6 +428,21 @@ async def test_a_function_decides_for_a_batch(tmp_path: Path) -> None:
 async def test_a_batch_whose_runs_nobody_could_ever_approve_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="whether it may make a call, and without a run_dir"):
         await outcomes_of(tmp_path, *TASKS)
+
+
+class OwnAgent:
+    """An agent of a class of one's own, whose policy is none."""
+
+    name, instructions, tools, approvals = "own", "", (), "low"
+    model = ScriptedModel([])
+
+
+async def test_an_agent_of_ones_own_class_with_a_policy_that_is_none_fails(tmp_path: Path) -> None:
+    async with AgentHarness(OwnAgent(), runtime="local", store=tmp_path / "runs.db") as harness:
+        result = await harness.run("refund them")
+
+    assert (result.status, result.reason.kind) == ("failed", "agent_error")
+    assert "approvals: must be Approvals(...), not 'low'" in result.reason.message
 
 
 def test_an_agent_refuses_a_policy_that_is_none() -> None:

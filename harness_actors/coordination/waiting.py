@@ -7,6 +7,7 @@ from harness_actors.coordination.active import ActiveRun, Effects
 from harness_actors.coordination.run_changes import RunChanges, entry
 from harness_actors.errors import AnswerError, WorkflowError
 from harness_actors.events import InputAwaited, QuestionAnswered
+from harness_actors.policies import Approve, Refuse, Respond
 from harness_actors.policies.decisions import decision_in
 from harness_actors.ports import Clock
 from harness_actors.state import (
@@ -86,7 +87,11 @@ class Waits:
 
     def _take(self, run: ActiveRun, answers: Mapping[str, str], effects: Effects) -> None:
         given = run.state.values.get(ANSWERS.name) or {}
-        told = tuple(QuestionAnswered(question_id=question_id) for question_id in answers)
+        calls = {one["id"] for one in unanswered(run.state.values) if one.get("call") is not None}
+        told = tuple(
+            QuestionAnswered(question_id=number, decision=_kind_of(text) if number in calls else "")
+            for number, text in answers.items()
+        )
         write = Write(ANSWERS.name, "set", {**given, **answers})
         self._changes.change(run, StateDelta((write,), events=told), effects)
 
@@ -107,6 +112,16 @@ def _asks(run: ActiveRun) -> InputAwaited:
     values = run.state.values
     questions = tuple(told_of(question) for question in unanswered(values))
     return InputAwaited(turn=turns_of(values), questions=questions)
+
+
+def _kind_of(decision: str) -> str:
+    match decision_in(decision):
+        case Approve():
+            return "approve"
+        case Refuse():
+            return "deny"
+        case Respond():
+            return "respond"
 
 
 def _too_late(question_id: str) -> str:

@@ -43,7 +43,8 @@ class InputAwaited(Event):
 
     turn: int
     questions: tuple[Mapping[str, Any], ...]
-    """Those that are open: ``id``, ``text``, ``options`` and ``why`` of each."""
+    """Those that are open: ``id``, ``text``, ``options`` and ``why`` of each; of a call that waits
+    for approval also ``kind``, ``tool``, ``arguments`` and, if it has an end, ``expires_at``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +54,8 @@ class QuestionAnswered(Event):
     type: ClassVar[str] = "question_answered"
 
     question_id: str
+    decision: str = ""
+    """What becomes of a call that waited for approval: ``approve``, ``deny`` or ``respond``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

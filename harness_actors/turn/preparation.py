@@ -66,8 +66,12 @@ async def prepare(agent: Agent, config: HarnessConfig, counter: TokenCounter) ->
     """Make an agent ready for requests.
 
     Raises:
-        ConfigError: Two tools have one name, or one has that of a tool of the harness.
+        ConfigError: Two tools have one name, or one has that of a tool of the harness; or what
+            is to approve of calls is no policy.
     """
+    approvals = getattr(agent, "approvals", None)
+    if approvals is not None and not isinstance(approvals, Approvals):
+        raise ConfigError("approvals", f"must be Approvals(...), not {approvals!r:.80}")
     hooks = Hooks.given(getattr(agent, "hooks", None))
     checked = bool(hooks.agent_stop or hooks.output_guard)
     # Ours come last, and from the first request on: the tools are a part of every one.
@@ -102,7 +106,7 @@ async def prepare(agent: Agent, config: HarnessConfig, counter: TokenCounter) ->
         overhead_tokens=overhead,
         hooks=hooks,
         middleware=as_chain(getattr(agent, "middleware", None)),
-        approvals=getattr(agent, "approvals", None),
+        approvals=approvals,
     )
 
 
