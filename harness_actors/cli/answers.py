@@ -5,15 +5,17 @@ from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
 from typing import TYPE_CHECKING
 
+from harness_actors.cli.asking import forget_typed_ahead
 from harness_actors.cli.event_lines import EventLines
 from harness_actors.cli.interrupts import Interrupts
 from harness_actors.cli.printed import Printed
-from harness_actors.cli.questions import allowed, answer_in, put, tell_waiting
+from harness_actors.cli.questions import Choosing, dialogue, tell_waiting
 from harness_actors.cli.screen import Screen
 from harness_actors.cli.typed_lines import PROMPT
 from harness_actors.printing.plain import one_line
 
 if TYPE_CHECKING:
+    from harness_actors.cli.deciding import Deciding
     from harness_actors.events import RunEvent, TextDelta, TextGap
     from harness_actors.harness import AgentHarness
     from harness_actors.results import HarnessResult
@@ -51,6 +53,8 @@ class Answers:
         self._run_id = ""
         self._waiting: HarnessResult | None = None
         """What was asked, and waits for the next line."""
+        self._asked: Choosing | Deciding | None = None
+        """How the first of it is answered, line by line."""
         self.all_done = True
 
     @property
@@ -61,7 +65,9 @@ class Answers:
     @property
     def prompt(self) -> str:
         """What stands before the next line."""
-        return PROMPT if self._waiting is None else f"{self._waiting.questions[0].id}{PROMPT}"
+        if self._waiting is None or self._asked is None:
+            return PROMPT
+        return f"{self._waiting.questions[0].id} {self._asked.wanted}".rstrip() + PROMPT
 
     def dropped(self) -> None:
         """A line was dropped, by Ctrl-C."""
@@ -74,20 +80,21 @@ class Answers:
         if self._waiting is not None:
             assert self._harness.store is not None, "the run is in it"
             tell_waiting(self._waiting, self._harness.store, self._lines)
-            self._waiting, self.all_done = None, False
+            self._waiting, self._asked, self.all_done = None, None, False
 
     async def answer(self, said: str) -> None:
         """Answer one line, or take it for the answer to what was asked.
 
         Ctrl-C cuts the answer; twice, it leaves the command.
         """
-        if self._waiting is None:
+        if self._waiting is None or self._asked is None:
             stream = self._harness.run_stream(said, text=self._screen.wants_text)
-        elif (answer := answer_in(question := self._waiting.questions[0], said)) is not None:
-            stream = self._answered(self._waiting.run_id, {question.id: answer})
+        elif (answer := self._asked.take(said)) is not None:
+            question_id = self._waiting.questions[0].id
+            stream = self._answered(self._waiting.run_id, {question_id: answer})
         else:
-            self._lines.note(allowed(question))
-            self._put()
+            for line in self._asked.told:
+                self._lines.note(line)
             return
         await self._show(stream)
 
@@ -112,7 +119,7 @@ class Answers:
     async def _show(self, stream: "Stream") -> None:
         from harness_actors.errors import RunParkedError
 
-        self._waiting = None
+        self._waiting = self._asked = None
         printed = Printed(self._lines, shown=self._verbose)
         try:
             with Interrupts(self._cutting(), _leaving()) as interrupts:
@@ -129,15 +136,17 @@ class Answers:
         self._screen.end(result)
         self._told = self._told or printed.tell()
         if result.status == "awaiting_input":
-            self._waiting = result
-            self._put()
+            self._put(result)
         else:
             self.all_done = self.all_done and result.status == "done"
 
-    def _put(self) -> None:
+    def _put(self, waiting: "HarnessResult") -> None:
         """Say what is asked: the first of what is open, for the next line is the answer to it."""
-        assert self._waiting is not None, "something is"
-        for line in put(self._waiting.questions[0]):
+        first = waiting.questions[0]
+        if first.kind == "approval":
+            forget_typed_ahead()
+        self._waiting, self._asked = waiting, dialogue(first)
+        for line in self._asked.put():
             self._lines.tell(line)
 
     def _tell_cut(self) -> None:

@@ -3,14 +3,16 @@
 import asyncio
 import os
 import sys
+import termios
+from collections.abc import Iterable
 from contextlib import suppress
 from typing import IO
 
-from harness_actors.cli.questions import allowed, answer_in, put
+from harness_actors.cli.questions import dialogue
 from harness_actors.printing.plain import say
 from harness_actors.results import OpenQuestion
 
-PROMPT = "answer> "
+WANTED = "answer"
 MOST_LINE_BYTES = 4095
 """Of one line, its end included: a terminal keeps no more, and drops the rest."""
 
@@ -25,6 +27,13 @@ def is_somebody_there() -> bool:
         return os.tcgetpgrp(sys.stdin.fileno()) == os.getpgrp()
     except OSError:
         return True  # a terminal that controls no jobs
+
+
+def forget_typed_ahead() -> None:
+    """Drop what was typed at the terminal so far: nobody approves what was not shown yet."""
+    if sys.stdin is not None and sys.stdin.isatty():
+        with suppress(termios.error):  # of one that is gone
+            termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
 
 
 class Asker:
@@ -60,21 +69,25 @@ class Asker:
         """
         # Where stderr is a file, the answers of models are on the terminal, and so is this.
         out = sys.stderr if sys.stderr is not None and sys.stderr.isatty() else sys.stdout
+        asked = dialogue(question)
+        lines: Iterable[str] = asked.put()
         with suppress(OSError):  # of a terminal that is gone
+            if question.kind == "approval":
+                forget_typed_ahead()
             while not (self.was_stopped or self._is_over) and is_somebody_there():
-                for line in put(question):
-                    say(line, out)
-                typed = await self._line(out)
-                if typed is None:
+                for one in lines:
+                    say(one, out)
+                line = await self._line(f"{asked.wanted or WANTED}> ", out)
+                if line is None:
                     break
-                if (answer := answer_in(question, typed)) is not None:
+                if (answer := asked.take(_text_of(line, out))) is not None:
                     return answer
-                say(allowed(question), out)
+                lines = asked.told
         return None
 
-    async def _line(self, out: IO[str]) -> str | None:
+    async def _line(self, prompt: str, out: IO[str]) -> bytes | None:
         """A line that is typed; None for the end of all lines."""
-        print(PROMPT, end="", file=out, flush=True)
+        print(prompt, end="", file=out, flush=True)
         loop, terminal = asyncio.get_running_loop(), sys.stdin.fileno()
         reading: asyncio.Future[bytes | None] = loop.create_future()
         self._reading = reading
@@ -87,15 +100,20 @@ class Asker:
         if line is None:
             self._is_over = True
             print(file=out, flush=True)  # what follows begins in a line of its own
-            return None
-        if len(line) > MOST_LINE_BYTES:
-            say("a terminal takes no more of a line; give it by `harness ctl run answer`", out)
-            return ""
-        try:
-            return line.decode(sys.stdin.encoding)
-        except UnicodeDecodeError:
-            say(f"that is no text in {sys.stdin.encoding}", out)
-            return ""
+        return line
+
+
+def _text_of(line: bytes, out: IO[str]) -> str | None:
+    """What was typed; None where that cannot be told, and it was said why."""
+    if len(line) > MOST_LINE_BYTES:
+        problem = "a terminal takes no more of a line; give it by `harness ctl run answer`"
+        say(f"{problem}, `approve` or `deny`", out)
+        return None
+    try:
+        return line.decode(sys.stdin.encoding)
+    except UnicodeDecodeError:
+        say(f"that is no text in {sys.stdin.encoding}", out)
+        return None
 
 
 def _read(terminal: int, reading: "asyncio.Future[bytes | None]") -> None:

@@ -1,20 +1,13 @@
 """Flags of the commands that do many runs, each defined once."""
 
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from harness_actors.cli.options import QuestionChoice
+
 MANY = "Many runs"
-
-
-class QuestionChoice(StrEnum):
-    """What becomes of questions of an agent to its user."""
-
-    wait = "wait"
-    deny = "deny"
-    fail = "fail"
 
 
 TasksArgument = Annotated[

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import IO, Any
 
 from harness_actors.batch.words import cost_among_others
+from harness_actors.cli.shown_calls import call_lines, decided
 from harness_actors.events import (
     AgentResponse,
     ContextPressure,
@@ -127,16 +128,26 @@ def event_line(event: Event) -> str | None:
             return None
 
 
-def question_lines(questions: Iterable[Mapping[str, Any]]) -> Iterator[str]:
-    """Questions of a run to its user, whole, each with what is known of it."""
+def question_lines(questions: Iterable[Mapping[str, Any]], *, whole: bool = False) -> Iterator[str]:
+    """Questions of a run to its user, each with what is known of it.
+
+    Args:
+        questions: As a run tells of them.
+        whole: Show all arguments of calls that wait for approval, however long they are.
+    """
     for asked in questions:
         yield f"{asked['id']}: {one_line(asked['text'])}"
+        is_approval = asked.get("kind") == "approval"
+        if is_approval:
+            call = call_lines(asked.get("tool") or "", asked.get("arguments"), whole=whole)
+            yield from (f"    {line}" for line in call)
         if asked.get("options"):
             yield f"    one of: {', '.join(map(one_line, asked['options']))}"
         if asked.get("why"):
             yield f"    {one_line(asked['why'])}"
         if asked.get("answer") is not None:
-            yield f"    answered: {one_line(asked['answer'])}"
+            answer = asked["answer"]
+            yield f"    {decided(answer) if is_approval else f'answered: {one_line(answer)}'}"
 
 
 def _short(text: str) -> str:

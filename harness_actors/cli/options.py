@@ -19,6 +19,14 @@ class RuntimeChoice(StrEnum):
     local = "local"
 
 
+class QuestionChoice(StrEnum):
+    """What becomes of questions of an agent to its user."""
+
+    wait = "wait"
+    deny = "deny"
+    fail = "fail"
+
+
 AgentOption = Annotated[
     Path | None,
     typer.Option(
@@ -86,6 +94,14 @@ WorkingLimitOption = Annotated[
         metavar="S",
         help="Seconds of work on a run, without pauses and waits on rate limits.",
         rich_help_panel=BOUNDS,
+    ),
+]
+OnQuestionOption = Annotated[
+    QuestionChoice | None,
+    typer.Option(
+        "--on-question",
+        help="When the agent asks its user, or for approval: wait, say that nobody is there, or "
+        "fail the run.",
     ),
 ]
 RuntimeOption = Annotated[

@@ -3,10 +3,55 @@
 import shlex
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from harness_actors.cli.event_lines import EventLines, question_lines
 from harness_actors.printing.plain import one_line
 from harness_actors.results import HarnessResult, OpenQuestion
+
+if TYPE_CHECKING:
+    from harness_actors.cli.deciding import Deciding
+
+
+class Choosing:
+    """Takes line after line until one of them is an answer.
+
+    Args:
+        question: The question that is asked.
+
+    Attributes:
+        told: What is to be said before the next line, about the one that was taken.
+        wanted: What the next line is to be, in a word; the answer, where nothing is said.
+    """
+
+    wanted = ""
+
+    def __init__(self, question: OpenQuestion) -> None:
+        self._asked = question
+        self.told: tuple[str, ...] = ()
+
+    def put(self) -> Iterator[str]:
+        """What is asked, in lines."""
+        return put(self._asked)
+
+    def take(self, typed: str | None) -> str | None:
+        """The answer in a line; None where there is none, see `told`.
+
+        Args:
+            typed: The line; None for one that could not be read, of which it was said why.
+        """
+        answer = answer_in(self._asked, typed or "")
+        self.told = () if answer is not None else (allowed(self._asked), *self.put())
+        return answer
+
+
+def dialogue(question: OpenQuestion) -> "Choosing | Deciding":
+    """How a person answers this question, line by line."""
+    if question.kind != "approval":
+        return Choosing(question)
+    from harness_actors.cli.deciding import Deciding
+
+    return Deciding(question)
 
 
 def put(question: OpenQuestion) -> Iterator[str]:
@@ -64,15 +109,28 @@ def how_to_answer(result: HarnessResult, store: Path) -> Iterator[str]:
     yield f"run {one_line(result.run_id)} waits for {result.reason.message}:"
     asked = result.reason.details["questions"]
     yield from (f"  {line}" for line in question_lines(asked))
-    yield "answer by"
-    for question in result.questions:
-        yield f"  {answer_command(store, result.run_id, question.id)}"
+    plain = [one.id for one in result.questions if one.kind != "approval"]
+    calls = [one.id for one in result.questions if one.kind == "approval"]
+    if plain:
+        yield "answer by"
+    for question_id in plain:
+        yield f"  {answer_command(store, result.run_id, question_id)}"
+    if calls:
+        yield "approve or deny by"
+    for question_id in calls:
+        yield from (f"  {line}" for line in decision_commands(store, result.run_id, question_id))
     yield f"and go on by\n  {run_command('resume', store, [result.run_id])}"
 
 
 def answer_command(store: Path, run_id: str, question_id: str) -> str:
     """What answers a question, with ``TEXT`` where the answer stands."""
     return run_command("answer", store, [run_id, question_id, "TEXT"])
+
+
+def decision_commands(store: Path, run_id: str, question_id: str) -> Iterator[str]:
+    """What approves a call, and what denies it."""
+    yield run_command("approve", store, [run_id, question_id])
+    yield run_command("deny", store, [run_id, question_id, "--note", "WHY"])
 
 
 def run_command(verb: str, store: Path, words: Sequence[str]) -> str:

@@ -34,6 +34,7 @@ def run(
     cost_limit: options.CostLimitOption = None,
     time_limit: options.TimeLimitOption = None,
     working_limit: options.WorkingLimitOption = None,
+    on_question: options.OnQuestionOption = None,
     runtime: options.RuntimeOption = options.RuntimeChoice.ray,
     address: options.AddressOption = None,
     trust_ray: options.TrustRayOption = False,
@@ -56,8 +57,9 @@ def run(
     (`text_delta`, void where a later `attempt` of the same `round` follows; `text_gap`), and
     last the `result`.
 
-    What the agent asks its user is asked at the terminal, and the run goes on with the answer.
-    Elsewhere, and with --json, the run waits: it is said how to answer, and the exit status is 1.
+    What the agent asks its user is asked at the terminal, and so is whether a call may be made
+    that needs approval; the run goes on with the answer. Elsewhere, and with --json, the run
+    waits: it is said how to answer, and the exit status is 1.
 
     Examples:
 
@@ -83,6 +85,7 @@ def run(
         cost_limit=cost_limit,
         time_limit=time_limit,
         working_limit=working_limit,
+        on_question=None if on_question is None else on_question.value,
         address=address,
     )
     with failures_told(as_json=as_json):

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from harness_actors.cli.ctl.answering import AnsweredRun
+from harness_actors.cli.ctl.answered_run import AnsweredRun
 from harness_actors.cli.ctl.given_answers import GivenAnswer
 from harness_actors.errors import AnswerError
 from harness_actors.records import RunHeading

@@ -3,6 +3,7 @@
 import typer
 
 from harness_actors.cli.ctl.answer import answer
+from harness_actors.cli.ctl.approve import approve, deny
 from harness_actors.cli.ctl.cancel import cancel
 from harness_actors.cli.ctl.cell_list import list_cells
 from harness_actors.cli.ctl.cell_stop import stop
@@ -20,7 +21,7 @@ ctl = typer.Typer(
     rich_markup_mode="rich",
 )
 run = typer.Typer(
-    help="Runs: list, show, events, export, answer, pause, resume, cancel.",
+    help="Runs: list, show, events, export, answer, approve, deny, pause, resume, cancel.",
     no_args_is_help=True,
     rich_markup_mode="rich",
 )
@@ -29,6 +30,8 @@ run.command()(show)
 run.command()(events)
 run.command()(export)
 run.command()(answer)
+run.command()(approve)
+run.command()(deny)
 run.command()(pause)
 run.command()(resume)
 run.command()(cancel)

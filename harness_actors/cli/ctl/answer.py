@@ -8,12 +8,20 @@ import typer
 
 from harness_actors.cli import options
 from harness_actors.cli.ctl import selection
+from harness_actors.cli.ctl.resume import Taking, take_up
 from harness_actors.cli.failures import ALL_DONE, NOT_ALL_DONE, failures_told, tell
 from harness_actors.cli.where import check_where
 from harness_actors.printing.plain import json_line, one_line, say
 
 if TYPE_CHECKING:
-    from harness_actors.cli.ctl.answering import AnsweredRun
+    from collections.abc import Sequence
+
+    from harness_actors.cli.ctl.answered_run import AnsweredRun
+
+
+ResumeOption = Annotated[
+    bool, typer.Option("--resume", help="Go on at once with what is answered.")
+]
 
 
 def answer(
@@ -39,9 +47,7 @@ def answer(
             '{"run": …, "question": …, "answer": …}, with whole ids. - is standard input.',
         ),
     ] = None,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Go on at once with what is answered.")
-    ] = False,
+    resume: ResumeOption = False,
     run_dir: selection.RunDirOption = None,
     store: selection.StoreOption = None,
     runtime: options.RuntimeOption = options.RuntimeChoice.ray,
@@ -52,6 +58,9 @@ def answer(
     debug: options.DebugOption = False,
 ) -> None:
     """Answer what runs ask; the first answer to a question counts.
+
+    Where a run asks whether a call may be made, the answer is yes or no; `harness ctl run approve`
+    and `deny` say more.
 
     An answer is on disk when this ends, whoever works on the journal, and needs neither the
     agent's code nor a key. Of each run all answers are taken, or none. The run goes on when it is
@@ -70,32 +79,44 @@ def answer(
         harness ctl run answer --file answers.jsonl --run-dir runs/one
     """
     with failures_told(as_json=as_json):
-        from harness_actors.cli.ctl.answering import answer_runs, runs_to_answer
+        from harness_actors.cli.ctl.answering import runs_to_answer
         from harness_actors.cli.ctl.given_answers import given_answers
-        from harness_actors.cli.ctl.resume import Taking, take_up
         from harness_actors.stores.places import journals_in
 
         check_where(runtime, address)
         given = given_answers(run_id, words or [], file)
         runs = runs_to_answer(journals_in(run_dir, store), given, whole_ids=not run_id)
-        asyncio.run(answer_runs(runs, address))
-        refused = [run.refused for run in runs if run.refused is not None]
-        if len(runs) == 1 and refused:
-            raise refused[0]
-        for error in refused:
-            tell(error, as_json=as_json)
-        for run in runs:
-            if run.taken:
-                _print(run, as_json=as_json, tell_how=not resume)
-        status = NOT_ALL_DONE if refused else ALL_DONE
-        if resume:
-            taken: dict[Path, list[str]] = {}
-            for run in runs:
-                if run.taken:
-                    taken.setdefault(run.store, []).append(run.run_id)
-            taking = Taking(runtime, address, as_json=as_json, verbose=verbose, debug=debug)
-            status = take_up(taken, taking) or status
+        taking = Taking(runtime, address, as_json=as_json, verbose=verbose, debug=debug)
+        status = give(runs, taking, resume=resume)
     raise typer.Exit(status)
+
+
+def give(runs: "Sequence[AnsweredRun]", taking: Taking, *, resume: bool) -> int:
+    """Give runs their answers and say what became of these; the exit status.
+
+    Args:
+        runs: The runs.
+        taking: How they are taken up, and told of.
+        resume: Take up those that were answered.
+
+    Raises:
+        HarnessError: Why the only run was not answered.
+    """
+    from harness_actors.cli.ctl.answering import answer_runs
+
+    asyncio.run(answer_runs(runs, taking.address))
+    refused = [run.refused for run in runs if run.refused is not None]
+    if len(runs) == 1 and refused:
+        raise refused[0]
+    for error in refused:
+        tell(error, as_json=taking.as_json)
+    taken: dict[Path, list[str]] = {}
+    for run in runs:
+        if run.taken:
+            _print(run, as_json=taking.as_json, tell_how=not resume)
+            taken.setdefault(run.store, []).append(run.run_id)
+    status = NOT_ALL_DONE if refused else ALL_DONE
+    return take_up(taken, taking) or status if resume else status
 
 
 def _print(run: "AnsweredRun", *, as_json: bool, tell_how: bool) -> None:
@@ -107,8 +128,9 @@ def _print(run: "AnsweredRun", *, as_json: bool, tell_how: bool) -> None:
         plain = {"run_id": run.run_id, "answered": list(run.answers), "open": still_open}
         say(json_line(plain))
         return
-    answered = ", ".join(map(one_line, run.answers))
-    say(f"{one_line(run.run_id)}: {answered} {'is' if len(run.answers) == 1 else 'are'} answered")
+    for word, ids in run.said().items():
+        those = ", ".join(map(one_line, ids))
+        say(f"{one_line(run.run_id)}: {those} {'is' if len(ids) == 1 else 'are'} {word}")
     if still_open:
         say("still open:")
         for line in question_lines(still_open):

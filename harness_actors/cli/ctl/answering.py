@@ -1,70 +1,15 @@
 """Giving runs their answers, whoever works on their journals."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
+from harness_actors.cli.ctl.answered_run import AnsweredRun
 from harness_actors.cli.ctl.control import cell_for
 from harness_actors.cli.ctl.given_answers import FILE, MOST_FAULTS, GivenAnswer
 from harness_actors.errors import AnswerError, BadInputError, HarnessError, RunNotFoundError
-from harness_actors.records import RunHeading
 from harness_actors.stores import JournalReader
 from harness_actors.stores.places import find_run
-
-
-@dataclass(slots=True)
-class AnsweredRun:
-    """A run, and what it is to be answered.
-
-    Attributes:
-        store: Its journal.
-        heading: What the journal says of it.
-        answers: By the ids of its questions.
-        taken: All of them are on disk.
-        refused: Why none of them was taken.
-    """
-
-    store: Path
-    heading: RunHeading
-    answers: dict[str, str] = field(default_factory=dict)
-    taken: bool = False
-    refused: HarnessError | None = None
-
-    @property
-    def run_id(self) -> str:
-        return self.heading.run_id
-
-    @property
-    def open_questions(self) -> list[Mapping[str, Any]]:
-        """What it still waits for, by its heading."""
-        return [asked for asked in self.heading.questions if asked["answer"] is None]
-
-    def add(self, given: GivenAnswer) -> None:
-        """Answer a question of it.
-
-        Raises:
-            AnswerError: It waits for nothing, not for one answer alone, or twice for this one.
-        """
-        if self.heading.end is not None:
-            raise AnswerError(self.run_id, f"it is over: {self.heading.end.status}")
-        if not self.heading.questions:
-            raise AnswerError(self.run_id, "it waits for no answer")
-        question = given.question or self._only_question()
-        if question in self.answers:
-            raise AnswerError(self.run_id, f"question {question!r} is answered twice here")
-        self.answers[question] = given.text
-
-    def _only_question(self) -> str:
-        ids = [asked["id"] for asked in self.open_questions]
-        if not ids:
-            problem = "all of its questions were answered before; the first answer counts"
-            raise AnswerError(self.run_id, problem)
-        if len(ids) > 1:
-            problem = f"{len(ids)} of its questions are open, so name one: {', '.join(ids)}"
-            raise AnswerError(self.run_id, problem)
-        return str(ids[0])
 
 
 def runs_to_answer(

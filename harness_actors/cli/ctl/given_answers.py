@@ -11,7 +11,7 @@ import yaml
 
 from harness_actors.errors import BadInputError
 
-FILE, TEXT = "--file", "TEXT"
+FILE, TEXT, ARGUMENTS = "--file", "TEXT", "--arguments"
 STANDARD_INPUT = "-"
 MOST_TEXT_BYTES = 1_000_000
 """Of a file with one answer, or of a line of one with many: no answer has more characters."""
@@ -68,13 +68,37 @@ def given_answers(run_id: str, words: list[str], file: Path | None) -> list[Give
             raise BadInputError(TEXT, ("put an answer of several words in quotes",))
 
 
-def _given(text: str) -> str:
-    if text == STANDARD_INPUT:
+def given_arguments(given: str) -> dict[str, Any]:
+    """Arguments of a call, as they are given to a command: JSON, ``@FILE``, or ``-``.
+
+    Raises:
+        BadInputError: The file cannot be read, or they are no JSON object.
+    """
+    is_file = given.startswith("@") or given == STANDARD_INPUT
+    file = Path(given.removeprefix("@"))
+    text = _read(file, MOST_TEXT_BYTES) if is_file else _given(given, ARGUMENTS)
+    source = f"{ARGUMENTS} {given}" if is_file else ARGUMENTS
+    try:
+        found = json.loads(text, parse_constant=_no_constant)
+    except (ValueError, RecursionError) as error:
+        raise BadInputError(source, (f"it is no JSON: {error}",)) from None
+    if not isinstance(found, dict):
+        problem = 'the arguments must be an object, such as {"order": 17}'
+        raise BadInputError(source, (problem,))
+    return found
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"there is no {name}")
+
+
+def _given(text: str, source: str = TEXT) -> str:
+    if source == TEXT and text == STANDARD_INPUT:
         return _text_in(Path(text))
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise BadInputError(TEXT, ("it is not UTF-8",)) from None
+        raise BadInputError(source, ("it is not UTF-8",)) from None
     return text
 
 
