@@ -69,7 +69,7 @@ def _waiting_rows(summary: Mapping[str, Any]) -> list[Row]:
         open_runs = waiting["tasks"] - waiting["answered"]
         if open_runs > len(names):
             names.append(f"and {open_runs - len(names)} more, see `harness ctl run list`")
-        names.append("to answer: harness ctl run answer RUN_ID …, then the same command again")
+        names.append(f"{_how(waiting['runs'])}, then the same command again")
     else:
         names = []
     if answered := waiting["answered"]:
@@ -80,7 +80,19 @@ def _waiting_rows(summary: Mapping[str, Any]) -> list[Row]:
 def _asking(run: Mapping[str, Any]) -> str:
     first, *others = run["questions"]
     more = f" (and {counted(len(others), 'more question')})" if others else ""
-    return f"{one_line(run['id'])}, run {run['run_id']}: {short_question(first['text'])}{more}"
+    asked = short_question(f"{first['text']} {first.get('arguments') or ''}")
+    return f"{one_line(run['id'])}, run {run['run_id']}: {asked}{more}"
+
+
+def _how(runs: Sequence[Mapping[str, Any]]) -> str:
+    """By which commands runs are answered that wait for their user."""
+    kinds = {asked.get("kind") for run in runs for asked in run["questions"]}
+    told = []
+    if "approval" in kinds:
+        told.append("to decide: harness ctl run approve RUN_ID …, or deny")
+    if kinds != {"approval"}:
+        told.append("to answer: harness ctl run answer RUN_ID …")
+    return "; ".join(told)
 
 
 def _ok(summary: Mapping[str, Any]) -> str:

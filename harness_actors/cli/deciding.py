@@ -5,7 +5,7 @@ from typing import Literal
 
 import orjson
 
-from harness_actors.cli.shown_calls import call_lines, is_cut, plain_arguments
+from harness_actors.cli.shown_calls import call_lines, is_cut, plain_arguments, until
 from harness_actors.policies.decisions import Approve, Decision, Refuse, Respond, decision_text
 from harness_actors.printing.plain import json_line, one_line
 from harness_actors.results import OpenQuestion
@@ -51,6 +51,8 @@ class Deciding:
         yield from self._call()
         if self._asked.why:
             yield f"    {one_line(self._asked.why)}"
+        if self._asked.expires_at is not None:
+            yield f"    {until(self._asked.expires_at)}"
         yield from self._keys()
 
     def take(self, typed: str | None) -> str | None:

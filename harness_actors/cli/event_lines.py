@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import IO, Any
 
 from harness_actors.batch.words import cost_among_others
-from harness_actors.cli.shown_calls import call_lines, decided
+from harness_actors.cli.shown_calls import call_lines, decided, until
 from harness_actors.events import (
     AgentResponse,
     ContextPressure,
@@ -145,6 +145,8 @@ def question_lines(questions: Iterable[Mapping[str, Any]], *, whole: bool = Fals
             yield f"    one of: {', '.join(map(one_line, asked['options']))}"
         if asked.get("why"):
             yield f"    {one_line(asked['why'])}"
+        if asked.get("expires_at") is not None and asked.get("answer") is None:
+            yield f"    {until(asked['expires_at'])}"
         if asked.get("answer") is not None:
             answer = asked["answer"]
             yield f"    {decided(answer) if is_approval else f'answered: {one_line(answer)}'}"

@@ -1,6 +1,7 @@
 """Calls that wait for approval, and decisions on them, as a person is shown them."""
 
 import json
+import time
 from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Any
@@ -36,6 +37,15 @@ def call_lines(tool: str, arguments: object, *, whole: bool = False) -> Iterator
     if left := sum(1 for _ in lines):
         yield f"    … and {left:,} more line{'' if left == 1 else 's'}"
     yield ")"
+
+
+def until(expires_at: float) -> str:
+    """By when a call is to be decided about, in words.
+
+    Args:
+        expires_at: In seconds since the epoch.
+    """
+    return f"decide until {time.strftime('%Y-%m-%d %H:%M:%S', time.localtime(expires_at))}"
 
 
 def brief_call(tool: str, arguments: object) -> str:

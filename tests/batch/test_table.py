@@ -131,9 +131,23 @@ def test_of_what_there_is_none_the_table_has_no_line(
     assert rows[-1] == ("time", "1 min 5 s")
 
 
-def waiting(*counts: int, answered: int = 0) -> dict[str, Any]:
-    """That part of a summary, with a run of so many questions for each number."""
-    runs = [
+APPROVAL = {
+    "text": "May refund be called?",
+    "kind": "approval",
+    "tool": "refund",
+    "arguments": '{"order": 17}',
+}
+
+
+def waiting(*counts: int, answered: int = 0, approval: bool = False) -> dict[str, Any]:
+    """That part of a summary, with a run of so many questions for each number.
+
+    Args:
+        counts: The numbers.
+        answered: Runs beside them that have their answers.
+        approval: The first question of each is to approve of a call.
+    """
+    runs: list[dict[str, Any]] = [
         {
             "id": f"t{at}",
             "run_id": f"r{at}",
@@ -141,11 +155,14 @@ def waiting(*counts: int, answered: int = 0) -> dict[str, Any]:
         }
         for at, count in enumerate(counts)
     ]
+    for run in runs if approval else ():
+        run["questions"][0] |= APPROVAL
     told = {"tasks": len(runs) + answered, "answered": answered, "runs": runs}
     return {**WHOLE, "ending": "waiting", "waiting": told}
 
 
 HOW = "to answer: harness ctl run answer RUN_ID …, then the same command again"
+DECIDE = "to decide: harness ctl run approve RUN_ID …, or deny, then the same command again"
 
 
 @pytest.mark.parametrize(
@@ -163,6 +180,19 @@ HOW = "to answer: harness ctl run answer RUN_ID …, then the same command again
                 "t0, run r0: Which color? (and 1 more question)",
                 "t1, run r1: Which color? (and 2 more questions)",
                 HOW,
+            ],
+        ),
+        (
+            waiting(1, approval=True),
+            "1 run waits for answers; answered, the same command goes on",
+            ['t0, run r0: May refund be called? {"order": 17}', DECIDE],
+        ),
+        (
+            waiting(2, approval=True),
+            "1 run waits for answers; answered, the same command goes on",
+            [
+                't0, run r0: May refund be called? {"order": 17} (and 1 more question)',
+                DECIDE.replace(", then", f"; {HOW.partition(',')[0]}, then"),
             ],
         ),
         (

@@ -14,6 +14,7 @@ from harness_actors.records import RunHeading
 
 ALL_ANSWERED = "all of its questions were answered before; the first answer counts"
 ALL_DECIDED = "all of its calls were decided about before; the first decision counts"
+TOO_LATE = "the time to decide about its calls is over, and what was set for that case counts"
 NO_CALL = "no call of it waits for approval"
 
 
@@ -127,8 +128,9 @@ class AnsweredRun:
         """The calls that still wait for a decision: one at least."""
         found = [asked for asked in self.open_questions if _is_approval(asked)]
         if not found:
-            were_asked = any(map(_is_approval, self.heading.questions))
-            raise AnswerError(self.run_id, ALL_DECIDED if were_asked else NO_CALL)
+            asked = [one for one in self.heading.questions if _is_approval(one)]
+            decided = TOO_LATE if any(one.get("expired") for one in asked) else ALL_DECIDED
+            raise AnswerError(self.run_id, decided if asked else NO_CALL)
         return found
 
     def _approval(self, call: str) -> str:

@@ -166,7 +166,7 @@ def _rows(told: dict[str, Any], facts: "RunFacts") -> list[tuple[str, str]]:
     if told["stands_at"]:
         rows.append(("stands at", told["stands_at"]["executor"]))
     if told["questions"]:
-        rows.append(("asked", "\n".join(question_lines(told["questions"]))))
+        rows.append(("asked", "\n".join(question_lines(told["questions"], whole=True))))
     if told["losses"]:
         rows.append(("processes lost", str(told["losses"])))
     for call in told["open_calls"]:
