@@ -37,22 +37,28 @@ def a_refund(order: int, amount: int = 5) -> Call:
     return "refund", {"order": order, "amount": amount}
 
 
-def calls(*rounds: Sequence[Call]) -> Callable[[Sequence[Message]], Reply]:
-    """Makes these calls, message by message, and is done then: it says what it was told."""
+def calls(*rounds: Sequence[Call], chats: bool = False) -> Callable[[Sequence[Message]], Reply]:
+    """Makes these calls, message by message, and is done then: it says what it was told.
+
+    Args:
+        rounds: The calls.
+        chats: It says so as in a conversation, which has no end to be called.
+    """
 
     def script(messages: Sequence[Message]) -> Reply:
         spoken = sum(message.role == "assistant" for message in messages)
         if spoken < len(rounds):
             return Reply.calls(list(rounds[spoken]))
         told = [message.text for message in messages if message.role == "tool"]
-        return Reply.call("work_complete", {"summary": "told: " + " | ".join(told)})
+        said = "told: " + " | ".join(told)
+        return Reply.text(said) if chats else Reply.call("work_complete", {"summary": said})
 
     return script
 
 
-def calling_server(*rounds: Sequence[Call]) -> LoopbackServer:
+def calling_server(*rounds: Sequence[Call], chats: bool = False) -> LoopbackServer:
     """A provider whose model makes these calls."""
-    return LoopbackServer(over_messages(calls(*rounds)))
+    return LoopbackServer(over_messages(calls(*rounds, chats=chats)))
 
 
 def approving_agent(folder: Path, server: LoopbackServer, harness: str = "{}") -> str:
