@@ -1,7 +1,8 @@
 """`harness run`: one run, streamed to the terminal."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -19,7 +20,11 @@ from harness_actors.cli.where import check_where
 from harness_actors.cli.workspaces import fresh_workspace
 
 if TYPE_CHECKING:
+    from harness_actors.cli.screen import Shown
     from harness_actors.harness import AgentHarness
+    from harness_actors.results import HarnessResult
+
+    Stream = AsyncGenerator[Shown | HarnessResult]
 
 
 def run(
@@ -129,7 +134,7 @@ async def _run(
     async with harness:
         try:
             with Interrupts(_parking(harness, lines, asker), _cancelling()) as interrupts:
-                async for item in harness.run_stream(task, text=screen.wants_text):
+                async for item in _stream(harness, task, screen):
                     if isinstance(item, HarnessResult):
                         result = item
                     else:
@@ -155,6 +160,24 @@ async def _run(
         tell_waiting(result, harness.store, lines)
         return INTERRUPTED if asker is not None and asker.was_stopped else NOT_ALL_DONE
     return ALL_DONE if result.status == "done" else NOT_ALL_DONE
+
+
+async def _stream(harness: "AgentHarness", task: str, screen: Screen) -> "Stream":
+    """A run, event by event. Where an answer is not taken it is said why, and asked again."""
+    from harness_actors.errors import AnswerError
+
+    stream = harness.run_stream(task, text=screen.wants_text)
+    while True:
+        try:
+            async with aclosing(stream):
+                async for item in stream:
+                    yield item
+            return
+        except AnswerError as error:
+            # The tool does not take such arguments; or somebody else has answered meanwhile.
+            assert harness.run_id is not None, "it has asked"
+            screen.lines.note(f"{error}")
+            stream = harness.resume_stream(harness.run_id, text=screen.wants_text)
 
 
 def _screen(lines: EventLines, *, as_json: bool, stream: bool) -> Screen:

@@ -137,15 +137,6 @@ def test_a_call_is_approved_with_other_arguments(
     assert ended.stdout == f"{one}: q1 is approved\ntold: 3 for 17\n"
 
 
-def test_arguments_that_the_tool_does_not_take_are_told_to_the_model(
-    harness: Harness, one: str
-) -> None:
-    ended = harness("approve", one, "--arguments", '{"order": "x"}', "--resume", *LOCAL)
-    assert ended.exit_code in (0, 2)
-    assert "amount" in ended.output
-    assert "Traceback" not in ended.output
-
-
 @pytest.mark.parametrize(
     ("always", "asked_again"), [((), True), (("tool",), False), (("arguments",), False)]
 )
@@ -213,6 +204,7 @@ WRONG: tuple[tuple[tuple[str, ...], str], ...] = (
     (("approve", "two", "q1", "--arguments", BIG), "60,018 bytes; 49,152 are allowed"),
     (("approve", "two", "q1", "--arguments", "@missing"), "it cannot be read: No such file"),
     (("approve", "two", "q1", "--arguments", '{"a": "\udce9"}'), "--arguments: it is not UTF-8"),
+    (("approve", "two", "q1", "--arguments", '{"order": 1}'), "of refund: amount is missing"),
     (("deny", "two", "q1", "--note", "x" * 2_001), "the note has 2,001 characters, and may have "),
     (("approve", "nobody1"), "no run begins with 'nobody1'"),
     (("answer", "two", "q1", "perhaps"), "'perhaps' is no decision: say yes or no, or use harness"),

@@ -160,7 +160,7 @@ async def _take_up(
             if asker is None or not waiting or len(shown) < len(left):
                 break
             cursor = await cell.position()
-            results |= await _ask(cell, waiting, asker)
+            results |= await _ask(cell, store, waiting, asker)
             left = [run.run_id for run in waiting if not results[run.run_id].questions]
             if asker.was_stopped:
                 break
@@ -189,7 +189,7 @@ async def _show(
 
 
 async def _ask(
-    cell: "Runtime", waiting: "Sequence[HarnessResult]", asker: Asker
+    cell: "Runtime", store: Path, waiting: "Sequence[HarnessResult]", asker: Asker
 ) -> "dict[str, HarnessResult]":
     """Ask what runs wait for, each answer on disk before the next question; what is open then."""
     from harness_actors.actors.driver.awaiting import without_answered
@@ -200,16 +200,26 @@ async def _ask(
         for run in waiting:
             answered: set[str] = set()
             for question in run.questions:
-                if (answer := await asker.ask(question)) is None:
-                    continue
-                try:
-                    await cell.answer(run.run_id, {question.id: answer})
-                except AnswerError as error:
-                    # Somebody else was faster. What is open still is seen when it goes on.
-                    tell(error, as_json=False)
-                answered.add(question.id)
+                while (answer := await asker.ask(question)) is not None:
+                    try:
+                        await cell.answer(run.run_id, {question.id: answer})
+                        answered.add(question.id)
+                        break
+                    except AnswerError as error:
+                        tell(error, as_json=False)
+                    # Its tool does not take such arguments; or somebody else was faster.
+                    if not await asyncio.to_thread(_is_open, store, run.run_id, question.id):
+                        answered.add(question.id)
+                        break
             left[run.run_id] = without_answered(run, answered)
     return left
+
+
+def _is_open(store: Path, run_id: str, question_id: str) -> bool:
+    from harness_actors.stores import JournalReader
+
+    asked = (one for heading in JournalReader(store).headings(run_id) for one in heading.questions)
+    return any(one["id"] == question_id and one["answer"] is None for one in asked)
 
 
 def _goes_on(result: "HarnessResult") -> bool:
