@@ -3,12 +3,16 @@
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
-from harness_actors import AgentHarness, ChatAgent, tool
+from harness_actors import ChatAgent, tool
+from harness_actors.agents import Program
+from harness_actors.events import InputAwaited
 from harness_actors.messages import Message
 from harness_actors.policies import ApprovalRule, Approvals
 from harness_actors.testing import LoopbackServer, Reply, ScriptedModel, over_messages
 from harness_actors.tools import ask_user
+from tests.replay.recorded_runs import FIRST_COMMAND, Session, opened_locally
 
 Call = tuple[str, dict[str, Any]]
 
@@ -74,15 +78,16 @@ def approving_agent(folder: Path, server: LoopbackServer, harness: str = "{}") -
     return str(path)
 
 
-async def run_that_waits(store: Path, *rounds: Sequence[Call]) -> str:
+async def run_that_waits(store: Path, *rounds: Sequence[Call], run_id: str = "") -> str:
     """The id of a run in a journal that waits for approval, and that no process serves."""
-    rule = ApprovalRule(decide="ask", tools=["refund"], why=WHY)
     agent = ChatAgent(
         model=ScriptedModel(calls(*rounds)),
         tools=[refund, ask_user],
-        approvals=Approvals(rules=[rule]),
+        approvals=Approvals(rules=[ApprovalRule(decide="ask", tools=["refund"], why=WHY)]),
     )
-    async with AgentHarness(agent, runtime="local", store=store) as harness:
-        result = await harness.run("settle the complaint")
-    assert result.status == "awaiting_input", result.reason
-    return result.run_id
+    name = run_id or f"run-{uuid4().hex[:8]}"
+    session = Session(store, Program.of(agent), {}, "settle the complaint", name, name)
+    async with opened_locally(store, FIRST_COMMAND) as runtime:
+        await session.submit(runtime)
+        await session.until(lambda event: isinstance(event, InputAwaited), runtime)
+    return name

@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 from harness_actors.cli.app import app
 from harness_actors.events import ToolCalled
 from harness_actors.testing import LoopbackServer, Reply
+from tests.cli.approving_agents import a_refund, run_that_waits
 from tests.cli.asking_agents import SIZE, waiting_run
 from tests.replay.recorded_runs import FIRST_COMMAND, Session, done, opened_locally, program
 
@@ -23,7 +24,7 @@ RUN_ID = "3f2a77"
 
 
 def test_there_are_commands() -> None:
-    assert len(COMMANDS) == 11
+    assert len(COMMANDS) == 12
 
 
 @pytest.fixture
@@ -53,7 +54,9 @@ def test_a_command_of_the_readme_works(
     folder = tmp_path / ("runs/one" if "--run-dir" in command else "")
     folder.mkdir(parents=True, exist_ok=True)
     words = shlex.split(command)
-    if "answer" in words or "waiting" in words:
+    if "approve" in words:
+        asyncio.run(run_that_waits(folder / "runs.db", [a_refund(17)], run_id=RUN_ID))
+    elif "answer" in words or "waiting" in words:
         asyncio.run(waiting_run(folder / "runs.db", RUN_ID, [SIZE]))
     else:
         asyncio.run(_a_run(folder / "runs.db", over="--follow" in command))
