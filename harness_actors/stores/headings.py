@@ -35,8 +35,9 @@ SPECS_REMEMBERED = 16
 _BEGINNING = "(?1 = '' OR substr(run_id, 1, length(?1)) = ?1)"
 
 
-def load_headings(connection: sqlite3.Connection, beginning: str) -> list[RunHeading]:
-    """The runs whose ids begin so; of those that are over, all is in their result."""
+def load_headings(connection: sqlite3.Connection, beginning: str = "") -> list[RunHeading]:
+    """The runs whose ids begin so, oldest first; all of them by default."""
+    # Of those that are over, all is in their result.
     found = connection.execute(
         "SELECT runs.id, run_id, conversation_id, added_at, metadata, command, result, at, "
         "CASE WHEN result IS NULL THEN spec END, snapshots.version, state "

@@ -13,11 +13,7 @@ from harness_actors.events import Event, RunEvent, RunStarted, message_events
 from harness_actors.messages import Message
 from harness_actors.records import ProcessMark, StoredChange, StoredRun
 from harness_actors.results import HarnessResult
-from harness_actors.state import (
-    SharedState,
-    StateDelta,
-    is_waiting,
-)
+from harness_actors.state import SharedState, StateDelta, is_waiting
 from harness_actors.stores.codec import (
     unpack,
     unpack_delta,
@@ -34,6 +30,7 @@ from harness_actors.stores.schema import PLACES
 
 
 def load_known(connection: sqlite3.Connection, run_ids: Sequence[str]) -> set[str]:
+    """Those of these runs that the journal has, over or not."""
     found = connection.execute(
         "SELECT run_id FROM runs WHERE run_id IN (SELECT value FROM json_each(?))",
         (orjson.dumps(list(run_ids)).decode(),),
@@ -42,6 +39,7 @@ def load_known(connection: sqlite3.Connection, run_ids: Sequence[str]) -> set[st
 
 
 def load_run(connection: sqlite3.Connection, run_id: str) -> StoredRun | None:
+    """A run as it stands; None where the journal does not have it."""
     found = connection.execute(
         "SELECT id, conversation_id, command, added_at, metadata, spec, result "
         "FROM runs LEFT JOIN results ON results.run = runs.id WHERE run_id = ?",
@@ -79,6 +77,7 @@ def load_run(connection: sqlite3.Connection, run_id: str) -> StoredRun | None:
 
 
 def load_result(connection: sqlite3.Connection, run_id: str) -> HarnessResult | None:
+    """How a run ended; None while it is unfinished, or where nobody knows it."""
     found = connection.execute(
         "SELECT result FROM runs JOIN results ON results.run = runs.id WHERE run_id = ?",
         (run_id,),
@@ -87,6 +86,7 @@ def load_result(connection: sqlite3.Connection, run_id: str) -> HarnessResult | 
 
 
 def load_unfinished(connection: sqlite3.Connection, command: str) -> list[StoredRun]:
+    """The runs of a command that are not over, oldest first."""
     unfinished = connection.execute(
         "SELECT run_id FROM runs WHERE command = ? "
         "AND NOT EXISTS (SELECT 1 FROM results WHERE run = runs.id) ORDER BY id",
@@ -123,15 +123,18 @@ def _entries(connection: sqlite3.Connection, run: int) -> SharedState:
 
 
 def load_own_messages(connection: sqlite3.Connection, run_id: str) -> list[Message]:
+    """What a run itself added to its conversation's log, its task included."""
     return _log_of(connection, "run_id", run_id)
 
 
 def has_conversation(connection: sqlite3.Connection, conversation_id: str) -> bool:
+    """Whether a run of a conversation is in the journal."""
     query = "SELECT 1 FROM runs WHERE conversation_id = ? LIMIT 1"
     return connection.execute(query, (conversation_id,)).fetchone() is not None
 
 
 def load_conversation(connection: sqlite3.Connection, conversation_id: str) -> list[Message]:
+    """The messages of a conversation, oldest first."""
     return _log_of(connection, "conversation_id", conversation_id)
 
 
@@ -148,6 +151,11 @@ def _log_of(connection: sqlite3.Connection, column: str, wanted: str) -> list[Me
 
 
 def load_run_after(connection: sqlite3.Connection, run_id: str) -> str | None:
+    """The first other run that spoke in its conversation after a run had begun to.
+
+    Results that answer what a run left open do not count. None where there is no such
+    run, and where the run itself has said nothing.
+    """
     # CROSS JOIN as in `load_conversation`; a result may answer what the run itself left open.
     said = (
         "CROSS JOIN records ON records.run = runs.id AND version IS NOT NULL "
@@ -175,12 +183,18 @@ def load_messages(connection: sqlite3.Connection, position: int) -> list[Message
 
 
 def load_events(
-    connection: sqlite3.Connection, after: int, run_id: str | None, limit: int
+    connection: sqlite3.Connection, after: int, *, run_id: str | None = None, limit: int = 1000
 ) -> list[RunEvent]:
-    """Events of changes after a position, until there are `limit` or a few more.
+    """Events after a position, oldest first; those of one change are never split.
 
     Of one change, those of its messages come first, in the order of the messages, then
     those that it carries itself.
+
+    Args:
+        connection: To the journal.
+        after: A journal position; 0 begins at the first event.
+        run_id: Only those of this run.
+        limit: Events after which the list ends with the change that it is in.
     """
     of_run = "" if run_id is None else "AND run = (SELECT id FROM runs WHERE run_id = :run_id) "
     changes = connection.execute(
@@ -219,8 +233,17 @@ def load_previews(connection: sqlite3.Connection, run_ids: Sequence[str]) -> dic
 
 
 def load_changes(
-    connection: sqlite3.Connection, run_id: str, after: int, limit: int
+    connection: sqlite3.Connection, run_id: str, after: int = 0, limit: int = 1000
 ) -> list[StoredChange]:
+    """Changes of a run after a position, oldest first; empty after the newest.
+
+    Args:
+        connection: To the journal.
+        run_id: The run.
+        after: A journal position, that of the last change of the page before; 0
+            begins at the first change.
+        limit: Most changes in the list.
+    """
     changes = connection.execute(
         "SELECT position, at, version, delta, hop, losses FROM records "
         "WHERE run = (SELECT id FROM runs WHERE run_id = ?) "
@@ -246,6 +269,7 @@ def load_code(connection: sqlite3.Connection, code: str) -> bytes | None:
 
 
 def load_processes(connection: sqlite3.Connection) -> list[ProcessMark]:
+    """The processes of all terms that were marked and not forgotten, oldest first."""
     found = connection.execute("SELECT role, node, pid, started FROM processes ORDER BY rowid")
     return [
         ProcessMark(role=text(role), node=text(node), pid=whole(pid), started=whole(started))
@@ -269,6 +293,7 @@ def load_removed_cost(connection: sqlite3.Connection) -> float:
 
 
 def load_position(connection: sqlite3.Connection) -> int:
+    """The newest position; 0 in an empty journal."""
     newest = connection.execute("SELECT max(position) FROM records").fetchone()[0]
     return 0 if newest is None else whole(newest)
 

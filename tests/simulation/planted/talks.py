@@ -8,6 +8,7 @@ from harness_actors.coordination.run_changes import RunChanges
 from harness_actors.messages import Message
 from harness_actors.signals import RunEnd
 from harness_actors.stores import queries, taking_up
+from harness_actors.stores.readable import ReadableJournal, reading
 from harness_actors.stores.schema import PLACES
 from tests.simulation.planted.bug import Patches, PlantedBug
 from tests.simulation.planted.promises import GIVEN_BACK, OWN_WORDS, REFUSED, TALK_ALONE
@@ -54,7 +55,10 @@ def _conversations_are_loaded_run_by_run() -> Patches:
         )
         return [queries._message(row) for row in found]
 
-    return [(queries, "load_conversation", patched)]
+    return [
+        (queries, "load_conversation", patched),
+        (ReadableJournal, "load_conversation", reading(patched)),
+    ]
 
 
 def _nobody_looks_who_spoke_since() -> Patches:
