@@ -1,6 +1,6 @@
 """The calls of assistant messages: announced, run wave after wave, and answered."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import orjson
 
@@ -110,7 +110,10 @@ class ToolCalls:
         calls, results = _newest_round(log)
         if again:
             self._context.tools_started(list(dict.fromkeys(call.name for call in again)))
-        judged = await self._judged(self._plan(again, ""))
+        planned = self._plan(again, "")
+        # Of what a gate has denied, its record says so; of the others, there is nothing to ask.
+        refused = [plan for plan in planned if plan.call.id not in held and not plan.idempotent]
+        judged = await self._judged(planned, unasked={plan.call.id for plan in refused})
         settled = [self._asking.settled(plan) for plan in judged]
         plans = [plan if plan.call.id in held else _still_refused(plan) for plan in settled]
         if held and self._asking.has_asked:
@@ -195,9 +198,11 @@ class ToolCalls:
         """Whether gates have a say in it, who may want it otherwise than the last time."""
         return plan.around is not None or (self._gates is not None and self._gates.of_calls)
 
-    async def _judged(self, plans: list[PlannedCall]) -> list[PlannedCall]:
+    async def _judged(
+        self, plans: list[PlannedCall], *, unasked: Collection[str] = ()
+    ) -> list[PlannedCall]:
         """What gates leave of the calls of a message."""
-        return plans if self._gates is None else await self._gates.before_calls(plans)
+        return plans if self._gates is None else await self._gates.before_calls(plans, unasked)
 
     async def _looked_at(
         self, wave: Sequence[PlannedCall], results: Sequence[ToolOutcome]

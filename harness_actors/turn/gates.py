@@ -1,6 +1,6 @@
 """The gates of one turn: what stands before and after its calls, its answers and its end."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -102,17 +102,25 @@ class Gates:
         )
         await self.calls.tell("post_model", number, event)
 
-    async def before_calls(self, plans: Sequence[PlannedCall]) -> list[PlannedCall]:
+    async def before_calls(
+        self, plans: Sequence[PlannedCall], unasked: Collection[str] = ()
+    ) -> list[PlannedCall]:
         """What becomes of the calls of a message, before the first of them begins.
 
         Those that a person must approve have an `approval`: also those that have it by now.
+
+        Args:
+            plans: The calls.
+            unasked: Ids of those that no hook is asked about: what is on record of them counts.
         """
-        hooked = await self._hooked(plans)
+        hooked = await self._hooked(plans, unasked)
         if self.prepared.approvals is None:
             return hooked
         return await ruled(self.context, self.prepared, hooked, self._message(), self.services)
 
-    async def _hooked(self, plans: Sequence[PlannedCall]) -> list[PlannedCall]:
+    async def _hooked(
+        self, plans: Sequence[PlannedCall], unasked: Collection[str]
+    ) -> list[PlannedCall]:
         if not self.prepared.hooks.pre_tool:
             return list(plans)
         kept, judged, message = 0, [], self._message()
@@ -120,12 +128,13 @@ class Gates:
             if plan.tool is None or plan.tool is self.prepared.completion:
                 judged.append(plan)
                 continue
+            known = plan.call.id in unasked
             ask = partial(self._judge_call, plan, VERDICTS_BYTES - kept)
             asked = await self.calls.observe(
                 "pre_tool",
                 [message, plan.call.id],
-                ask,
-                announce=not kept,
+                _ask_nobody if known else ask,
+                announce=not kept and not known,
                 call_id=plan.call.id,
             )
             kept += size_on_record(asked.plain)
@@ -245,6 +254,10 @@ class Gates:
             )
 
         return make
+
+
+async def _ask_nobody(asked: Asked) -> None:
+    """Leave it at what is known."""
 
 
 def _judged(plan: PlannedCall, plain: dict[str, Any]) -> PlannedCall:

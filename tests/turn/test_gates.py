@@ -31,6 +31,7 @@ from harness_actors.state import USAGE, unanswered
 from harness_actors.testing.scripted import Reply
 from harness_actors.tools import tool
 from tests.executors.driver import (
+    CrashPlan,
     Driver,
     RecordingModel,
     SimpleAgent,
@@ -542,3 +543,32 @@ async def test_a_call_behind_a_gate_is_made_each_time() -> None:
     await ended(driver)
 
     assert len(read.calls) == 2
+
+
+async def test_nobody_is_asked_about_a_call_that_is_refused_after_a_crash() -> None:
+    """What a crash took from the books lets none of the calls be made for which none were left."""
+    asked: list[str] = []
+
+    async def before(event: BeforeTool) -> Deny | None:
+        asked.append(event.call_id)
+        return Deny("not that") if event.call_id == "c2" else None
+
+    driver = a_driver(
+        Hooks(pre_tool=before),
+        tools=[a_tool("write")],
+        script=[calls(("c1", "write"), ("c2", "write"), ("c3", "write")), finishes()],
+        limits={"tool_calls": 2},
+    )
+
+    async def dies(arguments: str, context: Any) -> Any:
+        driver.crash = CrashPlan(0)
+        await driver.step()
+
+    tool_of(driver).act = dies
+    await driver.run_through_crashes(100)
+
+    driver.check_log()
+    assert asked == ["c1", "c2"]
+    dispositions = [message.disposition for message in driver.results()]
+    assert dispositions == ["unknown", "denied", "refused", "done"]
+    assert "not that" in texts(driver)[1]
