@@ -143,7 +143,7 @@ class Gates:
 
     async def after_call(self, plan: PlannedCall, outcome: ToolOutcome) -> ToolOutcome:
         """What the model is told of a call, whatever became of it."""
-        if plan.tool is self.prepared.completion:
+        if plan.tool is not None and plan.tool is self.prepared.completion:
             return outcome
         ask = partial(self._look_at, plan, outcome)
         asked = await self.calls.observe(

@@ -250,6 +250,23 @@ async def test_after_hooks_hear_of_every_outcome_and_may_replace_what_is_told() 
     ]
 
 
+async def test_after_hooks_hear_of_what_was_not_made_where_an_answer_ends_the_run() -> None:
+    seen: list[tuple[str, str]] = []
+
+    async def after(event: AfterTool) -> None:
+        seen.append((event.call_id, event.disposition))
+
+    driver = a_driver(
+        Hooks(pre_tool=says(Deny("no")), post_tool=after),
+        script=[calls(("c1", "write"), ("c2", "none")), Reply.text("It is done.")],
+        completion="answer",
+    )
+
+    await ended(driver)
+
+    assert seen == [("c1", "denied"), ("c2", "refused")]
+
+
 async def test_other_hooks_that_fail_are_told_of_and_change_nothing() -> None:
     broken = says(ValueError("broken"))
     kinds = ("session_start", "pre_model", "post_model", "post_tool", "agent_stop", "output_guard")
