@@ -2,9 +2,11 @@
 
 Each framework is run as its documentation writes it, in an environment of its own, beside a
 loop over `AsyncOpenAI` and the harness (`run_batch`, journal and results file included), in
-turn and in the same session. A *round* is one model call and its tool. Units: milliseconds of
+turn and in the same session. A *round* is one model call and its tool, or its eight read-only
+calls, which must all have begun before the first one ends. Units: milliseconds of
 CPU per round, user and system, of all of a contender's processes but the model server's; rounds
-per second on the wall. Three questions: many conversations at once, a long one, and a crowd.
+per second on the wall. Four questions: many conversations at once, a long one, a crowd, and many
+calls at once.
 Starting, imports and a warm-up are not counted; the answer that ends a conversation is charged
 to its rounds. What the harness's processes use in the same time without work is shown apart.
 
@@ -38,9 +40,14 @@ from benchmarks.windows import measure_windows
 from harness_actors.testing import LoopbackProcess
 
 ROOT = Path(__file__).resolve().parents[2]
-SHAPES = {"50x10": (50, 10), "1x200": (1, 200), "200x10": (200, 10)}
-"""Conversations at once × rounds of each."""
-SMOKE = {"2x2": (2, 2)}
+SHAPES = {
+    "50x10": Size(50, 10),
+    "1x200": Size(1, 200),
+    "200x10": Size(200, 10),
+    "50x10x8": Size(50, 10, 8),
+}
+"""Conversations at once × rounds of each × calls at once of each."""
+SMOKE = {"2x2": Size(2, 2), "2x2x8": Size(2, 2, 8)}
 DEADLINE_S = 900.0
 LEAST_REQUEST = 0.8
 """Bytes of a whole conversation, as a part of what the hand-written loop sends for it."""
@@ -57,17 +64,18 @@ def measure(contender: Contender, python: Path, size: Size, server: LoopbackProc
         NotComparedError: It failed.
     """
     with tempfile.TemporaryDirectory(prefix="bench-peers-") as folder:
-        conversations, rounds = size
         work = Work(
             base_url=server.base_url,
             folder=Path(folder),
-            conversations=conversations,
-            rounds=rounds,
+            conversations=size.conversations,
+            rounds=size.rounds,
+            calls=size.calls,
         )
         command = [
             *(str(python), *contender.command),
             *("--base-url", work.base_url, "--folder", folder),
-            *("--conversations", str(conversations), "--rounds", str(rounds)),
+            *("--conversations", str(size.conversations), "--rounds", str(size.rounds)),
+            *("--calls", str(size.calls)),
         ]
         before = server.stats()
         try:
@@ -98,9 +106,9 @@ def check(found: Measured, size: Size, baseline_bytes: float) -> None:
     Raises:
         NotComparedError: A request or a tool call is missing, was made twice, or is too small.
     """
-    conversations, rounds = size
-    calls = conversations * rounds
-    asked = calls + conversations + WARM_UP_CONVERSATIONS * (WARM_UP_ROUNDS + 1)
+    rounds = size.conversations * size.rounds
+    calls = rounds * size.calls
+    asked = rounds + size.conversations + WARM_UP_CONVERSATIONS * (WARM_UP_ROUNDS + 1)
     counted = (found.requests, found.lines, found.notes)
     if counted != (asked, calls, calls):
         raise NotComparedError(
@@ -156,7 +164,7 @@ def repeat(
         session.failed[name] = f"{shape}: {error}"
         return session.failed[name]
     session.found.setdefault((shape, name), []).append(found)
-    rounds = size[0] * size[1]
+    rounds = size.conversations * size.rounds
     return f"{1e3 * found.work.cpu_s / rounds:.2f} ms CPU, {found.work.wall_s:.1f} s"
 
 

@@ -29,6 +29,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--folder", type=Path, required=True)
     parser.add_argument("--conversations", type=int, required=True)
     parser.add_argument("--rounds", type=int, required=True)
+    parser.add_argument("--calls", type=int, default=1)
     return parser.parse_args()
 
 
@@ -42,5 +43,6 @@ if __name__ == "__main__":
             folder=given.folder,
             conversations=given.conversations,
             rounds=given.rounds,
+            calls=given.calls,
         ),
     )

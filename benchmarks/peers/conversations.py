@@ -1,6 +1,6 @@
 """The work of every contender, in nothing but the standard library: each brings its own packages.
 
-In each round the model asks for a line in a file, and in the end it answers.
+In each round the model asks for a line in a file, or for some at once, and in the end it answers.
 """
 
 import asyncio
@@ -15,6 +15,8 @@ INSTRUCTIONS = "You take notes. Call the tool for each of them, then say that yo
 MODEL = "loopback"
 KEY = "none"
 WARM_UP_CONVERSATIONS, WARM_UP_ROUNDS = 10, 2
+TOGETHER_WITHIN_S = 20.0
+"""How long a call waits until those beside it have begun."""
 # As `benchmarks.windows` reads it, which the environments of the contenders cannot import.
 MARK = "@window "
 
@@ -35,6 +37,51 @@ async def note(path: str, line: str) -> str:
     return "noted"
 
 
+async def note_together(path: str, line: str) -> str:
+    """Write a line to the end of a file.
+
+    Args:
+        path: The file.
+        line: What to write.
+    """
+    # The same, when all calls of its message have begun: whoever makes them one after the other
+    # fails, and is not taken for somebody who makes them at once.
+    message, _, calls = line.rpartition(" of ")
+    about = path, message.rpartition(".")[0]
+    if about not in _BEGUN:
+        _BEGUN[about] = _Begun(int(calls))
+    await _BEGUN[about].all()
+    _BEGUN.pop(about, None)
+    return await note(path, line)
+
+
+# What the model calls it: it is no other tool.
+note_together.__name__ = "note"
+
+
+class _Begun:
+    """The calls of one message that have begun, of so many."""
+
+    def __init__(self, calls: int) -> None:
+        self._left = calls
+        loop = asyncio.get_running_loop()
+        self._all: asyncio.Future[None] = loop.create_future()
+        self._timer = loop.call_later(TOGETHER_WITHIN_S, self._give_up)
+
+    async def all(self) -> None:
+        self._left -= 1
+        if self._left == 0:
+            self._timer.cancel()
+            self._all.set_result(None)
+        await asyncio.shield(self._all)
+
+    def _give_up(self) -> None:
+        self._all.set_exception(TimeoutError(f"{self._left} calls of a message did not begin"))
+
+
+_BEGUN: dict[tuple[str, str], _Begun] = {}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
     """What a contender is to do.
@@ -44,12 +91,19 @@ class Work:
         folder: Where its files go.
         conversations: How many, all at once.
         rounds: Rounds of each that call the tool; one more answer ends it.
+        calls: How often each calls it, at once.
     """
 
     base_url: str
     folder: Path
     conversations: int
     rounds: int
+    calls: int = 1
+
+    @property
+    def tool(self) -> Callable[..., Awaitable[str]]:
+        """What the model calls."""
+        return note if self.calls == 1 else note_together
 
     @property
     def model_calls(self) -> int:
@@ -68,12 +122,16 @@ class Work:
 
     def tasks(self) -> list[str]:
         """What the user says, one per conversation; the server's script reads it."""
-        return [f"{number} {self.rounds} {self.log}" for number in range(self.conversations)]
+        return [self._task(number, self.rounds, self.log) for number in range(self.conversations)]
 
     def warm_up(self) -> list[str]:
         """What the user says in the conversations of the warm-up, which are not measured."""
         log = self.folder / "warm-up"
-        return [f"{number} {WARM_UP_ROUNDS} {log}" for number in range(WARM_UP_CONVERSATIONS)]
+        return [self._task(number, WARM_UP_ROUNDS, log) for number in range(WARM_UP_CONVERSATIONS)]
+
+    def _task(self, number: int, rounds: int, log: Path) -> str:
+        calls = "" if self.calls == 1 else f"x{self.calls}"
+        return f"{number} {rounds}{calls} {log}"
 
 
 @contextmanager

@@ -1,11 +1,12 @@
 """The loop that most people write, over the provider's client as its documentation shows it."""
 
+import asyncio
 import json
 from typing import Any
 
 from openai import AsyncOpenAI
 
-from benchmarks.peers.conversations import INSTRUCTIONS, KEY, MODEL, Work, hold, note
+from benchmarks.peers.conversations import INSTRUCTIONS, KEY, MODEL, Work, hold
 
 TOOL: Any = {
     "type": "function",
@@ -25,6 +26,10 @@ TOOL: Any = {
 }
 
 
+def _arguments(call: Any) -> Any:
+    return json.loads(call.function.arguments)
+
+
 async def contend(work: Work) -> None:
     async with AsyncOpenAI(base_url=work.base_url, api_key=KEY) as client:
 
@@ -41,9 +46,9 @@ async def contend(work: Work) -> None:
                 messages.append(message)
                 if not message.tool_calls:
                     return
-                for call in message.tool_calls:
-                    assert call.type == "function"
-                    text = await note(**json.loads(call.function.arguments))
+                given = [_arguments(call) for call in message.tool_calls]
+                texts = await asyncio.gather(*(work.tool(**one) for one in given))
+                for call, text in zip(message.tool_calls, texts, strict=True):
                     messages.append({"role": "tool", "tool_call_id": call.id, "content": text})
 
         await hold(converse, work)

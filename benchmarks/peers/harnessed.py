@@ -10,9 +10,10 @@ import time
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable
 
 from benchmarks.peers import mortal
-from benchmarks.peers.conversations import INSTRUCTIONS, KEY, MODEL, Work, note, window
+from benchmarks.peers.conversations import INSTRUCTIONS, KEY, MODEL, Work, window
 from harness_actors import ChatAgent, HarnessConfig, OpenAIModel, run_batch, tool
 from harness_actors.actors import RuntimeKind
+from harness_actors.ports import Tool
 
 
 async def on_ray(work: Work) -> None:
@@ -31,13 +32,13 @@ async def be_killed(work: Work) -> None:
 
 async def _contend(work: Work, runtime: RuntimeKind, address: str | None = None) -> None:
     flow = _Flow(work)
-    await _run(work, flow.tasks(), note, runtime, address=address, on_end=flow.ended)
+    await _run(work, flow.tasks(), work.tool, runtime, address=address, on_end=flow.ended)
 
 
 async def _run(
     work: Work,
     tasks: Iterable[str] | AsyncIterable[str],
-    call: Callable[[str, str], Awaitable[str]],
+    call: Callable[..., Awaitable[str]],
     runtime: RuntimeKind,
     *,
     address: str | None = None,
@@ -46,7 +47,7 @@ async def _run(
     model = OpenAIModel(MODEL, base_url=work.base_url, api_key=KEY)
     outcomes = run_batch(
         tasks,
-        ChatAgent(model=model, instructions=INSTRUCTIONS, tools=[tool(call)]),
+        ChatAgent(model=model, instructions=INSTRUCTIONS, tools=[_as_tool(call, work)]),
         # The other frameworks' conversations end with an answer, too.
         config=HarnessConfig(completion="answer"),
         concurrency=max(work.conversations, len(work.warm_up())),
@@ -58,6 +59,12 @@ async def _run(
         if outcome.status != "done":
             raise RuntimeError(f"task {outcome.id!r} ended {outcome.status}: {outcome.reason}")
         on_end()
+
+
+def _as_tool(call: Callable[..., Awaitable[str]], work: Work) -> Tool:
+    # What is declared to write is made alone, and fenced by a record on disk; what only reads is
+    # made beside its neighbours.
+    return tool(effect="local_write" if work.calls == 1 else "read_only")(call)
 
 
 class _Flow:

@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from benchmarks.measure import Spread, print_report, versions
 from benchmarks.peers.contenders import BASELINE, CONTENDERS, Contender
@@ -11,8 +11,16 @@ from benchmarks.peers.conversations import WARM_UP_CONVERSATIONS, WARM_UP_ROUNDS
 from benchmarks.peers.environments import versions_of
 from benchmarks.windows import Window
 
-Size = tuple[int, int]
-"""Conversations, all at once, and rounds of each."""
+
+class Size(NamedTuple):
+    """How much work."""
+
+    conversations: int
+    """All at once."""
+    rounds: int
+    """Of each."""
+    calls: int = 1
+    """Of each round, at once."""
 
 
 def _ratio(costs: Any, beside: Any) -> str:
@@ -33,6 +41,7 @@ MEASURES = {
     "50x10": ("CPU ms", "×", "KB"),
     "1x200": ("CPU ms", "×", "wall ms"),
     "200x10": ("CPU ms", "rounds/s"),
+    "50x10x8": ("CPU ms", "×"),
 }
 """What it does tell, by shape; all at others."""
 
@@ -106,7 +115,7 @@ def report(
 
 def plain(found: Sequence[Measured], size: Size) -> dict[str, Any]:
     """What a contender's repetitions at one shape come to."""
-    rounds = size[0] * size[1]
+    rounds = size.conversations * size.rounds
     last = found[-1]
     return {
         "cpu_ms": Spread.of(1e3 * one.work.cpu_s / rounds for one in found).rounded(),

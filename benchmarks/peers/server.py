@@ -24,9 +24,14 @@ def lenient(body: Mapping[str, Any]) -> Reply:
     task = next(_text(message) for message in messages if message["role"] == "user")
     number, rounds, path = task.split(" ", 2)
     spoken = sum(message["role"] == "assistant" for message in messages)
+    rounds, _, calls = rounds.partition("x")
     if spoken == int(rounds):
         return Reply.text("All notes are taken.")
-    return Reply.call("note", {"path": path, "line": f"conversation {number}, note {spoken}"})
+    line = f"conversation {number}, note {spoken}"
+    if not calls:
+        return Reply.call("note", {"path": path, "line": line})
+    lines = [f"{line}.{call} of {calls}" for call in range(int(calls))]
+    return Reply.calls([("note", {"path": path, "line": one}) for one in lines])
 
 
 def _text(message: Mapping[str, Any]) -> str:

@@ -1,6 +1,8 @@
 """The comparison with other frameworks fits together, without any of them being there."""
 
 import ast
+import asyncio
+import json
 import re
 import sys
 from pathlib import Path
@@ -20,7 +22,7 @@ from benchmarks.peers.contend import contend
 from benchmarks.peers.contenders import CONTENDERS, SURVIVORS, Contender
 from benchmarks.peers.conversations import Work
 from benchmarks.peers.environments import REQUIREMENTS, python_of, versions_of
-from benchmarks.peers.report import Measured
+from benchmarks.peers.report import Measured, Size
 from benchmarks.windows import Window
 
 PEERS = REQUIREMENTS.parent
@@ -74,7 +76,7 @@ def test_only_those_asked_for_are_compared_and_a_smoke_test_is_small() -> None:
 
     assert (list(options.contenders), options.n) == (["ray", "pydantic-ai"], 3)
     assert options.shapes == SHAPES
-    assert (smoke.n, list(smoke.shapes.values())) == (1, [(2, 2)])
+    assert (smoke.n, list(smoke.shapes.values())) == (1, [(2, 2, 1), (2, 2, 8)])
 
 
 @pytest.mark.parametrize("wrong", [["--only", "langgraf"], ["--shapes", "9x9"], ["--n", "0"]])
@@ -135,12 +137,30 @@ def measured(**other: float) -> Measured:
 
 
 def test_who_does_anything_but_the_work_is_not_compared() -> None:
-    check(measured(), (2, 4), 1000.0)
+    check(measured(), Size(2, 4), 1000.0)
     for wrong in ({"requests": 41}, {"lines": 9}, {"lines": 7, "notes": 7}, {"notes": 7}):
         with pytest.raises(NotComparedError, match="expected 40 and 8"):
-            check(measured(**wrong), (2, 4), 1000.0)
+            check(measured(**wrong), Size(2, 4), 1000.0)
     with pytest.raises(NotComparedError, match="the whole conversation takes 1200"):
-        check(measured(), (2, 4), 1200.0)
+        check(measured(), Size(2, 4), 1200.0)
+
+
+async def test_calls_of_a_message_that_are_made_one_by_one_are_told_apart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(conversations, "TOGETHER_WITHIN_S", 0.05)
+    work = Work(base_url="", folder=tmp_path, conversations=1, rounds=2, calls=3)
+    (task,) = work.tasks()
+    asked = server.script({"messages": [{"role": "user", "content": task}]}).asked
+    given = [json.loads(arguments) for _, arguments in asked]
+
+    told = await asyncio.gather(*(work.tool(**one) for one in given))
+
+    assert told == ["noted"] * 3
+    assert len(set(work.log.read_text().splitlines())) == 3
+    other = {**given[0], "line": "conversation 7, note 0.0 of 3"}
+    with pytest.raises(TimeoutError, match="2 calls of a message did not begin"):
+        await work.tool(**other)
 
 
 def test_the_model_asks_for_each_note_and_ends_when_all_are_taken_or_the_tool_fails() -> None:

@@ -4,7 +4,7 @@ from autogen_agentchat.agents import AssistantAgent
 from autogen_core.models import ModelFamily
 from autogen_ext.models.openai import OpenAIChatCompletionClient
 
-from benchmarks.peers.conversations import INSTRUCTIONS, KEY, MODEL, Work, hold, note
+from benchmarks.peers.conversations import INSTRUCTIONS, KEY, MODEL, Work, hold
 
 
 async def contend(work: Work) -> None:
@@ -25,7 +25,7 @@ async def contend(work: Work) -> None:
         agent = AssistantAgent(
             name="notes",
             model_client=client,
-            tools=[note],
+            tools=[work.tool],
             system_message=INSTRUCTIONS,
             max_tool_iterations=work.model_calls,
         )

@@ -3,13 +3,13 @@
 from deepagents import create_deep_agent
 from langchain_openai import ChatOpenAI
 
-from benchmarks.peers.conversations import INSTRUCTIONS, KEY, MODEL, Work, hold, note
+from benchmarks.peers.conversations import INSTRUCTIONS, KEY, MODEL, Work, hold
 
 
 async def contend(work: Work) -> None:
     agent = create_deep_agent(
         model=ChatOpenAI(model=MODEL, base_url=work.base_url, api_key=KEY),
-        tools=[note],
+        tools=[work.tool],
         system_prompt=INSTRUCTIONS,
     )
 

@@ -5,6 +5,7 @@ control channel and the display are off.
 """
 
 import os
+from collections.abc import Awaitable, Callable
 
 os.environ["INSPECT_DISPLAY"] = "none"
 
@@ -14,12 +15,11 @@ from inspect_ai.dataset import Sample
 from inspect_ai.model import get_model
 from inspect_ai.tool import Tool, tool
 
-from benchmarks.peers import conversations
 from benchmarks.peers.conversations import INSTRUCTIONS, KEY, MODEL, Work, window
 
 
 @tool
-def note() -> Tool:
+def note(take: Callable[..., Awaitable[str]]) -> Tool:
     async def execute(path: str, line: str) -> str:
         """Write a line to the end of a file.
 
@@ -27,7 +27,7 @@ def note() -> Tool:
             path: The file.
             line: What to write.
         """
-        return await conversations.note(path, line)
+        return await take(path, line)
 
     return execute
 
@@ -43,7 +43,7 @@ async def _evaluate(work: Work, tasks: list[str]) -> None:
         Task(
             dataset=[Sample(input=task) for task in tasks],
             # Without its `submit` tool an answer ends a conversation, as everywhere else.
-            solver=react(prompt=INSTRUCTIONS, tools=[note()], submit=False),
+            solver=react(prompt=INSTRUCTIONS, tools=[note(work.tool)], submit=False),
         ),
         model=get_model(
             f"openai-api/{MODEL}/{MODEL}",

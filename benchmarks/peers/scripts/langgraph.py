@@ -8,11 +8,11 @@ from langchain.agents import create_agent
 from langchain_openai import ChatOpenAI
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
-from benchmarks.peers.conversations import INSTRUCTIONS, KEY, MODEL, Work, hold, note
+from benchmarks.peers.conversations import INSTRUCTIONS, KEY, MODEL, Work, hold
 
 
 async def contend(work: Work) -> None:
-    agent = create_agent(_model(work), tools=[note], system_prompt=INSTRUCTIONS)
+    agent = create_agent(_model(work), tools=[work.tool], system_prompt=INSTRUCTIONS)
 
     async def converse(task: str) -> None:
         await agent.ainvoke({"messages": [{"role": "user", "content": task}]})
@@ -23,7 +23,7 @@ async def contend(work: Work) -> None:
 async def contend_with_checkpoints(work: Work) -> None:
     async with AsyncSqliteSaver.from_conn_string(str(work.folder / "checkpoints.db")) as saver:
         agent = create_agent(
-            _model(work), tools=[note], system_prompt=INSTRUCTIONS, checkpointer=saver
+            _model(work), tools=[work.tool], system_prompt=INSTRUCTIONS, checkpointer=saver
         )
 
         async def converse(task: str) -> None:

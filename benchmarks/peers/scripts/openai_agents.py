@@ -9,7 +9,7 @@ from agents import (
 )
 from openai import AsyncOpenAI
 
-from benchmarks.peers.conversations import INSTRUCTIONS, KEY, MODEL, Work, hold, note
+from benchmarks.peers.conversations import INSTRUCTIONS, KEY, MODEL, Work, hold
 
 
 async def contend(work: Work) -> None:
@@ -20,7 +20,7 @@ async def contend(work: Work) -> None:
         name="Notes",
         instructions=INSTRUCTIONS,
         model=OpenAIChatCompletionsModel(model=MODEL, openai_client=client),
-        tools=[function_tool(note)],
+        tools=[function_tool(work.tool)],
     )
 
     async def converse(task: str) -> None:
