@@ -13,6 +13,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from types import CodeType, FrameType, FunctionType
 
@@ -91,6 +92,8 @@ class Forks:
         for path, edit in self._work:
             if time.monotonic() > end:
                 break
+            # Else whoever imports it late would have it as it is.
+            import_module(_name_of(path))
             names = set().union(
                 *(self._touched[str(self._root / path), name] for name in edit.functions)
             )
@@ -144,6 +147,12 @@ class Forks:
         if said in (HANGS, SURVIVED):
             return Outcome(path, edit, said, tests=len(items))
         return Outcome(path, edit, FOUND, said or "its process died", len(items))
+
+
+def _name_of(path: Path) -> str:
+    """Under which name the module with a path below the root is imported."""
+    parts = path.with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
 def _in_a_fork(run: Callable[[], _Baseline]) -> _Baseline:

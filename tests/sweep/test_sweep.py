@@ -81,6 +81,51 @@ def test_an_edit_holds_for_whoever_has_the_function_already(
     assert added(2, 1) == comes_to
 
 
+IMPORTS_LATE = """\
+def test_late():
+    from harness_actors.late.module import added
+
+    assert added(2, 1) == [2, 3]
+"""
+TRIES = """\
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.sweep.edits import edits
+from tests.sweep.forks import Forks
+
+root = Path(sys.argv[1])
+sys.path.insert(0, sys.argv[1])
+path = Path("harness_actors", "late", "module.py")
+wanted = "take more for more + 1"
+work = [(path, edit) for edit in edits((root / path).read_text()) if edit.what == wanted]
+options = ["-p", "no:terminal", "-p", "no:cacheprovider", "--rootdir", sys.argv[1]]
+sys.exit(pytest.main([*options, sys.argv[1]], plugins=[Forks(root, work, print, 60.0)]))
+"""
+
+
+def test_a_module_that_a_test_imports_late_has_its_edit(tmp_path: Path) -> None:
+    package = tmp_path / "harness_actors" / "late"
+    package.mkdir(parents=True)
+    for folder in (package, package.parent):
+        (folder / "__init__.py").touch()
+    (package / "module.py").write_text(MODULE)
+    (tmp_path / "test_late.py").write_text(IMPORTS_LATE)
+    ran = subprocess.run(
+        [sys.executable, "-c", TRIES, str(tmp_path)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    _, outcome = ran.stdout.splitlines()
+    assert outcome.startswith("found ")
+    assert outcome.endswith("test_late.py::test_late")
+
+
 def test_a_sweep_says_which_edits_live() -> None:
     words = ["coordination/routing.py", "--tests", "tests/coordination/test_router.py"]
     ran = subprocess.run(
