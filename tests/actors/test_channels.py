@@ -17,13 +17,8 @@ from hypothesis import strategies as st
 
 from harness_actors.actors.mailbox import Outbox, Parcel, UnreachableError
 from harness_actors.actors.on_ray.batches import unpack_batch
-from harness_actors.actors.on_ray.channels import (
-    Channel,
-    Channels,
-    Invitation,
-    NotTakenError,
-    connect,
-)
+from harness_actors.actors.on_ray.channel import Channel, NotTakenError
+from harness_actors.actors.on_ray.channels import Channels, Invitation, connect
 from harness_actors.actors.on_ray.hosts import CoordinatorPeer, HostPeer
 from harness_actors.coordination.protocol import Committed, Envelope, Slot
 

@@ -18,7 +18,8 @@ from harness_actors.actors.joining.connect import NAMESPACE
 from harness_actors.actors.kinds import KINDS, ActorKind, Kinds
 from harness_actors.actors.mailbox import Parcel
 from harness_actors.actors.on_ray.batches import pack_batch, unpack_batch
-from harness_actors.actors.on_ray.channels import Channel, Channels, Invitation, connect
+from harness_actors.actors.on_ray.channel import Channel
+from harness_actors.actors.on_ray.channels import Channels, Invitation, connect
 from harness_actors.actors.on_ray.collecting import collect_seldom
 from harness_actors.actors.on_ray.peer import PlacedActor, reach
 from harness_actors.actors.on_ray.placement import on_node
