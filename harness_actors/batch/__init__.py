@@ -6,7 +6,7 @@ from harness_actors.lazy import loaded_on_use
 
 if TYPE_CHECKING:
     from harness_actors.batch.batch import Batch as Batch
-    from harness_actors.batch.batch import run_batch as run_batch
+    from harness_actors.batch.entry import run_batch as run_batch
     from harness_actors.batch.outcomes import TaskOutcome as TaskOutcome
     from harness_actors.batch.settings import BatchSettings as BatchSettings
     from harness_actors.batch.task_file import TaskFile as TaskFile
@@ -22,6 +22,6 @@ __getattr__, __dir__, __all__ = loaded_on_use(
         "Task": "tasks",
         "TaskFile": "task_file",
         "TaskOutcome": "outcomes",
-        "run_batch": "batch",
+        "run_batch": "entry",
     },
 )
