@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from harness_actors.actors.coordinator.cell_programs import KEPT_BLOBS, Programs
-from harness_actors.actors.coordinator.roster import KEPT_PROGRAMS
+from harness_actors.actors.coordinator.seat import KEPT_PROGRAMS
 from harness_actors.actors.mailbox import Code
 from harness_actors.coordination.protocol import CUSTOM, Slot
 from harness_actors.records import CodeStored

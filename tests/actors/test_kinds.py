@@ -13,9 +13,9 @@ from harness_actors.actors.coordinator.host import CoordinatorHost
 from harness_actors.actors.coordinator.roster import (
     AGAIN_S,
     FAILED_STARTS,
-    HostStarter,
     Seats,
 )
+from harness_actors.actors.coordinator.seat import HostStarter
 from harness_actors.actors.host.shipped_executors import marks_of_host
 from harness_actors.actors.hosted import Hosted, Place, Reach
 from harness_actors.actors.kinds import KINDS, ActorKind, Kinds, table_of

@@ -14,9 +14,9 @@ from harness_actors.actors.coordinator import roster as seats
 from harness_actors.actors.coordinator.roster import (
     FAILED_STARTS,
     KEPT_CUSTOM_HOSTS,
-    KEPT_PROGRAMS,
     Seats,
 )
+from harness_actors.actors.coordinator.seat import KEPT_PROGRAMS
 from harness_actors.actors.hosted import ActorCall
 from harness_actors.actors.mailbox import (
     LONGEST_RETRY_S,

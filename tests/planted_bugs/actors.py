@@ -26,9 +26,9 @@ BUGS = (
     ),
     Bug(
         name="a host that has a program is not taught its new key",
-        path="harness_actors/actors/coordinator/roster.py",
-        before="        return self.fill(slot).codes.get(code) == keys\n",
-        after="        return code in self.fill(slot).codes\n",
+        path="harness_actors/actors/coordinator/seat.py",
+        before="        return self.codes.get(code) == keys\n",
+        after="        return code in self.codes\n",
         promise="the keys that the newest driver hands over are those that are used",
         tests=("tests/actors/test_roster.py::test_code_is_known_with_the_keys_that_came_with_it",),
     ),

@@ -15,7 +15,8 @@ from harness_actors.actors.coordinator.hosted_model import HostedModel
 from harness_actors.actors.coordinator.journal_reads import Readings
 from harness_actors.actors.coordinator.journal_writer import JournalWriter
 from harness_actors.actors.coordinator.news import Bulletin
-from harness_actors.actors.coordinator.roster import HostStarter, Seats
+from harness_actors.actors.coordinator.roster import Seats
+from harness_actors.actors.coordinator.seat import HostStarter
 from harness_actors.actors.host.shipped_executors import executor_needs
 from harness_actors.actors.kinds import KINDS, STREAMS, Kinds
 from harness_actors.actors.mailbox import Parcel

@@ -4,23 +4,14 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
-from typing import Protocol
 
-from harness_actors.actors.hosted import LEAVE_WITHIN_S, Hosted, Reached
+from harness_actors.actors.coordinator.seat import HostStarter, Peer, Seat
+from harness_actors.actors.hosted import LEAVE_WITHIN_S, Hosted
 from harness_actors.actors.kinds import KINDS, Kinds
-from harness_actors.actors.liveness import SUSPECT_S, Death, Liveness, until_gone
-from harness_actors.actors.mailbox import (
-    Code,
-    DropCode,
-    Outbox,
-    Parcel,
-    Receiver,
-    Suspect,
-    UnreachableError,
-)
+from harness_actors.actors.liveness import SUSPECT_S, Death, until_gone
+from harness_actors.actors.mailbox import Parcel, UnreachableError
 from harness_actors.actors.processes import Processes
 from harness_actors.coordination.protocol import Slot
 from harness_actors.errors import ActorLostError, CellError, HarnessError
@@ -35,60 +26,6 @@ AGAIN_S = 1.0
 """Between two starts where the cell goes on without."""
 KEPT_CUSTOM_HOSTS = 8
 """Hosts of users' executors that are kept, if no more are in use; each is a process."""
-KEPT_PROGRAMS = 64
-"""Programs that a host keeps loaded, if no more are in use; those of a batch share one."""
-
-
-class Peer(Receiver, Suspect, Reached, Protocol):
-    """An actor, as the one who started it sees it."""
-
-    @property
-    def address(self) -> str:
-        """Where others than its cell reach it; empty where nobody does."""
-        ...
-
-
-class HostStarter(Protocol):
-    """Places actors of every kind; one answer per runtime."""
-
-    async def start(self, slot: Slot, incarnation: int) -> Peer:
-        """Begin to start an actor for a slot; `hello` of what is returned awaits it.
-
-        Raises:
-            CellError: It cannot be placed; says why.
-        """
-        ...
-
-
-@dataclass(slots=True)
-class Seat:
-    """A slot with the actor that fills it now."""
-
-    slot: Slot
-    incarnation: int
-    outbox: Outbox = field(default_factory=Outbox)
-    peer: Peer | None = None
-    signs: Liveness = field(default_factory=Liveness)
-    codes: dict[str, Mapping[str, str]] = field(default_factory=dict)
-    """Hashes of the code that this actor has, with the keys that it was given."""
-    codes_told: int = 0
-    """How often it was told of one."""
-    address: str = ""
-    placed: asyncio.Event = field(default_factory=asyncio.Event)
-    """It is known where the actor will be, or that there is none."""
-    settled: asyncio.Event = field(default_factory=asyncio.Event)
-    """The actor serves, or it is known why there is none."""
-    problem: HarnessError | None = None
-
-    def place(self, address: str) -> None:
-        self.address = address
-        self.placed.set()
-
-    def fail(self, problem: HarnessError) -> None:
-        """Whoever waits for the actor is told that there is none."""
-        self.problem = problem
-        self.place("")
-        self.settled.set()
 
 
 class Seats:
@@ -173,10 +110,7 @@ class Seats:
 
     def teach(self, slot: Slot, code: str, blob: bytes, keys: Mapping[str, str]) -> None:
         """Send a host the code of the runs that follow."""
-        seat = self.fill(slot)
-        seat.codes[code] = keys
-        seat.codes_told += 1
-        seat.outbox.post(Code(code, blob, keys, seat.codes_told))
+        self.fill(slot).teach(code, blob, keys)
 
     def tidy(self, slot: Slot, in_use: Callable[[str], bool]) -> None:
         """Make room for what comes: in a host and, of hosts of users' executors, in the cell.
@@ -187,25 +121,16 @@ class Seats:
         """
         if self._closed:
             return
-        self._drop_a_program(slot, in_use)
+        self._seats[slot].drop_a_program(in_use)
         custom = [at for at in self._seats if self._kinds[at.kind].number == "one per program"]
         if len(custom) > KEPT_CUSTOM_HOSTS:
             idle = next((known for known in custom if not in_use(known.code)), None)
             if idle is not None:
                 self._retire(idle)
 
-    def _drop_a_program(self, slot: Slot, in_use: Callable[[str], bool]) -> None:
-        seat = self._seats[slot]
-        if len(seat.codes) > KEPT_PROGRAMS:
-            oldest = next((code for code in seat.codes if not in_use(code)), None)
-            if oldest is not None:
-                del seat.codes[oldest]
-                seat.codes_told += 1
-                seat.outbox.post(DropCode(oldest, seat.codes_told))
-
     def knows(self, slot: Slot, code: str, keys: Mapping[str, str]) -> bool:
         """Whether the host in a slot was sent this code with these keys."""
-        return self.fill(slot).codes.get(code) == keys
+        return self.fill(slot).knows(code, keys)
 
     def heard(self, slot: Slot) -> None:
         """The host in a slot said something."""
