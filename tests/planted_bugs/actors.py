@@ -240,13 +240,9 @@ BUGS = (
     ),
     Bug(
         name="a commit is that of one change alone",
-        path="harness_actors/actors/host/executor_host.py",
-        before="""\
-            for change in [number for number in run.commits if number <= envelope.body.change]:
-""",
-        after="""\
-            for change in [number for number in run.commits if number == envelope.body.change]:
-""",
+        path="harness_actors/actors/host/served_run.py",
+        before="        for change in [number for number in self.commits if number <= newest]:\n",
+        after="        for change in [number for number in self.commits if number == newest]:\n",
         promise="a commit is told with the newest change that it holds",
         tests=(
             "tests/actors/test_executor_host.py::test_a_commit_is_that_of_all_changes_before_it",

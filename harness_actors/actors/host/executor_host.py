@@ -4,17 +4,17 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
 from functools import partial
 from typing import assert_never, cast
 
 from harness_actors.actors.host.custom_executor_checks import check_change, check_outcome
 from harness_actors.actors.host.host_programs import LoadedPrograms
+from harness_actors.actors.host.served_run import ServedRun
 from harness_actors.actors.host.session_ends import SessionEnds
 from harness_actors.actors.hosted import Hosted, Place
 from harness_actors.actors.mailbox import Code, DropCode, Outbox, Parcel, SeenEnvelopes
 from harness_actors.actors.output import Keeping
-from harness_actors.actors.text.speaking import Speaker, TextSender
+from harness_actors.actors.text.speaking import TextSender
 from harness_actors.conversation import Conversation
 from harness_actors.coordination.protocol import (
     Answered,
@@ -35,7 +35,6 @@ from harness_actors.coordination.protocol import (
 from harness_actors.errors import AgentCodeError, WorkflowError, error_facts
 from harness_actors.executors.context import DeltaContext
 from harness_actors.ports import Agent, Executor
-from harness_actors.records import RunSpec
 from harness_actors.results import Reason, Usage
 from harness_actors.signals import Outcome, RunEnd
 from harness_actors.state import AGENT_TURN, USAGE, StateDelta
@@ -47,27 +46,6 @@ logger = logging.getLogger(__name__)
 CUT_GRACE_S = 1.0
 """How long a run that comes again waits for a hop of it that was cut and has not ended.
 Tools and models take less: the turn leaves alone what does not end."""
-
-
-@dataclass(slots=True)
-class ServedRun:
-    """What a host knows of a run: its spec, a replica of its log, and the hop in progress.
-
-    Each hop has an object of its own, so that a cut one, while it ends, still says of
-    whatever it posts that it belongs to its own hop.
-    """
-
-    spec: RunSpec
-    log: Conversation = field(default_factory=Conversation)
-    hop_number: int = 0
-    sent: int = 0
-    parking: bool = False
-    context: DeltaContext | None = None
-    """None before the hop begins, and when it is over."""
-    texts: Speaker | None = None
-    """None where nobody reads what the model says."""
-    commits: dict[int, asyncio.Future[None]] = field(default_factory=dict)
-    """By number of the change: who waits for its commit."""
 
 
 class ExecutorHost(Hosted):
@@ -137,11 +115,7 @@ class ExecutorHost(Hosted):
             if run is None or run.hop_number != envelope.hop_number or envelope.term != self._term:
                 continue
             assert isinstance(envelope.body, Committed)
-            for change in [number for number in run.commits if number <= envelope.body.change]:
-                waiting = run.commits.pop(change)
-                # Whoever waited may have been cancelled, and the future with it.
-                if not waiting.done():
-                    waiting.set_result(None)
+            run.committed(envelope.body.change)
 
     def _undelivered(self, parcel: Parcel, error: Exception) -> None:
         """The coordinator cannot be told something of a run, which must not wait for that."""
@@ -163,9 +137,7 @@ class ExecutorHost(Hosted):
                 self._take_receipts((envelope,))
             case Park() | GoOn():
                 if run is not None:
-                    run.parking = isinstance(envelope.body, Park)
-                    if run.context is not None:
-                        run.context.parking = run.parking
+                    run.park(isinstance(envelope.body, Park))
             case Speak(stream):
                 if run is not None:
                     self._start_text(run, stream)
@@ -213,18 +185,14 @@ class ExecutorHost(Hosted):
         """Somebody reads what the model says in a run, from a stream actor of this name."""
         self._sender.follow(stream)
         if run.texts is None:
-            run.texts = self._sender.speaker(run.spec.run_id, (self._term, run.hop_number))
-            if run.context is not None:
-                run.context.texts = run.texts
+            run.speak(self._sender.speaker(run.spec.run_id, (self._term, run.hop_number)))
 
     def _stop_text(self, run_id: str) -> None:
         """Nobody reads a run any more, or what is still said in it is of a hop that is over."""
         run = self._runs.get(run_id)
         if run is not None and run.texts is not None:
             run.texts.close()
-            run.texts = None
-            if run.context is not None:
-                run.context.texts = None
+            run.speak(None)
 
     def _cut(self, run_id: str) -> set[asyncio.Task[None]]:
         """Cancel what is in progress for a run; returns what has not ended yet."""
@@ -332,9 +300,7 @@ class ExecutorHost(Hosted):
 
     def _send_change(self, run: ServedRun, delta: StateDelta) -> Awaitable[None]:
         self._post(run, Changed(self._checked(delta)))
-        committed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        run.commits[run.sent] = committed
-        return committed
+        return run.until_committed()
 
     def _post(self, run: ServedRun, body: FromHost) -> None:
         self._outbox.post(self._next(run, body))
