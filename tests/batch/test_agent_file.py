@@ -278,6 +278,37 @@ def test_hooks_middleware_and_capabilities_are_found_by_name(folder: Path) -> No
     assert [tool.spec.name for tool in offered_tools(agent)] == ["read_file"]
 
 
+GATES_PAGE = Path(__file__).parents[2] / "docs" / "gates.md"
+
+
+def test_the_approvals_of_the_page_of_gates_are_taken_in_their_order(folder: Path) -> None:
+    (persona,) = re.findall(r"```yaml\n(persona:.*?)```", GATES_PAGE.read_text(), re.DOTALL)
+    tools = "environment: {tools: [edit_file, run_command, read_file, delete_of_a_test:delete]}"
+    (folder / "delete_of_a_test.py").write_text('def delete() -> str:\n    "Delete."\n')
+
+    _, agent = load(folder, f"model: m\n{persona}\n{tools}")
+
+    assert agent.approvals is not None
+    said = {
+        tool.spec.name: agent.approvals.ruled(tool.spec, '{"command": "git push -f"}').decide
+        for tool in agent.tools
+    }
+    assert said == {
+        "edit_file": "auto",
+        "run_command": "deny",
+        "read_file": "auto",
+        "delete": "ask",
+    }
+    assert agent.approvals.expires_s == 86400
+
+
+@pytest.mark.parametrize("persona", ["{}", "{autonomy: high}", "{approvals: null}"])
+def test_an_agent_that_may_do_all_by_itself_has_no_approvals(folder: Path, persona: str) -> None:
+    _, agent = load(folder, f"model: m\npersona: {persona}")
+
+    assert agent.approvals is None
+
+
 def test_an_object_with_methods_of_hooks_is_one(folder: Path) -> None:
     (folder / "billing_of_a_test.py").write_text(CODE)
 

@@ -15,7 +15,7 @@ from harness_actors.config import HarnessConfig, Limits
 from harness_actors.coordination.graph import HarnessWorkflowBuilder
 from harness_actors.executors.repair import Repair
 from harness_actors.models import OpenAIModel, Price
-from harness_actors.policies import Hook, Redact
+from harness_actors.policies import Approvals, Hook, Redact
 from harness_actors.ports import Tool
 from harness_actors.setups import Setup, differences
 from harness_actors.testing import an_agent
@@ -81,6 +81,10 @@ OTHERS: dict[str, Callable[[], Setup]] = {
         replace(an_openai_agent(), middleware=[Redact(patterns=["cust-[0-9]{6}"])])
     ),
     "capabilities": lambda: setup(replace(an_openai_agent(), capabilities=[])),
+    "approvals": lambda: setup(replace(an_openai_agent(), approvals=Approvals.of_autonomy("low"))),
+    "when approvals expire": lambda: setup(
+        replace(an_openai_agent(), approvals=replace(Approvals.of_autonomy("low"), expires_s=9))
+    ),
     "workspace": lambda: Program.of(an_openai_agent()).setup.within(
         HarnessConfig(), workspace="/a"
     ),
@@ -113,11 +117,13 @@ def test_what_makes_none() -> None:
 
 
 def test_what_an_agent_without_gates_is_made_of_says_nothing_of_them() -> None:
-    bare = replace(an_openai_agent(), hooks={}, middleware=[], capabilities=None)
+    bare = replace(an_openai_agent(), hooks={}, middleware=[], capabilities=None, approvals=None)
 
     assert setup(bare).parts == setup().parts
     names = " ".join(setup().parts)
-    assert not {"hooks", "middleware", "capabilities"} & set(names.replace(".", " ").split())
+    assert not {"hooks", "middleware", "capabilities", "approvals"} & set(
+        names.replace(".", " ").split()
+    )
 
 
 def test_each_setting_of_a_gate_makes_another() -> None:
