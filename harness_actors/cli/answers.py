@@ -62,7 +62,6 @@ class Answers:
         """The next line answers a question."""
         return self._waiting is not None
 
-    @property
     def prompt(self) -> str:
         """What stands before the next line."""
         if self._waiting is None or self._asked is None:
@@ -72,6 +71,7 @@ class Answers:
     def dropped(self) -> None:
         """A line was dropped, by Ctrl-C."""
         if self._waiting is not None:
+            self._asked = dialogue(self._waiting.questions[0])
             run_id = one_line(self._waiting.run_id)
             self._lines.tell(f"run {run_id} waits: type the answer, or leave it by /new or /exit")
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness_actors.cli.event_lines import EventLines, question_lines
+from harness_actors.cli.shown_calls import is_cut
 from harness_actors.printing.plain import one_line
 from harness_actors.results import HarnessResult, OpenQuestion
 
@@ -109,6 +110,8 @@ def how_to_answer(result: HarnessResult, store: Path) -> Iterator[str]:
     yield f"run {one_line(result.run_id)} waits for {result.reason.message}:"
     asked = result.reason.details["questions"]
     yield from (f"  {line}" for line in question_lines(asked))
+    if any(is_cut(one.tool or "", one.arguments) for one in result.questions):
+        yield f"all of the arguments by\n  {run_command('show', store, [result.run_id])}"
     plain = [one.id for one in result.questions if one.kind != "approval"]
     calls = [one.id for one in result.questions if one.kind == "approval"]
     if plain:

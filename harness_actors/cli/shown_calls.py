@@ -8,8 +8,10 @@ from typing import Any
 
 from harness_actors.printing.plain import escaped, one_line
 
-MOST_LINES = 40
+MOST_LINES = 60
 """Of the arguments of one call, where not all of them are shown."""
+MOST_OF_ONE = 12
+"""Of one argument: what follows a long one is to be seen, too."""
 MOST_CHARS = 400
 """Of one of these lines."""
 BRIEF_CHARS = 80
@@ -31,11 +33,12 @@ def call_lines(tool: str, arguments: object, *, whole: bool = False) -> Iterator
         yield f"{one_line(tool)}()"
         return
     yield f"{one_line(tool)}("
-    lines = _argument_lines(given)
+    each = map(list, _argument_lines(given))
+    lines = (line for one in each for line in (one if whole else _cut_argument(one)))
     for line in lines if whole else islice(lines, MOST_LINES):
-        yield f"    {line if whole else _cut(line)}"
+        yield f"    {line}"
     if left := sum(1 for _ in lines):
-        yield f"    … and {left:,} more line{'' if left == 1 else 's'}"
+        yield f"    {_more(left)}"
     yield ")"
 
 
@@ -127,21 +130,35 @@ def _because(note: str) -> str:
     return f": {one_line(note)}" if note else ""
 
 
-def _argument_lines(given: object) -> Iterator[str]:
+def _argument_lines(given: object) -> Iterator[Iterator[str]]:
+    """The lines of each argument."""
     if not isinstance(given, dict):
         # What a model wrote in place of arguments.
-        yield _json(given)
+        yield iter((_json(given),))
         return
     for name, value in given.items():
-        named = name if name.isidentifier() else _json(name)
-        if isinstance(value, str) and "\n" in value:
-            yield f"{named}:"
-            # Marked, so that no line of a text looks like another argument.
-            yield from (f"  | {one_line(line)}" for line in value.split("\n"))
-            continue
-        first, *others = _json(value, indent=2).split("\n")
-        yield f"{named}: {first}"
-        yield from (f"  {line}" for line in others)
+        yield _lines_of(name if name.isidentifier() else _json(name), value)
+
+
+def _lines_of(name: str, value: object) -> Iterator[str]:
+    if isinstance(value, str) and "\n" in value:
+        yield f"{name}:"
+        # Marked, so that no line of a text looks like another argument.
+        yield from (f"  | {one_line(line)}" for line in value.split("\n"))
+        return
+    first, *others = _json(value, indent=2).split("\n")
+    yield f"{name}: {first}"
+    yield from (f"  {line}" for line in others)
+
+
+def _cut_argument(lines: list[str]) -> Iterator[str]:
+    yield from map(_cut, lines[:MOST_OF_ONE])
+    if len(lines) > MOST_OF_ONE:
+        yield f"  {_more(len(lines) - MOST_OF_ONE)}"
+
+
+def _more(lines: int) -> str:
+    return f"… and {lines:,} more line{'' if lines == 1 else 's'}"
 
 
 def _json(value: Any, indent: int | None = None) -> str:

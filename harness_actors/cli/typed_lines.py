@@ -7,11 +7,11 @@ from contextlib import suppress
 PROMPT = "> "
 
 
-def read_line(prompt: str, dropped: Callable[[], None], *, quiet: bool) -> str | None:
+def read_line(prompt: Callable[[], str], dropped: Callable[[], None], *, quiet: bool) -> str | None:
     """A line of standard input, without its margins; None where there are no more.
 
     Args:
-        prompt: What a person sees before it.
+        prompt: Says what a person sees before it; asked again for another.
         dropped: Called where that person drops it, by Ctrl-C, and begins another.
         quiet: Show no prompt.
     """
@@ -22,9 +22,9 @@ def read_line(prompt: str, dropped: Callable[[], None], *, quiet: bool) -> str |
                 with suppress(ImportError):
                     # With it, `input` can edit a line and bring earlier ones back.
                     import readline  # noqa: F401
-                return input(prompt).strip()
+                return input(prompt()).strip()
             if asks:
-                print(prompt, end="", file=sys.stderr, flush=True)
+                print(prompt(), end="", file=sys.stderr, flush=True)
             line = sys.stdin.readline()
             return line.strip() if line else None
         except EOFError:

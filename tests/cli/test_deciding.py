@@ -1,10 +1,13 @@
 """Which lines of a person approve a call, and which do not."""
 
+import time
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from harness_actors.cli.deciding import KEYS, VIEW, Deciding
+from harness_actors.cli.event_lines import question_lines
 from harness_actors.cli.questions import Choosing, dialogue
 from harness_actors.policies.decisions import Approve, Decision, Refuse, Respond, decision_in
 from harness_actors.results import OpenQuestion
@@ -98,6 +101,17 @@ def test_a_call_is_put_with_its_arguments_and_the_keys() -> None:
         "    it cannot be undone",
         *KEYS,
     ]
+
+
+def test_it_is_said_until_when_a_call_may_be_decided_about() -> None:
+    at = time.mktime((2026, 11, 25, 12, 30, 5, 0, 0, -1))
+    put = list(Deciding(replace(asked(order=17), expires_at=at)).put())
+    assert "    decide until 2026-11-25 12:30:05" in put
+    told = {"id": "q1", "text": "?", "kind": "approval", "tool": "t", "arguments": "{}"}
+    waits = {**told, "expires_at": at, "answer": None}
+    assert list(question_lines([waits]))[-1] == "    decide until 2026-11-25 12:30:05"
+    late = {**waits, "answer": '{"decision":"deny","note":"nobody was there"}'}
+    assert list(question_lines([late]))[-1] == "    denied: nobody was there"
 
 
 def test_a_call_that_is_cut_may_be_viewed_whole() -> None:

@@ -10,6 +10,7 @@ from harness_actors.cli.shown_calls import (
     BRIEF_CHARS,
     MOST_CHARS,
     MOST_LINES,
+    MOST_OF_ONE,
     brief_call,
     call_lines,
     decided,
@@ -72,9 +73,12 @@ def test_numbers_and_texts_that_look_like_them_are_told_apart() -> None:
 
 def test_long_arguments_are_cut_and_it_is_said_by_how_much() -> None:
     script = "\n".join(f"line {number}" for number in range(100))
-    shown = list(call_lines("sh", {"script": script}))
-    assert len(shown) == MOST_LINES + 3
-    assert shown[-2] == "    … and 61 more lines"
+    shown = list(call_lines("sh", {"script": script, "host": "db1"}))
+    assert shown[-3:] == ["      … and 89 more lines", '    host: "db1"', ")"]
+    assert len(shown) == MOST_OF_ONE + 4
+    many = list(call_lines("sh", dict.fromkeys(map(str, range(100)), 1)))
+    assert len(many) == MOST_LINES + 3
+    assert many[-2] == "    … and 40 more lines"
     (_, line, _) = call_lines("sh", {"script": "x" * 1000})
     assert len(line) < MOST_CHARS + 50
     assert line.endswith("… (610 more characters)")
