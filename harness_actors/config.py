@@ -112,6 +112,15 @@ class ArtifactsConfig:
         _check_count("artifacts.cap_bytes", self.cap_bytes)
 
 
+PARTS: Mapping[str, type] = {
+    "limits": Limits,
+    "turn_limits": TurnLimits,
+    "continuation": ContinuationConfig,
+    "artifacts": ArtifactsConfig,
+}
+"""The settings that have fields of their own; only `limits` is never None."""
+
+
 @pickled_by_position
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HarnessConfig:
@@ -167,20 +176,9 @@ class HarnessConfig:
         _check_choice("completion", self.completion, ("explicit", "answer"))
         _check_choice("stop_policy", self.stop_policy, ("interactive", "strict_automation"))
         _check_choice("on_question", self.on_question, ("wait", "deny", "fail"))
-        _check_type("limits", self.limits, Limits, "Limits(...)")
-        if self.turn_limits is not None:
-            _check_type("turn_limits", self.turn_limits, TurnLimits, "None or TurnLimits(...)")
-        if self.continuation is not None:
-            _check_type(
-                "continuation",
-                self.continuation,
-                ContinuationConfig,
-                "None or ContinuationConfig(...)",
-            )
-        if self.artifacts is not None:
-            _check_type(
-                "artifacts", self.artifacts, ArtifactsConfig, "None or ArtifactsConfig(...)"
-            )
+        for name, part in PARTS.items():
+            if name == "limits" or getattr(self, name) is not None:
+                _check_part(name, getattr(self, name), part)
         for name in NOT_BUILT:
             if getattr(self, name) is not None:
                 raise ConfigError(name, "this part of the harness is not built yet; leave it out")
@@ -198,13 +196,7 @@ class HarnessConfig:
         """
         given = dict(settings)
         _check_names("", given, cls)
-        parts = {
-            "limits": Limits,
-            "turn_limits": TurnLimits,
-            "continuation": ContinuationConfig,
-            "artifacts": ArtifactsConfig,
-        }
-        for name, part in parts.items():
+        for name, part in PARTS.items():
             if isinstance(given.get(name), Mapping):
                 _check_names(f"{name}.", given[name], part)
                 given[name] = part(**given[name])
@@ -255,6 +247,7 @@ def _check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
         raise ConfigError(name, f"must be one of {', '.join(choices)}, not {value!r}")
 
 
-def _check_type(name: str, value: object, wanted: type, example: str) -> None:
-    if not isinstance(value, wanted):
-        raise ConfigError(name, f"must be {example}, not {value!r}")
+def _check_part(name: str, value: object, part: type) -> None:
+    if not isinstance(value, part):
+        may_be_none = "" if name == "limits" else "None or "
+        raise ConfigError(name, f"must be {may_be_none}{part.__name__}(...), not {value!r}")
