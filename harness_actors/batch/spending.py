@@ -41,10 +41,10 @@ class UsageSum:
         self._counts = Counter(dict.fromkeys(COUNTS, 0))
         self._cost_usd = 0.0
 
-    def add(self, *, cost_usd: float, **counts: int) -> None:
+    def add(self, *, cost_usd: float, **counts: float) -> None:
         """A run used this much of each of `COUNTS`; what no run can have is left out."""
         self.runs += 1
-        self._counts.update({name: _possible(count) for name, count in counts.items()})
+        self._counts.update({name: _possible(counts.get(name, 0)) for name in COUNTS})
         self._cost_usd += _possible(cost_usd)
 
     def include(self, other: "UsageSum") -> None:
@@ -109,21 +109,14 @@ def unlisted_usage(
     for heading in headings:
         if heading.run_id in listed:
             continue
-        usage, note = heading.usage, RunNote.read(heading.metadata)
+        note = RunNote.read(heading.metadata)
         is_ours = note is not None and roster.has(note.task_id, note.task_hash)
         if heading.end is None:
             found.stranded += roster.is_whole and not is_ours
         elif note is not None and is_ours:
             found.unwritten += not _is_replaced(note, lines)
-        (found.unfinished if heading.end is None else found.ended).add(
-            model_calls=usage.model_calls,
-            tool_calls=usage.tool_calls,
-            turns=heading.turns,
-            input_tokens=usage.input_tokens,
-            output_tokens=usage.output_tokens,
-            cached_tokens=usage.cached_tokens,
-            cost_usd=usage.cost_usd,
-        )
+        used = found.unfinished if heading.end is None else found.ended
+        used.add(turns=heading.turns, **heading.usage.as_mapping())
     return found
 
 

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import asdict
 from typing import Any
 
 from harness_actors.batch.causes import Causes
@@ -49,15 +50,11 @@ class Totals:
         if outcome.run_id is None:
             return
         self.run_ids.add(outcome.run_id)
-        usage = outcome.usage
         self.usage.add(
             model_calls=outcome.model_calls,
             tool_calls=outcome.tool_calls,
             turns=outcome.turns,
-            input_tokens=usage.input_tokens,
-            output_tokens=usage.output_tokens,
-            cached_tokens=usage.cached_tokens,
-            cost_usd=usage.cost_usd,
+            **asdict(outcome.usage),
         )
 
     def as_mapping(self) -> dict[str, Any]:

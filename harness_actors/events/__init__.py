@@ -12,6 +12,7 @@ from harness_actors.events.derived import (
     answer_event,
     call_event,
     message_events,
+    preview,
 )
 from harness_actors.events.event import Event, RunEvent
 from harness_actors.events.gates import HookFailed, ToolsCounted
@@ -82,4 +83,5 @@ __all__ = [
     "decode_event",
     "encode_event",
     "message_events",
+    "preview",
 ]

@@ -23,7 +23,7 @@ def message_events(messages: Iterable[Message]) -> list[Event]:
             events.append(
                 ToolReturned(
                     call_id=message.tool_call_id or "",
-                    text=_preview(message.text),
+                    text=preview(message.text),
                     is_error=message.is_error,
                     failure=message.failure or "",
                     traceback=message.facts.traceback,
@@ -35,13 +35,14 @@ def message_events(messages: Iterable[Message]) -> list[Event]:
 def answer_event(message: Message) -> AgentResponse:
     """The event that an assistant message implies."""
     names = tuple(call.name for call in message.tool_calls)
-    return AgentResponse(text=_preview(message.text), tool_names=names)
+    return AgentResponse(text=preview(message.text), tool_names=names)
 
 
 def call_event(call: ToolCall) -> ToolCalled:
     """The event that a call of an assistant message implies."""
-    return ToolCalled(call_id=call.id, tool_name=call.name, arguments=_preview(call.arguments))
+    return ToolCalled(call_id=call.id, tool_name=call.name, arguments=preview(call.arguments))
 
 
-def _preview(text: str) -> str:
+def preview(text: str) -> str:
+    """As much of a text as an event tells."""
     return text if len(text) <= PREVIEW_CHARS else text[:PREVIEW_CHARS] + "…"

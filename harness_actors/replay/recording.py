@@ -8,6 +8,7 @@ from harness_actors.events import TurnStarted
 from harness_actors.messages import Message
 from harness_actors.records import RunSpec, StoredChange
 from harness_actors.results import HarnessResult
+from harness_actors.state import Write
 from harness_actors.stores import JournalReader
 from harness_actors.stores.conversations import head_of
 from harness_actors.stores.faults import damage
@@ -44,6 +45,10 @@ class Recording:
     def turns(self) -> int:
         """Turns that were started."""
         return sum(isinstance(e, TurnStarted) for c in self.changes for e in c.delta.events)
+
+    def writes_of(self, entry: str) -> Iterator[Write]:
+        """What was written to an entry of its state, oldest first."""
+        return (w for change in self.changes for w in change.delta.writes if w.key == entry)
 
     def log_before(self, position: int) -> list[Message]:
         """The conversation as it was before the change at a journal position."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from harness_actors.messages import Message, ToolCall
+from harness_actors.messages import ToolCall
 from harness_actors.policies import Approvals, Hooks, ToolUsage
 from harness_actors.policies.hooks import KINDS, HookKind
 from harness_actors.ports import (
@@ -33,7 +33,7 @@ from harness_actors.turn.approvals import APPROVALS
 from harness_actors.turn.bounds import Due
 from harness_actors.turn.one_call import PlannedCall, run_call
 from harness_actors.turn.outcomes import ToolOutcome
-from harness_actors.turn.texts import MESSAGE_TOKENS, PART_TOKENS
+from harness_actors.turn.texts import MESSAGE_TOKENS, part_tokens, spoken_in
 
 WORK_COMPLETE, READ_ARTIFACT = "work_complete", "read_artifact"
 """The harness's own tools, which a rerun has like any run."""
@@ -206,7 +206,8 @@ class RecordedCounter:
         tokens: dict[str, int] = {}
         for message in recording.messages:
             # The first: that of a nudge is estimated, but counted where it is part of a task.
-            tokens.setdefault(_counted_text(message), message.tokens - _borders(message))
+            borders = MESSAGE_TOKENS + part_tokens(message)
+            tokens.setdefault("\n".join(spoken_in(message)), message.tokens - borders)
         # The prompt stands for all that every request holds; the tools count nothing then.
         tokens[PROMPT] = overhead_tokens(recording) - MESSAGE_TOKENS
         return cls(tokens)
@@ -269,12 +270,8 @@ def _kinds_asked(recording: Recording) -> list[HookKind]:
 
 def _observed(recording: Recording) -> set[str]:
     """The kinds of what its turns observed."""
-    return {
-        write.value["kind"]
-        for change in recording.changes
-        for write in change.delta.writes
-        if write.key == observed_by(AGENT_TURN) and write.change == "append"
-    }
+    writes = recording.writes_of(observed_by(AGENT_TURN))
+    return {write.value["kind"] for write in writes if write.change == "append"}
 
 
 async def _never_asked(event: object) -> None:
@@ -283,35 +280,17 @@ async def _never_asked(event: object) -> None:
 
 
 def _counts_tools(recording: Recording) -> bool:
-    return any(
-        write.key == TOOL_USAGE.name
-        for change in recording.changes
-        for write in change.delta.writes
-    )
+    return any(recording.writes_of(TOOL_USAGE.name))
 
 
 def _not_idempotent(recording: Recording) -> set[str]:
     return {
         call["tool_name"]
-        for change in recording.changes
-        for write in change.delta.writes
-        if write.key == OPEN_CALLS.name and write.change == "set"
+        for write in recording.writes_of(OPEN_CALLS.name)
+        if write.change == "set"
         for call in write.value
         if not call["idempotent"]
     }
-
-
-def _counted_text(message: Message) -> str:
-    texts = [message.text]
-    for call in message.tool_calls:
-        texts += (call.name, call.arguments)
-    return "\n".join(texts)
-
-
-def _borders(message: Message) -> int:
-    content = message.body.get("content")
-    others = sum(p.get("type") != "text" for p in content) if isinstance(content, list) else 0
-    return MESSAGE_TOKENS + PART_TOKENS * others
 
 
 def leave_workspace(spec: WorkspaceSpec) -> Path:

@@ -46,10 +46,17 @@ async def tokens_of(texts: Sequence[str], counter: TokenCounter) -> int:
 
 async def counted(message: Message, counter: TokenCounter) -> Message:
     """The message with the tokens that it adds to a request."""
-    texts = [message.text]
-    for call in message.tool_calls:
-        texts += (call.name, call.arguments)
+    tokens = await tokens_of(spoken_in(message), counter) + part_tokens(message)
+    return replace(message, tokens=tokens)
+
+
+def spoken_in(message: Message) -> list[str]:
+    """The texts of a message that count."""
+    return [message.text, *(part for c in message.tool_calls for part in (c.name, c.arguments))]
+
+
+def part_tokens(message: Message) -> int:
+    """What those parts of a message count that are no texts."""
     content = message.body.get("content")
     others = sum(part.get("type") != "text" for part in content) if isinstance(content, list) else 0
-    tokens = await tokens_of(texts, counter) + PART_TOKENS * others
-    return replace(message, tokens=tokens)
+    return PART_TOKENS * others

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from harness_actors.errors import BadInputError
 
 if TYPE_CHECKING:
+    from harness_actors.events import Event
     from harness_actors.records import StoredRun
     from harness_actors.stores import JournalReader
 
@@ -69,21 +70,18 @@ def tool_errors(journal: "JournalReader", run_id: str) -> list[dict[str, Any]]:
 
     names: dict[str, str] = {}
     found: list[dict[str, Any]] = []
-    after = 0
-    while events := journal.load_events(after, run_id=run_id):
-        after = events[-1].position
-        for event in (told.event for told in events):
-            if isinstance(event, ToolCalled):
-                names[event.call_id] = event.tool_name
-            elif isinstance(event, ToolReturned) and event.traceback:
-                found.append(
-                    {
-                        "call_id": event.call_id,
-                        "tool": names.get(event.call_id, ""),
-                        "error": event.text,
-                        "traceback": event.traceback,
-                    }
-                )
+    for event in _events(journal, run_id):
+        if isinstance(event, ToolCalled):
+            names[event.call_id] = event.tool_name
+        elif isinstance(event, ToolReturned) and event.traceback:
+            found.append(
+                {
+                    "call_id": event.call_id,
+                    "tool": names.get(event.call_id, ""),
+                    "error": event.text,
+                    "traceback": event.traceback,
+                }
+            )
     return found
 
 
@@ -97,14 +95,17 @@ def questions(journal: "JournalReader", stored: "StoredRun") -> list[dict[str, A
         return []
     answers = values.get(ANSWERS.name) or {}
     found: dict[str, dict[str, Any]] = {}
-    after = 0
-    while events := journal.load_events(after, run_id=stored.spec.run_id):
-        after = events[-1].position
-        for event in (told.event for told in events):
-            if isinstance(event, InputAwaited):
-                for asked in event.questions:
-                    found[asked["id"]] = {**asked, "answer": answers.get(asked["id"])}
+    for event in _events(journal, stored.spec.run_id):
+        for asked in event.questions if isinstance(event, InputAwaited) else ():
+            found[asked["id"]] = {**asked, "answer": answers.get(asked["id"])}
     return list(found.values())
+
+
+def _events(journal: "JournalReader", run_id: str) -> "Iterator[Event]":
+    after = 0
+    while events := journal.load_events(after, run_id=run_id):
+        after = events[-1].position
+        yield from (told.event for told in events)
 
 
 def error_rows(errors: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
@@ -127,6 +128,8 @@ def written_out(
     messages: Sequence[Mapping[str, Any]], errors: Sequence[Mapping[str, Any]]
 ) -> Iterator[str]:
     """The conversation for a person, with the tracebacks below the calls that failed."""
+    from harness_actors.events import preview
+
     tracebacks: dict[tuple[str, str], list[str]] = {}
     for error in errors:
         # Models use an id again: each result takes the next of its own.
@@ -141,15 +144,9 @@ def written_out(
         for call in message.get("tool_calls") or ():
             function = call["function"]
             yield f"→ {function['name']} {function['arguments']}  ({call['id']})"
-        waiting = tracebacks.get((call_id, _preview(text)))
+        waiting = tracebacks.get((call_id, preview(text)))
         if failed and waiting:
             yield indent(waiting.pop(0), "    ")
-
-
-def _preview(text: str) -> str:
-    from harness_actors.events import PREVIEW_CHARS
-
-    return text if len(text) <= PREVIEW_CHARS else text[:PREVIEW_CHARS] + "…"
 
 
 def _text(message: Mapping[str, Any]) -> str:
