@@ -1,5 +1,6 @@
 """How runs get into flight: new ones, and those that an earlier command has left."""
 
+import asyncio
 from dataclasses import KW_ONLY, dataclass, field, replace
 
 from harness_actors.actors.runtime import Runtime, StopMode
@@ -8,7 +9,6 @@ from harness_actors.batch.agents import Agents
 from harness_actors.batch.brakes import Brakes
 from harness_actors.batch.flights import Flight, Flights
 from harness_actors.batch.run_directory import RunDirectory
-from harness_actors.batch.submissions import Submissions
 from harness_actors.batch.tally import Tally
 from harness_actors.events import RoundCompleted
 from harness_actors.records import RunSpec
@@ -113,3 +113,30 @@ class Starting:
         run_id = flight.attempt.run_id
         if self._stop_mode is not None and self.flights.is_flying(run_id):
             await self.runtime.stop([run_id], self._stop_mode)
+
+
+class Submissions:
+    """Submits runs to a runtime; those that come while a call is made go with the next."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+        self._waiting: list[tuple[RunSpec, Program]] = []
+        self._calling = asyncio.Lock()
+
+    async def submit(self, spec: RunSpec, program: Program) -> None:
+        """Submit a run; returns when the runtime has it.
+
+        Raises:
+            HarnessError: The runtime failed. Of several that went together only one raises.
+        """
+        self._waiting.append((spec, program))
+        async with self._calling:
+            together, self._waiting = self._waiting, []
+            if together:
+                await self._runtime.submit(
+                    [one for one, _ in together],
+                    code={name: kept for _, its in together for name, kept in its.stored.items()},
+                    secrets={
+                        name: value for _, its in together for name, value in its.secrets.items()
+                    },
+                )

@@ -14,8 +14,7 @@ from harness_actors.cli.event_lines import EventLines
 from harness_actors.cli.failures import ALL_DONE, NOT_ALL_DONE, failures_told
 from harness_actors.cli.screen import JsonLines, Screen, Terminal
 from harness_actors.cli.typed_lines import is_command, read_line
-from harness_actors.cli.where import check_where
-from harness_actors.cli.workspaces import fresh_workspace
+from harness_actors.cli.where import check_where, fresh_workspace
 from harness_actors.events import Event, ExecutorLost, Repaired, ToolCalled, ToolReturned
 
 EXIT, NEW = "/exit", "/new"

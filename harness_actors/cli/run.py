@@ -16,8 +16,7 @@ from harness_actors.cli.interrupts import Interrupts
 from harness_actors.cli.printed import Printed
 from harness_actors.cli.questions import tell_waiting
 from harness_actors.cli.screen import JsonLines, JsonResult, Screen, Terminal
-from harness_actors.cli.where import check_where
-from harness_actors.cli.workspaces import fresh_workspace
+from harness_actors.cli.where import check_where, fresh_workspace
 
 if TYPE_CHECKING:
     from harness_actors.cli.screen import Shown

@@ -1,17 +1,30 @@
 """The last executor of a cycle: decides whether the run is over, once per turn."""
 
+from collections.abc import Mapping
 from typing import Any
 
-from harness_actors.config import HarnessConfig
+from harness_actors.config import Completion, HarnessConfig
 from harness_actors.errors import WorkflowError
 from harness_actors.events import ContinuationPrompt, StopDecided
-from harness_actors.executors.nudges import AGAIN, NOT_ACCEPTED, NUDGE
 from harness_actors.messages import Message
 from harness_actors.ports import RunContext
 from harness_actors.results import Reason, Status
 from harness_actors.signals import Outcome, RepairTrigger, RunEnd, Signal, TurnComplete
 from harness_actors.state import NUDGES, REQUEST_TOKENS, STOP_DECISION, TURN_COUNT, StateKey
 from harness_actors.turn.bounds import out_of_turns, words_of
+
+NUDGE = (
+    "You answered without calling a tool, and `work_complete` has not been called, so the task "
+    "still counts as unfinished. Do not repeat what you have said already. Do one of these now:\n"
+    "- the task is done: call `work_complete` with a short summary of what came of it;\n"
+    "- something is left to do: make the next tool call;\n"
+    "- something failed: try another approach."
+)
+NOT_ACCEPTED = "The task does not count as done yet:\n{reasons}\nSee to that, then {again}."
+AGAIN: Mapping[Completion, str] = {
+    "explicit": "call `work_complete` again",
+    "answer": "answer again",
+}
 
 
 class StopDecision:

@@ -4,7 +4,7 @@ import pytest
 
 from harness_actors.errors import WorkflowError
 from harness_actors.events import ContinuationPrompt, StopDecided
-from harness_actors.executors.nudges import NUDGE
+from harness_actors.executors.stop_decision import NUDGE
 from harness_actors.results import LimitKind
 from harness_actors.signals import (
     CustomSignal,

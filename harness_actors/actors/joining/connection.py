@@ -1,23 +1,27 @@
-"""A connection of this process to a Ray: how it is used, lost, and left."""
+"""A connection of this process to a Ray: how it is used, lost, and left, and what is left of one
+that is dead."""
 
 import asyncio
 import logging
+import os
 import threading
+import time
 from collections.abc import Awaitable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, TypeVar
 
 import ray
 import ray._private.worker  # see `connection`
 from ray.runtime_context import RuntimeContext
 
-from harness_actors.actors.joining.remains import end_what_is_left
+from harness_actors.actors.joining.quiet import RAYLET_VARIABLE
 from harness_actors.actors.joining.signs import sign_of_head
 from harness_actors.actors.joining.starter import STARTER_THREAD
-from harness_actors.actors.processes import end_processes
+from harness_actors.actors.processes import end_processes, mark_of
 from harness_actors.records import ProcessMark
+from harness_actors.tools.processes import carries, list_processes
 
 T = TypeVar("T")
 
@@ -57,6 +61,7 @@ class OwnRay:
     release: threading.Event = field(default_factory=threading.Event)
 
 
+@dataclass(eq=False)
 class Connection:
     """One connection of this process, from ``ray.init()`` to ``ray.shutdown()``.
 
@@ -73,26 +78,20 @@ class Connection:
         left: Done when a Ray that is lost was disconnected from, and our own one is gone.
     """
 
-    def __init__(
-        self,
-        name: str,
-        address: str,
-        raylet: ProcessMark | None,
-        *,
-        is_ours: bool,
-        own: OwnRay | None,
-    ) -> None:
-        self.name = name
-        self.address = address
-        self.raylet = raylet
-        self.is_ours = is_ours
-        self.own = own
-        self.is_named = False
-        self.problem: str | None = None
-        self.left: Future[None] = Future()
-        self._using = threading.Lock()
-        self._telling = threading.Lock()
-        self._waiting: dict[asyncio.AbstractEventLoop, asyncio.Future[None]] = {}
+    name: str
+    address: str
+    raylet: ProcessMark | None
+    _: KW_ONLY
+    is_ours: bool
+    own: OwnRay | None
+    is_named: bool = field(default=False, init=False)
+    problem: str | None = field(default=None, init=False)
+    left: Future[None] = field(default_factory=Future, init=False)
+    _using: threading.Lock = field(default_factory=threading.Lock, init=False)
+    _telling: threading.Lock = field(default_factory=threading.Lock, init=False)
+    _waiting: dict[asyncio.AbstractEventLoop, asyncio.Future[None]] = field(
+        default_factory=dict, init=False
+    )
 
     @property
     def is_current(self) -> bool:
@@ -225,3 +224,33 @@ def connection() -> str:
 def _finish(future: "asyncio.Future[None]") -> None:
     if not future.done():
         future.set_result(None)
+
+
+def end_what_is_left(raylet: ProcessMark, *, within_s: float) -> None:
+    """End what a raylet that is dead has started, and what that has started in turn.
+
+    A raylet that dies leaves its actors, and they their tools.
+    """
+    # Not what only looks so from here: another namespace counts pids of its own.
+    namespace = os.readlink("/proc/self/ns/pid")
+    until = time.monotonic() + within_s
+    carried = {RAYLET_VARIABLE: str(raylet.pid)}
+    while time.monotonic() < until:
+        found = [
+            mark_of(process.pid, "left by a raylet")
+            for process in list_processes().values()
+            if process.started >= raylet.started
+            and process.pid != os.getpid()
+            and carries(process.pid, carried)
+            and _namespace(process.pid) == namespace
+        ]
+        if not found:
+            return
+        end_processes(found, timeout_s=within_s)
+
+
+def _namespace(pid: int) -> str:
+    try:
+        return os.readlink(f"/proc/{pid}/ns/pid")
+    except OSError:
+        return ""  # it ended meanwhile
