@@ -5,6 +5,7 @@ from typing import Any
 
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
+from rich.table import Table
 from rich.text import Text
 
 from harness_actors.printing.plain import printable
@@ -24,3 +25,15 @@ class PlainConsole(Console):
             # What is no string was not cleaned above; what moves the cursor is our own.
             text = segment.text if segment.control else printable(segment.text)
             yield segment if text is segment.text else Segment(text, segment.style)
+
+
+def print_table(table: Table | str, *, wide: int) -> None:
+    """Print a table on stdout.
+
+    Args:
+        table: The table, or what is said where there is none.
+        wide: Columns where stdout is no terminal: into a file or a pipe nothing is cut to the
+            width of one.
+    """
+    console = PlainConsole()
+    (console if console.is_terminal else PlainConsole(width=wide)).print(table)

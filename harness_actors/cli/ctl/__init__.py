@@ -1,5 +1,7 @@
 """`harness ctl`: what is in flight, and what to do about it."""
 
+from functools import partial
+
 import typer
 
 from harness_actors.cli.ctl.answer import answer
@@ -15,36 +17,17 @@ from harness_actors.cli.ctl.resume import resume
 from harness_actors.cli.ctl.show import show
 from harness_actors.cli.ctl.stores import compact, expire
 
-ctl = typer.Typer(
-    help="What is in flight, and what to do about it.",
-    no_args_is_help=True,
-    rich_markup_mode="rich",
-)
-run = typer.Typer(
-    help="Runs: list, show, events, export, answer, approve, deny, pause, resume, cancel.",
-    no_args_is_help=True,
-    rich_markup_mode="rich",
-)
+_group = partial(typer.Typer, no_args_is_help=True, rich_markup_mode="rich")
+
+ctl = _group(help="What is in flight, and what to do about it.")
+run = _group(help="Runs: list, show, events, export, answer, approve, deny, pause, resume, cancel.")
 run.command("list")(list_runs)
-run.command()(show)
-run.command()(events)
-run.command()(export)
-run.command()(answer)
-run.command()(approve)
-run.command()(deny)
-run.command()(pause)
-run.command()(resume)
-run.command()(cancel)
-store = typer.Typer(
-    help="Journals: expire, compact.", no_args_is_help=True, rich_markup_mode="rich"
-)
+for command in (show, events, export, answer, approve, deny, pause, resume, cancel):
+    run.command()(command)
+store = _group(help="Journals: expire, compact.")
 store.command()(expire)
 store.command()(compact)
-cell = typer.Typer(
-    help="Cells, the processes that serve runs: list, stop.",
-    no_args_is_help=True,
-    rich_markup_mode="rich",
-)
+cell = _group(help="Cells, the processes that serve runs: list, stop.")
 cell.command("list")(list_cells)
 cell.command()(stop)
 ctl.add_typer(run, name="run")

@@ -62,7 +62,7 @@ def _print_table(found: "list[CellReport]") -> None:
     from rich.markup import escape
     from rich.table import Table
 
-    from harness_actors.printing.console import PlainConsole
+    from harness_actors.printing.console import print_table
 
     table = Table(box=None, pad_edge=False)
     for name in ("status", "pid"):
@@ -73,11 +73,7 @@ def _print_table(found: "list[CellReport]") -> None:
         table.add_column(name, no_wrap=True)
     for report in found:
         table.add_row(report.status, str(report.cell.pid), *map(escape, _cells(report)))
-    console = PlainConsole()
-    if not console.is_terminal:
-        # Into a file or a pipe nothing is cut to the width of a terminal.
-        console = PlainConsole(width=250)
-    console.print(table if found else "no cells are up")
+    print_table(table if found else "no cells are up", wide=250)
 
 
 def _cells(report: "CellReport") -> list[str]:

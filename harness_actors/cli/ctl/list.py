@@ -68,7 +68,7 @@ def _print_table(found: "list[RunFacts]") -> None:
     from rich.text import Text
 
     from harness_actors.batch.words import dollars
-    from harness_actors.printing.console import PlainConsole
+    from harness_actors.printing.console import print_table
 
     table = Table(box=None, pad_edge=False)
     table.add_column("run", no_wrap=True)
@@ -94,11 +94,7 @@ def _print_table(found: "list[RunFacts]") -> None:
             *([_open(facts.heading)] if asks else []),
             Text(one_line(facts.what), overflow="ellipsis", no_wrap=True),
         )
-    console = PlainConsole()
-    if not console.is_terminal:
-        # Into a file or a pipe nothing is cut to the width of a terminal.
-        console = PlainConsole(width=200)
-    console.print(table if found else "no runs")
+    print_table(table if found else "no runs", wide=200)
 
 
 def _open(heading: "RunHeading") -> str:
