@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable, Mapping
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, Protocol
 
 from harness_actors.cli.ctl.events import as_plain
@@ -84,6 +85,7 @@ class JsonResult:
         """There is no result."""
 
 
+@dataclass(eq=False)
 class Terminal:
     """Answers on stdout, and all the rest on stderr.
 
@@ -101,24 +103,20 @@ class Terminal:
     # Without the text, too: with it, a call is told when its tool begins.
     wants_text = True
 
-    def __init__(
-        self,
-        lines: EventLines,
-        *,
-        of_interest: Callable[[Event], bool] | None = None,
-        ending: bool = True,
-        live: bool | None = None,
-    ) -> None:
-        self._live = sys.stdout.isatty() if live is None else live
-        self.lines = lines
-        self._of_interest = of_interest
-        self._ending = ending
-        self._answer: tuple[int, int, int] | None = None
-        self._written = ""
-        """Of the newest answer; empty where a part of it is missing."""
-        self._missed = False
-        """A part of the newest answer is missing, which the event that tells of it begins with."""
-        self._column = 0
+    lines: EventLines
+    _: KW_ONLY
+    of_interest: Callable[[Event], bool] | None = None
+    ending: bool = True
+    live: bool | None = None
+    _answer: tuple[int, int, int] | None = field(default=None, init=False)
+    _written: str = field(default="", init=False)
+    """Of the newest answer; empty where a part of it is missing."""
+    _missed: bool = field(default=False, init=False)
+    """A part of the newest answer is missing, which the event that tells of it begins with."""
+    _column: int = field(default=0, init=False)
+
+    def __post_init__(self) -> None:
+        self._live = sys.stdout.isatty() if self.live is None else self.live
 
     def show(self, item: Shown) -> None:
         match item:
@@ -134,7 +132,7 @@ class Terminal:
 
     def end(self, result: HarnessResult) -> None:
         self._break()
-        if self._ending or result.status not in ("done", "awaiting_input"):
+        if self.ending or result.status not in ("done", "awaiting_input"):
             self.lines.end(result)
         answer = result.output_text.strip()
         if answer and answer != self._written.strip():
@@ -158,7 +156,7 @@ class Terminal:
         # The last answer is told at the end.
         stands_in = self._missed and isinstance(event, AgentResponse) and event.tool_names
         self._missed = self._missed and not isinstance(event, AgentResponse)
-        if stands_in or self._of_interest is None or self._of_interest(event):
+        if stands_in or self.of_interest is None or self.of_interest(event):
             self._break()
             self.lines.show(item)
         else:

@@ -2,6 +2,7 @@
 
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
@@ -25,6 +26,7 @@ SUBSCRIBED_RUNS = 10_000
 """Runs that are listened to; of more, the earliest are forgotten until they are asked for again."""
 
 
+@dataclass(eq=False, kw_only=True)
 class Dispatch:
     """Posts the signals of runs, and whatever else their hosts are told.
 
@@ -35,23 +37,18 @@ class Dispatch:
         runs: The runs in service, by id; the coordinator's own mapping.
     """
 
-    def __init__(
-        self,
-        *,
-        term: int,
-        needs: Mapping[str, ExecutorNeeds],
-        agent_turns: int,
-        runs: Mapping[str, ActiveRun],
-    ) -> None:
-        self._term = term
-        self._needs = needs
-        self._router = Router(agent_turns)
-        self._runs = runs
-        # In memory only: a new incarnation is told by whoever still reads.
-        self._streams: OrderedDict[str, str] = OrderedDict()
-        # Of all runs together: a run that is taken up again in this term must not get a
-        # hop number that an envelope of its life before may still carry.
-        self._hop_numbers = count(1)
+    term: int
+    needs: Mapping[str, ExecutorNeeds]
+    agent_turns: int
+    runs: Mapping[str, ActiveRun]
+    # In memory only: a new incarnation is told by whoever still reads.
+    _streams: OrderedDict[str, str] = field(default_factory=OrderedDict, init=False)
+    # Of all runs together: a run that is taken up again in this term must not get a
+    # hop number that an envelope of its life before may still carry.
+    _hop_numbers: "count[int]" = field(default_factory=lambda: count(1), init=False)
+
+    def __post_init__(self) -> None:
+        self._router = Router(self.agent_turns)
 
     def deliver(self, run: ActiveRun, effects: Effects) -> None:
         """Post the run's hop to the host that is to serve it."""
@@ -66,7 +63,7 @@ class Dispatch:
             return
         run.slot = slot
         replica = run.replicas.get(slot)
-        needs = None if code else self._needs[executor]
+        needs = None if code else self.needs[executor]
         reads_log = needs is None or needs.log
         known = replica.messages if replica and reads_log else 0
         deliver = Deliver(
@@ -87,7 +84,7 @@ class Dispatch:
         """Tell the host of a run something; nothing where it is at none."""
         if run.slot is not None:
             run.sent += 1
-            envelope = Envelope(run.spec.run_id, self._term, run.hop_number, run.sent, body)
+            envelope = Envelope(run.spec.run_id, self.term, run.hop_number, run.sent, body)
             effects.posts.append(Post(run.slot, envelope))
 
     def stop_at_round(self, run: ActiveRun, effects: Effects) -> None:
@@ -101,7 +98,7 @@ class Dispatch:
         for run_id in run_ids:
             self._streams[run_id] = stream
             self._streams.move_to_end(run_id)
-            run = self._runs.get(run_id)
+            run = self.runs.get(run_id)
             if run is not None and run.slot is not None and _speaks(run.slot):
                 self.post(run, Speak(stream), effects)
         while len(self._streams) > SUBSCRIBED_RUNS:
@@ -112,7 +109,7 @@ class Dispatch:
         """What is told with the answer of the call that brought a batch, or its copy."""
         told = {}
         for envelope in batch:
-            run = self._runs.get(envelope.run_id)
+            run = self.runs.get(envelope.run_id)
             if (
                 run is not None
                 and run.hop_number == envelope.hop_number
@@ -121,7 +118,7 @@ class Dispatch:
                 # Of no number: it is true whenever it comes.
                 committed = Committed(run.receipt)
                 told[envelope.run_id] = Envelope(
-                    envelope.run_id, self._term, run.hop_number, 0, committed
+                    envelope.run_id, self.term, run.hop_number, 0, committed
                 )
         return tuple(told.values())
 
@@ -129,8 +126,8 @@ class Dispatch:
         """The run is at its host no longer; another may have the quarantine host."""
         if run.slot is not None and run.slot.index == QUARANTINE:
             successor_id = self._router.released(run.spec.run_id)
-            if successor_id is not None and successor_id in self._runs:
-                self.deliver(self._runs[successor_id], effects)
+            if successor_id is not None and successor_id in self.runs:
+                self.deliver(self.runs[successor_id], effects)
 
     def forget(self, run: ActiveRun, effects: Effects, end: RunEnd | None = None) -> None:
         """The run is over, or put aside: no host needs to know of it.
@@ -147,7 +144,7 @@ class Dispatch:
             word = Forget()
             if end is not None and slot == last:
                 word = Forget(end, turns_of(run.state.values))
-            envelope = Envelope(run_id, self._term, run.hop_number, 1, word)
+            envelope = Envelope(run_id, self.term, run.hop_number, 1, word)
             effects.posts.append(Post(slot, envelope))
         self._router.released(run_id)
         self._router.forget(run_id)

@@ -8,6 +8,7 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
 from typing import Any
 
 from harness_actors.ports import Cover
@@ -101,6 +102,7 @@ class SupervisedProcess:
             self._exited.set()
 
 
+@dataclass(eq=False, kw_only=True)
 class SupervisedProcesses:
     """Starts the processes of tools, none of which outlives this process.
 
@@ -114,21 +116,13 @@ class SupervisedProcesses:
         most: Processes that one command may have at once.
     """
 
-    def __init__(
-        self,
-        *,
-        mark: str = "",
-        detached: bool = False,
-        carried: int | None = None,
-        most: int = MOST_PROCESSES,
-    ) -> None:
-        self._mark = mark
-        self._detached = detached
-        self._carried = carried
-        self._most = most
-        self._closed = False
-        self._link: _Link | None = None
-        self._sweeps: set[asyncio.Task[int]] = set()
+    mark: str = ""
+    detached: bool = False
+    carried: int | None = None
+    most: int = MOST_PROCESSES
+    _closed: bool = field(default=False, init=False)
+    _link: "_Link | None" = field(default=None, init=False)
+    _sweeps: set[asyncio.Task[int]] = field(default_factory=set, init=False)
 
     def supervisor(self) -> Process | None:
         """The supervisor that is there now; started if there is none.
@@ -155,7 +149,7 @@ class SupervisedProcesses:
         mark, variables = marked(environment)
         try:
             request = (
-                self._most,
+                self.most,
                 [os.fsencode(part) for part in program],
                 {os.fsencode(name): os.fsencode(value) for name, value in variables.items()},
                 None
@@ -180,7 +174,7 @@ class SupervisedProcesses:
 
     def _connected(self) -> "_Link":
         if self._link is None or self._link.is_lost:
-            launched = launch(self._mark, detached=self._detached, carried=self._carried)
+            launched = launch(self.mark, detached=self.detached, carried=self.carried)
             self._link = _Link(launched, self._sweep)
         return self._link
 

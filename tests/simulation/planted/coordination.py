@@ -113,7 +113,7 @@ def _another_runs_log() -> Patches:
     deliver = Dispatch.deliver
 
     def patched(self: Dispatch, run: ActiveRun, effects: Effects) -> None:
-        others = [other for other in self._runs.values() if other is not run]
+        others = [other for other in self.runs.values() if other is not run]
         deliver(self, run, effects)
         for place, post in enumerate(effects.posts):
             body = post.envelope.body
@@ -219,7 +219,7 @@ def _receipts_are_given_once() -> Patches:
     def patched(self: Dispatch, batch: Iterable[Envelope]) -> tuple[Envelope, ...]:
         told = receipts(self, batch)
         for envelope in told:
-            self._runs[envelope.run_id].receipt = 0
+            self.runs[envelope.run_id].receipt = 0
         return told
 
     return [(Dispatch, "receipts", patched)]
