@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from random import Random
+from typing import Any
 
 import orjson
 
@@ -21,6 +22,7 @@ from harness_actors.tools import ask_user
 from tests.simulation.artifacts import READS
 from tests.simulation.beside import ask_hosted_model, whole_answer_of, words_of
 from tests.simulation.executors import build_workflow
+from tests.simulation.gates import gates_of
 from tests.simulation.oracle import Oracle
 from tests.simulation.questions import ASKS, question_of
 from tests.simulation.tools import KINDS, WatchedTool, deafly
@@ -51,6 +53,7 @@ class PlannedModel:
     async def complete(self, request: ModelRequest) -> ModelResponse:
         run_id, spoken = where_in(request.messages)
         call = self._oracle.asked(run_id, request.messages)
+        self._oracle.judging.offered(request.tools)
         plan = self._workload.runs[run_id]
         self._oracle.check_keys(run_id, plan.keys, self.keys)
         planned = plan.rounds[spoken] if spoken < len(plan.rounds) else None
@@ -175,6 +178,8 @@ class PlannedAgent:
     instructions: str = "Be brief."
     name: str = "agent"
     hooks: Hooks | None = None
+    middleware: Sequence[Any] = ()
+    capabilities: Sequence[str] | None = None
 
 
 _PROGRAMS: dict[str, Callable[[], Workflow]] = {}
@@ -204,17 +209,17 @@ def load_programs(
 ) -> dict[str, bytes]:
     """The programs of a workload, and their blobs by name."""
     tools: tuple[Tool, ...] = (*(WatchedTool(kind, oracle, machine) for kind in KINDS), ask_user)
-    hooks = oracle.judging.hooks() if workload.judged else None
-    agent = PlannedAgent(PlannedModel(workload, oracle, chance), tools, hooks=hooks)
+    gated = partial(PlannedAgent, tools=tools, **gates_of(workload, oracle))
+    agent = gated(model=PlannedModel(workload, oracle, chance))
     _PROGRAMS.clear()
     workflows = {"plain": (), **workload.workflows}
     for name, planned in workflows.items():
         _PROGRAMS[name] = partial(_same, build_workflow(agent, planned, oracle))
     # One for each host: what it was given in one process is not in another.
     _PROGRAMS["keyed"] = lambda: build_workflow(
-        PlannedAgent(KeyedModel(workload, oracle, chance), tools, hooks=hooks), (), oracle
+        gated(model=KeyedModel(workload, oracle, chance)), (), oracle
     )
     _PROGRAMS["hosted"] = lambda: build_workflow(
-        PlannedAgent(HostedModel(workload, oracle, chance, reach), tools, hooks=hooks), (), oracle
+        gated(model=HostedModel(workload, oracle, chance, reach)), (), oracle
     )
     return {name: pickle.dumps(Ticket(name)) for name in _PROGRAMS}

@@ -11,7 +11,7 @@ from harness_actors.errors import HarnessError
 from harness_actors.events import DERIVED_EVENTS, RunCompleted, TurnCompleted
 from harness_actors.results import HarnessResult
 from harness_actors.state import AGENT_TURN
-from tests.simulation import driver, user
+from tests.simulation import driver, guarding, passing, user
 from tests.simulation.disk import DiskRun, MemoryJournal
 from tests.simulation.executors import FLAW, JUDGED
 from tests.simulation.journals import view_of_run
@@ -95,11 +95,18 @@ def _check_own_end(schedule: "Schedule", run: DiskRun, end: HarnessResult) -> No
     flawed = reason.kind == "agent_error" and FLAW in reason.message and "flaw" in kinds
     judged = reason == JUDGED.reason and "judge" in kinds
     fails = run.spec.config.on_question == "fail" and "the model asked its user" in reason.message
-    if (end.status == "failed" and reason.kind != "executor_lost" and not flawed | fails) or (
+    refused = reason.kind == "agent_error" and _is_by_gates(schedule, reason.message)
+    wanted = flawed | fails | refused
+    if (end.status == "failed" and reason.kind != "executor_lost" and not wanted) or (
         reason.kind == JUDGED.reason.kind and not judged
     ):
         text = f"{run.spec.run_id}: {end.status}({reason.kind}): {reason.message}"
         schedule.ledger.broken("runs end as planned", text)
+
+
+def _is_by_gates(schedule: "Schedule", message: str) -> bool:
+    guarded = schedule.workload.guarded and guarding.WORDS in message
+    return guarded or (schedule.workload.passed and passing.WORDS in message)
 
 
 def _has_limit(schedule: "Schedule", run: DiskRun, kind: str) -> bool:
@@ -143,6 +150,7 @@ def _check_budget(schedule: "Schedule", run: DiskRun, end: HarnessResult) -> Non
     interrupted -= schedule.oracle.waits.of(run_id).waits
     asked = sum(call.run_id == run_id for call in ledger.models)
     called = sum(call.run_id == run_id for call in ledger.tools)
+    called -= schedule.oracle.passing.again[run_id]
     name = "budgets are not overdrawn"
     if end.turn_count > run.spec.config.max_turns:
         broken(name, f"{run_id} had {end.turn_count} of {run.spec.config.max_turns} turns")

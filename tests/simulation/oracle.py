@@ -13,9 +13,11 @@ from harness_actors.state import OPEN_CALLS
 from tests.simulation.artifacts import Keeping
 from tests.simulation.asking import Asking, shortly
 from tests.simulation.effects import Effects
+from tests.simulation.guarding import Guarding
 from tests.simulation.judging import Judging
 from tests.simulation.ledger import Happening, Ledger
 from tests.simulation.observing import Observing
+from tests.simulation.passing import Passing
 from tests.simulation.promptness import Promptness
 from tests.simulation.serving import ServedStep, Serving
 from tests.simulation.spending import Spending
@@ -31,9 +33,12 @@ class Oracle:
         ledger: Where it is written down.
         machine: Where it happens.
         budget_usd: What all runs may cost together; None for no bound.
+        seed: That of the schedule.
     """
 
-    def __init__(self, ledger: Ledger, machine: SimulatedMachine, budget_usd: float | None) -> None:
+    def __init__(
+        self, ledger: Ledger, machine: SimulatedMachine, budget_usd: float | None, seed: int
+    ) -> None:
         self.ledger = ledger
         self.machine = machine
         self._disk = ledger.disk
@@ -44,7 +49,9 @@ class Oracle:
         self.spending = Spending(ledger, budget_usd)
         self.talks = Talking(ledger)
         self.observing = Observing(ledger)
-        self.judging = Judging(ledger)
+        self.judging = Judging(ledger, seed)
+        self.guarding = Guarding(ledger, seed)
+        self.passing = Passing(ledger, seed)
         self.at_once = AtOnce(ledger)
         self.keeping = Keeping(ledger)
         self._asking = Asking(ledger, self.serving_rules)
@@ -68,6 +75,7 @@ class Oracle:
         """A model is asked."""
         self.spending.asked(run_id)
         self.waits.asked(run_id, messages[1:])
+        self.guarding.asked(run_id, messages)
         return self._asking.asked(run_id, messages)
 
     def check_keys(self, run_id: str, needed: Sequence[str], given: Mapping[str, str]) -> None:
@@ -143,6 +151,9 @@ class Oracle:
         self.keeping.changed(run, change)
         self.waits.changed(change)
         log = self._disk.logs[run.spec.conversation_id]
+        self.judging.changed(run, change, log)
+        self.guarding.changed(run, change)
+        self.passing.changed(run, change, log)
         for write in change.delta.writes:
             if write.key == OPEN_CALLS.name and write.change == "set" and write.value:
                 open_ids = {call.id for call in Conversation(log).open_calls()}

@@ -47,6 +47,7 @@ from tests.simulation.artifacts import plan_artifacts
 from tests.simulation.beside import Beside, SimulatedModel, WatchedStreams, chosen_refusals
 from tests.simulation.disk import Disk, MemoryJournal
 from tests.simulation.disturbances import Disturber
+from tests.simulation.gates import plan_gates
 from tests.simulation.invariants import check_end
 from tests.simulation.journals import Faults, WatchedJournal
 from tests.simulation.ledger import Ledger, Violation
@@ -134,7 +135,7 @@ class Schedule:
     ) -> None:
         self.seed = seed
         self.workload = plan_waves(plan_questions(plan_workload(seed), seed), seed)
-        self.workload = plan_artifacts(self.workload, seed)
+        self.workload = plan_gates(plan_artifacts(self.workload, seed), seed)
         pauses = Pauses(Random(f"{seed}/pauses"))
         self.loop = loop = SimulatedLoop(Random(f"{seed}/order"), pauses)
 
@@ -160,7 +161,7 @@ class Schedule:
         self.ledger = Ledger(loop, self.disk, None if trace is None else note)
         pauses.ledger = self.ledger
         self.beside = Beside(self.ledger, chosen_refusals(Random(f"{seed}/refusals")))
-        self.oracle = Oracle(self.ledger, self.machine, self.workload.budget_usd)
+        self.oracle = Oracle(self.ledger, self.machine, self.workload.budget_usd, seed)
         self._clock = SimulatedClock(loop)
         self._counter = FlatCounter()
         self._faults = Faults()

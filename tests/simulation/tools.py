@@ -13,6 +13,7 @@ from harness_actors.actors.simulated.processes import (
 from harness_actors.errors import ToolError
 from harness_actors.ports import ToolContext, ToolProcess, ToolSpec
 from tests.simulation.artifacts import result_of
+from tests.simulation.judging import NEEDING, SHELL
 from tests.simulation.ledger import Happening
 from tests.simulation.oracle import Oracle
 from tests.simulation.waves import READS, REPEATED
@@ -66,12 +67,14 @@ class WatchedTool:
             resource_keys=("shelf:{shelf}",) if kind == "peek" else (),
             timeout_s=HANG_S if kind == "hang" else None,
             volatile=kind == "watch",
+            needs=(SHELL,) if kind in NEEDING else (),
         )
 
     async def run(self, arguments: str, context: ToolContext) -> str:
         given = orjson.loads(arguments)
         key, takes_s = given["key"], given["takes_s"]
-        self._oracle.judging.called(key, given)
+        self._oracle.judging.called(self.kind, key, given)
+        self._oracle.passing.called(key, given)
         call = self._oracle.called(
             self.kind,
             key,

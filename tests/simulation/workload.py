@@ -49,7 +49,7 @@ LONG = 0.05
 HOSTED = 0.15
 """Share of the runs of the default workflow that ask the model which their cell hosts."""
 JUDGED = 0.25
-"""How many schedules have agents with hooks."""
+"""Share of the schedules whose agents have hooks around calls."""
 LISTENED = 0.3
 """Share of the runs whose text is read while it is said."""
 KEY = "PLANNED_MODEL_KEY"
@@ -147,6 +147,10 @@ class Workload:
         reused_ids: The model gives the same call ids again and again.
         fickle: It answers otherwise when it is asked the same again.
         judged: Hooks have a say in calls.
+        moody: They also fail and hang, and have a say in results.
+        limited: Agents may not use all of their tools.
+        guarded: Guards have a say in tasks and ends.
+        passed: Middleware stands around calls.
         copies: Messages go through pickle.
         budget_usd: What all runs may cost together; None for no bound.
         listened: Runs whose text somebody reads while it is said.
@@ -161,6 +165,10 @@ class Workload:
     reused_ids: bool = False
     fickle: bool = False
     judged: bool = False
+    moody: bool = False
+    limited: bool = False
+    guarded: bool = False
+    passed: bool = False
     copies: bool = False
     budget_usd: float | None = None
     listened: frozenset[str] = frozenset()
