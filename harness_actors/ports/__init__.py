@@ -3,59 +3,71 @@
 The port of the runtimes, which only the entry points use, is `actors/runtime.py`.
 """
 
-from harness_actors.ports.artifacts import Artifact, ConversationArtifacts, LargeResult
-from harness_actors.ports.clock import Clock
-from harness_actors.ports.deadlines import DeadlineToken
-from harness_actors.ports.journal import Journal
-from harness_actors.ports.models import Agent, Model, ModelRequest, ModelResponse, TokenCounter
-from harness_actors.ports.runs import Executor, RunContext
-from harness_actors.ports.tool_context import (
-    MOST_TOLD,
-    TOLD_CHARS,
-    Cover,
-    ToolContext,
-    ToolProcess,
-    ToolProcesses,
-    ToolResources,
-    ToolWorkers,
-)
-from harness_actors.ports.tools import (
-    AskedQuestion,
-    AskingTool,
-    Effect,
-    Tool,
-    ToolOutput,
-    ToolSet,
-    ToolSpec,
-)
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "MOST_TOLD",
-    "TOLD_CHARS",
-    "Agent",
-    "Artifact",
-    "AskedQuestion",
-    "AskingTool",
-    "Clock",
-    "ConversationArtifacts",
-    "Cover",
-    "DeadlineToken",
-    "Effect",
-    "Executor",
-    "Journal",
-    "LargeResult",
-    "Model",
-    "ModelRequest",
-    "ModelResponse",
-    "RunContext",
-    "TokenCounter",
-    "Tool",
-    "ToolContext",
-    "ToolOutput",
-    "ToolProcess",
-    "ToolProcesses",
-    "ToolResources",
-    "ToolSet",
-    "ToolSpec",
-    "ToolWorkers",
-]
+from harness_actors.lazy import loaded_on_use
+
+if TYPE_CHECKING:
+    from harness_actors.ports.artifacts import Artifact as Artifact
+    from harness_actors.ports.artifacts import ConversationArtifacts as ConversationArtifacts
+    from harness_actors.ports.artifacts import LargeResult as LargeResult
+    from harness_actors.ports.clock import Clock as Clock
+    from harness_actors.ports.deadlines import DeadlineToken as DeadlineToken
+    from harness_actors.ports.journal import Journal as Journal
+    from harness_actors.ports.models import Agent as Agent
+    from harness_actors.ports.models import Model as Model
+    from harness_actors.ports.models import ModelRequest as ModelRequest
+    from harness_actors.ports.models import ModelResponse as ModelResponse
+    from harness_actors.ports.models import TokenCounter as TokenCounter
+    from harness_actors.ports.runs import Executor as Executor
+    from harness_actors.ports.runs import RunContext as RunContext
+    from harness_actors.ports.tool_context import MOST_TOLD as MOST_TOLD
+    from harness_actors.ports.tool_context import TOLD_CHARS as TOLD_CHARS
+    from harness_actors.ports.tool_context import Cover as Cover
+    from harness_actors.ports.tool_context import ToolContext as ToolContext
+    from harness_actors.ports.tool_context import ToolProcess as ToolProcess
+    from harness_actors.ports.tool_context import ToolProcesses as ToolProcesses
+    from harness_actors.ports.tool_context import ToolResources as ToolResources
+    from harness_actors.ports.tool_context import ToolWorkers as ToolWorkers
+    from harness_actors.ports.tools import AskedQuestion as AskedQuestion
+    from harness_actors.ports.tools import AskingTool as AskingTool
+    from harness_actors.ports.tools import Effect as Effect
+    from harness_actors.ports.tools import Tool as Tool
+    from harness_actors.ports.tools import ToolOutput as ToolOutput
+    from harness_actors.ports.tools import ToolSet as ToolSet
+    from harness_actors.ports.tools import ToolSpec as ToolSpec
+
+# Looked up when used: a worker process needs the ports of tools, and waits for no others.
+__getattr__, __dir__, __all__ = loaded_on_use(
+    __name__,
+    {
+        "Agent": "models",
+        "Artifact": "artifacts",
+        "AskedQuestion": "tools",
+        "AskingTool": "tools",
+        "Clock": "clock",
+        "ConversationArtifacts": "artifacts",
+        "Cover": "tool_context",
+        "DeadlineToken": "deadlines",
+        "Effect": "tools",
+        "Executor": "runs",
+        "Journal": "journal",
+        "LargeResult": "artifacts",
+        "MOST_TOLD": "tool_context",
+        "Model": "models",
+        "ModelRequest": "models",
+        "ModelResponse": "models",
+        "RunContext": "runs",
+        "TOLD_CHARS": "tool_context",
+        "TokenCounter": "models",
+        "Tool": "tools",
+        "ToolContext": "tool_context",
+        "ToolOutput": "tools",
+        "ToolProcess": "tool_context",
+        "ToolProcesses": "tool_context",
+        "ToolResources": "tool_context",
+        "ToolSet": "tools",
+        "ToolSpec": "tools",
+        "ToolWorkers": "tool_context",
+    },
+)

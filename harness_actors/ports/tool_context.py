@@ -3,12 +3,15 @@
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from harness_actors.ports.artifacts import ConversationArtifacts
 from harness_actors.ports.clock import Clock
 from harness_actors.ports.deadlines import DeadlineToken
-from harness_actors.records import FolderId
+
+if TYPE_CHECKING:
+    # It takes long, and worker processes do not need it.
+    from harness_actors.records import FolderId
 
 MOST_TOLD = 1_000
 """How often a call may tell how it goes on."""
@@ -148,7 +151,7 @@ class ToolContext:
     call_id: str
     workspace: Path | None
     in_thread: Callable[..., Awaitable[Any]]
-    workspace_id: FolderId | None = None
+    workspace_id: "FolderId | None" = None
     environment: Mapping[str, str] = field(default_factory=dict)
     processes: ToolProcesses | None = None
     cover: Cover | None = None

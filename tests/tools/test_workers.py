@@ -7,6 +7,8 @@ import pickle
 import re
 import select
 import socket
+import subprocess
+import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import replace
@@ -608,6 +610,20 @@ async def test_after_the_end_no_worker_starts(
 
     with pytest.raises(ToolError, match="the host of this agent was closed"):
         await call(worker_tools.who)
+
+
+def test_what_a_worker_waits_for_before_its_first_call_is_little_of_the_harness() -> None:
+    # All rooms of the harness would take longer than most calls.
+    program = (
+        "import sys, harness_actors.tools.workers.process, harness_actors.tools.function\n"
+        "print(*{name.partition('.')[2].partition('.')[0] or name for name in sys.modules\n"
+        "    if name.startswith(('harness_actors.', 'pydantic', 'ray', 'cloudpickle'))})"
+    )
+    told = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
+
+    assert set(told.stdout.decode().split()) == {
+        *("errors", "lazy", "messages", "pickling", "ports", "tools")
+    }
 
 
 async def test_an_interpreter_that_does_not_come_up_is_said_to(
