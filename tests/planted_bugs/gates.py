@@ -117,4 +117,14 @@ BUGS = (
             "tests/turn/test_gates.py::test_a_hook_has_no_more_time_than_what_is_left_of_its_run",
         ),
     ),
+    Bug(
+        name="what middleware took before it called next is not counted",
+        path="harness_actors/policies/middleware.py",
+        before="            self._left_s = (self._bound.when() or now) - now\n",
+        after="            self._left_s = OWN_TIME_S\n",
+        promise="one middleware takes no more than its own time",
+        tests=(
+            "tests/policies/test_middleware.py::test_what_it_takes_before_and_after_and_between_two_calls_is_its_time_together",
+        ),
+    ),
 )

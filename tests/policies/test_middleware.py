@@ -210,6 +210,30 @@ def test_one_that_hangs_is_ended_and_the_time_of_the_tool_is_not_its_own() -> No
         runner.run(all_of_it())
 
 
+@pytest.mark.virtual_time
+@pytest.mark.parametrize(("pauses", "is_over"), [(2, False), (3, True)])
+async def test_what_it_takes_before_and_after_and_between_two_calls_is_its_time_together(
+    pauses: int, is_over: bool
+) -> None:
+    async def pausing(call: ToolInvocation, next: Next) -> str:
+        result = ""
+        for number in range(pauses):
+            await asyncio.sleep(0.4 * OWN_TIME_S)
+            result = await next(call) if number < pauses - 1 else result
+        return result
+
+    async def slow(call: ToolInvocation) -> str:
+        await asyncio.sleep(20 * OWN_TIME_S)
+        return "slow"
+
+    calling = MiddlewareChain((pausing,)).call_tool(a_call(idempotent=True), slow)
+    if is_over:
+        with pytest.raises(RuntimeError, match="took longer than 10 s"):
+            await calling
+    else:
+        assert await calling == "slow"
+
+
 async def test_next_is_refused_when_the_call_is_over() -> None:
     kept: list[Next] = []
 
