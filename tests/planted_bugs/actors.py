@@ -701,4 +701,24 @@ BUGS = (
             "tests/actors/test_attached_cells.py::test_a_cell_like_this_process_comes_before_one_of_another_version_and_that_before_none",
         ),
     ),
+    Bug(
+        name="the cell of a Ray that is dead keeps its journal from others",
+        path="harness_actors/actors/retiring.py",
+        before="        if address is not None and await asyncio.to_thread(_answers, address):\n",
+        after="        if address is not None:\n",
+        promise="a command waits for what ends by itself, and is not refused for it",
+        tests=(
+            "tests/actors/test_retiring.py::test_a_cell_is_asked_to_leave_whose_ray_is_there_and_that_may_not_stay",
+        ),
+    ),
+    Bug(
+        name="a run that is cut while its program is loaded takes that from all others",
+        path="harness_actors/actors/host/host_programs.py",
+        before="        workflow = await asyncio.shield(self._workflows[code])\n",
+        after="        workflow = await self._workflows[code]\n",
+        promise="what becomes of one run is nothing to the others",
+        tests=(
+            "tests/actors/test_host_programs.py::test_a_run_that_is_cut_while_its_program_is_loaded_leaves_it_to_the_others",
+        ),
+    ),
 )
