@@ -18,7 +18,7 @@ OUT_OF_BUDGET = ("limit", "budget")
 RETRYABLE = ("model_error", "agent_error", "executor_lost", "node_lost")
 """Reasons of failed runs for which another attempt may help."""
 
-ASKED = ("QuestionAsked",)
+ASKED = ("QuestionAsked", "ApprovalAsked")
 """Errors of runs that asked their user and must not: nobody answers the second time either."""
 
 

@@ -83,8 +83,9 @@ def test_a_task_that_cannot_be_run_says_all_that_is_wrong_with_it() -> None:
     assert bad.error == {"type": "BadInputError", "message": "one; two"}
 
 
-def test_no_other_attempt_finds_somebody_to_answer() -> None:
-    error = {"reason": "agent_error", "type": "QuestionAsked", "message": "it asked"}
+@pytest.mark.parametrize("kind", ["QuestionAsked", "ApprovalAsked"])
+def test_no_other_attempt_finds_somebody_to_answer(kind: str) -> None:
+    error = {"reason": "agent_error", "type": kind, "message": "it asked"}
     reason = Reason(kind="agent_error", details={"turn": 1, "error": error})
     assert not may_help_again(HarnessResult(run_id="r", status="failed", reason=reason))
 
