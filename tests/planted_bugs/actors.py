@@ -530,12 +530,11 @@ BUGS = (
         before="""\
         async with self._adding:
             stored = await self._stored(run_id)
-            self.perform(self.coordinator.answer(stored, answers))
-""",
+            edits =""",
         after="""\
-        stored = await self._stored(run_id)
-        self.perform(self.coordinator.answer(stored, answers))
-""",
+        async with asyncio.Lock():
+            stored = await self._stored(run_id)
+            edits =""",
         promise="the first answer to a question counts",
         tests=(
             "tests/actors/test_admission.py::test_of_two_answers_that_come_at_once_the_first_counts",

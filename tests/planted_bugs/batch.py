@@ -256,12 +256,12 @@ BUGS = (
         name="a run that waits keeps its place",
         path="harness_actors/batch/engine.py",
         before="""\
-            await self._waiting.tell(flight, asked)
+                self._go_on(self._waiting.answered(flight.attempt.run_id), group)
         finally:
             self._free()
 """,
         after="""\
-            await self._waiting.tell(flight, asked)
+                self._go_on(self._waiting.answered(flight.attempt.run_id), group)
         finally:
             self._tally.running = len(self._flights)
 """,

@@ -6,8 +6,8 @@ BUGS = (
     Bug(
         name="a call that a hook has denied is made",
         path="harness_actors/turn/gates.py",
-        before="    if reason is not None:\n",
-        after="    if reason is not None and plan.idempotent:\n",
+        before="    if verdict.denied is not None:\n",
+        after="    if verdict.denied is not None and plan.idempotent:\n",
         promise="a denied call never runs",
         tests=(
             "tests/turn/test_gates.py::test_a_call_that_a_hook_denies_is_not_made_and_the_model_told_why",
@@ -30,7 +30,7 @@ BUGS = (
         name="hooks after a call are not asked where it was not made",
         path="harness_actors/turn/gates.py",
         before="""\
-        if plan.tool is self.prepared.completion:
+        if plan.tool is not None and plan.tool is self.prepared.completion:
 """,
         after="""\
         if plan.tool in (None, self.prepared.completion):
@@ -54,8 +54,10 @@ BUGS = (
     Bug(
         name="changed arguments are lost with the process",
         path="harness_actors/turn/call_scheduler.py",
-        before='        judged = await self._judged(self._plan(again, ""))\n',
-        after='        judged = self._plan(again, "")\n',
+        before="""\
+        judged = await self._judged(planned, unasked={plan.call.id for plan in refused})
+""",
+        after="        judged = planned\n",
         promise="a call that is made again is made as it was",
         tests=("tests/turn/test_gates.py::test_a_verdict_of_a_fenced_call_outlives_its_process",),
     ),

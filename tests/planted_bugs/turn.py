@@ -142,10 +142,10 @@ BUGS = (
         name="a call that was refused runs when its process has died",
         path="harness_actors/turn/call_scheduler.py",
         before="""\
-        plans = [plan if plan.call.id in held else _still_refused(plan) for plan in judged]
+        plans = [plan if plan.call.id in held else _still_refused(plan) for plan in settled]
 """,
         after="""\
-        plans = judged
+        plans = settled
 """,
         promise="what is not idempotent starts only when its record is on disk",
         tests=(
