@@ -54,11 +54,15 @@ class Reason:
     details: Mapping[str, Any] = field(default_factory=dict)
 
     @property
+    def error_facts(self) -> Mapping[str, Any]:
+        """What is known of the error that a run failed with, such as its `type`."""
+        error = self.details.get("error")
+        return error if isinstance(error, Mapping) else self.details
+
+    @property
     def traceback(self) -> str:
         """Where it failed in code of a user; empty where none had a part in it."""
-        error = self.details.get("error")
-        facts = error if isinstance(error, Mapping) else self.details
-        found = facts.get("traceback")
+        found = self.error_facts.get("traceback")
         return found if isinstance(found, str) else ""
 
     @property

@@ -199,8 +199,7 @@ def may_help_again(result: HarnessResult) -> bool:
     """Whether another attempt could end otherwise."""
     if result.status != "failed" or result.reason.kind not in RETRYABLE:
         return False
-    error = result.reason.details.get("error")
-    return not (isinstance(error, Mapping) and error.get("type") in ASKED)
+    return result.reason.error_facts.get("type") not in ASKED
 
 
 def encode_outcome(outcome: TaskOutcome) -> dict[str, Any]:
@@ -228,5 +227,5 @@ def decode_outcome(plain: Mapping[str, Any]) -> TaskOutcome:
 def _error_of(result: HarnessResult) -> dict[str, Any] | None:
     if result.status != "failed":
         return None
-    kind = result.reason.details.get("type", result.reason.kind)
+    kind = result.reason.error_facts.get("type", result.reason.kind)
     return {"type": kind, "message": result.reason.message}

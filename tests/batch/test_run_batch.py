@@ -15,7 +15,7 @@ from harness_actors.batch import Task, TaskOutcome, run_batch
 from harness_actors.batch.tasks import Check
 from harness_actors.config import HarnessConfig, Limits
 from harness_actors.coordination.graph import HarnessWorkflowBuilder
-from harness_actors.errors import AgentCodeError, BadInputError, ConfigError
+from harness_actors.errors import AgentCodeError, BadInputError, ConfigError, ModelSetupError
 from harness_actors.events import RunCompleted, RunEvent
 from harness_actors.messages import Message
 from harness_actors.models import OpenAIModel
@@ -83,6 +83,20 @@ async def test_the_loop_of_a_batch_goes_on_while_another_command_answers_a_run_o
         assert not first.done()
     assert (await first).ok
     await batch.aclose()
+
+
+async def test_the_type_of_the_error_that_a_run_failed_with_is_in_its_line(tmp_path: Path) -> None:
+    def script(_: Sequence[Message]) -> Reply:
+        return Reply.error(ModelSetupError("scripted", "the key is wrong", 401))
+
+    agent = ChatAgent(model=ScriptedModel(script))
+    batch = run_batch(["x"], agent, runtime="local", run_dir=tmp_path)
+    (outcome,) = [one async for one in batch]
+
+    assert outcome.error is not None
+    assert outcome.error["type"] == "ModelSetupError"
+    line = json.loads((tmp_path / "results.jsonl").read_text())
+    assert line["error"] == outcome.error
 
 
 def unpriced(**facts: Any) -> ChatAgent:
