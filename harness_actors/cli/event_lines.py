@@ -27,6 +27,7 @@ from harness_actors.printing.plain import one_line, say
 from harness_actors.results import HarnessResult, Usage
 
 WIDTH = 100
+_DECIDED = {"approve": "approved", "deny": "denied"}
 
 
 class EventLines:
@@ -120,8 +121,8 @@ def event_line(event: Event) -> str | None:
             return _short(f"  {executor} died{during}; the run goes on in another")
         case InputAwaited(questions=questions):
             return "\n".join(question_lines(questions))
-        case QuestionAnswered(question_id=question_id):
-            return f"{question_id} is answered"
+        case QuestionAnswered(question_id=question_id, decision=decision):
+            return f"{question_id} is {_DECIDED.get(decision, 'answered')}"
         case RunResumed():
             return "resumed"
         case _:
