@@ -39,6 +39,6 @@ async def test_a_cell_is_asked_to_leave_whose_ray_is_there_and_that_may_not_stay
         assert asked == [4]
 
         in_progress = 2
-        with pytest.raises(StoreInUseError, match="2 runs are in progress .* process 3"):
+        with pytest.raises(StoreInUseError, match=r"2 runs are in progress .* process 3"):
             await make_way(STORE)
         assert asked == [4, 3]
