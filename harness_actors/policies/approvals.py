@@ -263,12 +263,25 @@ _ASKED_ABOUT: Mapping[Autonomy, tuple[Effect, ...]] = {
 
 
 def parsed_arguments(text: str) -> dict[str, Any] | None:
-    """The arguments of a call by name; None where they are no JSON object."""
+    """The arguments of a call by name; None where they are no JSON object.
+
+    As for tools, a blank text is no arguments, and one name that is given twice is no JSON: what
+    is decided about must be what is called with.
+    """
+    if not text.strip():
+        return {}
     try:
-        values = json.loads(text)
+        values = json.loads(text, object_pairs_hook=_once)
     except (ValueError, RecursionError):
         return None
     return values if isinstance(values, dict) else None
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    values = dict(pairs)
+    if len(values) < len(pairs):
+        raise ValueError("a name is given twice")
+    return values
 
 
 @lru_cache(256)

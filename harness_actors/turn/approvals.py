@@ -159,7 +159,7 @@ def shown_call(plan: PlannedCall) -> AskedCall:
 def shown_arguments(text: str) -> str:
     """Arguments as they are shown: a JSON object of some 20,000 characters at most."""
     if len(text) <= SHOWN_CHARS:
-        return text
+        return text if text.strip() else "{}"
     shown = json.dumps(_shortened(json.loads(text)), ensure_ascii=False)
     if len(shown) <= SHOWN_CHARS:
         return shown

@@ -93,7 +93,14 @@ def test_patterns_are_found_in_texts_and_in_the_json_of_all_else(
     assert (said.decide == "ask") is found
 
 
-@pytest.mark.parametrize("arguments", ["", "no json", "[1]", '"text"', "[" * 100_000])
+def test_a_call_without_arguments_has_none() -> None:
+    assert ruled(rule("ask"), arguments=" ") == Ruled("ask")
+    assert ruled(rule("deny", arguments={"it": "x"}), arguments="") == AUTO
+
+
+@pytest.mark.parametrize(
+    "arguments", ["no json", "[1]", '{"it": 1, "it": 2}', '"text"', "[" * 100_000]
+)
 def test_where_nobody_can_look_it_is_taken_for_the_worse(arguments: str) -> None:
     looks = {"it": "x"}
 

@@ -257,7 +257,16 @@ async def test_the_end_and_questions_are_never_asked_about() -> None:
     assert texts(driver) == ["blue"]
 
 
-@pytest.mark.parametrize("arguments", ["no json", "[1]", ""])
+async def test_a_call_without_arguments_is_one() -> None:
+    driver = a_driver(calls(("c", "write", "")), waits=True)
+
+    await driver.run()
+
+    (asked,) = unanswered(driver.state.values)
+    assert asked["call"] == {"tool": "write", "arguments": "{}"}
+
+
+@pytest.mark.parametrize("arguments", ["no json", "[1]", "null"])
 async def test_nobody_is_asked_about_what_is_no_call(arguments: str) -> None:
     driver = a_driver(calls(("c", "write", arguments)))
 
