@@ -537,6 +537,8 @@ def test_a_process_that_is_killed_asks_nobody_again_and_makes_no_call_twice(
     assert (tmp_path / "asked").read_text().splitlines() == ["q1"] * asked
     assert len(booked(tmp_path)) == paid
     assert second.stdout.startswith(told), second.stdout
-    recording = load_recording(JournalReader(tmp_path / "runs.db"), (tmp_path / "run").read_text())
+    run_id = (tmp_path / "run").read_text()
+    recording = load_recording(JournalReader(tmp_path / "runs.db"), run_id)
     events = [event for change in recording.changes for event in change.delta.events]
     assert any(isinstance(event, Repaired) for event in events) is (where == "behind")
+    asyncio.run(check_replay(tmp_path, run_id))
