@@ -5,8 +5,6 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-import pytest
-
 from harness_actors.stores import JournalReader
 from tests.cli.approving_agents import (
     Call,
@@ -45,8 +43,8 @@ async def test_each_call_is_shown_and_decided_about_by_a_key(tmp_path: Path) -> 
         shown = await terminal.until_shown(CHOICE)
         call = "    refund(\r\n        order: 1\r\n        amount: 5\r\n    )\r\n"
         assert f"q1: May refund be called?\r\n{call}    it cannot be undone\r\ny approve" in shown
-        terminal.type("y\n")
-        await terminal.until_shown(CHOICE)
+        terminal.type("y\ny\n")  # what is typed ahead is of a call that was not shown yet
+        assert "q2: May refund" in await terminal.until_shown(CHOICE)
         terminal.type("n\n")
         await terminal.until_shown("why not> ")
         terminal.type("not today\n")
@@ -73,30 +71,9 @@ async def test_each_call_is_shown_and_decided_about_by_a_key(tmp_path: Path) -> 
         assert await terminal.left() == 0
 
 
-async def test_what_was_typed_before_a_call_is_shown_approves_nothing(tmp_path: Path) -> None:
-    async with asked_at_a_terminal(tmp_path, [a_refund(1), a_refund(2)]) as terminal:
-        await terminal.until_shown(CHOICE)
-        terminal.type("y\ny\n")
-        await terminal.until_shown("q2: May refund be called?")
-        await terminal.until_shown(CHOICE)
-        terminal.type("n too much\n")
-        await terminal.until_shown("did not approve of it: too much")
-        assert await terminal.left() == 0
-
-
-async def test_ctrl_c_at_a_call_leaves_it_waiting_and_says_how_to_decide(tmp_path: Path) -> None:
-    async with asked_at_a_terminal(tmp_path, [a_refund(1)]) as terminal:
-        await terminal.until_shown(CHOICE)
-        terminal.type("n\n")
-        await terminal.until_shown("why not> ")
-        terminal.type("\x03")
-        await terminal.until_shown(f"harness ctl run approve {the_run(tmp_path)} q1")
-        assert await terminal.left() == 130
-
-    assert answers_of(tmp_path / "runs.db", the_run(tmp_path)) == {"q1": None}
-
-
-async def test_a_call_cannot_order_a_terminal_about(tmp_path: Path) -> None:
+async def test_a_call_cannot_order_a_terminal_about_and_ctrl_c_leaves_it_waiting(
+    tmp_path: Path,
+) -> None:
     text = "hello\x1b[2J\nto: \u202eall\x9b"
     async with asked_at_a_terminal(tmp_path, [("send", {"text": text})]) as terminal:
         shown = await terminal.until_shown(CHOICE)
@@ -105,9 +82,14 @@ async def test_a_call_cannot_order_a_terminal_about(tmp_path: Path) -> None:
         shown += await terminal.until_shown("arguments> ")
         terminal.type("\n")
         shown += await terminal.until_shown(CHOICE)
-        terminal.type("y\n")
-        shown += await terminal.until_shown("done(completed)")
+        terminal.type("n\n")
+        shown += await terminal.until_shown("why not> ")
+        terminal.type("\x03")
+        shown += await terminal.until_shown(f"harness ctl run approve {the_run(tmp_path)} q1")
         assert not set(shown) & set("\x1b\x9b\u202e")
+        assert await terminal.left() == 130
+
+    assert answers_of(tmp_path / "runs.db", the_run(tmp_path)) == {"q1": None}
 
 
 async def test_who_takes_a_run_up_at_a_terminal_decides_there(tmp_path: Path) -> None:
@@ -151,26 +133,6 @@ async def test_where_there_is_no_terminal_it_is_said_how_to_decide(tmp_path: Pat
     )
     reason = json.loads(out)["reason"]
     assert (reason["kind"], reason["details"]["questions"][0]["tool"]) == ("approval", "refund")
-
-
-@pytest.mark.parametrize(
-    ("how", "status", "said"),
-    [
-        ("fail", 1, "a person must approve of a call of 'refund', and on_question is 'fail'"),
-        ("deny", 0, "told: The call was not made: a person would have to approve of it"),
-    ],
-)
-async def test_a_flag_says_what_becomes_of_calls_that_need_approval(
-    tmp_path: Path, how: str, status: int, said: str
-) -> None:
-    async with calling_server([a_refund(17)]) as server:
-        agent = approving_agent(tmp_path, server)
-        words = ["run", "settle it", *LOCAL, "--agent", agent, "--on-question", how]
-        ended, out, error = await finished(await started(words, HARNESS_HOME=str(tmp_path)))
-
-    assert ended == status
-    assert said in out + error
-    assert "Traceback" not in error
 
 
 async def test_in_a_conversation_the_next_lines_decide(tmp_path: Path) -> None:
