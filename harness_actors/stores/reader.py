@@ -3,16 +3,13 @@
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
 
 from harness_actors.errors import StoreError
 from harness_actors.stores.connection import check_file
 from harness_actors.stores.faults import damage, store_error
-from harness_actors.stores.readable import ReadableJournal
+from harness_actors.stores.readable import ReadableJournal, T
 from harness_actors.stores.sqlite import BUSY_S
 from harness_actors.stores.traceless import read_traceless
-
-T = TypeVar("T")
 
 
 class JournalReader(ReadableJournal):

@@ -5,7 +5,6 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TypeVar
 
 from harness_actors.errors import StoreError
 from harness_actors.records import Entry
@@ -14,13 +13,11 @@ from harness_actors.stores.connection import open_for_reading, open_journal
 from harness_actors.stores.faults import VALUE_ERRORS, damage, store_error
 from harness_actors.stores.marks import LOG_BYTES, check_marks, leave_log, move_log
 from harness_actors.stores.queries import load_removed_cost
-from harness_actors.stores.readable import ReadableJournal
+from harness_actors.stores.readable import ReadableJournal, T
 from harness_actors.stores.room import room_for
 from harness_actors.stores.standing import FileId, StandingFiles, out_of_place
 from harness_actors.stores.traceless import size_of
 from harness_actors.stores.transactions import transaction
-
-T = TypeVar("T")
 
 BUSY_S = 10.0
 

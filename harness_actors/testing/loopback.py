@@ -10,7 +10,7 @@ import resource
 import sys
 from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, Self
 
 import orjson
@@ -39,6 +39,7 @@ class SeenRequest:
     port: int
 
 
+@dataclass(eq=False)
 class LoopbackServer:
     """A model server on 127.0.0.1, for as long as it is entered.
 
@@ -62,31 +63,23 @@ class LoopbackServer:
         seen: The last requests, the oldest first.
     """
 
-    def __init__(
-        self,
-        reply: ReplyTo = says_ok,
-        *,
-        faults: Faults | None = None,
-        key: str | None = None,
-        models: Sequence[str] | None = None,
-        latency_s: float = 0.0,
-        piece_s: float | None = None,
-        port: int = 0,
-        keep: int = 100,
-    ) -> None:
-        self._reply = reply
-        self._faults = faults
-        self._key = key
-        self._models = models
-        self._latency_s = latency_s
-        self._piece_s = piece_s
-        self._port = port
-        self.requests = 0
-        self.open_now = 0
-        self.peak = 0
-        self.bytes_received = 0
-        self.bytes_sent = 0
-        self.seen: deque[SeenRequest] = deque(maxlen=keep)
+    reply: ReplyTo = says_ok
+    _: KW_ONLY
+    faults: Faults | None = None
+    key: str | None = None
+    models: Sequence[str] | None = None
+    latency_s: float = 0.0
+    piece_s: float | None = None
+    port: int = 0
+    keep: int = 100
+    requests: int = field(default=0, init=False)
+    open_now: int = field(default=0, init=False)
+    peak: int = field(default=0, init=False)
+    bytes_received: int = field(default=0, init=False)
+    bytes_sent: int = field(default=0, init=False)
+
+    def __post_init__(self) -> None:
+        self.seen: deque[SeenRequest] = deque(maxlen=self.keep)
         self._changed = asyncio.Condition()
         self._released = asyncio.Event()
         self._released.set()
@@ -94,7 +87,7 @@ class LoopbackServer:
 
     @property
     def base_url(self) -> str:
-        return f"http://127.0.0.1:{self._port}/v1"
+        return f"http://127.0.0.1:{self.port}/v1"
 
     async def __aenter__(self) -> Self:
         # No router and no middleware: a benchmark must not measure its server.
@@ -103,9 +96,9 @@ class LoopbackServer:
         )
         self._runner = web.ServerRunner(server, shutdown_timeout=1.0)
         await self._runner.setup()
-        site = web.TCPSite(self._runner, "127.0.0.1", self._port, backlog=4096)
+        site = web.TCPSite(self._runner, "127.0.0.1", self.port, backlog=4096)
         await site.start()
-        self._port = self._runner.addresses[0][1]
+        self.port = self._runner.addresses[0][1]
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -145,7 +138,7 @@ class LoopbackServer:
             case "POST", "/v1/chat/completions":
                 return await self._complete(request)
             case "GET", "/v1/models":
-                models = [{"id": name, "object": "model"} for name in self._models or ("scripted",)]
+                models = [{"id": name, "object": "model"} for name in self.models or ("scripted",)]
                 return self._send({"object": "list", "data": models})
             case "GET", "/stats":
                 return self._send(self.stats())
@@ -183,7 +176,7 @@ class LoopbackServer:
             return self._refuse(Refuse(400, "invalid_json", str(error)))
         if refusal := self._refusal(request, body):
             return self._refuse(refusal)
-        fault = self._faults(self.requests, body) if self._faults else None
+        fault = self.faults(self.requests, body) if self.faults else None
         await self._released.wait()
         match fault:
             case Refuse():
@@ -198,21 +191,21 @@ class LoopbackServer:
                 _hang_up(request)
                 return web.Response()
             case _:
-                await self._pause(self._latency_s)
-        answer = completion(self._reply(body), body, len(raw))
+                await self._pause(self.latency_s)
+        answer = completion(self.reply(body), body, len(raw))
         payload = event_stream(answer) if body.get("stream") else orjson.dumps(answer)
         media_type = "text/event-stream" if body.get("stream") else "application/json"
         if isinstance(fault, BreakOff):
             return await self._send_half(request, payload, media_type)
-        if body.get("stream") and self._piece_s is not None:
-            return await self._send_pieces(request, payload, self._piece_s)
+        if body.get("stream") and self.piece_s is not None:
+            return await self._send_pieces(request, payload, self.piece_s)
         return self._send_bytes(payload, media_type)
 
     def _refusal(self, request: web.BaseRequest, body: dict[str, Any]) -> Refuse | None:
-        if self._key is not None and request.headers.get("Authorization") != f"Bearer {self._key}":
+        if self.key is not None and request.headers.get("Authorization") != f"Bearer {self.key}":
             given = request.headers.get("Authorization", "")
             return Refuse(401, "invalid_api_key", f"Incorrect API key provided: {given}")
-        if self._models is not None and body.get("model") not in self._models:
+        if self.models is not None and body.get("model") not in self.models:
             return Refuse(404, "model_not_found", f"The model `{body.get('model')}` does not exist")
         return None
 

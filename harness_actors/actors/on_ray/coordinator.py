@@ -23,6 +23,7 @@ from harness_actors.actors.clock import SystemClock
 from harness_actors.actors.coordinator.host import CoordinatorHost
 from harness_actors.actors.coordinator.idleness import Idleness
 from harness_actors.actors.coordinator.journal_watch import is_standing, watch_journal
+from harness_actors.actors.kinds import KINDS
 from harness_actors.actors.on_ray.batches import unpack_batch
 from harness_actors.actors.on_ray.channels import Channels
 from harness_actors.actors.on_ray.collecting import collect_seldom
@@ -87,7 +88,7 @@ class RayCoordinator:
         self._host: CoordinatorHost | HarnessError
         self._self: Any = ray.get_runtime_context().current_actor
         self._channels = Channels(self.receive)
-        starter = RayHostStarter(self._self, node, self._channels, store)
+        starter = RayHostStarter(self._self, node, self._channels, store, KINDS)
         try:
             journal = SqliteJournal(Path(store), file=file)
             carry(Path(store))

@@ -3,6 +3,7 @@
 import asyncio
 import pickle
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from secrets import token_hex
 from typing import Any
@@ -15,7 +16,7 @@ from harness_actors.actors.clock import SystemClock
 from harness_actors.actors.host.shipped_executors import marks_of_host, supervised_processes
 from harness_actors.actors.hosted import Place, free_port
 from harness_actors.actors.joining.connect import NAMESPACE
-from harness_actors.actors.kinds import KINDS, ActorKind, Kinds
+from harness_actors.actors.kinds import ActorKind, Kinds
 from harness_actors.actors.mailbox import Parcel
 from harness_actors.actors.on_ray.batches import pack_batch, unpack_batch
 from harness_actors.actors.on_ray.channel import Channel
@@ -134,24 +135,17 @@ class RayHost:
         return await getattr(self._hosted, method)(*arguments)
 
 
+@dataclass(eq=False)
 class RayHostStarter:
     """Places actors on the node of their coordinator."""
 
-    def __init__(
-        self,
-        coordinator: "ActorHandle[Any]",
-        node: str,
-        channels: Channels,
-        store: str,
-        kinds: Kinds = KINDS,
-    ) -> None:
-        self._coordinator = coordinator
-        self._store = store
-        self._node = node
-        self._channels = channels
-        self._kinds = kinds
-        self._ports: dict[Slot, str] = {}
-        self.term = 0
+    _coordinator: "ActorHandle[Any]"
+    _node: str
+    _channels: Channels
+    _store: str
+    _kinds: Kinds
+    _ports: dict[Slot, str] = field(default_factory=dict, init=False)
+    term: int = field(default=0, init=False)
 
     async def start(self, slot: Slot, incarnation: int) -> HostPeer:
         kind = self._kinds[slot.kind]

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar, TypeVarTuple, cast
 
+from harness_actors.actors.clock import SystemClock
 from harness_actors.actors.coordinator.host import CoordinatorHost
 from harness_actors.actors.coordinator.journal_watch import is_standing, watch_journal
 from harness_actors.actors.hosted import ActorCall, Hosted, Place
@@ -27,8 +28,8 @@ Ts = TypeVarTuple("Ts")
 EPOCH = 1_700_000_000.0
 
 
-class SimulatedClock:
-    """The time of a simulated loop."""
+class SimulatedClock(SystemClock):
+    """The time of a simulated loop, on which sleeping is as on any."""
 
     def __init__(self, loop: SimulatedLoop) -> None:
         self._loop = loop
@@ -38,9 +39,6 @@ class SimulatedClock:
 
     def monotonic(self) -> float:
         return self._loop.time()
-
-    async def sleep(self, seconds: float) -> None:
-        await asyncio.sleep(seconds)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
