@@ -35,7 +35,7 @@ SPECS_REMEMBERED = 16
 _BEGINNING = "(?1 = '' OR substr(run_id, 1, length(?1)) = ?1)"
 
 
-def load_headings(connection: sqlite3.Connection, beginning: str = "") -> list[RunHeading]:
+def headings(connection: sqlite3.Connection, beginning: str = "") -> list[RunHeading]:
     """The runs whose ids begin so, oldest first; all of them by default."""
     # Of those that are over, all is in their result.
     found = connection.execute(

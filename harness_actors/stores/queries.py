@@ -29,7 +29,7 @@ from harness_actors.stores.columns import check_body, mapping, number, text, who
 from harness_actors.stores.schema import PLACES
 
 
-def load_known(connection: sqlite3.Connection, run_ids: Sequence[str]) -> set[str]:
+def known(connection: sqlite3.Connection, run_ids: Sequence[str]) -> set[str]:
     """Those of these runs that the journal has, over or not."""
     found = connection.execute(
         "SELECT run_id FROM runs WHERE run_id IN (SELECT value FROM json_each(?))",
@@ -150,7 +150,7 @@ def _log_of(connection: sqlite3.Connection, column: str, wanted: str) -> list[Me
     return [_message(row) for row in found]
 
 
-def load_run_after(connection: sqlite3.Connection, run_id: str) -> str | None:
+def run_after(connection: sqlite3.Connection, run_id: str) -> str | None:
     """The first other run that spoke in its conversation after a run had begun to.
 
     Results that answer what a run left open do not count. None where there is no such
@@ -264,6 +264,7 @@ def load_changes(
 
 
 def load_code(connection: sqlite3.Connection, code: str) -> bytes | None:
+    """What the journal keeps under a name; None where it keeps nothing."""
     found = connection.execute("SELECT blob FROM code WHERE code = ?", (code,)).fetchone()
     return None if found is None else bytes(found[0])
 
@@ -277,7 +278,7 @@ def load_processes(connection: sqlite3.Connection) -> list[ProcessMark]:
     ]
 
 
-def load_waiting(connection: sqlite3.Connection, conversation_id: str) -> str | None:
+def waiting_in(connection: sqlite3.Connection, conversation_id: str) -> str | None:
     """The run of a conversation that waits for its user; None where none does."""
     unfinished = connection.execute(
         "SELECT id, run_id FROM runs WHERE conversation_id = ? AND command = '' "
@@ -292,7 +293,7 @@ def load_removed_cost(connection: sqlite3.Connection) -> float:
     return number(connection.execute("SELECT cost_usd FROM removed").fetchone()[0])
 
 
-def load_position(connection: sqlite3.Connection) -> int:
+def position(connection: sqlite3.Connection) -> int:
     """The newest position; 0 in an empty journal."""
     newest = connection.execute("SELECT max(position) FROM records").fetchone()[0]
     return 0 if newest is None else whole(newest)

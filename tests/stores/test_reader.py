@@ -23,6 +23,7 @@ from harness_actors.results import Usage
 from harness_actors.signals import RepairComplete
 from harness_actors.state import Write
 from harness_actors.stores import JournalReader, SqliteJournal
+from harness_actors.stores.readable import ReadableJournal
 from tests.stores.contents import contents_of
 from tests.stores.entries import COMMAND, a_round, a_spec, added, an_end, changed
 
@@ -348,3 +349,14 @@ def test_a_journal_in_a_folder_that_cannot_be_written_is_read(killed: Path) -> N
 
     assert seen.returncode == 0, seen.stderr
     assert int(seen.stdout) == expected
+
+
+def test_each_reading_has_the_name_of_its_query_and_its_words() -> None:
+    readings = {
+        name: method
+        for name, method in vars(ReadableJournal).items()
+        if hasattr(method, "__wrapped__")
+    }
+    assert len(readings) == 16
+    assert [method.__name__ for method in readings.values()] == list(readings)
+    assert not [name for name, method in readings.items() if not method.__doc__]
