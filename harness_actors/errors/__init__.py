@@ -27,70 +27,30 @@ HarnessError
 └── WorkflowError            a workflow graph that cannot run
 """
 
-from harness_actors.errors.cells import (
-    ActorLostError,
-    CellError,
-    RunFileError,
-    StaleTermError,
-    StoreError,
-    StoreInUseError,
-)
-from harness_actors.errors.inputs import (
-    AND_MORE,
-    SETUP_ADVICE,
-    AgentCodeError,
-    BadInputError,
-    ConfigError,
-    SetupChangedError,
-    ToolError,
-    WorkflowError,
-)
-from harness_actors.errors.models import (
-    ContextOverflowError,
-    ModelAnswerError,
-    ModelBusyError,
-    ModelError,
-    ModelRefusedError,
-    ModelSetupError,
-)
-from harness_actors.errors.root import (
-    HarnessError,
-    error_facts,
-)
-from harness_actors.errors.runs import (
-    AnswerError,
-    ConversationBusyError,
-    ConversationMovedOnError,
-    RunNotFoundError,
-    RunParkedError,
-)
-
-__all__ = [
-    "AND_MORE",
-    "SETUP_ADVICE",
-    "ActorLostError",
-    "AgentCodeError",
-    "AnswerError",
-    "BadInputError",
-    "CellError",
-    "ConfigError",
-    "ContextOverflowError",
-    "ConversationBusyError",
-    "ConversationMovedOnError",
-    "HarnessError",
-    "ModelAnswerError",
-    "ModelBusyError",
-    "ModelError",
-    "ModelRefusedError",
-    "ModelSetupError",
-    "RunFileError",
-    "RunNotFoundError",
-    "RunParkedError",
-    "SetupChangedError",
-    "StaleTermError",
-    "StoreError",
-    "StoreInUseError",
-    "ToolError",
-    "WorkflowError",
-    "error_facts",
-]
+from harness_actors.errors.cells import ActorLostError as ActorLostError
+from harness_actors.errors.cells import CellError as CellError
+from harness_actors.errors.cells import RunFileError as RunFileError
+from harness_actors.errors.cells import StaleTermError as StaleTermError
+from harness_actors.errors.cells import StoreError as StoreError
+from harness_actors.errors.cells import StoreInUseError as StoreInUseError
+from harness_actors.errors.inputs import AND_MORE as AND_MORE
+from harness_actors.errors.inputs import SETUP_ADVICE as SETUP_ADVICE
+from harness_actors.errors.inputs import AgentCodeError as AgentCodeError
+from harness_actors.errors.inputs import BadInputError as BadInputError
+from harness_actors.errors.inputs import ConfigError as ConfigError
+from harness_actors.errors.inputs import SetupChangedError as SetupChangedError
+from harness_actors.errors.inputs import ToolError as ToolError
+from harness_actors.errors.inputs import WorkflowError as WorkflowError
+from harness_actors.errors.models import ContextOverflowError as ContextOverflowError
+from harness_actors.errors.models import ModelAnswerError as ModelAnswerError
+from harness_actors.errors.models import ModelBusyError as ModelBusyError
+from harness_actors.errors.models import ModelError as ModelError
+from harness_actors.errors.models import ModelRefusedError as ModelRefusedError
+from harness_actors.errors.models import ModelSetupError as ModelSetupError
+from harness_actors.errors.root import HarnessError as HarnessError
+from harness_actors.errors.root import error_facts as error_facts
+from harness_actors.errors.runs import AnswerError as AnswerError
+from harness_actors.errors.runs import ConversationBusyError as ConversationBusyError
+from harness_actors.errors.runs import ConversationMovedOnError as ConversationMovedOnError
+from harness_actors.errors.runs import RunNotFoundError as RunNotFoundError
+from harness_actors.errors.runs import RunParkedError as RunParkedError

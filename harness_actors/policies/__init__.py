@@ -1,62 +1,33 @@
 """What may be done in a run, and by what an agent's owner decides it: hooks, middleware, rights."""
 
-from harness_actors.policies.approvals import ApprovalRule, Approvals
-from harness_actors.policies.capabilities import offered_tools
-from harness_actors.policies.decisions import Approve, Refuse, Respond
-from harness_actors.policies.hook_events import (
-    AfterModel,
-    AfterTool,
-    AgentStop,
-    BeforeModel,
-    BeforeTool,
-    HookEvent,
-    InputText,
-    OutputText,
-    SessionEnd,
-    SessionStart,
-)
-from harness_actors.policies.hooks import Hook, Hooks
-from harness_actors.policies.middleware import (
-    CallDeniedError,
-    MiddlewareChain,
-    TextFilter,
-    ToolInvocation,
-)
-from harness_actors.policies.redact import Redact
-from harness_actors.policies.shell_safety import ShellSafety
-from harness_actors.policies.tool_usage import ToolUsage
-from harness_actors.policies.verdicts import Allow, Ask, Change, Deny, EndRun, Replace
-
-__all__ = [
-    "AfterModel",
-    "AfterTool",
-    "AgentStop",
-    "Allow",
-    "ApprovalRule",
-    "Approvals",
-    "Approve",
-    "Ask",
-    "BeforeModel",
-    "BeforeTool",
-    "CallDeniedError",
-    "Change",
-    "Deny",
-    "EndRun",
-    "Hook",
-    "HookEvent",
-    "Hooks",
-    "InputText",
-    "MiddlewareChain",
-    "OutputText",
-    "Redact",
-    "Refuse",
-    "Replace",
-    "Respond",
-    "SessionEnd",
-    "SessionStart",
-    "ShellSafety",
-    "TextFilter",
-    "ToolInvocation",
-    "ToolUsage",
-    "offered_tools",
-]
+from harness_actors.policies.approvals import ApprovalRule as ApprovalRule
+from harness_actors.policies.approvals import Approvals as Approvals
+from harness_actors.policies.capabilities import offered_tools as offered_tools
+from harness_actors.policies.decisions import Approve as Approve
+from harness_actors.policies.decisions import Refuse as Refuse
+from harness_actors.policies.decisions import Respond as Respond
+from harness_actors.policies.hook_events import AfterModel as AfterModel
+from harness_actors.policies.hook_events import AfterTool as AfterTool
+from harness_actors.policies.hook_events import AgentStop as AgentStop
+from harness_actors.policies.hook_events import BeforeModel as BeforeModel
+from harness_actors.policies.hook_events import BeforeTool as BeforeTool
+from harness_actors.policies.hook_events import HookEvent as HookEvent
+from harness_actors.policies.hook_events import InputText as InputText
+from harness_actors.policies.hook_events import OutputText as OutputText
+from harness_actors.policies.hook_events import SessionEnd as SessionEnd
+from harness_actors.policies.hook_events import SessionStart as SessionStart
+from harness_actors.policies.hooks import Hook as Hook
+from harness_actors.policies.hooks import Hooks as Hooks
+from harness_actors.policies.middleware import CallDeniedError as CallDeniedError
+from harness_actors.policies.middleware import MiddlewareChain as MiddlewareChain
+from harness_actors.policies.middleware import TextFilter as TextFilter
+from harness_actors.policies.middleware import ToolInvocation as ToolInvocation
+from harness_actors.policies.redact import Redact as Redact
+from harness_actors.policies.shell_safety import ShellSafety as ShellSafety
+from harness_actors.policies.tool_usage import ToolUsage as ToolUsage
+from harness_actors.policies.verdicts import Allow as Allow
+from harness_actors.policies.verdicts import Ask as Ask
+from harness_actors.policies.verdicts import Change as Change
+from harness_actors.policies.verdicts import Deny as Deny
+from harness_actors.policies.verdicts import EndRun as EndRun
+from harness_actors.policies.verdicts import Replace as Replace

@@ -1,87 +1,44 @@
 """The state of a run: named entries, who owns them, and how they change."""
 
-from harness_actors.state.keys import (
-    AGENT_TURN,
-    ANSWERS,
-    BUDGET,
-    COMPACTION,
-    COORDINATOR,
-    NUDGES,
-    OBSERVED,
-    OPEN_CALLS,
-    PARKING,
-    QUESTIONS,
-    QUESTIONS_ASKED,
-    REPAIR,
-    REPAIRS,
-    REQUEST_TOKENS,
-    STANDING,
-    STARTED,
-    STOP_DECISION,
-    TOOL_USAGE,
-    TURN,
-    TURN_BEGAN,
-    TURN_COUNT,
-    TURNS_MADE,
-    USAGE,
-    WAITED_S,
-    WAITING_SINCE,
-    AskedCall,
-    OpenCall,
-    Question,
-    Questions,
-    StandingAnswer,
-    TurnProgress,
-    expired,
-    is_waiting,
-    observed_by,
-    told_of,
-    turns_of,
-    unanswered,
-)
-from harness_actors.state.shared import Change, SharedState, StateDelta, StateKey, Write
-
-__all__ = [
-    "AGENT_TURN",
-    "ANSWERS",
-    "BUDGET",
-    "COMPACTION",
-    "COORDINATOR",
-    "NUDGES",
-    "OBSERVED",
-    "OPEN_CALLS",
-    "PARKING",
-    "QUESTIONS",
-    "QUESTIONS_ASKED",
-    "REPAIR",
-    "REPAIRS",
-    "REQUEST_TOKENS",
-    "STANDING",
-    "STARTED",
-    "STOP_DECISION",
-    "TOOL_USAGE",
-    "TURN",
-    "TURNS_MADE",
-    "TURN_BEGAN",
-    "TURN_COUNT",
-    "USAGE",
-    "WAITED_S",
-    "WAITING_SINCE",
-    "AskedCall",
-    "Change",
-    "OpenCall",
-    "Question",
-    "Questions",
-    "SharedState",
-    "StandingAnswer",
-    "StateDelta",
-    "StateKey",
-    "TurnProgress",
-    "Write",
-    "expired",
-    "is_waiting",
-    "observed_by",
-    "told_of",
-    "turns_of",
-    "unanswered",
-]
+from harness_actors.state.keys import AGENT_TURN as AGENT_TURN
+from harness_actors.state.keys import ANSWERS as ANSWERS
+from harness_actors.state.keys import BUDGET as BUDGET
+from harness_actors.state.keys import COMPACTION as COMPACTION
+from harness_actors.state.keys import COORDINATOR as COORDINATOR
+from harness_actors.state.keys import NUDGES as NUDGES
+from harness_actors.state.keys import OBSERVED as OBSERVED
+from harness_actors.state.keys import OPEN_CALLS as OPEN_CALLS
+from harness_actors.state.keys import PARKING as PARKING
+from harness_actors.state.keys import QUESTIONS as QUESTIONS
+from harness_actors.state.keys import QUESTIONS_ASKED as QUESTIONS_ASKED
+from harness_actors.state.keys import REPAIR as REPAIR
+from harness_actors.state.keys import REPAIRS as REPAIRS
+from harness_actors.state.keys import REQUEST_TOKENS as REQUEST_TOKENS
+from harness_actors.state.keys import STANDING as STANDING
+from harness_actors.state.keys import STARTED as STARTED
+from harness_actors.state.keys import STOP_DECISION as STOP_DECISION
+from harness_actors.state.keys import TOOL_USAGE as TOOL_USAGE
+from harness_actors.state.keys import TURN as TURN
+from harness_actors.state.keys import TURN_BEGAN as TURN_BEGAN
+from harness_actors.state.keys import TURN_COUNT as TURN_COUNT
+from harness_actors.state.keys import TURNS_MADE as TURNS_MADE
+from harness_actors.state.keys import USAGE as USAGE
+from harness_actors.state.keys import WAITED_S as WAITED_S
+from harness_actors.state.keys import WAITING_SINCE as WAITING_SINCE
+from harness_actors.state.keys import AskedCall as AskedCall
+from harness_actors.state.keys import OpenCall as OpenCall
+from harness_actors.state.keys import Question as Question
+from harness_actors.state.keys import Questions as Questions
+from harness_actors.state.keys import StandingAnswer as StandingAnswer
+from harness_actors.state.keys import TurnProgress as TurnProgress
+from harness_actors.state.keys import expired as expired
+from harness_actors.state.keys import is_waiting as is_waiting
+from harness_actors.state.keys import observed_by as observed_by
+from harness_actors.state.keys import told_of as told_of
+from harness_actors.state.keys import turns_of as turns_of
+from harness_actors.state.keys import unanswered as unanswered
+from harness_actors.state.shared import Change as Change
+from harness_actors.state.shared import SharedState as SharedState
+from harness_actors.state.shared import StateDelta as StateDelta
+from harness_actors.state.shared import StateKey as StateKey
+from harness_actors.state.shared import Write as Write
