@@ -16,16 +16,7 @@ Completion = Literal["explicit", "answer"]
 StopPolicy = Literal["interactive", "strict_automation"]
 OnQuestion = Literal["wait", "deny", "fail"]
 
-NOT_BUILT = (
-    "stall",
-    "work_items",
-    "contract",
-    "compaction",
-    "sub_agents",
-    "jit",
-    "guidance",
-    "delivery",
-)
+LEAVE_IT_OUT = "this part of the harness is not built yet; leave it out"
 
 CALLS_PER_MESSAGE = 256
 PARALLEL_CALLS = 64
@@ -181,7 +172,7 @@ class HarnessConfig:
                 _check_part(name, getattr(self, name), part)
         for name in NOT_BUILT:
             if getattr(self, name) is not None:
-                raise ConfigError(name, "this part of the harness is not built yet; leave it out")
+                raise ConfigError(name, LEAVE_IT_OUT)
 
     @classmethod
     def from_mapping(cls, settings: Mapping[str, Any]) -> Self:
@@ -217,6 +208,10 @@ class HarnessConfig:
         if self.artifacts is None:
             del plain["artifacts"]  # and of those whose long results were cut
         return plain
+
+
+NOT_BUILT = tuple(setting.name for setting in fields(HarnessConfig) if setting.type is None)
+"""Settings of rooms that are not built yet: they take nothing but None."""
 
 
 def _check_names(prefix: str, given: Mapping[str, Any], owner: type) -> None:

@@ -15,7 +15,7 @@ from harness_actors.batch.agent_document import (
     read_document,
 )
 from harness_actors.batch.agent_gates import approvals_of, hooks_of, middleware_of
-from harness_actors.config import HarnessConfig
+from harness_actors.config import LEAVE_IT_OUT, HarnessConfig
 from harness_actors.coordination.graph import Workflow
 from harness_actors.errors import BadInputError, ConfigError, ModelSetupError
 from harness_actors.ports import Agent, Model, Tool
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from harness_actors.models import Price
 
 LOCAL_MODEL = "local"
-NOT_BUILT = "this part of the harness is not built yet; leave it out"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -189,7 +188,7 @@ def _local_model(name: str, settings: Mapping[str, Any] | None, source: str) -> 
 
 def _refuse_unbuilt(persona: PersonaFields) -> None:
     if persona.contract is not None:
-        raise ConfigError("persona.contract", NOT_BUILT)
+        raise ConfigError("persona.contract", LEAVE_IT_OUT)
 
 
 def _find(name: str, beside: Path, path: Path) -> Tool:

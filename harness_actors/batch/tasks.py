@@ -11,7 +11,7 @@ from typing import Any
 import orjson
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from harness_actors.config import HarnessConfig, Limits
+from harness_actors.config import LEAVE_IT_OUT, HarnessConfig, Limits
 from harness_actors.errors import ConfigError
 from harness_actors.messages import MOST_LEVELS, encode_json, is_too_deep
 
@@ -145,7 +145,8 @@ def parse_task(content: Mapping[str, Any] | object, *, base: Path) -> Task | Bad
         # Of the paths as they are written: a folder that is moved holds the same tasks.
         task_hash=content_hash(given.model_dump()),
     )
-    faults = (*_contract_faults(given.contract), *find_faults(task))
+    unbuilt = () if given.contract is None else (f"contract: {LEAVE_IT_OUT}",)
+    faults = (*unbuilt, *find_faults(task))
     return bad_task(content, faults) if faults else task
 
 
@@ -254,12 +255,6 @@ def _is_plain(value: Any) -> bool:
 
 def _folder(base: Path, path: str | None) -> str | None:
     return None if path is None else str((base / path).resolve())
-
-
-def _contract_faults(contract: object) -> tuple[str, ...]:
-    if contract is None:
-        return ()
-    return ("contract: this part of the harness is not built yet; leave it out",)
 
 
 def _sentence(fault: Any) -> str:
