@@ -76,10 +76,9 @@ def examine(base_url: str | None = None) -> list[Finding]:
 
 
 def look_at_python() -> Finding:
-    found = ".".join(map(str, sys.version_info[:3]))
-    good = sys.version_info >= NEEDED_PYTHON
-    fix = "" if good else "install Python 3.11 or later"
-    return Finding(what="Python", state=_state(good), found=found, fix=fix, essential=True)
+    found, good = ".".join(map(str, sys.version_info[:3])), sys.version_info >= NEEDED_PYTHON
+    fix = "install Python 3.11 or later"
+    return _judged("Python", found, good=good, fix=fix, else_="missing", essential=True)
 
 
 def look_at_ray() -> Finding:
@@ -95,9 +94,7 @@ def look_at_ray() -> Finding:
     good = imported.returncode == 0
     lines = imported.stderr.strip().splitlines()
     found = there if good else f"{there}, but: {lines[-1] if lines else 'cannot be imported'}"
-    return Finding(
-        what="Ray", state=_state(good), found=found, fix="" if good else fix, essential=True
-    )
+    return _judged("Ray", found, good=good, fix=fix, else_="missing", essential=True)
 
 
 def look_at_live_ray() -> Finding:
@@ -193,12 +190,10 @@ def look_at_journal() -> Finding:
     except (OSError, sqlite3.Error) as error:
         found = f"{folder}: {error}"
         return Finding(what="journal", state="missing", found=found, fix=fix, essential=True)
-    good = mode == "wal"
-    found = f"{folder}, {free / GIB:.0f} GiB free" + ("" if good else f", mode {mode}")
-    state: State = _state(good) if free >= ENOUGH_DISK_BYTES or not good else "note"
-    return Finding(
-        what="journal", state=state, found=found, fix="" if state == "ok" else fix, essential=True
-    )
+    has_log, room = mode == "wal", free >= ENOUGH_DISK_BYTES
+    found = f"{folder}, {free / GIB:.0f} GiB free" + ("" if has_log else f", mode {mode}")
+    else_: State = "note" if has_log else "missing"
+    return _judged("journal", found, good=has_log and room, fix=fix, else_=else_, essential=True)
 
 
 def look_at_workspaces() -> Finding:
@@ -230,10 +225,8 @@ def look_at_open_files() -> Finding:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     # Commands raise the soft limit to the hard one by themselves.
     good = hard == resource.RLIM_INFINITY or hard >= ENOUGH_FILES
-    fix = "" if good else f"ulimit -Hn {ENOUGH_FILES} (as root), for many runs at once"
-    return Finding(
-        what="open files", state="ok" if good else "note", found=f"{soft} to {hard}", fix=fix
-    )
+    fix = f"ulimit -Hn {ENOUGH_FILES} (as root), for many runs at once"
+    return _judged("open files", f"{soft} to {hard}", good=good, fix=fix)
 
 
 def look_at_shared_memory() -> Finding:
@@ -241,26 +234,27 @@ def look_at_shared_memory() -> Finding:
     if not place.is_dir():
         return Finding(what="/dev/shm", state="note", found="not there", fix=_SHM_FIX)
     size = shutil.disk_usage(place).free
-    good = size >= ENOUGH_SHM_BYTES
     found = f"{size / GIB:.1f} GiB free"
-    fix = "" if good else _SHM_FIX
-    return Finding(what="/dev/shm", state="ok" if good else "note", found=found, fix=fix)
+    return _judged("/dev/shm", found, good=size >= ENOUGH_SHM_BYTES, fix=_SHM_FIX)
 
 
 def look_at_machine() -> Finding:
     cores = len(os.sched_getaffinity(0))
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    good = memory >= ENOUGH_MEMORY_BYTES
-    found = f"{cores} cores, {memory / GIB:.1f} GiB memory"
-    fix = "" if good else "2 GiB or more; with less use --runtime local"
-    return Finding(what="machine", state="ok" if good else "note", found=found, fix=fix)
+    found, good = f"{cores} cores, {memory / GIB:.1f} GiB memory", memory >= ENOUGH_MEMORY_BYTES
+    return _judged("machine", found, good=good, fix="2 GiB or more; with less use --runtime local")
 
 
 _SHM_FIX = "Ray keeps objects there: in Docker use --shm-size=1g; Ray falls back to /tmp"
 
 
-def _state(good: bool) -> State:
-    return "ok" if good else "missing"
+def _judged(
+    what: str, found: str, *, good: bool, fix: str, else_: State = "note", essential: bool = False
+) -> Finding:
+    """How something was found, with what to do about it where that is not good."""
+    if good:
+        return Finding(what=what, state="ok", found=found, essential=essential)
+    return Finding(what=what, state=else_, found=found, fix=fix, essential=essential)
 
 
 def _package(what: str, name: str, fix: str) -> Finding:

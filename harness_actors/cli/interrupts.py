@@ -18,7 +18,7 @@ class Interrupts:
         steps: What to do, called in the event loop.
     """
 
-    def __init__(self, *steps: Callable[[], None]) -> None:
+    def __init__(self, *steps: Callable[[], object]) -> None:
         self._steps = list(steps)
 
     def __enter__(self) -> Self:
