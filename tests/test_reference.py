@@ -15,11 +15,11 @@ from typer.main import get_command
 from harness_actors import events
 from harness_actors.batch import run_batch
 from harness_actors.batch.agent_document import AgentFields, PersonaFields
-from harness_actors.batch.agent_file import NOT_BUILT as REFUSED
 from harness_actors.batch.agent_file import load_agent_file
 from harness_actors.batch.outcomes import CheckResult, TaskOutcome
 from harness_actors.batch.tasks import Check, Task
 from harness_actors.cli.app import app
+from harness_actors.config import LEAVE_IT_OUT as REFUSED
 from harness_actors.config import (
     NOT_BUILT,
     ArtifactsConfig,
