@@ -1,0 +1,219 @@
+"""A contract in a file, YAML or JSON, with the line of each of its fields."""
+
+import json
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from harness_actors.contracts.contract import TaskContract
+from harness_actors.contracts.plain import Faults, read_contract
+from harness_actors.errors import BadInputError
+from harness_actors.messages import MOST_LEVELS
+
+MOST_BYTES = 1_000_000
+MOST_VALUES = 50_000
+"""Of a file, with what its aliases stand for."""
+_Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_MERGE = "tag:yaml.org,2002:merge"
+
+
+class LoadedContract:
+    """A contract with what is known of its file.
+
+    Attributes:
+        path: The file.
+        contract: What it describes.
+        lines: The line of each field, from 1.
+    """
+
+    def __init__(self, path: Path, contract: TaskContract, lines: dict[str, int]) -> None:
+        self.path = path
+        self.contract = contract
+        self.lines = lines
+
+    def refuse(self, faults: Faults) -> None:
+        """Raise what was found of it later.
+
+        Raises:
+            BadInputError: There is a fault.
+        """
+        if faults.found:
+            raise BadInputError(str(self.path), faults.sentences(self.lines))
+
+
+def load_contract(path: Path) -> LoadedContract:
+    """The contract of a file; one whose name ends in `.json` is JSON, any other is YAML.
+
+    Args:
+        path: The file, UTF-8, of at most `MOST_BYTES`.
+
+    Raises:
+        BadInputError: It cannot be read, or something is wrong with the contract; names line and
+            field of each fault.
+    """
+    text = _read(path)
+    plain, lines = (_json if path.suffix.lower() == ".json" else _yaml)(path, text)
+    contract, faults = read_contract(plain)
+    if contract is None:
+        raise BadInputError(str(path), faults.sentences(lines))
+    return LoadedContract(path, contract, lines)
+
+
+def _read(path: Path) -> str:
+    try:
+        # O_NONBLOCK: opening a pipe that nobody writes to would wait for ever.
+        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        with open(handle, "rb") as file:
+            if not stat.S_ISREG(os.fstat(handle).st_mode):
+                raise BadInputError(str(path), ("it is no file",))
+            data = file.read(MOST_BYTES + 1)
+    except OSError as error:
+        raise BadInputError(str(path), (f"it cannot be read: {error.strerror}",)) from None
+    if len(data) > MOST_BYTES:
+        problem = f"it has more than {MOST_BYTES:,} bytes, which no contract has"
+        raise BadInputError(str(path), (problem,))
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise BadInputError(str(path), (f"line {line}: it is not UTF-8",)) from None
+
+
+def _json(path: Path, text: str) -> tuple[Any, dict[str, int]]:
+    try:
+        plain = json.loads(text, object_pairs_hook=_once, parse_constant=_no_constant)
+    except json.JSONDecodeError as error:
+        raise BadInputError(str(path), (f"line {error.lineno}: no JSON: {error.msg}",)) from None
+    except ValueError as error:
+        raise BadInputError(str(path), (str(error),)) from None
+    except RecursionError:
+        raise BadInputError(str(path), (_too_deep(),)) from None
+    try:
+        # Outside of texts a tab is a blank, and inside JSON has none.
+        _, lines = _composed(text.replace("\t", " "))
+    except yaml.YAMLError:
+        lines = {}
+    return plain, lines
+
+
+def _yaml(path: Path, text: str) -> tuple[Any, dict[str, int]]:
+    try:
+        return _composed(text)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        line = "" if mark is None else f"line {mark.line + 1}: "
+        problem = " ".join(filter(None, (error.context, error.problem)))
+        raise BadInputError(str(path), (f"{line}no YAML: {problem}",)) from None
+    except yaml.YAMLError as error:
+        raise BadInputError(str(path), (f"no YAML: {' '.join(str(error).split())}",)) from None
+
+
+def _composed(text: str) -> tuple[Any, dict[str, int]]:
+    """The values of a document, and the line of each.
+
+    Raises:
+        yaml.YAMLError: It is none.
+    """
+    # The parser of C goes down by recursion, without a bound of its own: depth comes first.
+    _check_extent(text)
+    node = yaml.compose(text, Loader=_Loader)
+    document = _Document()
+    plain = None if node is None else document.value("", node)
+    return plain, document.lines
+
+
+def _check_extent(text: str) -> None:
+    depth, left = 0, MOST_VALUES
+    for event in yaml.parse(text, Loader=_Loader):
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+        if depth > MOST_LEVELS:
+            raise _fault(_too_deep(), event.start_mark)
+        left -= isinstance(event, yaml.NodeEvent)
+        if left < 0:
+            raise _fault(_too_many(), event.start_mark)
+
+
+class _Document:
+    """Makes plain values of nodes, and remembers their lines."""
+
+    def __init__(self) -> None:
+        self.lines: dict[str, int] = {}
+        self._scalars = yaml.constructor.SafeConstructor()
+        self._left = MOST_VALUES
+        self._depth = 0
+
+    def value(self, at: str, node: Any) -> Any:
+        self._left -= 1
+        if self._left < 0:
+            raise _fault(_too_many(), node.start_mark)
+        if self._depth > MOST_LEVELS:
+            # An alias may stand for what it is in.
+            raise _fault(_too_deep(), node.start_mark)
+        self.lines[at] = node.start_mark.line + 1
+        if isinstance(node, yaml.ScalarNode):
+            return self._scalar(node)
+        self._depth += 1
+        try:
+            if isinstance(node, yaml.SequenceNode):
+                each = enumerate(node.value)
+                return [self.value(f"{at}[{place}]", item) for place, item in each]
+            return dict(self._pairs(at, node))
+        finally:
+            self._depth -= 1
+
+    def _pairs(self, at: str, node: Any) -> Iterator[tuple[Any, Any]]:
+        seen: dict[Any, int] = {}
+        for key, item in node.value:
+            if key.tag == _MERGE:
+                raise _fault("merging by << is not taken in a contract", key.start_mark)
+            if not isinstance(key, yaml.ScalarNode):
+                raise _fault("the name of a field must be a text", key.start_mark)
+            # `yes` and 17 are names, and neither true nor a number.
+            name = key.value
+            if name in seen:
+                problem = f"{name!r:.60} is given twice, in line {seen[name]} before"
+                raise _fault(problem, key.start_mark)
+            seen[name] = key.start_mark.line + 1
+            below = f"{at}.{name}" if at else name
+            found = self.value(below, item)
+            self.lines[below] = key.start_mark.line + 1
+            yield name, found
+
+    def _scalar(self, node: Any) -> Any:
+        try:
+            return self._scalars.construct_object(node)
+        except ValueError as error:
+            # A date that is none, or a number of thousands of digits.
+            raise _fault(str(error).partition(":")[0], node.start_mark) from None
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in found:
+            raise ValueError(f"{name!r:.60} is given twice")
+        found[name] = value
+    return found
+
+
+def _no_constant(word: str) -> Any:
+    raise ValueError(f"{word} is no number of JSON")
+
+
+def _too_deep() -> str:
+    return f"it is nested more than {MOST_LEVELS} levels deep"
+
+
+def _too_many() -> str:
+    return f"it has more than {MOST_VALUES:,} values"
+
+
+def _fault(problem: str, mark: Any) -> yaml.MarkedYAMLError:
+    return yaml.MarkedYAMLError(problem=problem, problem_mark=mark)
