@@ -6,7 +6,16 @@ from harness_actors.contracts.contract import (
     TaskContract,
     UserQuestion,
 )
+from harness_actors.contracts.customs import CustomAnswer, CustomQuestion
 from harness_actors.contracts.document import LoadedContract, load_contract
+from harness_actors.contracts.gaps import CompletionReport, Gap, GapReport
+from harness_actors.contracts.ledger import (
+    CoverageLedger,
+    Evidence,
+    Finding,
+    RequirementCoverage,
+)
+from harness_actors.contracts.looking import Grounds
 from harness_actors.contracts.predicates import (
     AllOf,
     AlwaysTrue,
@@ -22,6 +31,8 @@ from harness_actors.contracts.predicates import (
     PredicateKind,
     ToolResultSuccess,
 )
+from harness_actors.contracts.verifier import ContractVerifier, Verification
+from harness_actors.contracts.workspace import WorkspaceCommands, WorkspaceFiles
 
 __all__ = [
     "AcceptabilityCriteria",
@@ -29,9 +40,19 @@ __all__ = [
     "AlwaysTrue",
     "AnyOf",
     "CommandSucceeds",
+    "CompletionReport",
     "ContainsText",
+    "ContractVerifier",
+    "CoverageLedger",
     "Custom",
+    "CustomAnswer",
+    "CustomQuestion",
+    "Evidence",
     "FileExists",
+    "Finding",
+    "Gap",
+    "GapReport",
+    "Grounds",
     "JsonSchemaValid",
     "LoadedContract",
     "ModelJudged",
@@ -39,8 +60,12 @@ __all__ = [
     "Predicate",
     "PredicateKind",
     "RequiredOutput",
+    "RequirementCoverage",
     "TaskContract",
     "ToolResultSuccess",
     "UserQuestion",
+    "Verification",
+    "WorkspaceCommands",
+    "WorkspaceFiles",
     "load_contract",
 ]

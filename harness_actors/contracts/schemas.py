@@ -1,20 +1,17 @@
 """JSON schemas of contracts: checked before anything runs, and never fetched from elsewhere."""
 
 import re
-from collections.abc import Iterator, Mapping
-from itertools import islice
+from collections.abc import Mapping
 from typing import Any
 from urllib.parse import unquote
 
 from harness_actors.contracts.fields import is_fields, shown
 from harness_actors.contracts.patterns import check_pattern
+from harness_actors.contracts.schema_check import sentence_of
 from harness_actors.errors import ConfigError
 from harness_actors.messages import MOST_LEVELS, encode_json, is_too_deep
 
 MOST_BYTES = 200_000
-MOST_FAULTS = 5
-"""Of one document, that are told."""
-FAULT_CHARS = 200
 _REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 _VALUES = frozenset({"enum", "const", "default", "examples"})
 """Keywords whose values are no schemas, whatever they look like."""
@@ -63,60 +60,6 @@ def is_quick(schema: object) -> bool:
     return not isinstance(schema, list | tuple) or all(map(is_quick, schema))
 
 
-def faults_of(document: object, schema: Mapping[str, Any]) -> tuple[str, ...]:
-    """In what a document breaks a schema that was checked, `MOST_FAULTS` of it at most.
-
-    Args:
-        document: A value of JSON.
-        schema: The schema.
-
-    Returns:
-        One sentence each; none where it is valid.
-    """
-    from jsonschema.validators import validator_for
-    from referencing import Registry
-    from referencing.exceptions import Unresolvable
-
-    kind = validator_for(schema, default=_newest())
-    # A registry of our own: without one, jsonschema fetches what a reference names.
-    validator = kind(schema, registry=Registry())
-    try:
-        return tuple(_sentence(error) for error in islice(_found(validator, document), MOST_FAULTS))
-    except Unresolvable as error:
-        return (f"the schema refers to {shown(error.ref)}, which it does not have",)
-    except RecursionError:
-        return ("it is nested too deeply for this schema",)
-
-
-def _found(validator: Any, document: object) -> Iterator[Any]:
-    found: Iterator[Any] = validator.iter_errors(document)
-    return found
-
-
-def _newest() -> Any:
-    from jsonschema import Draft202012Validator
-
-    return Draft202012Validator
-
-
-def _sentence(error: Any) -> str:
-    # Not its message: that holds the whole value, which may be megabytes.
-    where = error.json_path if len(error.json_path) <= FAULT_CHARS else "…" + error.json_path[-100:]
-    wanted = shown(error.validator_value, FAULT_CHARS)
-    match error.validator:
-        case "required":
-            missing = [name for name in error.validator_value if name not in error.instance]
-            return f"{where}: {', '.join(map(repr, missing[:5]))} is missing"
-        case "type":
-            return f"{where}: must be of type {wanted}, not {shown(error.instance)}"
-        case "additionalProperties" if error.validator_value is False:
-            known = error.schema.get("properties", {})
-            more = [repr(name)[:60] for name in error.instance if name not in known]
-            return f"{where}: there may be no {', '.join(more[:5])}"
-        case _:
-            return f"{where}: {shown(error.instance)} breaks {error.validator!r}, which is {wanted}"
-
-
 def _check_parts(field: str, part: object) -> None:
     """Look at what means danger wherever it stands."""
     if isinstance(part, list | tuple):
@@ -141,16 +84,17 @@ def _check_parts(field: str, part: object) -> None:
 
 
 def _check_meaning(field: str, schema: Mapping[str, Any]) -> None:
+    from jsonschema import Draft202012Validator
     from jsonschema.exceptions import SchemaError
     from jsonschema.validators import validator_for
 
     try:
-        validator_for(schema, default=_newest()).check_schema(dict(schema))
+        validator_for(schema, default=Draft202012Validator).check_schema(dict(schema))
     except SchemaError as error:
         where = "".join(
             f"[{part}]" if isinstance(part, int) else f".{part}" for part in error.absolute_path
         )
-        problem = f"is no JSON schema: {_sentence(error).partition(': ')[2]}"
+        problem = f"is no JSON schema: {sentence_of(error).partition(': ')[2]}"
         raise ConfigError(f"{field}{where}", problem) from None
     except RecursionError:
         raise ConfigError(field, "is nested too deeply") from None

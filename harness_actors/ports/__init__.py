@@ -36,6 +36,15 @@ if TYPE_CHECKING:
     from harness_actors.ports.tools import ToolOutput as ToolOutput
     from harness_actors.ports.tools import ToolSet as ToolSet
     from harness_actors.ports.tools import ToolSpec as ToolSpec
+    from harness_actors.ports.verification import CommandEnd as CommandEnd
+    from harness_actors.ports.verification import ContractCommands as ContractCommands
+    from harness_actors.ports.verification import ContractFiles as ContractFiles
+    from harness_actors.ports.verification import FileFact as FileFact
+    from harness_actors.ports.verification import InFile as InFile
+    from harness_actors.ports.verification import Judge as Judge
+    from harness_actors.ports.verification import Look as Look
+    from harness_actors.ports.verification import NewestResult as NewestResult
+    from harness_actors.ports.verification import ToolResults as ToolResults
 
 # Looked up when used: a worker process needs the ports of tools, and waits for no others.
 __getattr__, __dir__, __all__ = loaded_on_use(
@@ -46,17 +55,25 @@ __getattr__, __dir__, __all__ = loaded_on_use(
         "AskedQuestion": "tools",
         "AskingTool": "tools",
         "Clock": "clock",
+        "CommandEnd": "verification",
+        "ContractCommands": "verification",
+        "ContractFiles": "verification",
         "ConversationArtifacts": "artifacts",
         "Cover": "tool_context",
         "DeadlineToken": "deadlines",
         "Effect": "tools",
         "Executor": "runs",
+        "FileFact": "verification",
+        "InFile": "verification",
         "Journal": "journal",
+        "Judge": "verification",
         "LargeResult": "artifacts",
+        "Look": "verification",
         "MOST_TOLD": "tool_context",
         "Model": "models",
         "ModelRequest": "models",
         "ModelResponse": "models",
+        "NewestResult": "verification",
         "RunContext": "runs",
         "TOLD_CHARS": "tool_context",
         "TokenCounter": "models",
@@ -66,6 +83,7 @@ __getattr__, __dir__, __all__ = loaded_on_use(
         "ToolProcess": "tool_context",
         "ToolProcesses": "tool_context",
         "ToolResources": "tool_context",
+        "ToolResults": "verification",
         "ToolSet": "tools",
         "ToolSpec": "tools",
         "ToolWorkers": "tool_context",

@@ -38,20 +38,34 @@ def open_root(context: ToolContext) -> Iterator[Root]:
     """
     if context.workspace is None:
         raise ToolError("this run has no workspace, so there are no files to work on")
+    with open_workspace(context.workspace, context.workspace_id) as root:
+        yield root
+
+
+@contextmanager
+def open_workspace(path: Path, known: FolderId | None) -> Iterator[Root]:
+    """A workspace, open.
+
+    Args:
+        path: The folder.
+        known: What it is known by; None where nobody knows.
+
+    Raises:
+        ToolError: It is gone or replaced.
+    """
     try:
-        handle = os.open(context.workspace, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except (FileNotFoundError, NotADirectoryError):
         raise ToolError("the workspace of this run is gone") from None
     except OSError as error:
         raise ToolError(f"the workspace of this run: {error.strerror}") from None
     try:
-        known = context.workspace_id
         if known is not None and FolderId.of(os.fstat(handle)) != known:
             raise ToolError(
                 "the workspace of this run was moved away: another folder or a symlink is in its "
                 "place, and nothing is done there"
             )
-        yield Root(context.workspace, handle)
+        yield Root(path, handle)
     finally:
         os.close(handle)
 

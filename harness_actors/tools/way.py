@@ -22,6 +22,10 @@ MAX_LINKS = 40
 """Symlinks that one path may lead through, as in the system itself."""
 
 
+class MissingPathError(ToolError):
+    """Nothing is at a path, or a folder on the way to it is missing, or is none."""
+
+
 @dataclass(frozen=True, slots=True)
 class Root:
     """The folder of a run, open: it is the same one whatever is at its path now.
@@ -198,11 +202,11 @@ def _errors_of(path: str) -> Iterator[None]:
     try:
         yield
     except FileNotFoundError:
-        raise ToolError(f"there is no {shown(path)} in the workspace") from None
+        raise MissingPathError(f"there is no {shown(path)} in the workspace") from None
     except IsADirectoryError:
         raise ToolError(f"{shown(path)} is a folder") from None
     except NotADirectoryError:
-        raise ToolError(f"{shown(path)} is no folder, or leads through a file") from None
+        raise MissingPathError(f"{shown(path)} is no folder, or leads through a file") from None
     except OSError as error:
         reason = os.strerror(error.errno) if error.errno else str(error)
         if error.errno == errno.ELOOP:

@@ -26,7 +26,8 @@ from harness_actors.contracts import (
     UserQuestion,
 )
 from harness_actors.contracts.patterns import with_case
-from harness_actors.contracts.schemas import faults_of, is_quick
+from harness_actors.contracts.schema_check import faults_of
+from harness_actors.contracts.schemas import is_quick
 from harness_actors.errors import BadInputError, ConfigError
 
 LEAVES: list[Predicate] = [

@@ -1,0 +1,362 @@
+"""Looks at each predicate of a contract, on what it is given; whatever fails is a finding."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from harness_actors.contracts.customs import (
+    CustomAnswer,
+    CustomPredicate,
+    CustomQuestion,
+    InThread,
+    ask_custom,
+    in_own_thread,
+)
+from harness_actors.contracts.judging import MOST_ANSWER_CHARS, judge_text, read_judgement
+from harness_actors.contracts.ledger import VALUE_CHARS, Evidence, EvidenceKind, Finding
+from harness_actors.contracts.patterns import with_case
+from harness_actors.contracts.predicates import (
+    AlwaysTrue,
+    CommandSucceeds,
+    ContainsText,
+    Custom,
+    FileExists,
+    JsonSchemaValid,
+    Leaf,
+    ModelJudged,
+    ToolResultSuccess,
+    place_of,
+)
+from harness_actors.errors import HarnessError
+from harness_actors.ports import (
+    ContractCommands,
+    ContractFiles,
+    FileFact,
+    InFile,
+    Judge,
+    Look,
+    ToolResults,
+)
+
+LOOK_S = 10.0
+"""How long a search in a file, or a check of one, may take."""
+MOMENT_S = 0.001
+END_S = 10.0
+"""How long a command may take beyond its time to be ended with all that it started."""
+NOT_RUN = 126
+"""Exit statuses from here on are the shell's, and not the command's."""
+NEEDS_RUN = "cannot be told without a run"
+MODEL_JUDGMENT = "model_judgment"
+CONFIRMED_BY_MODEL = Finding(
+    verdict="met", evidence=(Evidence(kind="response", ref=MODEL_JUDGMENT, value=""),)
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grounds:
+    """What a contract is verified on; None of a part that is not there.
+
+    Attributes:
+        workspace: The folder of the run.
+        files: Looks into it.
+        commands: Runs commands in it.
+        answer: The agent's last answer.
+        tool_results: What its calls came to.
+        judge: Is asked what nothing else can tell.
+        customs: Functions by the names that `Custom` predicates have.
+        in_thread: Runs those that block.
+        now: Seconds since the epoch.
+    """
+
+    workspace: Path | None = None
+    files: ContractFiles | None = None
+    commands: ContractCommands | None = None
+    answer: str | None = None
+    tool_results: ToolResults | None = None
+    judge: Judge | None = None
+    customs: Mapping[str, CustomPredicate] = field(default_factory=dict)
+    in_thread: InThread = in_own_thread
+    now: Callable[[], float] = time.time
+
+
+class Looks:
+    """All looks of one attempt; what is asked twice is looked at once.
+
+    Args:
+        grounds: What there is.
+        attempt: Which attempt it is, from 1.
+        until: When it must be over, by the event loop's clock.
+        limit_s: How long it has, for the sentence that says it was not enough.
+    """
+
+    def __init__(self, grounds: Grounds, attempt: int, until: float, limit_s: float) -> None:
+        self._grounds = grounds
+        self._attempt = attempt
+        self._until = until
+        self._limit_s = limit_s
+        self._costly: dict[CommandSucceeds | ModelJudged, Finding] = {}
+
+    async def at_files(self, predicates: Sequence[FileExists]) -> list[Finding]:
+        """Of files that are to exist: all at one moment."""
+        files = self._grounds.files
+        if files is None or not predicates:
+            return [_no_workspace() for _ in predicates]
+        facts: list[Finding] = []
+
+        async def look() -> Finding:
+            found = await files.facts([predicate.path for predicate in predicates])
+            facts.extend(map(_of_fact, predicates, found))
+            return CONFIRMED_BY_MODEL
+
+        failed = await self._within(LOOK_S, "the workspace", look)
+        return facts or [failed for _ in predicates]
+
+    async def at(self, predicate: Leaf) -> Finding:
+        """Of any other one."""
+        match predicate:
+            case AlwaysTrue():
+                return CONFIRMED_BY_MODEL
+            case ToolResultSuccess():
+                return self._tool_result(predicate)
+            case ContainsText():
+                return await self._text(predicate)
+            case JsonSchemaValid():
+                return await self._document(predicate)
+            case Custom():
+                return await self._custom(predicate)
+            case FileExists():
+                (finding,) = await self.at_files([predicate])
+                return finding
+            case CommandSucceeds() | ModelJudged():
+                if predicate not in self._costly:
+                    self._costly[predicate] = await self._at_costly(predicate)
+                return self._costly[predicate]
+
+    async def _at_costly(self, predicate: CommandSucceeds | ModelJudged) -> Finding:
+        if isinstance(predicate, CommandSucceeds):
+            return await self._command(predicate)
+        return await self._judged(predicate)
+
+    def _tool_result(self, predicate: ToolResultSuccess) -> Finding:
+        results, name = self._grounds.tool_results, predicate.tool_name
+        if results is None:
+            return _needs_run(f"what the tool {name!r} gave")
+        try:
+            newest = results.newest(name)
+        except Exception as error:  # noqa: BLE001 - of this predicate, whatever it is
+            return _failed(f"the results of {name!r}", error)
+        if newest is None:
+            return Finding(verdict="unmet", why=f"the tool {name!r} was not called")
+        if newest.is_error:
+            why = f"the last call of the tool {name!r} failed: {newest.text}"
+            return Finding(verdict="unmet", why=_cut(why))
+        return _met("tool_result", newest.call_id, newest.text)
+
+    async def _text(self, predicate: ContainsText) -> Finding:
+        pattern = with_case(predicate.pattern, ignored=predicate.ignore_case)
+        wanted = f"nothing that matches {predicate.pattern!r}"
+        return await self._look_into(
+            predicate.file,
+            f"{place_of(predicate.file)} has {wanted}",
+            lambda files, where, time_s: files.find(pattern, where, time_s=time_s),
+        )
+
+    async def _document(self, predicate: JsonSchemaValid) -> Finding:
+        return await self._look_into(
+            predicate.file,
+            f"{place_of(predicate.file)} is not as its schema has it",
+            lambda files, where, time_s: files.validate(predicate.schema, where, time_s=time_s),
+        )
+
+    async def _look_into(
+        self,
+        file: str | None,
+        missing: str,
+        look: Callable[[ContractFiles, InFile | str, float], Awaitable[Look]],
+    ) -> Finding:
+        files, answer = self._grounds.files, self._grounds.answer
+        if files is None:
+            return _no_workspace()
+        if file is None and answer is None:
+            return _needs_run(place_of(None))
+        where = InFile(file) if file is not None else answer or ""
+        kind: EvidenceKind = "response" if file is None else "artifact"
+        time_s = max(0.0, min(LOOK_S, self._left()))
+
+        async def finding() -> Finding:
+            seen = await look(files, where, time_s)
+            match seen.holds:
+                case True:
+                    return _met(kind, file or "", seen.told)
+                case False:
+                    return Finding(verdict="unmet", why=_cut(f"{missing}: {seen.told}"))
+                case None:
+                    return Finding(verdict="unknown", why=_cut(f"{place_of(file)}: {seen.told}"))
+
+        # It ends by itself; the rest is for one that does not.
+        return await self._within(LOOK_S, place_of(file), finding, spare_s=0.5)
+
+    async def _command(self, predicate: CommandSucceeds) -> Finding:
+        commands, name = self._grounds.commands, f"the command {_short(predicate.command)}"
+        if commands is None:
+            return _no_workspace()
+
+        async def finding() -> Finding:
+            timeout_s = max(MOMENT_S, min(predicate.timeout_s, self._left()))
+            end = await commands.run(predicate.command, timeout_s=timeout_s)
+            printed = f"; it printed: {_ending(end.output)}" if end.output else ""
+            if end.exit_code is None:
+                why = f"{name} ran past {timeout_s:.3g} s and was killed{printed}"
+                return Finding(verdict="unknown", why=_cut(why))
+            if end.stopped:
+                why = f"{name} was killed: {end.stopped}{printed}"
+                return Finding(verdict="unknown", why=_cut(why))
+            if end.exit_code >= NOT_RUN:
+                # It was not found, could not be run, or a signal ended it: it found nothing.
+                why = f"{name} failed with {end.exit_code}{printed}"
+                return Finding(verdict="unknown", why=_cut(why))
+            if end.exit_code:
+                why = f"{name} exited with {end.exit_code}{printed}"
+                return Finding(verdict="unmet", why=_cut(why))
+            return _met("command", predicate.command, _ending(end.output))
+
+        # What it started is killed within seconds, whatever it does about that.
+        return await self._within(predicate.timeout_s, name, finding, spare_s=END_S)
+
+    async def _custom(self, predicate: Custom) -> Finding:
+        name, grounds = f"the predicate {predicate.name!r}", self._grounds
+        function = grounds.customs.get(predicate.name)
+        if function is None:
+            return Finding(verdict="unknown", why=f"{name} is not registered here")
+        question = CustomQuestion(
+            workspace=grounds.workspace,
+            answer=grounds.answer,
+            arguments=predicate.arguments,
+            attempt=self._attempt,
+        )
+
+        async def finding() -> Finding:
+            answer = await ask_custom(function, question, grounds.in_thread)
+            if isinstance(answer, bool):
+                answer = CustomAnswer(answer)
+            if not (isinstance(answer, CustomAnswer) and isinstance(answer.met, bool)):
+                why = f"{name} answered {_short(repr(answer))}, which is neither true nor false"
+                return Finding(verdict="unknown", why=why)
+            if answer.met:
+                return _met("custom", predicate.name, str(answer.why))
+            return Finding(verdict="unmet", why=_cut(str(answer.why) or f"{name} does not hold"))
+
+        return await self._within(predicate.timeout_s, name, finding)
+
+    async def _judged(self, predicate: ModelJudged) -> Finding:
+        judge, files = self._grounds.judge, self._grounds.files
+        answer = self._grounds.answer
+        if judge is None or answer is None:
+            return _needs_run("what a judge finds")
+        if files is None and predicate.files:
+            return _no_workspace()
+
+        async def finding() -> Finding:
+            shown = {}
+            for path in predicate.files:
+                assert files is not None
+                read = await files.read(path, MOST_ANSWER_CHARS)
+                if not read.holds:
+                    return Finding(verdict="unmet", why=_cut(f"nothing to judge: {read.told}"))
+                shown[path] = read.told
+            text = judge_text(predicate.rubric, answer, shown)
+            said: object = await judge.ask(text, model=predicate.model)
+            judgement = read_judgement(said) if isinstance(said, str) else None
+            if judgement is None:
+                why = f"the judge answered neither yes nor no: {_short(str(said))}"
+                return Finding(verdict="unknown", why=why)
+            met, reason = judgement
+            if met:
+                return _met("judgement", predicate.model or "", reason)
+            why = f"a judge found that it is not so: {reason or predicate.rubric}"
+            return Finding(verdict="unmet", why=_cut(why))
+
+        return await self._within(predicate.timeout_s, "the judge", finding)
+
+    async def _within(
+        self,
+        time_s: float,
+        what: str,
+        look: Callable[[], Awaitable[Finding]],
+        *,
+        spare_s: float = 0.0,
+    ) -> Finding:
+        """What a look gives; what it raises, and that its time was up, is a finding.
+
+        Args:
+            time_s: How long it may take; less where the whole has less left.
+            what: What is looked at, for the sentence.
+            look: The look.
+            spare_s: What it is given beyond that, to bring to an end what it began.
+        """
+        left_s = self._left()
+        of_all = f"all {self._limit_s:g} s of the verification"
+        if left_s <= 0:
+            why = f"{what} was not looked at: {of_all} had passed"
+            return Finding(verdict="unknown", why=_cut(why))
+        try:
+            async with asyncio.timeout(min(time_s, left_s) + spare_s):
+                return await look()
+        except TimeoutError:
+            late = of_all if left_s < time_s else f"{time_s:g} s"
+            return Finding(verdict="unknown", why=_cut(f"{what} took longer than {late}"))
+        except Exception as error:  # noqa: BLE001 - of this predicate, whatever it is
+            return _failed(what, error)
+
+    def _left(self) -> float:
+        """Seconds that are left of the whole."""
+        return self._until - asyncio.get_running_loop().time()
+
+
+def _of_fact(predicate: FileExists, fact: FileFact) -> Finding:
+    wanted = "folder" if predicate.folder else "file"
+    match fact.found:
+        case "refused":
+            return Finding(verdict="unknown", why=_cut(fact.problem))
+        case "missing":
+            return Finding(verdict="unmet", why=f"there is no {wanted} {predicate.path!r}")
+        case found if found != wanted:
+            return Finding(verdict="unmet", why=f"{predicate.path!r} is a {found}, not a {wanted}")
+    if fact.size_bytes < predicate.min_bytes:
+        why = f"{predicate.path!r} has {fact.size_bytes:,} bytes, and needs {predicate.min_bytes:,}"
+        return Finding(verdict="unmet", why=why)
+    size = "" if predicate.folder else f"{fact.size_bytes:,} bytes"
+    return _met("artifact", predicate.path, size)
+
+
+def _met(kind: EvidenceKind, ref: str, value: str) -> Finding:
+    return Finding(verdict="met", evidence=(Evidence(kind=kind, ref=ref, value=_cut(value)),))
+
+
+def _no_workspace() -> Finding:
+    return Finding(verdict="unknown", why="there is no workspace to look into")
+
+
+def _needs_run(what: str) -> Finding:
+    return Finding(verdict="unknown", why=f"{what} {NEEDS_RUN}", needs_run=True)
+
+
+def _failed(what: str, error: Exception) -> Finding:
+    told = isinstance(error, HarnessError | OSError)
+    problem = str(error) if told else f"{type(error).__name__}: {error}"
+    return Finding(verdict="unknown", why=_cut(f"{what} could not be looked at: {problem}"))
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= VALUE_CHARS else f"{text[: VALUE_CHARS - 1]}…"
+
+
+def _short(text: str) -> str:
+    return repr(text) if len(text) <= 80 else f"{text[:79]!r}…"
+
+
+def _ending(output: str) -> str:
+    """The end of what was printed: what a command says last is what it came to."""
+    return output if len(output) <= VALUE_CHARS // 2 else f"…{output[-VALUE_CHARS // 2 :]}"

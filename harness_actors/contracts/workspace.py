@@ -1,0 +1,255 @@
+"""A workspace as contracts look at it: files, by paths that never leave it, and commands."""
+
+import asyncio
+import os
+import re
+import stat
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+from harness_actors.contracts import schema_check
+from harness_actors.contracts.patterns import is_plain
+from harness_actors.contracts.schemas import is_quick
+from harness_actors.errors import ToolError
+from harness_actors.ports import CommandEnd, Cover, FileFact, InFile, Look, ToolProcesses
+from harness_actors.records import FolderId
+from harness_actors.tools import artifact_scan
+from harness_actors.tools.environment import command_environment
+from harness_actors.tools.paths import check_regular, open_to_read, open_workspace
+from harness_actors.tools.scanning import scan
+from harness_actors.tools.shell import run_shell
+from harness_actors.tools.stopping import told_of_its_stop
+from harness_actors.tools.texts import MAX_FILE_BYTES, read_bytes
+from harness_actors.tools.way import MissingPathError, Root, find_inside
+
+T = TypeVar("T")
+
+QUICK_BYTES = 256_000
+"""What is gone through in a thread; more of it is left to a process, which can be stopped."""
+OUTPUT_BYTES = 4_000
+"""Of what a command printed."""
+EXCERPT_CHARS = 200
+
+_SEARCH = Path(artifact_scan.__file__)
+_CHECK = Path(schema_check.__file__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkspaceFiles:
+    """Answers the port `ContractFiles`.
+
+    Attributes:
+        folder: The workspace; None for none, and then there are no files.
+        id: What it is known by; None where nobody knows, and whatever is there is taken.
+    """
+
+    folder: Path | None
+    id: FolderId | None = None
+
+    async def facts(self, paths: Sequence[str]) -> Sequence[FileFact]:
+        return await _in_thread(lambda: self._facts(paths))
+
+    async def find(self, pattern: str, where: InFile | str, *, time_s: float) -> Look:
+        return await _in_thread(lambda: self._find(pattern, where, time_s))
+
+    async def validate(
+        self, schema: Mapping[str, Any], where: InFile | str, *, time_s: float
+    ) -> Look:
+        return await _in_thread(lambda: self._validate(schema, where, time_s))
+
+    async def read(self, path: str, most_chars: int) -> Look:
+        return await _in_thread(lambda: self._read(path, most_chars))
+
+    def _facts(self, paths: Sequence[str]) -> Sequence[FileFact]:
+        try:
+            with self._root() as root:
+                return [_fact(root, path) for path in paths]
+        except ToolError as error:
+            return [FileFact(found="refused", problem=error.text)] * len(paths)
+
+    def _find(self, pattern: str, where: InFile | str, time_s: float) -> Look:
+        with self._opened(where) as opened:
+            if isinstance(opened, Look):
+                return opened
+            if is_plain(pattern.removeprefix("(?i)")) and os.fstat(opened).st_size <= QUICK_BYTES:
+                return _found_at_once(pattern, opened)
+            question = {"file": opened, "pattern": pattern, "start": 0, "end": None, "most": 1}
+            answers = scan(_SEARCH, question, opened, time_s=time_s)
+        for answer in answers:
+            if "at" in answer:
+                return Look(True, _excerpt(answer["text"]))
+        if answers and "done" in answers[-1]:
+            return Look(False, "nothing there matches")
+        return _given_up("the search", answers)
+
+    def _validate(self, schema: Mapping[str, Any], where: InFile | str, time_s: float) -> Look:
+        with self._opened(where) as opened:
+            if isinstance(opened, Look):
+                return opened
+            size = os.fstat(opened).st_size
+            if size > MAX_FILE_BYTES:
+                return Look(False, f"it has {size:,} bytes, and may have {MAX_FILE_BYTES:,}")
+            if size <= QUICK_BYTES and is_quick(schema):
+                return _validated_at_once(schema, opened)
+            question = {"file": opened, "schema": schema, "path": sys.path}
+            answers = scan(_CHECK, question, opened, time_s=time_s)
+        if answers and "faults" in answers[0]:
+            return _verdict(answers[0]["faults"])
+        return _given_up("the check", answers)
+
+    def _read(self, path: str, most_chars: int) -> Look:
+        try:
+            with self._root() as root:
+                data = read_bytes(root, path)
+        except ToolError as error:
+            return Look(None, error.text)
+        text = data.decode("utf-8", "replace")
+        return Look(True, text if len(text) <= most_chars else f"{text[:most_chars]}\n[cut here]")
+
+    @contextmanager
+    def _opened(self, where: InFile | str) -> Iterator[int | Look]:
+        """A descriptor at the beginning of what is meant; or what is there in place of a file."""
+        opened = _in_memory(where) if isinstance(where, str) else self._open(where.path)
+        try:
+            yield opened
+        finally:
+            if isinstance(opened, int):
+                os.close(opened)
+
+    def _open(self, path: str) -> int | Look:
+        try:
+            with self._root() as root:
+                fact = _fact(root, path)
+                if fact.found != "file":
+                    return _no_file(fact)
+                with open_to_read(root, path) as file:
+                    return os.dup(file.fileno())
+        except ToolError as error:
+            # The workspace is gone, or something was put in the place of the file meanwhile.
+            return Look(None, error.text)
+
+    @contextmanager
+    def _root(self) -> Iterator[Root]:
+        if self.folder is None:
+            raise ToolError("there is no workspace to look into")
+        with open_workspace(self.folder, self.id) as root:
+            yield root
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkspaceCommands:
+    """Answers the port `ContractCommands`.
+
+    Attributes:
+        folder: The workspace.
+        path: Folders with programs that commands may use, before all others.
+        variables: Environment variables that they get.
+        bare_python: Their `python` has the standard library alone.
+        processes: Starts them; None to have them as children of this process.
+        run_id: The run that they are for.
+        cover: What they are not to see; None for nothing.
+    """
+
+    folder: Path
+    path: tuple[str, ...] = ()
+    variables: Mapping[str, str] = field(default_factory=dict)
+    bare_python: bool = False
+    processes: ToolProcesses | None = None
+    run_id: str = ""
+    cover: Cover | None = None
+
+    async def run(self, command: str, *, timeout_s: float) -> CommandEnd:
+        environment = await asyncio.to_thread(
+            command_environment,
+            self.folder,
+            self.variables,
+            path=self.path,
+            bare_python=self.bare_python,
+        )
+        result = await run_shell(
+            command,
+            folder=self.folder,
+            environment=environment,
+            timeout_s=timeout_s,
+            output_bytes=OUTPUT_BYTES,
+            processes=self.processes,
+            run_id=self.run_id,
+            cover=self.cover,
+        )
+        return CommandEnd(
+            exit_code=result.exit_code, output=result.output.strip(), stopped=result.stopped
+        )
+
+
+async def _in_thread(work: Callable[[], T]) -> T:
+    with told_of_its_stop():
+        return await asyncio.to_thread(work)
+
+
+def _in_memory(text: str) -> int:
+    handle = os.memfd_create("answer", os.MFD_CLOEXEC)
+    with open(handle, "wb", closefd=False) as memory:
+        memory.write(text.encode("utf-8", "replace"))
+    os.lseek(handle, 0, os.SEEK_SET)
+    return handle
+
+
+def _fact(root: Root, path: str) -> FileFact:
+    try:
+        with find_inside(root, path) as place:
+            found = place.stat()
+            if found is None:
+                return FileFact(found="missing")
+            if stat.S_ISDIR(found.st_mode):
+                return FileFact(found="folder")
+            check_regular(path, found)
+            return FileFact(found="file", size_bytes=found.st_size)
+    except MissingPathError:
+        return FileFact(found="missing")
+    except ToolError as error:
+        return FileFact(found="refused", problem=error.text)
+
+
+def _no_file(fact: FileFact) -> Look:
+    match fact.found:
+        case "missing":
+            return Look(False, "there is no such file")
+        case "folder":
+            return Look(False, "it is a folder")
+        case _:
+            return Look(None, fact.problem)
+
+
+def _found_at_once(pattern: str, opened: int) -> Look:
+    text = os.read(opened, QUICK_BYTES + 1).decode("utf-8", "replace")
+    match = re.search(pattern, text, re.MULTILINE)
+    if match is None:
+        return Look(False, "nothing there matches")
+    start = max(text.rfind("\n", 0, match.start()) + 1, match.start() - EXCERPT_CHARS // 2)
+    return Look(True, _excerpt(text[start:].partition("\n")[0][:EXCERPT_CHARS]))
+
+
+def _validated_at_once(schema: Mapping[str, Any], opened: int) -> Look:
+    data = os.read(opened, QUICK_BYTES + 1)
+    try:
+        document = schema_check.parsed(data)
+    except ValueError as error:
+        return Look(False, str(error))
+    return _verdict(schema_check.faults_of(document, schema))
+
+
+def _verdict(faults: Sequence[str]) -> Look:
+    return Look(False, "; ".join(faults)) if faults else Look(True, "the schema allows it")
+
+
+def _given_up(what: str, answers: Sequence[Mapping[str, Any]]) -> Look:
+    why = answers[-1].get("broken") if answers else None
+    return Look(None, f"{what} was given up because {why or 'its process ended'}")
+
+
+def _excerpt(text: str) -> str:
+    return text.strip()[:EXCERPT_CHARS]
