@@ -6,6 +6,7 @@ import typer
 
 from harness_actors.cli.batch import batch
 from harness_actors.cli.chat import chat
+from harness_actors.cli.contract import contract
 from harness_actors.cli.ctl import ctl
 from harness_actors.cli.doctor import doctor
 from harness_actors.cli.replay import replay
@@ -24,6 +25,7 @@ app.command()(chat)
 app.command()(batch)
 app.command()(replay)
 app.add_typer(ctl, name="ctl")
+app.add_typer(contract, name="contract")
 app.command()(doctor)
 
 

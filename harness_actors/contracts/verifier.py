@@ -77,6 +77,7 @@ class Verification:
         return {
             "satisfied": self.satisfied,
             "percent": round(self.ledger.percent(self.contract), 1),
+            "verdicts": {name: finding.verdict for name, finding in self.findings.items()},
             "ledger": self.ledger.as_plain(),
             "gaps": self.gaps.as_plain(),
         }

@@ -81,7 +81,7 @@ class WorkspaceFiles:
             answers = scan(_SEARCH, question, opened, time_s=time_s)
         for answer in answers:
             if "at" in answer:
-                return Look(True, _excerpt(answer["text"]))
+                return Look(True, _excerpt(answer["text"].rstrip("⏎")))
         if answers and "done" in answers[-1]:
             return Look(False, "nothing there matches")
         return _given_up("the search", answers)
