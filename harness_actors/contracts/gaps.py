@@ -61,8 +61,8 @@ class GapReport:
         gaps = tuple(
             Gap(id=output.id, description=output.description, status=entry.status, why=entry.notes)
             for output in contract.required
-            if not ledger.counts([output.id], allow_partial=criteria.allow_partial)
             for entry in (ledger.entries[output.id],)
+            if not entry.is_enough(allow_partial=criteria.allow_partial)
         )
         unanswered = tuple(one for one in contract.questions if one.answer is None)
         doubt = ""

@@ -48,6 +48,11 @@ class RequirementCoverage:
     evidence: tuple[Evidence, ...] = ()
     notes: str = ""
 
+    def is_enough(self, *, allow_partial: bool = False) -> bool:
+        """Whether it counts as met, where a part may be enough or not."""
+        enough = self.status in ("met", "skipped")
+        return enough or (allow_partial and self.status == "partially_met")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CoverageLedger:
@@ -106,8 +111,7 @@ class CoverageLedger:
 
     def counts(self, ids: Iterable[str], *, allow_partial: bool = False) -> int:
         """How many of some requirements are met, or skipped."""
-        good = {"met", "skipped", *(("partially_met",) if allow_partial else ())}
-        return sum(self.entries[each].status in good for each in ids)
+        return sum(self.entries[each].is_enough(allow_partial=allow_partial) for each in ids)
 
     def percent(self, contract: TaskContract) -> float:
         """How much of what is required is met, from 0 to 100; 100 where nothing is required."""

@@ -16,7 +16,7 @@ from harness_actors.contracts.customs import (
 )
 from harness_actors.contracts.judging import MOST_ANSWER_CHARS, judge_text, read_judgement
 from harness_actors.contracts.ledger import VALUE_CHARS, Evidence, EvidenceKind, Finding
-from harness_actors.contracts.patterns import with_case
+from harness_actors.contracts.patterns import is_plain, with_case
 from harness_actors.contracts.predicates import (
     AlwaysTrue,
     CommandSucceeds,
@@ -33,12 +33,18 @@ from harness_actors.errors import HarnessError
 from harness_actors.ports import (
     ContractCommands,
     ContractFiles,
+    Exists,
     FileFact,
+    FileQuestion,
+    Find,
     InFile,
     Judge,
     Look,
     ToolResults,
+    Validate,
 )
+
+FilePredicate = FileExists | ContainsText | JsonSchemaValid
 
 LOOK_S = 10.0
 """How long a search in a file, or a check of one, may take."""
@@ -98,20 +104,45 @@ class Looks:
         self._limit_s = limit_s
         self._costly: dict[CommandSucceeds | ModelJudged, Finding] = {}
 
-    async def at_files(self, predicates: Sequence[FileExists]) -> list[Finding]:
-        """Of files that are to exist: all at one moment."""
+    async def at_files(self, predicates: Sequence[FilePredicate]) -> list[Finding]:
+        """Of all that look at files, or at the answer: at one moment, but for what needs time."""
         files = self._grounds.files
-        if files is None or not predicates:
+        if files is None:
             return [_no_workspace() for _ in predicates]
-        facts: list[Finding] = []
+        told: dict[int, Finding] = {}
+        asked: dict[int, FileQuestion] = {}
+        for place, predicate in enumerate(predicates):
+            if self._grounds.answer is None and _is_of_answer(predicate):
+                told[place] = _needs_run(place_of(None))
+            else:
+                asked[place] = _question(predicate, self._grounds.answer or "")
+        later: list[int] = []
 
-        async def look() -> Finding:
-            found = await files.facts([predicate.path for predicate in predicates])
-            facts.extend(map(_of_fact, predicates, found))
+        async def glance() -> Finding:
+            seen = await files.glance(list(asked.values()))
+            for place, one in zip(asked, seen, strict=True):
+                if one is None:
+                    later.append(place)
+                else:
+                    told[place] = _of_seen(predicates[place], one)
             return CONFIRMED_BY_MODEL
 
-        failed = await self._within(LOOK_S, "the workspace", look)
-        return facts or [failed for _ in predicates]
+        failed = await self._within(LOOK_S, "the workspace", glance) if asked else None
+        for place in later:
+            told[place] = await self._look(files, predicates[place], asked[place])
+        return [told.get(place, failed or _no_workspace()) for place in range(len(predicates))]
+
+    async def _look(
+        self, files: ContractFiles, predicate: FilePredicate, question: FileQuestion
+    ) -> Finding:
+        assert isinstance(question, Find | Validate)
+
+        async def look() -> Finding:
+            time_s = max(MOMENT_S, min(LOOK_S, self._left()))
+            return _of_seen(predicate, await files.look(question, time_s=time_s))
+
+        # It ends by itself; the rest is for one that does not.
+        return await self._within(LOOK_S, str(predicate), look, spare_s=0.5)
 
     async def at(self, predicate: Leaf) -> Finding:
         """Of any other one."""
@@ -120,13 +151,9 @@ class Looks:
                 return CONFIRMED_BY_MODEL
             case ToolResultSuccess():
                 return self._tool_result(predicate)
-            case ContainsText():
-                return await self._text(predicate)
-            case JsonSchemaValid():
-                return await self._document(predicate)
             case Custom():
                 return await self._custom(predicate)
-            case FileExists():
+            case FileExists() | ContainsText() | JsonSchemaValid():
                 (finding,) = await self.at_files([predicate])
                 return finding
             case CommandSucceeds() | ModelJudged():
@@ -153,50 +180,6 @@ class Looks:
             why = f"the last call of the tool {name!r} failed: {newest.text}"
             return Finding(verdict="unmet", why=_cut(why))
         return _met("tool_result", newest.call_id, newest.text)
-
-    async def _text(self, predicate: ContainsText) -> Finding:
-        pattern = with_case(predicate.pattern, ignored=predicate.ignore_case)
-        wanted = f"nothing that matches {predicate.pattern!r}"
-        return await self._look_into(
-            predicate.file,
-            f"{place_of(predicate.file)} has {wanted}",
-            lambda files, where, time_s: files.find(pattern, where, time_s=time_s),
-        )
-
-    async def _document(self, predicate: JsonSchemaValid) -> Finding:
-        return await self._look_into(
-            predicate.file,
-            f"{place_of(predicate.file)} is not as its schema has it",
-            lambda files, where, time_s: files.validate(predicate.schema, where, time_s=time_s),
-        )
-
-    async def _look_into(
-        self,
-        file: str | None,
-        missing: str,
-        look: Callable[[ContractFiles, InFile | str, float], Awaitable[Look]],
-    ) -> Finding:
-        files, answer = self._grounds.files, self._grounds.answer
-        if files is None:
-            return _no_workspace()
-        if file is None and answer is None:
-            return _needs_run(place_of(None))
-        where = InFile(file) if file is not None else answer or ""
-        kind: EvidenceKind = "response" if file is None else "artifact"
-        time_s = max(0.0, min(LOOK_S, self._left()))
-
-        async def finding() -> Finding:
-            seen = await look(files, where, time_s)
-            match seen.holds:
-                case True:
-                    return _met(kind, file or "", seen.told)
-                case False:
-                    return Finding(verdict="unmet", why=_cut(f"{missing}: {seen.told}"))
-                case None:
-                    return Finding(verdict="unknown", why=_cut(f"{place_of(file)}: {seen.told}"))
-
-        # It ends by itself; the rest is for one that does not.
-        return await self._within(LOOK_S, place_of(file), finding, spare_s=0.5)
 
     async def _command(self, predicate: CommandSucceeds) -> Finding:
         commands, name = self._grounds.commands, f"the command {_short(predicate.command)}"
@@ -313,6 +296,41 @@ class Looks:
     def _left(self) -> float:
         """Seconds that are left of the whole."""
         return self._until - asyncio.get_running_loop().time()
+
+
+def _is_of_answer(predicate: FilePredicate) -> bool:
+    return not isinstance(predicate, FileExists) and predicate.file is None
+
+
+def _question(predicate: FilePredicate, answer: str) -> FileQuestion:
+    match predicate:
+        case FileExists(path=path):
+            return Exists(path)
+        case ContainsText(pattern=pattern, file=file, ignore_case=ignored):
+            where = answer if file is None else InFile(file)
+            return Find(with_case(pattern, ignored=ignored), where, is_plain(pattern))
+        case JsonSchemaValid(schema=schema, file=file):
+            return Validate(schema, answer if file is None else InFile(file))
+
+
+def _of_seen(predicate: FilePredicate, seen: FileFact | Look) -> Finding:
+    if isinstance(predicate, FileExists):
+        assert isinstance(seen, FileFact)
+        return _of_fact(predicate, seen)
+    assert isinstance(seen, Look)
+    place = place_of(predicate.file)
+    match seen.holds:
+        case True:
+            kind: EvidenceKind = "response" if predicate.file is None else "artifact"
+            return _met(kind, predicate.file or "", seen.told)
+        case False if isinstance(predicate, ContainsText):
+            why = f"{place} has nothing that matches {predicate.pattern!r}: {seen.told}"
+            return Finding(verdict="unmet", why=_cut(why))
+        case False:
+            why = f"{place} is not as its schema has it: {seen.told}"
+            return Finding(verdict="unmet", why=_cut(why))
+        case None:
+            return Finding(verdict="unknown", why=_cut(f"{place}: {seen.told}"))
 
 
 def _of_fact(predicate: FileExists, fact: FileFact) -> Finding:

@@ -15,8 +15,9 @@ from harness_actors.contracts.ledger import (
     RequirementCoverage,
     RequirementStatus,
 )
-from harness_actors.contracts.looking import Grounds, Looks
+from harness_actors.contracts.looking import CONFIRMED_BY_MODEL, FilePredicate, Grounds, Looks
 from harness_actors.contracts.predicates import (
+    AlwaysTrue,
     ContainsText,
     FileExists,
     JsonSchemaValid,
@@ -25,7 +26,6 @@ from harness_actors.contracts.predicates import (
 )
 
 VERIFICATION_S = 900.0
-_LAST = (FileExists, ContainsText, JsonSchemaValid)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,15 +153,17 @@ class ContractVerifier:
 async def _all_findings(looks: Looks, wanted: list[Leaf]) -> list[Finding]:
     """Of each predicate, in their order."""
     found: dict[int, Finding] = {}
+    last: dict[int, FilePredicate] = {}
     for place, leaf in enumerate(wanted):
-        if not isinstance(leaf, _LAST):
-            found[place] = await looks.at(leaf)
-    for place, leaf in enumerate(wanted):
-        if isinstance(leaf, ContainsText | JsonSchemaValid):
-            found[place] = await looks.at(leaf)
-    files = {place: leaf for place, leaf in enumerate(wanted) if isinstance(leaf, FileExists)}
-    if files:
-        found.update(zip(files, await looks.at_files(list(files.values())), strict=True))
+        match leaf:
+            case AlwaysTrue():
+                found[place] = CONFIRMED_BY_MODEL
+            case FileExists() | ContainsText() | JsonSchemaValid():
+                last[place] = leaf
+            case _:
+                found[place] = await looks.at(leaf)
+    if last:
+        found.update(zip(last, await looks.at_files(list(last.values())), strict=True))
     return [found[place] for place in range(len(wanted))]
 
 

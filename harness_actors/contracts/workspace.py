@@ -6,23 +6,35 @@ import re
 import stat
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
+import orjson
+
 from harness_actors.contracts import schema_check
-from harness_actors.contracts.patterns import is_plain
 from harness_actors.contracts.schemas import is_quick
 from harness_actors.errors import ToolError
-from harness_actors.ports import CommandEnd, Cover, FileFact, InFile, Look, ToolProcesses
+from harness_actors.ports import (
+    CommandEnd,
+    Cover,
+    Exists,
+    FileFact,
+    FileQuestion,
+    Find,
+    InFile,
+    Look,
+    ToolProcesses,
+    Validate,
+)
 from harness_actors.records import FolderId
 from harness_actors.tools import artifact_scan
 from harness_actors.tools.environment import command_environment
 from harness_actors.tools.paths import check_regular, open_to_read, open_workspace
 from harness_actors.tools.scanning import scan
 from harness_actors.tools.shell import run_shell
-from harness_actors.tools.stopping import told_of_its_stop
+from harness_actors.tools.stopping import check_stopped, told_of_its_stop
 from harness_actors.tools.texts import MAX_FILE_BYTES, read_bytes
 from harness_actors.tools.way import MissingPathError, Root, find_inside
 
@@ -34,6 +46,8 @@ OUTPUT_BYTES = 4_000
 """Of what a command printed."""
 EXCERPT_CHARS = 200
 
+_NO_WORKSPACE = FileFact(found="refused", problem="there is no workspace to look into")
+_NO_MATCH = "nothing there matches"
 _SEARCH = Path(artifact_scan.__file__)
 _CHECK = Path(schema_check.__file__)
 
@@ -50,56 +64,36 @@ class WorkspaceFiles:
     folder: Path | None
     id: FolderId | None = None
 
-    async def facts(self, paths: Sequence[str]) -> Sequence[FileFact]:
-        return await _in_thread(lambda: self._facts(paths))
+    async def glance(self, questions: Sequence[FileQuestion]) -> Sequence[FileFact | Look | None]:
+        return await _in_thread(lambda: self._glance(questions))
 
-    async def find(self, pattern: str, where: InFile | str, *, time_s: float) -> Look:
-        return await _in_thread(lambda: self._find(pattern, where, time_s))
-
-    async def validate(
-        self, schema: Mapping[str, Any], where: InFile | str, *, time_s: float
-    ) -> Look:
-        return await _in_thread(lambda: self._validate(schema, where, time_s))
+    async def look(self, question: Find | Validate, *, time_s: float) -> Look:
+        return await _in_thread(lambda: self._look(question, time_s))
 
     async def read(self, path: str, most_chars: int) -> Look:
         return await _in_thread(lambda: self._read(path, most_chars))
 
-    def _facts(self, paths: Sequence[str]) -> Sequence[FileFact]:
+    def _glance(self, questions: Sequence[FileQuestion]) -> list[FileFact | Look | None]:
         try:
             with self._root() as root:
-                return [_fact(root, path) for path in paths]
+                return [_seen(root, question) for question in questions]
         except ToolError as error:
-            return [FileFact(found="refused", problem=error.text)] * len(paths)
+            return [_unseen(question, error) for question in questions]
 
-    def _find(self, pattern: str, where: InFile | str, time_s: float) -> Look:
-        with self._opened(where) as opened:
-            if isinstance(opened, Look):
-                return opened
-            if is_plain(pattern.removeprefix("(?i)")) and os.fstat(opened).st_size <= QUICK_BYTES:
-                return _found_at_once(pattern, opened)
-            question = {"file": opened, "pattern": pattern, "start": 0, "end": None, "most": 1}
-            answers = scan(_SEARCH, question, opened, time_s=time_s)
-        for answer in answers:
-            if "at" in answer:
-                return Look(True, _excerpt(answer["text"].rstrip("⏎")))
-        if answers and "done" in answers[-1]:
-            return Look(False, "nothing there matches")
-        return _given_up("the search", answers)
-
-    def _validate(self, schema: Mapping[str, Any], where: InFile | str, time_s: float) -> Look:
-        with self._opened(where) as opened:
-            if isinstance(opened, Look):
-                return opened
-            size = os.fstat(opened).st_size
-            if size > MAX_FILE_BYTES:
-                return Look(False, f"it has {size:,} bytes, and may have {MAX_FILE_BYTES:,}")
-            if size <= QUICK_BYTES and is_quick(schema):
-                return _validated_at_once(schema, opened)
-            question = {"file": opened, "schema": schema, "path": sys.path}
-            answers = scan(_CHECK, question, opened, time_s=time_s)
-        if answers and "faults" in answers[0]:
-            return _verdict(answers[0]["faults"])
-        return _given_up("the check", answers)
+    def _look(self, question: Find | Validate, time_s: float) -> Look:
+        with ExitStack() as opened:
+            root = None
+            if isinstance(question.where, InFile):
+                try:
+                    root = opened.enter_context(self._root())
+                except ToolError as error:
+                    return Look(None, error.text)
+            place = opened.enter_context(_opened(root, question.where))
+            if isinstance(place, Look):
+                return place
+            if isinstance(question, Find):
+                return _searched(place, question.pattern, time_s)
+            return _checked(place, question.schema, time_s)
 
     def _read(self, path: str, most_chars: int) -> Look:
         try:
@@ -111,31 +105,9 @@ class WorkspaceFiles:
         return Look(True, text if len(text) <= most_chars else f"{text[:most_chars]}\n[cut here]")
 
     @contextmanager
-    def _opened(self, where: InFile | str) -> Iterator[int | Look]:
-        """A descriptor at the beginning of what is meant; or what is there in place of a file."""
-        opened = _in_memory(where) if isinstance(where, str) else self._open(where.path)
-        try:
-            yield opened
-        finally:
-            if isinstance(opened, int):
-                os.close(opened)
-
-    def _open(self, path: str) -> int | Look:
-        try:
-            with self._root() as root:
-                fact = _fact(root, path)
-                if fact.found != "file":
-                    return _no_file(fact)
-                with open_to_read(root, path) as file:
-                    return os.dup(file.fileno())
-        except ToolError as error:
-            # The workspace is gone, or something was put in the place of the file meanwhile.
-            return Look(None, error.text)
-
-    @contextmanager
     def _root(self) -> Iterator[Root]:
         if self.folder is None:
-            raise ToolError("there is no workspace to look into")
+            raise ToolError(_NO_WORKSPACE.problem)
         with open_workspace(self.folder, self.id) as root:
             yield root
 
@@ -190,12 +162,85 @@ async def _in_thread(work: Callable[[], T]) -> T:
         return await asyncio.to_thread(work)
 
 
+def _seen(root: Root | None, question: FileQuestion) -> FileFact | Look | None:
+    """What can be told at once; None where that needs time."""
+    check_stopped()
+    if isinstance(question, Exists):
+        return _NO_WORKSPACE if root is None else _fact(root, question.path)
+    is_quick_one = question.is_plain if isinstance(question, Find) else is_quick(question.schema)
+    if not is_quick_one:
+        return None
+    with _opened(root, question.where) as place:
+        if isinstance(place, Look):
+            return place
+        data = os.read(place, QUICK_BYTES + 1)
+    if len(data) > QUICK_BYTES:
+        return None
+    if isinstance(question, Find):
+        return _found_at_once(question.pattern, data)
+    return _validated_at_once(question.schema, data)
+
+
+def _unseen(question: FileQuestion, error: ToolError) -> FileFact | Look | None:
+    """What can be told where there is no workspace to look into."""
+    if isinstance(question, Exists):
+        return FileFact(found="refused", problem=error.text)
+    return Look(None, error.text) if isinstance(question.where, InFile) else _seen(None, question)
+
+
+@contextmanager
+def _opened(root: Root | None, where: InFile | str) -> Iterator[int | Look]:
+    """A descriptor at the beginning of what is meant; or what is there in place of a file."""
+    opened = _in_memory(where) if isinstance(where, str) else _open(root, where.path)
+    try:
+        yield opened
+    finally:
+        if isinstance(opened, int):
+            os.close(opened)
+
+
+def _open(root: Root | None, path: str) -> int | Look:
+    if root is None:
+        return Look(None, _NO_WORKSPACE.problem)
+    fact = _fact(root, path)
+    if fact.found != "file":
+        return _no_file(fact)
+    try:
+        with open_to_read(root, path) as file:
+            return os.dup(file.fileno())
+    except ToolError as error:
+        # Something was put in its place meanwhile.
+        return Look(None, error.text)
+
+
 def _in_memory(text: str) -> int:
     handle = os.memfd_create("answer", os.MFD_CLOEXEC)
     with open(handle, "wb", closefd=False) as memory:
         memory.write(text.encode("utf-8", "replace"))
     os.lseek(handle, 0, os.SEEK_SET)
     return handle
+
+
+def _searched(place: int, pattern: str, time_s: float) -> Look:
+    question = {"file": place, "pattern": pattern, "start": 0, "end": None, "most": 1}
+    answers = scan(_SEARCH, question, place, time_s=time_s)
+    for answer in answers:
+        if "at" in answer:
+            return Look(True, _excerpt(answer["text"].rstrip("⏎")))
+    if answers and "done" in answers[-1]:
+        return Look(False, _NO_MATCH)
+    return _given_up("the search", answers)
+
+
+def _checked(place: int, schema: Mapping[str, Any], time_s: float) -> Look:
+    size = os.fstat(place).st_size
+    if size > MAX_FILE_BYTES:
+        return Look(None, f"it has {size:,} bytes, and may have {MAX_FILE_BYTES:,}")
+    question = {"file": place, "schema": schema, "path": sys.path}
+    answers = scan(_CHECK, question, place, time_s=time_s)
+    if answers and "faults" in answers[0]:
+        return _verdict(answers[0]["faults"])
+    return _given_up("the check", answers)
 
 
 def _fact(root: Root, path: str) -> FileFact:
@@ -224,22 +269,29 @@ def _no_file(fact: FileFact) -> Look:
             return Look(None, fact.problem)
 
 
-def _found_at_once(pattern: str, opened: int) -> Look:
-    text = os.read(opened, QUICK_BYTES + 1).decode("utf-8", "replace")
+def _found_at_once(pattern: str, data: bytes) -> Look:
+    text = data.decode("utf-8", "replace")
     match = re.search(pattern, text, re.MULTILINE)
     if match is None:
-        return Look(False, "nothing there matches")
+        return Look(False, _NO_MATCH)
     start = max(text.rfind("\n", 0, match.start()) + 1, match.start() - EXCERPT_CHARS // 2)
-    return Look(True, _excerpt(text[start:].partition("\n")[0][:EXCERPT_CHARS]))
+    return Look(True, _excerpt(text[start : start + EXCERPT_CHARS].partition("\n")[0]))
 
 
-def _validated_at_once(schema: Mapping[str, Any], opened: int) -> Look:
-    data = os.read(opened, QUICK_BYTES + 1)
+def _validated_at_once(schema: Mapping[str, Any], data: bytes) -> Look:
     try:
-        document = schema_check.parsed(data)
+        document = _parsed(data)
     except ValueError as error:
         return Look(False, str(error))
     return _verdict(schema_check.faults_of(document, schema))
+
+
+def _parsed(data: bytes) -> Any:
+    try:
+        return orjson.loads(data)
+    except orjson.JSONDecodeError:
+        # It takes a little less than all of JSON, and says less of what is wrong.
+        return schema_check.parsed(data)
 
 
 def _verdict(faults: Sequence[str]) -> Look:

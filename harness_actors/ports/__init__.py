@@ -39,12 +39,16 @@ if TYPE_CHECKING:
     from harness_actors.ports.verification import CommandEnd as CommandEnd
     from harness_actors.ports.verification import ContractCommands as ContractCommands
     from harness_actors.ports.verification import ContractFiles as ContractFiles
+    from harness_actors.ports.verification import Exists as Exists
     from harness_actors.ports.verification import FileFact as FileFact
+    from harness_actors.ports.verification import FileQuestion as FileQuestion
+    from harness_actors.ports.verification import Find as Find
     from harness_actors.ports.verification import InFile as InFile
     from harness_actors.ports.verification import Judge as Judge
     from harness_actors.ports.verification import Look as Look
     from harness_actors.ports.verification import NewestResult as NewestResult
     from harness_actors.ports.verification import ToolResults as ToolResults
+    from harness_actors.ports.verification import Validate as Validate
 
 # Looked up when used: a worker process needs the ports of tools, and waits for no others.
 __getattr__, __dir__, __all__ = loaded_on_use(
@@ -63,7 +67,10 @@ __getattr__, __dir__, __all__ = loaded_on_use(
         "DeadlineToken": "deadlines",
         "Effect": "tools",
         "Executor": "runs",
+        "Exists": "verification",
         "FileFact": "verification",
+        "FileQuestion": "verification",
+        "Find": "verification",
         "InFile": "verification",
         "Journal": "journal",
         "Judge": "verification",
@@ -87,5 +94,6 @@ __getattr__, __dir__, __all__ = loaded_on_use(
         "ToolSet": "tools",
         "ToolSpec": "tools",
         "ToolWorkers": "tool_context",
+        "Validate": "verification",
     },
 )

@@ -16,6 +16,48 @@ class InFile:
     path: str
 
 
+@dataclass(frozen=True, slots=True)
+class Exists:
+    """What is at a path?
+
+    Attributes:
+        path: Relative to the top folder of the workspace.
+    """
+
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class Find:
+    """Has a file or a text a match of a pattern?
+
+    Attributes:
+        pattern: For Python's `re`; ``^`` and ``$`` are those of lines.
+        where: The file, or the text.
+        is_plain: The pattern stands for its own text, but for flags before it.
+    """
+
+    pattern: str
+    where: InFile | str
+    is_plain: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Validate:
+    """Is a file or a text JSON that a schema allows?
+
+    Attributes:
+        schema: The schema.
+        where: The file, or the text.
+    """
+
+    schema: Mapping[str, Any]
+    where: InFile | str
+
+
+FileQuestion = Exists | Find | Validate
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileFact:
     """What is at a path of the workspace.
@@ -47,22 +89,19 @@ class Look:
 class ContractFiles(Protocol):
     """Looks at a workspace as it is now; never outside of it."""
 
-    async def facts(self, paths: Sequence[str]) -> Sequence[FileFact]:
-        """What is at some paths, at one moment."""
+    async def glance(self, questions: Sequence[FileQuestion]) -> Sequence[FileFact | Look | None]:
+        """What can be told at once, of all questions at one moment; None of what needs time.
 
-    async def find(self, pattern: str, where: InFile | str, *, time_s: float) -> Look:
-        """Whether a file or a text has a match of a pattern.
-
-        Args:
-            pattern: For Python's `re`; ``^`` and ``$`` are those of lines.
-            where: The file, or the text.
-            time_s: How long it may take, in seconds.
+        A `FileFact` of `Exists`, and a `Look` of all others.
         """
 
-    async def validate(
-        self, schema: Mapping[str, Any], where: InFile | str, *, time_s: float
-    ) -> Look:
-        """Whether a file or a text is JSON that a schema allows; arguments as of `find`."""
+    async def look(self, question: Find | Validate, *, time_s: float) -> Look:
+        """What needs time.
+
+        Args:
+            question: The question.
+            time_s: How long it may take, in seconds.
+        """
 
     async def read(self, path: str, most_chars: int) -> Look:
         """The beginning of a text file, in `told`."""

@@ -345,7 +345,9 @@ async def test_an_endless_search_ends_with_the_verification(tmp_path: Path) -> N
     (tmp_path / "b.txt").touch()
     verifier = ContractVerifier(
         contract_with(
-            ContainsText(pattern, file="a.txt"), FileExists("b.txt"), CommandSucceeds("true")
+            ContainsText(pattern, file="a.txt"),
+            ContainsText(pattern + "d", file="a.txt"),
+            FileExists("b.txt"),
         ),
         limit_s=0.8,
     )
@@ -357,6 +359,7 @@ async def test_an_endless_search_ends_with_the_verification(tmp_path: Path) -> N
     assert verification.findings["R1"].verdict == "unknown"
     assert "given up because" in verification.findings["R1"].why
     assert "all 0.8 s of the verification had passed" in verification.findings["R2"].why
+    assert verification.findings["R3"].verdict == "met"
     assert not verification.satisfied
 
 
