@@ -3,8 +3,16 @@
 from collections.abc import Callable, Sequence
 from typing import Literal
 
-from harness_actors.contracts.ledger import Finding
-from harness_actors.contracts.predicates import AllOf, AnyOf, Leaf, Not, Predicate
+from harness_actors.contracts.findings import Finding
+from harness_actors.contracts.leaves import (
+    Leaf,
+)
+from harness_actors.contracts.predicates import (
+    AllOf,
+    AnyOf,
+    Not,
+    Predicate,
+)
 
 
 def combine(predicate: Predicate, found: Callable[[Leaf], Finding]) -> Finding:

@@ -15,7 +15,13 @@ from harness_actors.contracts.fields import (
     shown,
     texts,
 )
-from harness_actors.contracts.predicates import PREDICATES, AlwaysTrue, Predicate
+from harness_actors.contracts.leaves import (
+    AlwaysTrue,
+)
+from harness_actors.contracts.predicates import (
+    PREDICATES,
+    Predicate,
+)
 from harness_actors.errors import ConfigError
 from harness_actors.messages import encode_json
 

@@ -4,14 +4,16 @@ import posixpath
 from collections.abc import Iterator, Sequence
 from typing import Protocol
 
-from harness_actors.contracts.predicates import (
-    AllOf,
+from harness_actors.contracts.leaves import (
     AlwaysTrue,
-    AnyOf,
     ContainsText,
     FileExists,
     JsonSchemaValid,
     Leaf,
+)
+from harness_actors.contracts.predicates import (
+    AllOf,
+    AnyOf,
     Not,
     Predicate,
 )

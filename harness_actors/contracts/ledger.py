@@ -1,7 +1,7 @@
 """The ledger of a contract: how each requirement stood when it was last looked at, and why."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, Self, get_args
 
 from harness_actors.contracts.contract import TaskContract
@@ -140,26 +140,6 @@ class CoverageLedger:
             at=plain["at"],
             entries={one["requirement_id"]: _entry(one) for one in plain["entries"]},
         )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
-    """What came of one predicate at one attempt.
-
-    Attributes:
-        verdict: Whether it holds; `unknown` where that could not be told, and then it does not
-            count as met, nor does its opposite.
-        why: What is there instead, or why it could not be told; empty where it holds.
-        evidence: What shows that it holds.
-        parts: Those of what it is made of.
-        needs_run: It is unknown only because nobody ran.
-    """
-
-    verdict: Literal["met", "unmet", "unknown"]
-    why: str = ""
-    evidence: tuple[Evidence, ...] = ()
-    parts: "tuple[Finding, ...]" = field(default=())
-    needs_run: bool = False
 
 
 def status_of(text: str) -> RequirementStatus:

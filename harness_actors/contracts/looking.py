@@ -14,10 +14,25 @@ from harness_actors.contracts.customs import (
     ask_custom,
     in_own_thread,
 )
+from harness_actors.contracts.file_findings import (
+    FilePredicate,
+    is_of_answer,
+    of_seen,
+    question_of,
+)
+from harness_actors.contracts.findings import (
+    CONFIRMED_BY_MODEL,
+    Finding,
+    cut,
+    ending,
+    failed,
+    met,
+    needs_run,
+    no_workspace,
+    short,
+)
 from harness_actors.contracts.judging import MOST_ANSWER_CHARS, judge_text, read_judgement
-from harness_actors.contracts.ledger import VALUE_CHARS, Evidence, EvidenceKind, Finding
-from harness_actors.contracts.patterns import is_plain, with_case
-from harness_actors.contracts.predicates import (
+from harness_actors.contracts.leaves import (
     AlwaysTrue,
     CommandSucceeds,
     ContainsText,
@@ -29,22 +44,15 @@ from harness_actors.contracts.predicates import (
     ToolResultSuccess,
     place_of,
 )
-from harness_actors.errors import HarnessError
 from harness_actors.ports import (
     ContractCommands,
     ContractFiles,
-    Exists,
-    FileFact,
     FileQuestion,
     Find,
-    InFile,
     Judge,
-    Look,
     ToolResults,
     Validate,
 )
-
-FilePredicate = FileExists | ContainsText | JsonSchemaValid
 
 LOOK_S = 10.0
 """How long a search in a file, or a check of one, may take."""
@@ -53,11 +61,6 @@ END_S = 10.0
 """How long a command may take beyond its time to be ended with all that it started."""
 NOT_RUN = 126
 """Exit statuses from here on are the shell's, and not the command's."""
-NEEDS_RUN = "cannot be told without a run"
-MODEL_JUDGMENT = "model_judgment"
-CONFIRMED_BY_MODEL = Finding(
-    verdict="met", evidence=(Evidence(kind="response", ref=MODEL_JUDGMENT, value=""),)
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,14 +111,14 @@ class Looks:
         """Of all that look at files, or at the answer: at one moment, but for what needs time."""
         files = self._grounds.files
         if files is None:
-            return [_no_workspace() for _ in predicates]
+            return [no_workspace() for _ in predicates]
         told: dict[int, Finding] = {}
         asked: dict[int, FileQuestion] = {}
         for place, predicate in enumerate(predicates):
-            if self._grounds.answer is None and _is_of_answer(predicate):
-                told[place] = _needs_run(place_of(None))
+            if self._grounds.answer is None and is_of_answer(predicate):
+                told[place] = needs_run(place_of(None))
             else:
-                asked[place] = _question(predicate, self._grounds.answer or "")
+                asked[place] = question_of(predicate, self._grounds.answer or "")
         later: list[int] = []
 
         async def glance() -> Finding:
@@ -124,13 +127,13 @@ class Looks:
                 if one is None:
                     later.append(place)
                 else:
-                    told[place] = _of_seen(predicates[place], one)
+                    told[place] = of_seen(predicates[place], one)
             return CONFIRMED_BY_MODEL
 
-        failed = await self._within(LOOK_S, "the workspace", glance) if asked else None
+        broken = await self._within(LOOK_S, "the workspace", glance) if asked else None
         for place in later:
             told[place] = await self._look(files, predicates[place], asked[place])
-        return [told.get(place, failed or _no_workspace()) for place in range(len(predicates))]
+        return [told.get(place, broken or no_workspace()) for place in range(len(predicates))]
 
     async def _look(
         self, files: ContractFiles, predicate: FilePredicate, question: FileQuestion
@@ -139,7 +142,7 @@ class Looks:
 
         async def look() -> Finding:
             time_s = max(MOMENT_S, min(LOOK_S, self._left()))
-            return _of_seen(predicate, await files.look(question, time_s=time_s))
+            return of_seen(predicate, await files.look(question, time_s=time_s))
 
         # It ends by itself; the rest is for one that does not.
         return await self._within(LOOK_S, str(predicate), look, spare_s=0.5)
@@ -169,41 +172,41 @@ class Looks:
     def _tool_result(self, predicate: ToolResultSuccess) -> Finding:
         results, name = self._grounds.tool_results, predicate.tool_name
         if results is None:
-            return _needs_run(f"what the tool {name!r} gave")
+            return needs_run(f"what the tool {name!r} gave")
         try:
             newest = results.newest(name)
         except Exception as error:  # noqa: BLE001 - of this predicate, whatever it is
-            return _failed(f"the results of {name!r}", error)
+            return failed(f"the results of {name!r}", error)
         if newest is None:
             return Finding(verdict="unmet", why=f"the tool {name!r} was not called")
         if newest.is_error:
             why = f"the last call of the tool {name!r} failed: {newest.text}"
-            return Finding(verdict="unmet", why=_cut(why))
-        return _met("tool_result", newest.call_id, newest.text)
+            return Finding(verdict="unmet", why=cut(why))
+        return met("tool_result", newest.call_id, newest.text)
 
     async def _command(self, predicate: CommandSucceeds) -> Finding:
-        commands, name = self._grounds.commands, f"the command {_short(predicate.command)}"
+        commands, name = self._grounds.commands, f"the command {short(predicate.command)}"
         if commands is None:
-            return _no_workspace()
+            return no_workspace()
 
         async def finding() -> Finding:
             timeout_s = max(MOMENT_S, min(predicate.timeout_s, self._left()))
             end = await commands.run(predicate.command, timeout_s=timeout_s)
-            printed = f"; it printed: {_ending(end.output)}" if end.output else ""
+            printed = f"; it printed: {ending(end.output)}" if end.output else ""
             if end.exit_code is None:
                 why = f"{name} ran past {timeout_s:.3g} s and was killed{printed}"
-                return Finding(verdict="unknown", why=_cut(why))
+                return Finding(verdict="unknown", why=cut(why))
             if end.stopped:
                 why = f"{name} was killed: {end.stopped}{printed}"
-                return Finding(verdict="unknown", why=_cut(why))
+                return Finding(verdict="unknown", why=cut(why))
             if end.exit_code >= NOT_RUN:
                 # It was not found, could not be run, or a signal ended it: it found nothing.
                 why = f"{name} failed with {end.exit_code}{printed}"
-                return Finding(verdict="unknown", why=_cut(why))
+                return Finding(verdict="unknown", why=cut(why))
             if end.exit_code:
                 why = f"{name} exited with {end.exit_code}{printed}"
-                return Finding(verdict="unmet", why=_cut(why))
-            return _met("command", predicate.command, _ending(end.output))
+                return Finding(verdict="unmet", why=cut(why))
+            return met("command", predicate.command, ending(end.output))
 
         # What it started is killed within seconds, whatever it does about that.
         return await self._within(predicate.timeout_s, name, finding, spare_s=END_S)
@@ -225,11 +228,11 @@ class Looks:
             if isinstance(answer, bool):
                 answer = CustomAnswer(answer)
             if not (isinstance(answer, CustomAnswer) and isinstance(answer.met, bool)):
-                why = f"{name} answered {_short(repr(answer))}, which is neither true nor false"
+                why = f"{name} answered {short(repr(answer))}, which is neither true nor false"
                 return Finding(verdict="unknown", why=why)
             if answer.met:
-                return _met("custom", predicate.name, str(answer.why))
-            return Finding(verdict="unmet", why=_cut(str(answer.why) or f"{name} does not hold"))
+                return met("custom", predicate.name, str(answer.why))
+            return Finding(verdict="unmet", why=cut(str(answer.why) or f"{name} does not hold"))
 
         return await self._within(predicate.timeout_s, name, finding)
 
@@ -237,9 +240,9 @@ class Looks:
         judge, files = self._grounds.judge, self._grounds.files
         answer = self._grounds.answer
         if judge is None or answer is None:
-            return _needs_run("what a judge finds")
+            return needs_run("what a judge finds")
         if files is None and predicate.files:
-            return _no_workspace()
+            return no_workspace()
 
         async def finding() -> Finding:
             shown = {}
@@ -247,19 +250,19 @@ class Looks:
                 assert files is not None
                 read = await files.read(path, MOST_ANSWER_CHARS)
                 if not read.holds:
-                    return Finding(verdict="unmet", why=_cut(f"nothing to judge: {read.told}"))
+                    return Finding(verdict="unmet", why=cut(f"nothing to judge: {read.told}"))
                 shown[path] = read.told
             text = judge_text(predicate.rubric, answer, shown)
             said: object = await judge.ask(text, model=predicate.model)
             judgement = read_judgement(said) if isinstance(said, str) else None
             if judgement is None:
-                why = f"the judge answered neither yes nor no: {_short(str(said))}"
+                why = f"the judge answered neither yes nor no: {short(str(said))}"
                 return Finding(verdict="unknown", why=why)
-            met, reason = judgement
-            if met:
-                return _met("judgement", predicate.model or "", reason)
+            is_so, reason = judgement
+            if is_so:
+                return met("judgement", predicate.model or "", reason)
             why = f"a judge found that it is not so: {reason or predicate.rubric}"
-            return Finding(verdict="unmet", why=_cut(why))
+            return Finding(verdict="unmet", why=cut(why))
 
         return await self._within(predicate.timeout_s, "the judge", finding)
 
@@ -283,98 +286,16 @@ class Looks:
         of_all = f"all {self._limit_s:g} s of the verification"
         if left_s <= 0:
             why = f"{what} was not looked at: {of_all} had passed"
-            return Finding(verdict="unknown", why=_cut(why))
+            return Finding(verdict="unknown", why=cut(why))
         try:
             async with asyncio.timeout(min(time_s, left_s) + spare_s):
                 return await look()
         except TimeoutError:
             late = of_all if left_s < time_s else f"{time_s:g} s"
-            return Finding(verdict="unknown", why=_cut(f"{what} took longer than {late}"))
+            return Finding(verdict="unknown", why=cut(f"{what} took longer than {late}"))
         except Exception as error:  # noqa: BLE001 - of this predicate, whatever it is
-            return _failed(what, error)
+            return failed(what, error)
 
     def _left(self) -> float:
         """Seconds that are left of the whole."""
         return self._until - asyncio.get_running_loop().time()
-
-
-def _is_of_answer(predicate: FilePredicate) -> bool:
-    return not isinstance(predicate, FileExists) and predicate.file is None
-
-
-def _question(predicate: FilePredicate, answer: str) -> FileQuestion:
-    match predicate:
-        case FileExists(path=path):
-            return Exists(path)
-        case ContainsText(pattern=pattern, file=file, ignore_case=ignored):
-            where = answer if file is None else InFile(file)
-            return Find(with_case(pattern, ignored=ignored), where, is_plain(pattern))
-        case JsonSchemaValid(schema=schema, file=file):
-            return Validate(schema, answer if file is None else InFile(file))
-
-
-def _of_seen(predicate: FilePredicate, seen: FileFact | Look) -> Finding:
-    if isinstance(predicate, FileExists):
-        assert isinstance(seen, FileFact)
-        return _of_fact(predicate, seen)
-    assert isinstance(seen, Look)
-    place = place_of(predicate.file)
-    match seen.holds:
-        case True:
-            kind: EvidenceKind = "response" if predicate.file is None else "artifact"
-            return _met(kind, predicate.file or "", seen.told)
-        case False if isinstance(predicate, ContainsText):
-            why = f"{place} has nothing that matches {predicate.pattern!r}: {seen.told}"
-            return Finding(verdict="unmet", why=_cut(why))
-        case False:
-            why = f"{place} is not as its schema has it: {seen.told}"
-            return Finding(verdict="unmet", why=_cut(why))
-        case None:
-            return Finding(verdict="unknown", why=_cut(f"{place}: {seen.told}"))
-
-
-def _of_fact(predicate: FileExists, fact: FileFact) -> Finding:
-    wanted = "folder" if predicate.folder else "file"
-    match fact.found:
-        case "refused":
-            return Finding(verdict="unknown", why=_cut(fact.problem))
-        case "missing":
-            return Finding(verdict="unmet", why=f"there is no {wanted} {predicate.path!r}")
-        case found if found != wanted:
-            return Finding(verdict="unmet", why=f"{predicate.path!r} is a {found}, not a {wanted}")
-    if fact.size_bytes < predicate.min_bytes:
-        why = f"{predicate.path!r} has {fact.size_bytes:,} bytes, and needs {predicate.min_bytes:,}"
-        return Finding(verdict="unmet", why=why)
-    size = "" if predicate.folder else f"{fact.size_bytes:,} bytes"
-    return _met("artifact", predicate.path, size)
-
-
-def _met(kind: EvidenceKind, ref: str, value: str) -> Finding:
-    return Finding(verdict="met", evidence=(Evidence(kind=kind, ref=ref, value=_cut(value)),))
-
-
-def _no_workspace() -> Finding:
-    return Finding(verdict="unknown", why="there is no workspace to look into")
-
-
-def _needs_run(what: str) -> Finding:
-    return Finding(verdict="unknown", why=f"{what} {NEEDS_RUN}", needs_run=True)
-
-
-def _failed(what: str, error: Exception) -> Finding:
-    told = isinstance(error, HarnessError | OSError)
-    problem = str(error) if told else f"{type(error).__name__}: {error}"
-    return Finding(verdict="unknown", why=_cut(f"{what} could not be looked at: {problem}"))
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= VALUE_CHARS else f"{text[: VALUE_CHARS - 1]}…"
-
-
-def _short(text: str) -> str:
-    return repr(text) if len(text) <= 80 else f"{text[:79]!r}…"
-
-
-def _ending(output: str) -> str:
-    """The end of what was printed: what a command says last is what it came to."""
-    return output if len(output) <= VALUE_CHARS // 2 else f"…{output[-VALUE_CHARS // 2 :]}"

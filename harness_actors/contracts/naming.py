@@ -5,8 +5,13 @@ from pathlib import Path
 
 from harness_actors.contracts.contract import TaskContract
 from harness_actors.contracts.customs import CustomPredicate
+from harness_actors.contracts.leaves import (
+    Custom,
+)
 from harness_actors.contracts.plain import Faults
-from harness_actors.contracts.predicates import Custom, leaves
+from harness_actors.contracts.predicates import (
+    leaves,
+)
 from harness_actors.errors import ConfigError
 from harness_actors.tools import find_object
 

@@ -11,20 +11,22 @@ from harness_actors.contracts.contract import (
     UserQuestion,
 )
 from harness_actors.contracts.fields import is_fields, shown
-from harness_actors.contracts.predicates import (
-    AllOf,
+from harness_actors.contracts.leaves import (
     AlwaysTrue,
-    AnyOf,
     CommandSucceeds,
     ContainsText,
     Custom,
     FileExists,
     JsonSchemaValid,
     ModelJudged,
-    Not,
-    Predicate,
     PredicateKind,
     ToolResultSuccess,
+)
+from harness_actors.contracts.predicates import (
+    AllOf,
+    AnyOf,
+    Not,
+    Predicate,
 )
 from harness_actors.errors import AND_MORE, BadInputError, ConfigError
 from harness_actors.messages import MOST_LEVELS, is_too_deep

@@ -7,21 +7,24 @@ from typing import Any
 
 from harness_actors.contracts.combining import combine
 from harness_actors.contracts.contract import RequiredOutput, TaskContract
+from harness_actors.contracts.file_findings import FilePredicate
+from harness_actors.contracts.findings import CONFIRMED_BY_MODEL, Finding
 from harness_actors.contracts.gaps import CompletionReport, GapReport
-from harness_actors.contracts.ledger import (
-    VALUE_CHARS,
-    CoverageLedger,
-    Finding,
-    RequirementCoverage,
-    RequirementStatus,
-)
-from harness_actors.contracts.looking import CONFIRMED_BY_MODEL, FilePredicate, Grounds, Looks
-from harness_actors.contracts.predicates import (
+from harness_actors.contracts.leaves import (
     AlwaysTrue,
     ContainsText,
     FileExists,
     JsonSchemaValid,
     Leaf,
+)
+from harness_actors.contracts.ledger import (
+    VALUE_CHARS,
+    CoverageLedger,
+    RequirementCoverage,
+    RequirementStatus,
+)
+from harness_actors.contracts.looking import Grounds, Looks
+from harness_actors.contracts.predicates import (
     leaves,
 )
 

@@ -1,4 +1,4 @@
-"""A workspace as contracts look at it: files, by paths that never leave it, and commands."""
+"""The files of a workspace as contracts look at them, by paths that never leave it."""
 
 import asyncio
 import os
@@ -7,7 +7,7 @@ import stat
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -17,23 +17,18 @@ from harness_actors.contracts import schema_check
 from harness_actors.contracts.schemas import is_quick
 from harness_actors.errors import ToolError
 from harness_actors.ports import (
-    CommandEnd,
-    Cover,
     Exists,
     FileFact,
     FileQuestion,
     Find,
     InFile,
     Look,
-    ToolProcesses,
     Validate,
 )
 from harness_actors.records import FolderId
 from harness_actors.tools import artifact_scan
-from harness_actors.tools.environment import command_environment
 from harness_actors.tools.paths import check_regular, open_to_read, open_workspace
 from harness_actors.tools.scanning import scan
-from harness_actors.tools.shell import run_shell
 from harness_actors.tools.stopping import check_stopped, told_of_its_stop
 from harness_actors.tools.texts import MAX_FILE_BYTES, read_bytes
 from harness_actors.tools.way import MissingPathError, Root, find_inside
@@ -42,8 +37,6 @@ T = TypeVar("T")
 
 QUICK_BYTES = 256_000
 """What is gone through in a thread; more of it is left to a process, which can be stopped."""
-OUTPUT_BYTES = 4_000
-"""Of what a command printed."""
 EXCERPT_CHARS = 200
 
 _NO_WORKSPACE = FileFact(found="refused", problem="there is no workspace to look into")
@@ -110,51 +103,6 @@ class WorkspaceFiles:
             raise ToolError(_NO_WORKSPACE.problem)
         with open_workspace(self.folder, self.id) as root:
             yield root
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkspaceCommands:
-    """Answers the port `ContractCommands`.
-
-    Attributes:
-        folder: The workspace.
-        path: Folders with programs that commands may use, before all others.
-        variables: Environment variables that they get.
-        bare_python: Their `python` has the standard library alone.
-        processes: Starts them; None to have them as children of this process.
-        run_id: The run that they are for.
-        cover: What they are not to see; None for nothing.
-    """
-
-    folder: Path
-    path: tuple[str, ...] = ()
-    variables: Mapping[str, str] = field(default_factory=dict)
-    bare_python: bool = False
-    processes: ToolProcesses | None = None
-    run_id: str = ""
-    cover: Cover | None = None
-
-    async def run(self, command: str, *, timeout_s: float) -> CommandEnd:
-        environment = await asyncio.to_thread(
-            command_environment,
-            self.folder,
-            self.variables,
-            path=self.path,
-            bare_python=self.bare_python,
-        )
-        result = await run_shell(
-            command,
-            folder=self.folder,
-            environment=environment,
-            timeout_s=timeout_s,
-            output_bytes=OUTPUT_BYTES,
-            processes=self.processes,
-            run_id=self.run_id,
-            cover=self.cover,
-        )
-        return CommandEnd(
-            exit_code=result.exit_code, output=result.output.strip(), stopped=result.stopped
-        )
 
 
 async def _in_thread(work: Callable[[], T]) -> T:

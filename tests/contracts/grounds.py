@@ -14,7 +14,7 @@ from harness_actors.contracts import (
     WorkspaceCommands,
     WorkspaceFiles,
 )
-from harness_actors.contracts.ledger import Finding
+from harness_actors.contracts.findings import Finding
 from harness_actors.ports import NewestResult
 
 

@@ -32,7 +32,7 @@ from harness_actors.contracts import (
     WorkspaceFiles,
 )
 from harness_actors.contracts.combining import combine
-from harness_actors.contracts.ledger import Finding
+from harness_actors.contracts.findings import Finding
 from harness_actors.ports import NewestResult
 from harness_actors.records import FolderId
 from harness_actors.tools.supervision.client import SupervisedProcesses
