@@ -85,14 +85,15 @@ async def _verified(loaded: "LoadedContract", folder: Path, answer: str | None) 
     from harness_actors.records import FolderId
     from harness_actors.tools.supervision.client import SupervisedProcesses
 
+    known = FolderId.of(os.stat(folder))
     customs, faults = find_customs(loaded.contract, beside=loaded.path.resolve().parent)
     loaded.refuse(faults)
     processes = SupervisedProcesses()
     try:
         grounds = Grounds(
             workspace=folder,
-            files=WorkspaceFiles(folder=folder, id=FolderId.of(os.stat(folder))),
-            commands=WorkspaceCommands(folder=folder, processes=processes),
+            files=WorkspaceFiles(folder=folder, id=known),
+            commands=WorkspaceCommands(folder=folder, id=known, processes=processes),
             answer=answer,
             customs=customs,
         )

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import stat
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,6 +19,7 @@ MOST_BYTES = 1_000_000
 MOST_VALUES = 50_000
 """Of a file, with what its aliases stand for."""
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_HALVES = re.compile(r"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
 _MERGE = "tag:yaml.org,2002:merge"
 
 
@@ -85,6 +87,15 @@ def _read(path: Path) -> str:
 
 def _json(path: Path, text: str) -> tuple[Any, dict[str, int]]:
     try:
+        # For its lines alone. Outside of texts a tab is a blank, and inside JSON has none; halves
+        # of characters are no YAML.
+        _, lines = _composed(_HALVES.sub("?", text.replace("\t", " ")))
+    except _RefusedError as error:
+        raise BadInputError(str(path), (_told(error),)) from None
+    except yaml.YAMLError:
+        # What is JSON is YAML but for oddities, and what is neither is told below.
+        lines = {}
+    try:
         plain = json.loads(text, object_pairs_hook=_once, parse_constant=_no_constant)
     except json.JSONDecodeError as error:
         raise BadInputError(str(path), (f"line {error.lineno}: no JSON: {error.msg}",)) from None
@@ -92,11 +103,6 @@ def _json(path: Path, text: str) -> tuple[Any, dict[str, int]]:
         raise BadInputError(str(path), (str(error),)) from None
     except RecursionError:
         raise BadInputError(str(path), (_too_deep(),)) from None
-    try:
-        # Outside of texts a tab is a blank, and inside JSON has none.
-        _, lines = _composed(text.replace("\t", " "))
-    except yaml.YAMLError:
-        lines = {}
     return plain, lines
 
 
@@ -104,12 +110,20 @@ def _yaml(path: Path, text: str) -> tuple[Any, dict[str, int]]:
     try:
         return _composed(text)
     except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        line = "" if mark is None else f"line {mark.line + 1}: "
-        problem = " ".join(filter(None, (error.context, error.problem)))
-        raise BadInputError(str(path), (f"{line}no YAML: {problem}",)) from None
+        raise BadInputError(str(path), (_told(error),)) from None
     except yaml.YAMLError as error:
         raise BadInputError(str(path), (f"no YAML: {' '.join(str(error).split())}",)) from None
+
+
+def _told(error: yaml.MarkedYAMLError) -> str:
+    mark = error.problem_mark or error.context_mark
+    line = "" if mark is None else f"line {mark.line + 1}: "
+    what = "" if isinstance(error, _RefusedError) else "no YAML: "
+    return line + what + " ".join(filter(None, (error.context, error.problem)))
+
+
+class _RefusedError(yaml.MarkedYAMLError):
+    """It is YAML, and no contract."""
 
 
 def _composed(text: str) -> tuple[Any, dict[str, int]]:
@@ -215,5 +229,5 @@ def _too_many() -> str:
     return f"it has more than {MOST_VALUES:,} values"
 
 
-def _fault(problem: str, mark: Any) -> yaml.MarkedYAMLError:
-    return yaml.MarkedYAMLError(problem=problem, problem_mark=mark)
+def _fault(problem: str, mark: Any) -> _RefusedError:
+    return _RefusedError(problem=problem, problem_mark=mark)

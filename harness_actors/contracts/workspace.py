@@ -174,7 +174,9 @@ def _searched(place: int, pattern: str, time_s: float) -> Look:
     answers = scan(_SEARCH, question, place, time_s=time_s)
     for answer in answers:
         if "at" in answer:
-            return Look(True, _excerpt(answer["text"].rstrip("⏎")))
+            before = min(answer["at"], artifact_scan.SHOWN_BEFORE)
+            # What it shows of a place has no lines, but signs in place of their ends.
+            return Look(True, _line_at(answer["text"], before, "⏎"))
     if answers and "done" in answers[-1]:
         return Look(False, _NO_MATCH)
     return _given_up("the search", answers)
@@ -222,8 +224,7 @@ def _found_at_once(pattern: str, data: bytes) -> Look:
     match = re.search(pattern, text, re.MULTILINE)
     if match is None:
         return Look(False, _NO_MATCH)
-    start = max(text.rfind("\n", 0, match.start()) + 1, match.start() - EXCERPT_CHARS // 2)
-    return Look(True, _excerpt(text[start : start + EXCERPT_CHARS].partition("\n")[0]))
+    return Look(True, _line_at(text, match.start(), "\n"))
 
 
 def _validated_at_once(schema: Mapping[str, Any], data: bytes) -> Look:
@@ -251,5 +252,7 @@ def _given_up(what: str, answers: Sequence[Mapping[str, Any]]) -> Look:
     return Look(None, f"{what} was given up because {why or 'its process ended'}")
 
 
-def _excerpt(text: str) -> str:
-    return text.strip()[:EXCERPT_CHARS]
+def _line_at(text: str, place: int, end: str) -> str:
+    """The line of a place in a text, or what of it is near."""
+    start = max(text.rfind(end, 0, place) + 1, place - EXCERPT_CHARS // 2)
+    return text[start : start + EXCERPT_CHARS].partition(end)[0].strip()

@@ -403,14 +403,16 @@ async def test_another_folder_in_the_place_of_the_workspace_is_not_looked_into(
     (tmp_path / "one").rename(tmp_path / "gone")
     (tmp_path / "two").rename(tmp_path / "one")
     files = WorkspaceFiles(folder=tmp_path / "one", id=known)
+    commands = WorkspaceCommands(folder=tmp_path / "one", id=known)
 
     verification = await ContractVerifier(
-        contract_with(FileExists("a"), ContainsText("x", file="a"))
-    ).verify(Grounds(files=files))
+        contract_with(FileExists("a"), ContainsText("x", file="a"), CommandSucceeds("touch ran"))
+    ).verify(Grounds(files=files, commands=commands))
 
     for finding in verification.findings.values():
         assert finding.verdict == "unknown"
         assert "was moved away" in finding.why
+    assert not (tmp_path / "one" / "ran").exists()
 
 
 MET, UNMET = Finding(verdict="met"), Finding(verdict="unmet", why="no")
