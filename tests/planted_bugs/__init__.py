@@ -4,6 +4,7 @@ from tests.planted_bugs import (
     actors,
     batch,
     cli,
+    contracts,
     coordination,
     engine,
     gates,
@@ -29,6 +30,7 @@ BUGS = (
     *models.BUGS,
     *replay.BUGS,
     *cli.BUGS,
+    *contracts.BUGS,
 )
 
 __all__ = ["BUGS", "Bug", "NotPlantableError"]
