@@ -81,6 +81,14 @@ async def ask_custom(function: CustomPredicate, question: CustomQuestion, thread
 
 
 async def _asked(function: CustomPredicate, question: CustomQuestion, thread: InThread) -> Any:
+    try:
+        return await _called(function, question, thread)
+    except SystemExit as error:
+        # In a task it would end the event loop.
+        raise RuntimeError(f"SystemExit: {error}") from None
+
+
+async def _called(function: CustomPredicate, question: CustomQuestion, thread: InThread) -> Any:
     called = getattr(type(function), "__call__", None)  # noqa: B004 - it is looked at
     if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(called):
         return await function(question)

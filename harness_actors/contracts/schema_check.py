@@ -19,6 +19,10 @@ SHOWN_CHARS = 60
 MAX_MEMORY_BYTES = 1_000_000_000
 
 
+class UntoldError(Exception):
+    """Whether a document is valid cannot be told; says why."""
+
+
 def faults_of(document: Any, schema: Mapping[str, Any]) -> tuple[str, ...]:
     """In what a document breaks a schema that was checked, `MOST_FAULTS` of it at most.
 
@@ -28,6 +32,9 @@ def faults_of(document: Any, schema: Mapping[str, Any]) -> tuple[str, ...]:
 
     Returns:
         One sentence each; none where it is valid.
+
+    Raises:
+        UntoldError: The schema goes in a circle, or the document is nested too deeply for it.
     """
     from jsonschema import Draft202012Validator
     from jsonschema.validators import validator_for
@@ -41,9 +48,9 @@ def faults_of(document: Any, schema: Mapping[str, Any]) -> tuple[str, ...]:
         found = islice(validator.iter_errors(document), MOST_FAULTS)
         return tuple(sentence_of(error) for error in found)
     except Unresolvable as error:
-        return (f"the schema refers to {brief(error.ref)}, which it does not have",)
+        raise UntoldError(f"the schema has no {brief(error.ref)}") from None
     except RecursionError:
-        return ("it is nested too deeply for this schema",)
+        raise UntoldError("it is nested too deeply for this schema") from None
 
 
 def sentence_of(error: Any) -> str:
@@ -89,6 +96,7 @@ def parsed(data: bytes) -> Any:
 
     Raises:
         ValueError: It is none; says why.
+        UntoldError: It is nested too deeply.
     """
     try:
         return json.loads(data.decode("utf-8"), parse_constant=_no_constant)
@@ -97,7 +105,7 @@ def parsed(data: bytes) -> Any:
     except json.JSONDecodeError as error:
         raise ValueError(f"line {error.lineno}: it is not JSON: {error.msg}") from None
     except RecursionError:
-        raise ValueError("it is nested too deeply") from None
+        raise UntoldError("it is nested too deeply") from None
 
 
 def _no_constant(word: str) -> Any:
@@ -117,12 +125,13 @@ def main() -> None:
     try:
         with open(question["file"], "rb", closefd=False) as file:
             document = parsed(file.read())
-        answer = {"faults": faults_of(document, question["schema"])}
+        answer: dict[str, Any] = {"faults": faults_of(document, question["schema"])}
     except ValueError as error:
         answer = {"faults": (str(error),)}
+    except UntoldError as error:
+        answer = {"broken": str(error)}
     except MemoryError:
-        _say({"broken": f"it took more than {MAX_MEMORY_BYTES // 1_000_000} MB"})
-        return
+        answer = {"broken": f"it took more than {MAX_MEMORY_BYTES // 1_000_000} MB"}
     _say(answer)
 
 

@@ -229,10 +229,11 @@ def _found_at_once(pattern: str, data: bytes) -> Look:
 
 def _validated_at_once(schema: Mapping[str, Any], data: bytes) -> Look:
     try:
-        document = _parsed(data)
+        return _verdict(schema_check.faults_of(_parsed(data), schema))
     except ValueError as error:
         return Look(False, str(error))
-    return _verdict(schema_check.faults_of(document, schema))
+    except schema_check.UntoldError as error:
+        return _given_up("the check", [{"broken": str(error)}])
 
 
 def _parsed(data: bytes) -> Any:

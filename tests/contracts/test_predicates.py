@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -52,6 +53,7 @@ def folder(tmp_path: Path) -> Path:
     (work / "good.json").write_text('{"total": 3, "name": "abc"}')
     (work / "bad.json").write_text('{"total": "3", "name": "ABC"}')
     (work / "torn.json").write_text('{"total": 3,\n"x"')
+    (work / "deep.json").write_text("[" * 100_000)
     (work / "data.bin").write_bytes(b"\xff\xfe\x00 total: 42")
     (tmp_path / "secret.md").write_text("Total: 42")
     (work / "out").symlink_to(tmp_path)
@@ -94,6 +96,13 @@ def folder(tmp_path: Path) -> Path:
         (JsonSchemaValid(schema=SCHEMA, file="torn.json"), "unmet", "line 2: it is not JSON"),
         (JsonSchemaValid(schema=SCHEMA, file="data.bin"), "unmet", "not UTF-8"),
         (JsonSchemaValid(schema=SCHEMA, file="none.json"), "unmet", "there is no such file"),
+        (
+            JsonSchemaValid(schema={}, file="deep.json"),
+            "unknown",
+            "because it is nested too deeply",
+        ),
+        (JsonSchemaValid(schema={"$ref": "#"}, file="good.json"), "unknown", "for this schema"),
+        (JsonSchemaValid(schema=WITH_PATTERN, file="deep.json"), "unknown", "nested too deeply"),
         (JsonSchemaValid(schema=WITH_PATTERN, file="good.json"), "met", ""),
         (JsonSchemaValid(schema=WITH_PATTERN, file="bad.json"), "unmet", "breaks 'pattern'"),
         (JsonSchemaValid(schema=WITH_PATTERN, file="torn.json"), "unmet", "it is not JSON"),
@@ -250,6 +259,10 @@ def leaves(_: CustomQuestion) -> bool:
     raise SystemExit(3)
 
 
+async def leaves_later(_: CustomQuestion) -> bool:
+    sys.exit("bye")
+
+
 def stops(_: CustomQuestion) -> bool:
     raise StopIteration
 
@@ -265,6 +278,7 @@ def stops(_: CustomQuestion) -> bool:
         (lambda _: "ok", "unknown", "neither true nor false"),
         (raises, "unknown", "could not be looked at: ValueError: no such table"),
         (leaves, "unknown", "SystemExit: 3"),
+        (leaves_later, "unknown", "SystemExit: bye"),
         (stops, "unknown", "StopIteration"),
     ],
 )
