@@ -27,6 +27,7 @@ from harness_actors.contracts.looking import Grounds, Looks
 from harness_actors.contracts.predicates import (
     leaves,
 )
+from harness_actors.errors import ConfigError
 
 VERIFICATION_S = 900.0
 
@@ -121,8 +122,14 @@ class ContractVerifier:
                 None for none.
             attempt: Which attempt to be done this is, from 1.
             confidence: How sure the model says that it is, from 0 to 1; None for nothing said.
+
+        Raises:
+            ConfigError: The ledger is of another contract. What fails while it looks is a finding.
         """
         known = ledger or CoverageLedger.begin(self._contract)
+        if known.contract_id != self._contract.id:
+            problem = f"is of contract {known.contract_id!r}, not of {self._contract.id!r}"
+            raise ConfigError("ledger", problem)
         at = grounds.now()
         until = asyncio.get_running_loop().time() + self._limit_s
         looks = Looks(grounds, attempt, until, self._limit_s)

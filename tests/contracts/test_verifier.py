@@ -181,6 +181,15 @@ async def test_nothing_is_taken_over_from_an_earlier_attempt(tmp_path: Path) -> 
     assert third.ledger.entries["R1"].evidence[0].value == "5 bytes"
 
 
+async def test_the_ledger_of_another_contract_is_refused(tmp_path: Path) -> None:
+    other = CoverageLedger.begin(contract_with(FileExists("b")))
+
+    with pytest.raises(ConfigError, match=f"is of contract '{other.contract_id}'"):
+        await ContractVerifier(contract_with(FileExists("a"))).verify(
+            grounds_of(tmp_path), ledger=other
+        )
+
+
 async def test_what_somebody_has_skipped_is_not_looked_at_again(tmp_path: Path) -> None:
     contract = contract_with(CommandSucceeds("touch ran; exit 1"), FileExists("ran"))
     ledger = CoverageLedger.begin(contract).skip("R1", reason="not here")
