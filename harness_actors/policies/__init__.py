@@ -1,6 +1,6 @@
 """What may be done in a run, and by what an agent's owner decides it: hooks, middleware, rights."""
 
-from harness_actors.policies.approvals import ApprovalRule as ApprovalRule
+from harness_actors.policies.approval_rules import ApprovalRule as ApprovalRule
 from harness_actors.policies.approvals import Approvals as Approvals
 from harness_actors.policies.capabilities import offered_tools as offered_tools
 from harness_actors.policies.decisions import Approve as Approve

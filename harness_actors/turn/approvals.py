@@ -7,7 +7,8 @@ from hashlib import blake2b
 from typing import Any
 
 from harness_actors.policies import Approvals, Approve, Refuse, Respond
-from harness_actors.policies.approvals import NO_OBJECT, ApprovalNeed, Ruled, parsed_arguments
+from harness_actors.policies.approval_rules import parsed_arguments
+from harness_actors.policies.approvals import NO_OBJECT, ApprovalNeed, Ruled
 from harness_actors.policies.decisions import Decision, decision_in, decision_text
 from harness_actors.policies.verdicts import encoded_arguments
 from harness_actors.ports import AskingTool, RunContext
@@ -126,6 +127,12 @@ def asked_about(plan: PlannedCall, need: ApprovalNeed) -> PlannedCall:
 def denied(plan: PlannedCall, words: str) -> PlannedCall:
     """A call that is not made, and what its model is told."""
     return PlannedCall(call=plan.call, refusal=words, denied=True)
+
+
+def first_to_approve(plans: Sequence[PlannedCall]) -> int | None:
+    """Where the first call stands that needs approval, with which all after it wait; None where
+    none does."""
+    return next((at for at, plan in enumerate(plans) if plan.approval is not None), None)
 
 
 def decided(plan: PlannedCall, decision: Decision) -> PlannedCall:

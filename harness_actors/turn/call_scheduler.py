@@ -11,6 +11,7 @@ from harness_actors.ports import RunContext
 from harness_actors.results import LimitKind
 from harness_actors.signals import TurnComplete, Waiting
 from harness_actors.state import OPEN_CALLS, TURN_COUNT, OpenCall
+from harness_actors.turn.approvals import first_to_approve
 from harness_actors.turn.bounds import Bounds
 from harness_actors.turn.execution import Execution
 from harness_actors.turn.gates import Gates
@@ -73,7 +74,7 @@ class ToolCalls:
         self._asking.forget()
         judged = await self._judged(self._plan(calls, finish_reason))
         plans = [self._asking.settled(plan) for plan in judged]
-        held = _first_to_approve(plans)
+        held = first_to_approve(plans)
         # Where nothing begins before somebody is asked there is nothing to fence off yet.
         fenced = held != 0 and not all(plan.idempotent for plan in plans)
         if fenced:
@@ -117,7 +118,7 @@ class ToolCalls:
         settled = [self._asking.settled(plan) for plan in judged]
         plans = [plan if plan.call.id in held else _still_refused(plan) for plan in settled]
         if held and self._asking.has_asked:
-            if _first_to_approve(judged) is not None:
+            if first_to_approve(judged) is not None:
                 self._asking.keep_standing(judged)
                 # What is not to be made after all may be refused, or answered, twice.
                 self._context.set(OPEN_CALLS, self._index(plans))
@@ -275,12 +276,6 @@ class ToolCalls:
             )
             for plan in plans
         )
-
-
-def _first_to_approve(plans: Sequence[PlannedCall]) -> int | None:
-    """Where the first call stands that needs approval, with which all after it wait; None where
-    none does."""
-    return next((at for at, plan in enumerate(plans) if plan.approval is not None), None)
 
 
 def _still_refused(plan: PlannedCall) -> PlannedCall:

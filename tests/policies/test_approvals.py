@@ -9,13 +9,12 @@ from hypothesis import strategies as st
 
 from harness_actors.errors import ConfigError
 from harness_actors.policies import ApprovalRule, Approvals, Approve, Refuse
+from harness_actors.policies.approval_rules import SEARCHED_CHARS, WHY_CHARS
 from harness_actors.policies.approvals import (
     MOST_RULES,
     NO_OBJECT,
     NOT_ALLOWED,
     NOT_IN_TIME,
-    SEARCHED_CHARS,
-    WHY_CHARS,
     Ruled,
 )
 from harness_actors.policies.decisions import decision_in
