@@ -2,6 +2,7 @@
 
 from tests.planted_bugs import (
     actors,
+    approvals,
     batch,
     cli,
     contracts,
@@ -22,6 +23,7 @@ BUGS = (
     *turn.BUGS,
     *engine.BUGS,
     *gates.BUGS,
+    *approvals.BUGS,
     *actors.BUGS,
     *stores.BUGS,
     *batch.BUGS,
