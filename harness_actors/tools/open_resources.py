@@ -95,8 +95,10 @@ class OpenResources:
         try:
             return await asyncio.shield(opened.opening)
         except BaseException:
-            failed = opened.opening.done()
-            if (failed or opened.users == 1) and self._opened.get(resource) is opened:
+            # Whoever is stopped in the moment in which it has opened leaves it to the next.
+            is_open = opened.opening.done() and _has_opened(opened.opening)
+            last = opened.users == 1 or opened.opening.done()
+            if last and not is_open and self._opened.get(resource) is opened:
                 # The next call tries anew; and nobody waits any more for what may hang.
                 del self._opened[resource]
                 opened.opening.cancel()
@@ -116,6 +118,10 @@ class OpenResources:
         for resource, left in opened:
             left.opening.cancel()
             logger.warning("%r was not closed in time", resource)
+
+
+def _has_opened(opening: "asyncio.Future[Any]") -> bool:
+    return not opening.cancelled() and opening.exception() is None
 
 
 async def _closed(resource: Resource[Any], opened: Opened) -> None:

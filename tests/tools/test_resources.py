@@ -182,6 +182,23 @@ async def test_one_user_who_leaves_takes_it_from_nobody(context: ToolContext) ->
     assert await stays == "open 1"
 
 
+async def test_one_that_opens_while_its_call_is_stopped_is_left_to_the_next(
+    context: ToolContext, resources: OpenResources
+) -> None:
+    using_it = asyncio.ensure_future(resources.get(yielding_async, context.in_thread))
+    await asyncio.sleep(0)
+    opening = resources._opened[yielding_async].opening
+    # At once, before the call itself hears of it.
+    opening.add_done_callback(lambda _: using_it.cancel())
+
+    with pytest.raises(asyncio.CancelledError):
+        await using_it
+    assert await resources.get(yielding_async, context.in_thread) == "yielding_async"
+    await resources.close()
+
+    assert done == ["open yielding_async", "close yielding_async"]
+
+
 async def test_closing_takes_no_longer_than_its_bound(
     context: ToolContext, resources: OpenResources
 ) -> None:
