@@ -84,6 +84,8 @@ def measure(contender: Contender, python: Path, size: Size, server: LoopbackProc
             # A process that dies while it is being answered is a broken pipe.
             said = work.failure.read_text() if work.failure.exists() else str(error)
             raise NotComparedError(said) from error
+        if work.failure.exists():
+            raise NotComparedError(work.failure.read_text())
         after = server.stats()
         lines = work.log.read_text().splitlines() if work.log.exists() else []
     if "work" not in windows:

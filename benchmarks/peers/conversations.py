@@ -15,6 +15,7 @@ INSTRUCTIONS = "You take notes. Call the tool for each of them, then say that yo
 MODEL = "loopback"
 KEY = "none"
 WARM_UP_CONVERSATIONS, WARM_UP_ROUNDS = 10, 2
+FAILURE = "failure"
 TOGETHER_WITHIN_S = 20.0
 """How long a call waits until those beside it have begun."""
 # As `benchmarks.windows` reads it, which the environments of the contenders cannot import.
@@ -49,7 +50,7 @@ async def note_together(path: str, line: str) -> str:
     message, _, calls = line.rpartition(" of ")
     about = path, message.rpartition(".")[0]
     if about not in _BEGUN:
-        _BEGUN[about] = _Begun(int(calls))
+        _BEGUN[about] = _Begun(int(calls), Path(path).with_name(FAILURE))
     await _BEGUN[about].all()
     _BEGUN.pop(about, None)
     return await note(path, line)
@@ -62,21 +63,25 @@ note_together.__name__ = "note"
 class _Begun:
     """The calls of one message that have begun, of so many."""
 
-    def __init__(self, calls: int) -> None:
+    def __init__(self, calls: int, failure: Path) -> None:
         self._left = calls
+        self._failure = failure
         loop = asyncio.get_running_loop()
         self._all: asyncio.Future[None] = loop.create_future()
         self._timer = loop.call_later(TOGETHER_WITHIN_S, self._give_up)
 
     async def all(self) -> None:
         self._left -= 1
-        if self._left == 0:
+        if self._left == 0 and not self._all.done():
             self._timer.cancel()
             self._all.set_result(None)
         await asyncio.shield(self._all)
 
     def _give_up(self) -> None:
-        self._all.set_exception(TimeoutError(f"{self._left} calls of a message did not begin"))
+        said = f"{self._left} calls of a message do not begin before another one of it ends"
+        # Frameworks tell the model of what a tool raises, and nobody else.
+        self._failure.write_text(said)
+        self._all.set_exception(TimeoutError(said))
 
 
 _BEGUN: dict[tuple[str, str], _Begun] = {}
@@ -118,7 +123,7 @@ class Work:
     @property
     def failure(self) -> Path:
         """Where a contender that fails says why."""
-        return self.folder / "failure"
+        return self.folder / FAILURE
 
     def tasks(self) -> list[str]:
         """What the user says, one per conversation; the server's script reads it."""

@@ -47,7 +47,10 @@ async def contend(work: Work) -> None:
                 if not message.tool_calls:
                     return
                 given = [_arguments(call) for call in message.tool_calls]
-                texts = await asyncio.gather(*(work.tool(**one) for one in given))
+                if len(given) == 1:
+                    texts = [await work.tool(**given[0])]
+                else:
+                    texts = await asyncio.gather(*(work.tool(**one) for one in given))
                 for call, text in zip(message.tool_calls, texts, strict=True):
                     messages.append({"role": "tool", "tool_call_id": call.id, "content": text})
 

@@ -159,8 +159,9 @@ async def test_calls_of_a_message_that_are_made_one_by_one_are_told_apart(
     assert told == ["noted"] * 3
     assert len(set(work.log.read_text().splitlines())) == 3
     other = {**given[0], "line": "conversation 7, note 0.0 of 3"}
-    with pytest.raises(TimeoutError, match="2 calls of a message did not begin"):
+    with pytest.raises(TimeoutError, match="2 calls of a message do not begin"):
         await work.tool(**other)
+    assert "do not begin" in work.failure.read_text()
 
 
 def test_the_model_asks_for_each_note_and_ends_when_all_are_taken_or_the_tool_fails() -> None:

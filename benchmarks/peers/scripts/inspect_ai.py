@@ -1,7 +1,8 @@
 """Inspect: an evaluation of a sample per conversation by its `react` agent, all at once.
 
-It writes its log, which is what it is for; only the copy for watching an evaluation live, the
-control channel and the display are off.
+Calls of a message run at once where their tool says that it may. It writes its log, which is what
+it is for; only the copy for watching an evaluation live, the control channel and the display are
+off.
 """
 
 import os
@@ -18,7 +19,7 @@ from inspect_ai.tool import Tool, tool
 from benchmarks.peers.conversations import INSTRUCTIONS, KEY, MODEL, Work, window
 
 
-@tool
+@tool(parallel=True)
 def note(take: Callable[..., Awaitable[str]]) -> Tool:
     async def execute(path: str, line: str) -> str:
         """Write a line to the end of a file.
