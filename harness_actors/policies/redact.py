@@ -121,7 +121,7 @@ class Redact:
             raise
         finally:
             large.close()
-        return LargeResult(self._redactor.text(str(large)), file)
+        return LargeResult(self._redactor.text(str(large)), file, besides=large.besides)
 
     def _message(self, message: Message) -> Message:
         known = self._seen.get(message.encoded)

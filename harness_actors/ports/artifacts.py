@@ -2,7 +2,10 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, BinaryIO, Protocol, Self
+from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, Self
+
+if TYPE_CHECKING:
+    from harness_actors.ports.tools import ToolOutput
 
 PIECE_BYTES = 1 << 20
 """How much of a long result is in memory at once."""
@@ -96,17 +99,27 @@ class LargeResult(str):
         file: The content, UTF-8, from its beginning.
         before: What stands before it in the result.
         after: And after it.
+        besides: What belongs to the result besides its text, a `ToolOutput`; None for nothing.
     """
 
-    def __new__(cls, shown: str, file: BinaryIO, *, before: str = "", after: str = "") -> Self:
+    def __new__(
+        cls,
+        shown: str,
+        file: BinaryIO,
+        *,
+        before: str = "",
+        after: str = "",
+        besides: "ToolOutput | None" = None,
+    ) -> Self:
         made = super().__new__(cls, shown.encode("utf-8", "replace").decode())
         made._file = file
-        made.before, made.after = before, after
+        made.before, made.after, made.besides = before, after, besides
         return made
 
     _file: BinaryIO
     before: str
     after: str
+    besides: "ToolOutput | None"
 
     def pieces(self) -> Iterator[bytes]:
         """The whole result."""
@@ -118,8 +131,19 @@ class LargeResult(str):
 
     def followed_by(self, text: str) -> Self:
         """The same result with a text at its end; it has the same file."""
-        cls, after = type(self), self.after + text
-        return cls(str(self) + text, self._file, before=self.before, after=after)
+        return type(self)(
+            str(self) + text,
+            self._file,
+            before=self.before,
+            after=self.after + text,
+            besides=self.besides,
+        )
+
+    def beside(self, output: "ToolOutput") -> Self:
+        """The same result with what else belongs to it; it has the same file."""
+        return type(self)(
+            str(self), self._file, before=self.before, after=self.after, besides=output
+        )
 
     def close(self) -> None:
         """Let the file go."""

@@ -83,8 +83,10 @@ class FunctionTool(Generic[P, R]):
             return await invoke(self.function, given, context, self.options.name)
         attempt = partial(self._with_resources, given, signature, context)
         result, tries = await with_retries(attempt, self.options, context)
-        if tries == 1 or isinstance(result, LargeResult):
+        if tries == 1:
             return result
+        if isinstance(result, LargeResult):
+            return result.beside(ToolOutput("", tries=tries))
         output = result if isinstance(result, ToolOutput) else ToolOutput(result)
         output.tries = tries
         return output

@@ -70,7 +70,7 @@ async def keep_large(outcome: ToolOutcome, tool: str, context: ToolContext) -> T
                 text.close()
     if outcome.is_error:
         return replace(outcome, text=kept.text)
-    if isinstance(kept, ToolArtifactReference):
+    if isinstance(kept, ToolArtifactReference | ToolExecutionResult):
         return replace(kept, output=_besides(outcome))
     return kept
 

@@ -198,7 +198,8 @@ def _begin(tool: Tool, planned: PlannedCall, context: ToolContext) -> Awaitable[
 
 def _returned(planned: PlannedCall, value: object, context: ToolContext) -> ToolOutcome:
     if isinstance(value, str):
-        output = value if isinstance(value, ToolOutput) else None
+        known = value.besides if isinstance(value, LargeResult) else value
+        output = known if isinstance(known, ToolOutput) else None
         return ToolExecutionResult(text=_as_taken(value, _inline_chars(context)), output=output)
     wrong = f"{planned.call.name!r} returned {type(value).__name__}, not text"
     return ToolFailure(text=wrong)

@@ -429,11 +429,12 @@ def whole(context: ToolContext, outcome: ToolOutcome) -> str:
         return file.read().decode()
 
 
+@pytest.mark.both_loops
 async def test_a_long_result_is_kept_whole_and_its_worker_stays(keeping: ToolContext) -> None:
     pid = await worker_tools.who.run("{}", keeping)
 
     for how, chars in product(
-        ("text", "file", "raised", "raised file"), (MOST_TEXT_CHARS + 1, 3_000_000)
+        ("text", "file", "raised", "raised file"), (MOST_TEXT_CHARS + 1, 1_500_000)
     ):
         outcome = await outcome_of(keeping, chars=chars, how=how)
 
@@ -463,13 +464,16 @@ async def test_what_can_be_told_asks_for_no_file(keeping: ToolContext, store: Pa
     assert not artifacts_of(store).exists()
 
 
-async def test_a_long_text_beside_an_image_is_told_without_its_middle(keeping: ToolContext) -> None:
-    arguments = json.dumps({"chars": 200_000, "how": "image"})
-    output = await worker_tools.long.run(arguments, keeping)
+async def test_a_long_text_beside_an_image_is_kept_whole_and_the_image_with_it(
+    keeping: ToolContext,
+) -> None:
+    for chars in (200_000, 20):
+        outcome = await outcome_of(keeping, chars=chars, how="image")
 
-    assert isinstance(output, ToolOutput)
-    assert len(output.images) == 1
-    assert "characters left out" in output
+        assert len(outcome.images) == 1
+        assert outcome.image_tokens == 255
+        text = whole(keeping, outcome) if chars > MOST_TEXT_CHARS else outcome.text
+        assert text == f"[image/png, 1 × 1, 70 bytes]\n{worker_tools.text_of(chars)}"
 
 
 async def test_a_result_for_which_there_is_no_room_is_a_failure(

@@ -61,10 +61,10 @@ def said(text: str) -> ToolExecutionResult:
     return ToolExecutionResult(text=text)
 
 
-def in_file(data: bytes, **around: str) -> LargeResult:
+def in_file(data: bytes, *, before: str = "", after: str = "") -> LargeResult:
     file = TemporaryFile()  # noqa: SIM115 - whoever takes it closes it
     file.write(data)
-    return LargeResult(f"{data[:10]!r}", file, **around)
+    return LargeResult(f"{data[:10]!r}", file, before=before, after=after)
 
 
 def whole(kept: FolderArtifacts, text: str) -> str:
@@ -171,6 +171,10 @@ async def test_a_result_in_a_file_is_kept_whole_after_several_tries(
     planned = PlannedCall(call=ToolCall("call", "export", "{}"), tool=export)
     result = await keep_large(await run_call(planned, context, Due(None)), "export", context)
     assert result.is_error is raises
+    assert isinstance(result, ToolArtifactReference) is not raises
+    if isinstance(result, ToolArtifactReference):
+        assert result.output is not None
+        assert result.output.tries == 2
     note = "\nIt was tried 2 times." if raises else ""
     assert whole(kept, result.text) == "x" * 20_000 + note
 

@@ -127,14 +127,16 @@ class WorkerPool:
             raise WorkerToolError(text, answer["traceback"])
         if answer["lost"]:
             raise WorkerToolError(text, "")
-        if isinstance(text, LargeResult) or (not answer["images"] and answer["tries"] == 1):
+        if not answer["images"] and answer["tries"] == 1:
             return text
-        return ToolOutput(
-            text,
+        large = text if isinstance(text, LargeResult) else None
+        output = ToolOutput(
+            text if large is None else "",
             images=tuple(answer["images"]),
             image_tokens=answer["image_tokens"],
             tries=answer["tries"],
         )
+        return output if large is None else large.beside(output)
 
     async def _pickled(self, tool: Any, name: str) -> tuple[str, bytes]:
         """A tool's pickle, with the hash of it; made once for each."""

@@ -106,9 +106,9 @@ class Serving:
         return await asyncio.get_running_loop().run_in_executor(self._thread, call)
 
     def _returned(self, result: str, job: Job) -> Answer:
-        output = result if isinstance(result, ToolOutput) else ToolOutput("")
-        whole = job.inline_chars is not None and not output.images
-        text, lost = self._told(result, whole=whole)
+        known = result.besides if isinstance(result, LargeResult) else result
+        output = known if isinstance(known, ToolOutput) else ToolOutput("")
+        text, lost = self._told(result, whole=job.inline_chars is not None)
         return {
             "kind": "returned",
             "text": text,
