@@ -16,11 +16,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from harness_actors.config import ArtifactsConfig
+from harness_actors.errors import ToolError
 from harness_actors.messages import Message, ToolCall
 from harness_actors.ports import DeadlineToken, Tool, ToolContext
 from harness_actors.stores.artifacts import ArtifactFolder, FolderArtifacts
-from harness_actors.tools import coding_tools, tool, work_complete
+from harness_actors.tools import ask_user, coding_tools, tool, work_complete
 from harness_actors.tools.artifacts import read_artifact
+from harness_actors.tools.command import run_command
 from harness_actors.turn.bounds import Due
 from harness_actors.turn.one_call import PlannedCall, run_call
 from harness_actors.turn.outcomes import ToolOutcome
@@ -129,6 +131,46 @@ def test_each_call_of_a_shipped_tool_gets_its_answer(
 
     above = sorted(path.name for path in workspace.parent.iterdir())
     assert above == ["workspace"], "something escaped"
+
+
+@given(data=st.data())
+def test_each_question_is_asked_or_refused(data: st.DataObject) -> None:
+    arguments = data.draw(arguments_of(ask_user))
+
+    try:
+        asked = ask_user.question(ToolCall("c", "ask_user", arguments))
+        told = [asked.text, asked.why, *asked.options]
+    except ToolError as error:
+        told = [error.text]
+
+    for text in told:
+        text.encode()
+    assert told[0]
+
+
+BAD_TIMES = [
+    "NaN",
+    "Infinity",
+    "-Infinity",
+    "1e400",
+    "-1",
+    "0",
+    "1e-300",
+    "true",
+    '"60"',
+    "[]",
+    "null",
+]
+
+
+async def test_a_command_with_any_time_is_answered(context: ToolContext) -> None:
+    for time_s in BAD_TIMES:
+        given = f'{{"command": "echo hello", "timeout_s": {time_s}}}'
+        outcome = await answer(run_command, context, given)
+
+        check(outcome)
+        assert outcome.failure in (None, "failed"), time_s
+        assert outcome.is_error or "hello" in outcome.text
 
 
 @given(data=st.binary(max_size=200))

@@ -17,7 +17,7 @@ from harness_actors.policies import AfterTool, Hooks, Replace
 from harness_actors.ports import LargeResult, ModelRequest, ModelResponse
 from harness_actors.replay import load_recording, replay
 from harness_actors.stores import JournalReader
-from harness_actors.stores.artifacts import artifacts_of
+from harness_actors.stores.artifacts import artifacts_of, remove_artifacts
 from harness_actors.testing.scripted import Reply
 from harness_actors.tools import tool
 from tests.actors.followers import opened, results
@@ -237,6 +237,19 @@ async def test_later_runs_of_a_conversation_read_on_and_those_of_others_do_not(
     assert "There is no artifact" in foreign.text
     for run_id in ("first", "second", "stranger"):
         assert (await replay(load_recording(journal, run_id))).same
+
+
+async def test_an_id_whose_artifact_has_expired_is_an_error_and_the_run_goes_on(
+    store: Path,
+) -> None:
+    async with opened("local", store) as runtime:
+        await run(runtime, reads_on(end=5), "first", "talk")
+        (kept,) = artifacts_of(store).rglob("*-*")
+        remove_artifacts(store, but=())
+        await run(runtime, reads(kept.name.partition("-")[0]), "second", "talk")
+    told = next(m for m in JournalReader(store).load_own_messages("second") if m.role == "tool")
+    assert told.is_error
+    assert "There is no artifact" in told.text
 
 
 async def test_a_run_directory_that_is_copied_takes_its_long_results_along(
