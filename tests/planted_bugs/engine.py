@@ -115,4 +115,14 @@ BUGS = (
             "tests/turn/test_budget.py::test_a_turn_that_was_put_aside_has_what_it_had_not_used",
         ),
     ),
+    Bug(
+        name="a write makes calls of its turn old, and those of earlier turns new again",
+        path="harness_actors/turn/repeats.py",
+        before="            self._places = {}\n",
+        after="            self._places = None\n",
+        promise="what may have changed is read again",
+        tests=(
+            "tests/turn/test_repeats.py::test_what_an_earlier_turn_has_read_is_as_old_as_what_this_one_has",
+        ),
+    ),
 )

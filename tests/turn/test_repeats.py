@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from harness_actors.messages import Message, ToolCall
 from harness_actors.ports import ToolContext, ToolSpec
 from harness_actors.signals import CompactionComplete, Parked
-from harness_actors.state import OPEN_CALLS, USAGE
+from harness_actors.state import OPEN_CALLS, TURN_COUNT, USAGE
 from harness_actors.testing.scripted import Reply
 from harness_actors.tools import ask_user
 from harness_actors.turn.repeats import LONG_ARGUMENTS, REMEMBERED
@@ -233,6 +233,21 @@ async def test_what_another_run_of_the_conversation_has_read_is_read_again() -> 
     driver = Driver(SimpleAgent(model, [look]), log=before)
     await driver.run()
     assert len(look.calls) == 1
+
+
+@pytest.mark.parametrize(("between", "made"), [("look", 1), ("write", 2)])
+async def test_what_an_earlier_turn_has_read_is_as_old_as_what_this_one_has(
+    between: str, made: int
+) -> None:
+    look, write = a_tool("look", "seen", idempotent=True), a_tool("write")
+    replies = [
+        *(calls(("1", "look")), Reply.text("a moment")),
+        *(calls(("2", between)), calls(("3", "look")), finishes()),
+    ]
+    driver = Driver(SimpleAgent(RecordingModel(replies), [look, write]))
+    await driver.run()
+    assert driver.value(TURN_COUNT) == 2
+    assert len(look.calls) == made
 
 
 async def test_a_guard_remembers_so_many_calls_and_no_more() -> None:
