@@ -144,6 +144,12 @@ CASES = {
         seen={"pyproject.toml": PYTEST, "tox.ini": "[pytest]\nx = 1\n[a]\n"},
         out=("b/tox.ini", "pyproject.toml", "setup.cfg", "tox.ini"),
     ),
+    "the last of several sections for tests was changed": Case(
+        left={"tox.ini": "[pytest-env]\nx = 1\n[a]\n[pytest]\nx = 2\n"},
+        source={"tox.ini": "[pytest-env]\nx = 1\n[b]\n[pytest]\nx = 1\n"},
+        seen={"tox.ini": "[pytest-env]\nx = 1\n[b]\n[pytest]\nx = 1\n"},
+        out=("tox.ini",),
+    ),
     "settings that cannot be read": Case(
         left={"pyproject.toml": "[tool\n", "b/pyproject.toml": "tool = 1\n"},
         seen={},

@@ -265,6 +265,25 @@ async def test_packages_and_programs_that_are_changed_are_left_out_and_the_check
     }  # fmt: skip
 
 
+async def test_packages_alone_that_are_changed_have_the_check_made_again(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    packages = wrote(folder / "packages", changes__py="")
+    monkeypatch.setattr(check_programs, "package_folders", lambda: (packages,))
+    monkeypatch.setattr(check_programs, "shares_packages", lambda: False)
+    forged = "passed = True"
+
+    result = await checked(
+        folder,
+        f"echo '{forged}' >{packages}/changes.py;"
+        "python -c 'import changes; assert changes.passed' 2>/dev/null && echo forged",
+    )
+
+    assert not result.passed
+    assert "forged" not in result.output
+    assert result.left_out == (f"{packages}/changes.py",)
+
+
 @pytest.mark.parametrize("on_path", [True, False])
 async def test_programs_of_the_interpreters_packages_are_there_where_they_were_found_before(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, on_path: bool

@@ -616,4 +616,38 @@ BUGS = (
             "tests/batch/test_waiting.py::test_what_a_program_does_not_answer_waits_and_all_else_is_answered",
         ),
     ),
+    Bug(
+        name="packages that are changed during a check go unnoticed",
+        path="harness_actors/batch/checks.py",
+        before="                if found == changed:\n",
+        after="                if found.programs == changed.programs:\n",
+        promise="a check counts only if nothing that it stood on was changed",
+        tests=(
+            "tests/batch/test_checks.py::test_packages_alone_that_are_changed_have_the_check_made_again",
+        ),
+    ),
+    Bug(
+        name="of several sections that steer tests the first alone is compared",
+        path="harness_actors/batch/check_files.py",
+        before="""\
+    return "".join(one for one in sections if "pytest" in one.partition("]")[0])
+""",
+        after="""\
+    return next((one for one in sections if "pytest" in one.partition("]")[0]), "")
+""",
+        promise="how a check tests is the task's to say",
+        tests=(
+            "tests/batch/test_check_copy.py::test_a_check_finds_what_the_run_made_and_what_the_task_gives",
+        ),
+    ),
+    Bug(
+        name="who leaves at once cuts what has been scored and is being written down",
+        path="harness_actors/batch/scoring.py",
+        before="            self._at_work.discard(scoring)\n",
+        after="",
+        promise="what is in the results was told",
+        tests=(
+            "tests/batch/test_scoring.py::test_who_leaves_at_once_cuts_what_is_checked_and_not_what_is_written_down",
+        ),
+    ),
 )
