@@ -720,4 +720,14 @@ BUGS = (
             "tests/actors/test_host_programs.py::test_a_run_that_is_cut_while_its_program_is_loaded_leaves_it_to_the_others",
         ),
     ),
+    Bug(
+        name="a run that is over before its submission returns counts as begun for ever",
+        path="harness_actors/actors/on_ray/runtime.py",
+        before="        self._beginning -= over\n",
+        after="",
+        promise="a cell that stopped with nothing to do is replaced silently",
+        tests=(
+            "tests/actors/test_begun_runs.py::test_a_run_that_is_over_is_not_begun_whenever_that_is_told",
+        ),
+    ),
 )
