@@ -150,6 +150,18 @@ CASES = {
         seen={"tox.ini": "[pytest-env]\nx = 1\n[b]\n[pytest]\nx = 1\n"},
         out=("tox.ini",),
     ),
+    "a section for tests behind another one": Case(
+        left={"tox.ini": "[a]\n[pytest]\nx = 2\n", "setup.cfg": "[a]\n[tool:pytest]\nx = 2\n"},
+        source={"tox.ini": "[a]\n[pytest]\nx = 1\n"},
+        seen={"tox.ini": "[a]\n[pytest]\nx = 1\n"},
+        out=("setup.cfg", "tox.ini"),
+    ),
+    "a link in the place of a file with the same section": Case(
+        left={"tox.ini": "-> a", "a": "[pytest]\nx = 1\n"},
+        source={"tox.ini": "[pytest]\nx = 1\n"},
+        seen={"tox.ini": "[pytest]\nx = 1\n", "a": "[pytest]\nx = 1\n"},
+        out=("tox.ini",),
+    ),
     "settings that cannot be read": Case(
         left={"pyproject.toml": "[tool\n", "b/pyproject.toml": "tool = 1\n"},
         seen={},
@@ -289,6 +301,15 @@ def test_a_check_finds_what_the_run_made_and_what_the_task_gives(
     assert out == case.out
     assert read(work) == case.seen
     assert {name: text for name, text in read(tmp_path).items() if name in given} == given
+
+
+def test_settings_that_are_no_text_are_compared_as_well(tmp_path: Path) -> None:
+    work = write(tmp_path / "work", {})
+    for name, head in (("tox.ini", b"[pytest]\n"), ("setup.cfg", b"[a]\n"), ("pyproject.toml", b"")):
+        (work / name).write_bytes(head + b"\xff")
+
+    assert lay(CheckFiles("pytest", None, None, ()), work) == ("pyproject.toml", "tox.ini")
+    assert [path.name for path in work.iterdir()] == ["setup.cfg"]
 
 
 @pytest.mark.parametrize("which", ["source", "hidden"])
