@@ -305,7 +305,11 @@ def test_a_check_finds_what_the_run_made_and_what_the_task_gives(
 
 def test_settings_that_are_no_text_are_compared_as_well(tmp_path: Path) -> None:
     work = write(tmp_path / "work", {})
-    for name, head in (("tox.ini", b"[pytest]\n"), ("setup.cfg", b"[a]\n"), ("pyproject.toml", b"")):
+    for name, head in (
+        ("tox.ini", b"[pytest]\n"),
+        ("setup.cfg", b"[a]\n"),
+        ("pyproject.toml", b""),
+    ):
         (work / name).write_bytes(head + b"\xff")
 
     assert lay(CheckFiles("pytest", None, None, ()), work) == ("pyproject.toml", "tox.ini")
