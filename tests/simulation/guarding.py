@@ -80,7 +80,7 @@ class Guarding:
 
     def asked(self, run_id: str, messages: Sequence[Message]) -> None:
         """A model is asked."""
-        if not self._guards:
+        if not self._guards or OURS.intersection(self._ledger.disk.runs[run_id].spec.custom):
             return
         if self._of_task.get(run_id) == "end":
             self._ledger.broken(REFUSED_TASK, f"{run_id} asks its model")
