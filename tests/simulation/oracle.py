@@ -22,8 +22,10 @@ from tests.simulation.promptness import Promptness
 from tests.simulation.serving import ServedStep, Serving
 from tests.simulation.spending import Spending
 from tests.simulation.talking import Talking
+from tests.simulation.trying import Trying
 from tests.simulation.waits import Waits
 from tests.simulation.waves import REPEATED, AtOnce
+from tests.simulation.working import Working
 
 
 class Oracle:
@@ -52,6 +54,8 @@ class Oracle:
         self.judging = Judging(ledger, seed)
         self.guarding = Guarding(ledger, seed)
         self.passing = Passing(ledger, seed)
+        self.working = Working(ledger, seed)
+        self.trying = Trying(ledger, seed)
         self.at_once = AtOnce(ledger)
         self.keeping = Keeping(ledger)
         self._asking = Asking(ledger, self.serving_rules)

@@ -39,6 +39,7 @@ from harness_actors.records import WorkspaceSpec
 from harness_actors.stores import SqliteJournal
 from harness_actors.stores.taking_up import check_run, check_taking_up
 from harness_actors.tools import reaping
+from harness_actors.tools.open_resources import OpenResources
 from harness_actors.tools.reaping import RunReaper
 from harness_actors.turn import deadline
 from harness_actors.turn.services import RUN_VARIABLE
@@ -56,8 +57,10 @@ from tests.simulation.oracle import Oracle
 from tests.simulation.questions import plan_questions
 from tests.simulation.serving import WatchedExecutor
 from tests.simulation.tools import Commands
+from tests.simulation.trying import plan_tries
 from tests.simulation.user import User
 from tests.simulation.waves import plan_waves
+from tests.simulation.working import plan_workers, workers_of
 from tests.simulation.workload import plan_workload
 
 Mode = Literal["protocol", "disk", "moved"]
@@ -135,7 +138,8 @@ class Schedule:
     ) -> None:
         self.seed = seed
         self.workload = plan_waves(plan_questions(plan_workload(seed), seed), seed)
-        self.workload = plan_gates(plan_artifacts(self.workload, seed), seed)
+        self.workload = plan_workers(plan_artifacts(self.workload, seed), seed)
+        self.workload = plan_gates(plan_tries(self.workload, seed), seed)
         pauses = Pauses(Random(f"{seed}/pauses"))
         self.loop = loop = SimulatedLoop(Random(f"{seed}/order"), pauses)
 
@@ -345,6 +349,8 @@ class Schedule:
                         in_thread=self._in_thread,
                         prepare_workspace=_no_workspace,
                         processes=place.tool_processes,
+                        resources=OpenResources(),
+                        workers=workers_of(place.tool_processes, self.oracle, self.machine),
                         artifacts_of=self.oracle.keeping.artifacts_of,
                     )
                 )

@@ -17,6 +17,7 @@ from tests.simulation.judging import NEEDING, SHELL
 from tests.simulation.ledger import Happening
 from tests.simulation.oracle import Oracle
 from tests.simulation.waves import READS, REPEATED
+from tests.simulation.working import LABOURS, TIMEOUT_S, WORKER
 from tests.simulation.workload import ToolKind
 
 HANG_S = 3.0
@@ -48,7 +49,13 @@ KINDS: tuple[ToolKind, ...] = (
     "peek",
     "recall",
     "watch",
+    "labour",
+    "labour_long",
+    "labour_crash",
+    "labour_mess",
+    "flaky",
 )
+TIMEOUTS_S: dict[ToolKind, float] = {"hang": HANG_S, "labour_long": TIMEOUT_S}
 
 
 class WatchedTool:
@@ -63,9 +70,9 @@ class WatchedTool:
             description="A tool.",
             parameters=PARAMETERS,
             effect="read_only" if kind in READS else "local_write",
-            idempotent=kind in READS or kind in ("again", "crash_again"),
+            idempotent=kind in READS or kind in ("again", "crash_again", "flaky"),
             resource_keys=("shelf:{shelf}",) if kind == "peek" else (),
-            timeout_s=HANG_S if kind == "hang" else None,
+            timeout_s=TIMEOUTS_S.get(kind),
             volatile=kind == "watch",
             needs=(SHELL,) if kind in NEEDING else (),
         )
@@ -84,7 +91,11 @@ class WatchedTool:
         )
         ledger, seen = self._oracle.ledger, self._oracle.at_once.seen(call)
         try:
-            await self._work(call, key, takes_s, context)
+            if self.kind in LABOURS:
+                assert context.workers is not None
+                await context.workers.run(self, arguments, context)
+            else:
+                await self._work(call, key, takes_s, context)
         except asyncio.CancelledError:
             call.let_go = True
             if self.kind == "stubborn":
@@ -114,6 +125,8 @@ class WatchedTool:
                 await self._in_its_process(key, takes_s, context)
             case "fail":
                 raise ToolError(f"failed {key}")
+            case "flaky":
+                await self._try(call, key, takes_s, context)
             case "deaf":
                 await deafly(DEAF_S, call)
             case "hang":
@@ -122,6 +135,16 @@ class WatchedTool:
                 self._start(key, LINGERS_S, context)
                 await asyncio.sleep(takes_s)
                 await self._crash()
+
+    async def _try(self, call: Happening, key: str, takes_s: float, context: ToolContext) -> None:
+        trying = self._oracle.trying
+        trying.begins(call)
+        try:
+            given = orjson.dumps({"key": key, "takes_s": takes_s}).decode()
+            await trying.tool.run(given, context)
+        except (ConnectionError, ValueError) as error:
+            trying.failed(key)
+            raise ToolError(f"failed {key}") from error
 
     async def _in_its_process(self, key: str, takes_s: float, context: ToolContext) -> None:
         """Have the effect in a process of its own; see `Commands`."""
@@ -159,6 +182,8 @@ class Commands:
         self._machine = machine
 
     def work(self, process: SimulatedProcess, program: Sequence[str]) -> None:
+        if program[0] == WORKER:
+            return
         _, key, takes_s = program
         self._machine.loop.call_later(float(takes_s), self._finish, process, key)
 

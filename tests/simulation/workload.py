@@ -31,6 +31,11 @@ ToolKind = Literal[
     "watch",
     "read",
     "pry",
+    "labour",
+    "labour_long",
+    "labour_crash",
+    "labour_mess",
+    "flaky",
 ]
 """`look`: read-only; `again`: idempotent; `effect`: neither; `thread`: the same, in a thread;
 `command`: the same, in a process of its own; `fail`: raises; `hang`: ends by its timeout;
@@ -38,7 +43,9 @@ ToolKind = Literal[
 process; `crash_again`: the same, and may run again; `ask`: asks the user; `choose`: the same, with
 options; `mumble`: asks what nobody can be asked; `peek`: read-only, alone at its shelf;
 `recall`: read-only, and two at one shelf are the same call; `watch`: the same, and volatile;
-`read`: reads on in a long result; `pry`: in one of another conversation."""
+`read`: reads on in a long result; `pry`: in one of another conversation;
+`labour`: in a worker process; `labour_long`: longer than it may; `labour_crash`: that process dies;
+`labour_mess`: something is left running there; `flaky`: fails, and is tried again."""
 
 COMMON: tuple[ToolKind, ...] = ("look", "again", "effect", "effect", "thread", "command")
 SELDOM: tuple[ToolKind, ...] = ("fail", "hang", "stubborn", "deaf", "crash")

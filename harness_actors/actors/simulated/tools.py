@@ -18,18 +18,18 @@ class SimulatedToolProcess:
 
     def __init__(self, machine: SimulatedMachine, process: SimulatedProcess) -> None:
         self._machine = machine
-        self._process = process
+        self.process = process
         self._exited = process.exited = asyncio.Event()
 
     async def wait(self) -> int:
         await self._exited.wait()
-        return self._process.exit_code
+        return self.process.exit_code
 
     async def end(self) -> int:
-        if self._process.gone:
+        if self.process.gone:
             return 0
-        self._machine.kill_soon(self._process, 0.05)
-        await self._machine.until_gone(self._process)
+        self._machine.kill_soon(self.process, 0.05)
+        await self._machine.until_gone(self.process)
         return 1
 
 

@@ -5,14 +5,14 @@ import hashlib
 import os
 import pickle
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
-from typing import Any
+from typing import Any, Protocol
 
 from harness_actors.errors import ToolError
 from harness_actors.ports import LargeResult, ToolContext, ToolOutput, ToolProcesses
 from harness_actors.tools.open_resources import CLOSE_WITHIN_S
-from harness_actors.tools.workers.channel import Job
+from harness_actors.tools.workers.channel import Answer, Hello, Job
 from harness_actors.tools.workers.failure import WorkerToolError
 from harness_actors.tools.workers.marking import with_room
 from harness_actors.tools.workers.texts import WorkerTexts
@@ -25,6 +25,30 @@ MOST_TOOLS = 64
 KILL_AWAITED_S = 0.2
 """How long a call that is stopped waits until its process is gone, which it is soon."""
 KILLED = "Its process was killed with all that it had started."
+
+
+class CallWorker(Protocol):
+    """A process that does calls, one at a time; see `Worker`."""
+
+    known: set[str]
+    behaves: bool
+
+    @property
+    def is_alive(self) -> bool: ...
+
+    def fits(self, marks: Mapping[str, str]) -> bool: ...
+
+    async def call(self, job: Job, context: ToolContext) -> Answer: ...
+
+    async def end(self) -> None: ...
+
+    def leave(self) -> None: ...
+
+    async def gone(self) -> None: ...
+
+
+StartWorker = Callable[[ToolProcesses, Mapping[str, str], Hello], Awaitable[CallWorker]]
+"""Starts one with these variables; raises `OSError` where it cannot."""
 
 
 class WorkerPool:
@@ -40,6 +64,7 @@ class WorkerPool:
         texts: How results and failures are told.
         most: How many there are at most; None for one per core.
         idle_s: How long one stays that has nothing to do, in seconds.
+        start: Starts a worker.
     """
 
     def __init__(
@@ -51,6 +76,7 @@ class WorkerPool:
         texts: WorkerTexts,
         most: int | None = None,
         idle_s: float = IDLE_S,
+        start: StartWorker = Worker.start,
     ) -> None:
         self.most = most or max(1, len(os.sched_getaffinity(0)))
         self._processes = processes
@@ -58,8 +84,9 @@ class WorkerPool:
         self._pack = pack
         self._texts = pickle.dumps(texts)
         self._idle_s = idle_s
+        self._start = start
         self._places = asyncio.Semaphore(self.most)
-        self._idle: list[tuple[Worker, asyncio.TimerHandle]] = []
+        self._idle: list[tuple[CallWorker, asyncio.TimerHandle]] = []
         self._packed: weakref.WeakKeyDictionary[Any, tuple[str, bytes]] = (
             weakref.WeakKeyDictionary()
         )
@@ -114,6 +141,9 @@ class WorkerPool:
             # On a busy machine that takes longer than whoever stops a call waits for it.
             await asyncio.wait((self._begin(worker.end()),), timeout=KILL_AWAITED_S)
             raise
+        except GeneratorExit:
+            # Nobody is left who could wait for its end.
+            raise
         except BaseException:
             await self._end(worker)
             raise
@@ -153,7 +183,7 @@ class WorkerPool:
         self._packed[tool] = packed = (hashlib.sha256(blob).hexdigest(), blob)
         return packed
 
-    async def _lent(self, marks: Mapping[str, str]) -> Worker:
+    async def _lent(self, marks: Mapping[str, str]) -> CallWorker:
         while self._idle:
             # The newest: the others may go, if one is enough.
             worker, timer = self._idle.pop()
@@ -164,27 +194,27 @@ class WorkerPool:
         given = with_room(marks)
         variables = {**self._environment(), **given}
         try:
-            return await Worker.start(self._processes, variables, hello_for(self._texts, given))
+            return await self._start(self._processes, variables, hello_for(self._texts, given))
         except OSError as error:
             raise ToolError(f"{error.strerror or error}") from None
 
-    def _put_back(self, worker: Worker) -> None:
+    def _put_back(self, worker: CallWorker) -> None:
         loop = asyncio.get_running_loop()
         timer = loop.call_later(self._idle_s, self._retire, worker)
         self._idle.append((worker, timer))
 
-    def _retire(self, worker: Worker) -> None:
+    def _retire(self, worker: CallWorker) -> None:
         self._idle = [kept for kept in self._idle if kept[0] is not worker]
         worker.leave()
         self._begin(self._leave(worker))
 
-    async def _leave(self, worker: Worker) -> None:
+    async def _leave(self, worker: CallWorker) -> None:
         with suppress(TimeoutError):
             async with asyncio.timeout(CLOSE_WITHIN_S + 0.5):
                 await worker.gone()
         await worker.end()
 
-    async def _end(self, worker: Worker) -> None:
+    async def _end(self, worker: CallWorker) -> None:
         """Kill a worker, also where the caller is cancelled once more meanwhile."""
         await asyncio.shield(self._begin(worker.end()))
 

@@ -13,9 +13,11 @@ from tests.simulation.planted import (
     moving,
     observing,
     talks,
+    trying,
     turn,
     waiting,
     workflows,
+    working,
 )
 from tests.simulation.planted.bug import PlantedBug
 
@@ -32,9 +34,11 @@ BUGS = (
     *moving.BUGS,
     *observing.BUGS,
     *talks.BUGS,
+    *trying.BUGS,
     *turn.BUGS,
     *waiting.BUGS,
     *workflows.BUGS,
+    *working.BUGS,
 )
 
 __all__ = ["BUGS", "PlantedBug"]
