@@ -1,6 +1,7 @@
 """A seat belt for commands: what would ruin the machine does not run, and nothing else is kept."""
 
 import time
+from typing import Any
 
 import pytest
 
@@ -70,6 +71,13 @@ async def test_other_tools_and_broken_arguments_are_left_to_whom_they_concern() 
 def test_a_pattern_that_could_take_for_ever_is_refused() -> None:
     with pytest.raises(ConfigError, match="without an upper bound"):
         ShellSafety(patterns=["(a+)+b"])
+
+
+@pytest.mark.parametrize("name", ["patterns", "tools"])
+def test_one_text_is_not_taken_for_a_list_of_letters(name: str) -> None:
+    given: Any = {name: "run_command"}
+    with pytest.raises(ConfigError, match=f"ShellSafety.{name}: must be a list of texts"):
+        ShellSafety(**given)
 
 
 async def _must_not_run(call: ToolInvocation) -> str:
