@@ -69,7 +69,7 @@ BUGS = (
     Bug(
         name="an opening that failed stays",
         path="harness_actors/tools/open_resources.py",
-        before="            if (failed or opened.users == 1) and",
+        before="            if last and not is_open and",
         after="            if (opened.users == 0) and",
         promise="a resource that could not be opened is opened by the next call that needs it",
         tests=(
