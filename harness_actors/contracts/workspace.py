@@ -26,7 +26,7 @@ from harness_actors.ports import (
     Validate,
 )
 from harness_actors.records import FolderId
-from harness_actors.tools import artifact_scan
+from harness_actors.tools import artifact_scan, scan_process
 from harness_actors.tools.paths import check_regular, open_to_read, open_workspace
 from harness_actors.tools.scanning import scan
 from harness_actors.tools.stopping import check_stopped, told_of_its_stop
@@ -41,7 +41,7 @@ EXCERPT_CHARS = 200
 
 _NO_WORKSPACE = FileFact(found="refused", problem="there is no workspace to look into")
 _NO_MATCH = "nothing there matches"
-_SEARCH = Path(artifact_scan.__file__)
+_SEARCH = Path(scan_process.__file__)
 _CHECK = Path(schema_check.__file__)
 
 
@@ -170,7 +170,14 @@ def _in_memory(text: str) -> int:
 
 
 def _searched(place: int, pattern: str, time_s: float) -> Look:
-    question = {"file": place, "pattern": pattern, "start": 0, "end": None, "most": 1}
+    question = {
+        "module": "artifact_scan",
+        "file": place,
+        "pattern": pattern,
+        "start": 0,
+        "end": None,
+        "most": 1,
+    }
     answers = scan(_SEARCH, question, place, time_s=time_s)
     for answer in answers:
         if "at" in answer:

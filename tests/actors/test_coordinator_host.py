@@ -288,7 +288,7 @@ async def test_a_run_that_is_taken_up_while_it_is_to_be_cancelled_ends_once(
             await cell.until("run")
         return answer
 
-    monkeypatch.setattr(cell.host._admission, "_read", read)
+    monkeypatch.setattr(cell.host._admission, "read", read)
     await asyncio.gather(cell.host.stop(["run"], "cancel"), cell.host.resume(["run"], {}))
     gates.opened["once"].set()
     await cell.until("run")
