@@ -7,24 +7,25 @@ from contextlib import suppress
 PROMPT = "> "
 
 
-def read_line(prompt: Callable[[], str], dropped: Callable[[], None], *, quiet: bool) -> str | None:
+def read_line(asking: Callable[[], str], dropped: Callable[[], None], *, quiet: bool) -> str | None:
     """A line of standard input, without its margins; None where there are no more.
 
     Args:
-        prompt: Says what a person sees before it; asked again for another.
+        asking: Says what a person sees before it; asked again for another.
         dropped: Called where that person drops it, by Ctrl-C, and begins another.
         quiet: Show no prompt.
     """
     asks = sys.stdin.isatty() and not quiet
     while True:
+        prompt = asking()
         try:
             if asks and sys.stdout.isatty():
                 with suppress(ImportError):
                     # With it, `input` can edit a line and bring earlier ones back.
                     import readline  # noqa: F401
-                return input(prompt()).strip()
+                return input(prompt).strip()
             if asks:
-                print(prompt(), end="", file=sys.stderr, flush=True)
+                print(prompt, end="", file=sys.stderr, flush=True)
             line = sys.stdin.readline()
             return line.strip() if line else None
         except EOFError:
