@@ -12,6 +12,7 @@ HarnessError
 │   ├── ModelAnswerError     an answer past all bounds, or with numbers that cannot be
 │   └── ModelSetupError      wrong key, unknown model, dead endpoint: asking again is useless
 ├── ToolError                a tool failed; its text goes back to the model
+│   ├── MissingPathError     nothing is at a path
 │   └── WorkerToolError      the same, in a worker process
 ├── StoreError               the journal could not be read or written
 │   ├── RunFileError         a file of a run directory, beside the journal, failed

@@ -11,7 +11,8 @@ import pytest
 from harness_actors import errors
 from harness_actors.errors import BadInputError, HarnessError, ModelBusyError, error_facts
 
-# The one that is not in their room: it is found below, whichever tests ran before.
+# Those that are not in their room: they are found below, whichever tests ran before.
+from harness_actors.tools.way import MissingPathError as MissingPathError
 from harness_actors.tools.workers.failure import WorkerToolError as WorkerToolError
 
 
