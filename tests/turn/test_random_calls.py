@@ -282,7 +282,8 @@ def test_each_call_of_a_message_gets_its_one_answer_in_order(message: Message) -
 
 
 @settings(max_examples=100)
-@given(message=messages, after_s=st.sampled_from((0.0, 0.1, 0.75, 1.5, 2.1, 4.0)))
+# Never in the moment in which a call ends: what it tells then may come first.
+@given(message=messages, after_s=st.sampled_from((0.01, 0.1, 0.77, 1.52, 2.1, 4.03)))
 def test_a_turn_that_is_cut_anywhere_ends_and_has_the_results_of_whole_waves(
     message: Message, after_s: float
 ) -> None:
