@@ -1,74 +1,35 @@
 """What a task must have come to, and whether it has: contracts, their predicates, verification."""
 
-from harness_actors.contracts.commands import WorkspaceCommands
-from harness_actors.contracts.contract import (
-    AcceptabilityCriteria,
-    RequiredOutput,
-    TaskContract,
-    UserQuestion,
-)
-from harness_actors.contracts.customs import CustomAnswer, CustomQuestion
-from harness_actors.contracts.document import LoadedContract, load_contract
-from harness_actors.contracts.findings import Finding
-from harness_actors.contracts.gaps import CompletionReport, Gap, GapReport
-from harness_actors.contracts.leaves import (
-    AlwaysTrue,
-    CommandSucceeds,
-    ContainsText,
-    Custom,
-    FileExists,
-    JsonSchemaValid,
-    ModelJudged,
-    PredicateKind,
-    ToolResultSuccess,
-)
-from harness_actors.contracts.ledger import (
-    CoverageLedger,
-    Evidence,
-    RequirementCoverage,
-)
-from harness_actors.contracts.looking import Grounds
-from harness_actors.contracts.predicates import (
-    AllOf,
-    AnyOf,
-    Not,
-    Predicate,
-)
-from harness_actors.contracts.verifier import ContractVerifier, Verification
-from harness_actors.contracts.workspace import WorkspaceFiles
-
-__all__ = [
-    "AcceptabilityCriteria",
-    "AllOf",
-    "AlwaysTrue",
-    "AnyOf",
-    "CommandSucceeds",
-    "CompletionReport",
-    "ContainsText",
-    "ContractVerifier",
-    "CoverageLedger",
-    "Custom",
-    "CustomAnswer",
-    "CustomQuestion",
-    "Evidence",
-    "FileExists",
-    "Finding",
-    "Gap",
-    "GapReport",
-    "Grounds",
-    "JsonSchemaValid",
-    "LoadedContract",
-    "ModelJudged",
-    "Not",
-    "Predicate",
-    "PredicateKind",
-    "RequiredOutput",
-    "RequirementCoverage",
-    "TaskContract",
-    "ToolResultSuccess",
-    "UserQuestion",
-    "Verification",
-    "WorkspaceCommands",
-    "WorkspaceFiles",
-    "load_contract",
-]
+from harness_actors.contracts.commands import WorkspaceCommands as WorkspaceCommands
+from harness_actors.contracts.contract import AcceptabilityCriteria as AcceptabilityCriteria
+from harness_actors.contracts.contract import RequiredOutput as RequiredOutput
+from harness_actors.contracts.contract import TaskContract as TaskContract
+from harness_actors.contracts.contract import UserQuestion as UserQuestion
+from harness_actors.contracts.customs import CustomAnswer as CustomAnswer
+from harness_actors.contracts.customs import CustomQuestion as CustomQuestion
+from harness_actors.contracts.document import LoadedContract as LoadedContract
+from harness_actors.contracts.document import load_contract as load_contract
+from harness_actors.contracts.findings import Finding as Finding
+from harness_actors.contracts.gaps import CompletionReport as CompletionReport
+from harness_actors.contracts.gaps import Gap as Gap
+from harness_actors.contracts.gaps import GapReport as GapReport
+from harness_actors.contracts.leaves import AlwaysTrue as AlwaysTrue
+from harness_actors.contracts.leaves import CommandSucceeds as CommandSucceeds
+from harness_actors.contracts.leaves import ContainsText as ContainsText
+from harness_actors.contracts.leaves import Custom as Custom
+from harness_actors.contracts.leaves import FileExists as FileExists
+from harness_actors.contracts.leaves import JsonSchemaValid as JsonSchemaValid
+from harness_actors.contracts.leaves import ModelJudged as ModelJudged
+from harness_actors.contracts.leaves import PredicateKind as PredicateKind
+from harness_actors.contracts.leaves import ToolResultSuccess as ToolResultSuccess
+from harness_actors.contracts.ledger import CoverageLedger as CoverageLedger
+from harness_actors.contracts.ledger import Evidence as Evidence
+from harness_actors.contracts.ledger import RequirementCoverage as RequirementCoverage
+from harness_actors.contracts.looking import Grounds as Grounds
+from harness_actors.contracts.predicates import AllOf as AllOf
+from harness_actors.contracts.predicates import AnyOf as AnyOf
+from harness_actors.contracts.predicates import Not as Not
+from harness_actors.contracts.predicates import Predicate as Predicate
+from harness_actors.contracts.verifier import ContractVerifier as ContractVerifier
+from harness_actors.contracts.verifier import Verification as Verification
+from harness_actors.contracts.workspace import WorkspaceFiles as WorkspaceFiles

@@ -118,9 +118,9 @@ class _Looking:
         for name in _listed(schema.get("required")):
             if isinstance(name, str) and name not in value:
                 return f"{before}{name} is missing"
+        # Names that match a pattern are not looked at.
+        other = True if "patternProperties" in schema else schema.get("additionalProperties")
         for name, item in value.items():
-            # Names that match a pattern are not looked at.
-            other = True if "patternProperties" in schema else schema.get("additionalProperties")
             if name not in known and other is False:
                 return f"there is no {before}{name}; there are {', '.join(known) or 'none'}"
             if said := self.problem(f"{before}{name}", known.get(name, other), item, level + 1):
