@@ -7,6 +7,7 @@ from itertools import count
 from typing import Any
 from zlib import crc32
 
+from harness_actors.actors.simulated.processes import current_process
 from harness_actors.events import HookFailed
 from harness_actors.messages import Message
 from harness_actors.policies import (
@@ -194,7 +195,10 @@ class Judging:
         if self._denies(key) and event.disposition not in ("denied", "refused"):
             self._ledger.broken(DENIED_RUNS, f"{key} is {event.disposition}")
         if key in self._results:
-            self._ledger.broken(TOLD_OF, f"{key} is told of again")
+            # Who is called dead and lives on ends a call that others have closed since.
+            if current_process() not in self._ledger.harmed:
+                self._ledger.broken(TOLD_OF, f"{key} is told of again")
+            return None
         self._heard[key] = None
         if self._is_moody and mood_of(self._seed, "after", key, REPLACING) == "replace":
             text = f"done {key} as {event.disposition} {next(self._numbers)}"
