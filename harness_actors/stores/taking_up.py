@@ -74,5 +74,6 @@ def _goes_on_in_the_middle(run: StoredRun) -> bool:
     # Whether an executor of the user's own has the run go on, only that one knows.
     if not isinstance(turn, TurnComplete) or run.spec.custom:
         return True
-    nudged = turn.ending == "text" and run.spec.config.completion != "answer"
-    return turn.ending == "rounds" or nudged
+    if turn.findings or turn.ending == "rounds":
+        return True
+    return turn.ending == "text" and run.spec.config.completion != "answer"

@@ -76,6 +76,8 @@ def test_a_run_that_was_put_aside_before_its_task_was_said_goes_on_after_the_oth
         ("answer", TurnComplete(ending="text", text="so it is"), (), True),
         ("explicit", TurnComplete(ending="completed", text="so it is"), (), True),
         ("explicit", TurnComplete(ending="text", text="so it is"), (), False),
+        ("explicit", TurnComplete(ending="completed", findings=("a gap",)), (), False),
+        ("answer", TurnComplete(ending="text", findings=("a gap",)), (), False),
         ("answer", TurnComplete(ending="rounds"), (), False),
         ("answer", RepairComplete(), (), False),
         ("explicit", TurnComplete(ending="limit", limit="tokens"), (), True),
