@@ -123,7 +123,11 @@ async def _end_all(belongs: Callable[[int], bool], root: Process | None) -> int:
         # fork faster than they are found could go on for ever.
         _kill_group(root.pid)
     while True:
-        alive = await loop.run_in_executor(_sweeper(), _sweep, belongs, known)
+        try:
+            alive = await loop.run_in_executor(_sweeper(), _sweep, belongs, known)
+        except RuntimeError:
+            # Those that are to be killed may have left no room for a thread.
+            alive = _sweep(belongs, known)
         killed.update(alive)
         if not alive or loop.time() > until:
             return len(killed)
@@ -141,7 +145,7 @@ def _sweep(belongs: Callable[[int], bool], known: dict[int, Process]) -> list[in
     ]
     found += _descendants(processes, [process.pid for process in found])
     known.update((process.pid, process) for process in found)
-    for group in {process.group for process in found if _leads(known.get(process.session))}:
+    for group in {process.group for process in found if _is_own(process, known, processes)}:
         _kill_group(group)
     for process in found:
         _kill(process)
@@ -159,6 +163,16 @@ def _is_known(
     # A session outlives its leader; another process by its pid leads another session.
     now = processes.get(leader.pid)
     return now is None or _same(now, leader)
+
+
+def _is_own(
+    process: Process, known: Mapping[int, Process], processes: Mapping[int, Process]
+) -> bool:
+    """Whether all in its session are to be killed: it was begun by one that is, or was."""
+    if _leads(known.get(process.session)):
+        return True
+    # Commands begin sessions; whoever began another one that has such a process in it is there.
+    return process.session not in processes and process.session != os.getsid(0)
 
 
 def _leads(process: Process | None) -> bool:

@@ -686,7 +686,7 @@ def test_a_command_is_counted_often_where_the_number_of_its_processes_changes(
     control, ours = socket.socketpair()
     with control, ours:
         monkeypatch.setattr(keepers, "woken_by_children", control.fileno)
-        monkeypatch.setattr(keepers, "below", lambda _: counted)
+        monkeypatch.setattr(keepers, "count_below", lambda *_: len(counted))
         kept = keepers.Keeper(control)
         kept._most = 20
         monkeypatch.setattr(kept, "_wait", pauses.append)

@@ -15,6 +15,7 @@ from harness_actors.ports import Cover
 from harness_actors.tools.processes import Process, end_carriers
 from harness_actors.tools.spawn import COMMAND_VARIABLE, marked
 from harness_actors.tools.supervision.channel import Outgoing, hang_up
+from harness_actors.tools.supervision.descendants import is_stopped
 from harness_actors.tools.supervision.frames import Frames, framed
 from harness_actors.tools.supervision.keeper import NO_SUCH_CHARACTER
 from harness_actors.tools.supervision.launch import Launched, launch
@@ -24,7 +25,9 @@ MOST_PROCESSES = 512
 REQUEST_BYTES = 4 << 20
 """No kernel takes more arguments and variables for one process."""
 ANSWER_WITHIN_S = 5.0
-"""How long a supervisor that is asked to end a command may be silent."""
+"""How long a supervisor that is asked to end a command may be silent without being looked at."""
+ASKED_TIMES = 6
+"""How often it is looked at before it is killed though it runs."""
 READ_BYTES = 1 << 16
 
 SUPERVISOR_KILLED = "the process that supervises the commands of this agent was killed"
@@ -56,11 +59,14 @@ class SupervisedProcess:
 
     async def end(self) -> int:
         self._link.end(self)
-        with suppress(TimeoutError):
-            async with asyncio.timeout(ANSWER_WITHIN_S):
-                await self._gone.wait()
+        for _ in range(ASKED_TIMES):
+            with suppress(TimeoutError):
+                async with asyncio.timeout(ANSWER_WITHIN_S):
+                    await self._gone.wait()
+            # One that runs, however slowly, may be all that ends what the command has started.
+            if self._gone.is_set() or self._link.is_stopped():
+                break
         if not self._gone.is_set():
-            # It answers within a second, whatever the command does: so it is stopped.
             self._link.kill()
             await self._gone.wait()
         if self._lost:
@@ -233,6 +239,9 @@ class _Link:
         if not self.is_lost:
             with suppress(ProcessLookupError):
                 os.kill(self._pid, signal.SIGKILL)
+
+    def is_stopped(self) -> bool:
+        return is_stopped(self._pid)
 
     def close(self) -> None:
         self._let_go(CLOSED)

@@ -9,10 +9,15 @@ import os
 import signal
 from collections.abc import Collection, Iterator
 from contextlib import suppress
+from itertools import islice
 
 PR_SET_CHILD_SUBREAPER = 36
 _C = ctypes.CDLL(None)
 _SOME_BYTES = 4096
+KILLED_TOGETHER = 64
+"""How many are looked up before those found are killed."""
+LOOKED_AT = 4096
+"""How many are killed before those that ended are collected."""
 
 
 def become_subreaper() -> None:
@@ -44,31 +49,67 @@ def below(pid: int, spared: Collection[int] = ()) -> Iterator[int]:
         waiting += children(found)
 
 
+def count_below(pid: int, most: int) -> int:
+    """How many descendants a process has, counted up to one more than `most`.
+
+    No further: those who fork faster than they are found would be counted for ever.
+    """
+    return sum(1 for _ in islice(below(pid), most + 1))
+
+
 def kill_below(spared: Collection[int] = ()) -> set[int]:
-    """Kill all descendants of this process that can be seen now; returns their pids."""
-    groups = {pid: _group(pid) for pid in below(os.getpid(), spared)}
-    alive = {pid: group for pid, group in groups.items() if group is not None}
-    # Groups first: a group dies as one, while processes that fork faster than they are
-    # found could go on for ever. A group is never larger than a session, and the sessions
-    # of commands were begun below, so nobody else is in one.
-    for group in set(alive.values()) - {os.getpgrp(), 0}:
-        with suppress(OSError):
-            os.killpg(group, signal.SIGKILL)
-    for pid in alive:
-        with suppress(OSError):
-            os.kill(pid, signal.SIGKILL)
-    return set(alive)
+    """Kill descendants of this process that can be seen now; returns their pids.
+
+    It is to be called until there are none: it kills by and by while it looks, and looks at
+    no more than some thousands, which is enough to win against those who fork.
+    """
+    killed = set[int]()
+    found = islice(below(os.getpid(), spared), LOOKED_AT)
+    while some := list(islice(found, KILLED_TOGETHER)):
+        groups = {pid: group for pid in some if (group := _group(pid)) is not None}
+        # Groups first: a group dies as one, its members that are not found yet included. It is
+        # never larger than a session, and the sessions of commands were begun below, so nobody
+        # else is in one.
+        for group in set(groups.values()) - {os.getpgrp(), 0}:
+            with suppress(OSError):
+                os.killpg(group, signal.SIGKILL)
+        for pid in groups:
+            with suppress(OSError):
+                os.kill(pid, signal.SIGKILL)
+        killed |= groups.keys()
+    return killed
+
+
+def go_first() -> None:
+    """Have this process run before all that compete with it, where it may ask for that.
+
+    Among thousands that fork, its turn would come too late to end them.
+    """
+    with suppress(OSError):
+        policy = os.SCHED_RR | os.SCHED_RESET_ON_FORK
+        os.sched_setscheduler(0, policy, os.sched_param(os.sched_get_priority_min(os.SCHED_RR)))
+
+
+def is_stopped(pid: int) -> bool:
+    """Whether a process was stopped by a signal or a tracer; False where there is none."""
+    facts = _facts(pid)
+    return facts is not None and facts[0] in (b"T", b"t")
 
 
 def _group(pid: int) -> int | None:
     """The process group of a process; None if it has ended."""
+    facts = _facts(pid)
+    return None if facts is None or facts[0] in (b"Z", b"X") else int(facts[2])
+
+
+def _facts(pid: int) -> list[bytes] | None:
+    """State, parent and group of a process, and what else `proc_pid_stat(5)` has after them."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             text = file.read()
     except OSError:
         return None
-    state, _, group = text[text.rindex(b")") + 2 :].split()[:3]
-    return None if state in (b"Z", b"X") else int(group)
+    return text[text.rindex(b")") + 2 :].split()
 
 
 def reap() -> Iterator[tuple[int, int]]:

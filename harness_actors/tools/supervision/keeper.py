@@ -13,8 +13,9 @@ from typing import Any
 from harness_actors.tools.supervision.covering import cover
 from harness_actors.tools.supervision.descendants import (
     become_subreaper,
-    below,
+    count_below,
     drain,
+    go_first,
     kill_below,
     reap,
     woken_by_children,
@@ -23,6 +24,8 @@ from harness_actors.tools.supervision.frames import Frames, Message, framed, rec
 
 FIRST_COUNT_S, LONGEST_COUNT_S = 0.05, 0.25
 """Pauses between two counts of a command's processes; longer while their number stays."""
+MANY = 64
+"""Processes of a command that may be on their way to too many."""
 FIRST_KILL_S, LONGEST_KILL_S = 0.002, 0.1
 """Pauses between two looks at what is to be killed; longer for what the kernel holds."""
 
@@ -119,7 +122,9 @@ class Keeper:
             self._kill() if self._ending else self._measure()
 
     def _measure(self) -> None:
-        count = sum(1 for _ in below(os.getpid()))
+        count = count_below(os.getpid(), self._most)
+        if count > MANY:
+            go_first()
         if count > self._most:
             self._tell("overrun", count)
             self._end()
@@ -130,6 +135,7 @@ class Keeper:
 
     def _end(self) -> None:
         self._ending = True
+        go_first()
         self._poll.unregister(self._control)
         self._pause_s = FIRST_KILL_S
         self._kill()

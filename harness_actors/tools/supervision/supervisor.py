@@ -37,6 +37,8 @@ from typing import Any, NoReturn
 from harness_actors.tools.supervision.descendants import (
     become_subreaper,
     drain,
+    go_first,
+    is_stopped,
     kill_below,
     reap,
     woken_by_children,
@@ -47,7 +49,7 @@ from harness_actors.tools.supervision.keeper import FIRST_KILL_S, LONGEST_KILL_S
 CHANNEL, ACTOR, CARRIED = 3, 4, 5
 """Descriptors that a supervisor is started with."""
 KEEPER_GRACE_S = 1.0
-"""How long a keeper may take to end its command before it is killed itself."""
+"""How long a keeper may take to end its command before it is killed itself where it is stopped."""
 
 
 class Kept:
@@ -214,6 +216,7 @@ class Supervisor:
             if not kept.over:
                 # What was below it is below us now.
                 self._strays = True
+                go_first()
                 self._tell("lost", kept.command)
 
     def _has_deadlines(self) -> bool:
@@ -221,7 +224,9 @@ class Supervisor:
 
     def _kill_late_keepers(self) -> None:
         for kept in self._keepers.values():
-            if kept.kill_at is not None and time.monotonic() > kept.kill_at:
+            late = kept.kill_at is not None and time.monotonic() > kept.kill_at
+            # One that works on, however slowly, has all of its command below it.
+            if late and is_stopped(kept.pid):
                 with suppress(OSError):
                     os.kill(kept.pid, signal.SIGKILL)
 
@@ -232,6 +237,7 @@ class Supervisor:
 
     def _end_all(self) -> None:
         """Kill what is below, keepers included, and what the dead actor started itself."""
+        go_first()
         pauses = _pauses()
         with suppress(ChildProcessError):
             while True:
