@@ -1,4 +1,4 @@
-"""Real small things to test with: scripted and recorded models, a model server, a clock."""
+"""Real small things to test with: scripted, recorded and fallible models, servers, a clock."""
 
 from typing import TYPE_CHECKING
 
@@ -6,7 +6,12 @@ from harness_actors.lazy import loaded_on_use
 
 if TYPE_CHECKING:
     from harness_actors.testing.agents import an_agent as an_agent
+    from harness_actors.testing.checkable import CheckableTask as CheckableTask
+    from harness_actors.testing.checkable import checkable_task as checkable_task
     from harness_actors.testing.clock import ManualClock as ManualClock
+    from harness_actors.testing.fallible import FallibleModel as FallibleModel
+    from harness_actors.testing.fallible import ToolNames as ToolNames
+    from harness_actors.testing.fallible import fallible_server as fallible_server
     from harness_actors.testing.loopback import LoopbackServer as LoopbackServer
     from harness_actors.testing.loopback_process import LoopbackProcess as LoopbackProcess
     from harness_actors.testing.recorded import RecordedModel as RecordedModel
@@ -17,13 +22,18 @@ if TYPE_CHECKING:
 __getattr__, __dir__, __all__ = loaded_on_use(
     __name__,
     {
+        "CheckableTask": "checkable",
+        "FallibleModel": "fallible",
         "LoopbackProcess": "loopback_process",
         "LoopbackServer": "loopback",
         "ManualClock": "clock",
         "RecordedModel": "recorded",
         "Reply": "scripted",
         "ScriptedModel": "scripted",
+        "ToolNames": "fallible",
         "an_agent": "agents",
+        "checkable_task": "checkable",
+        "fallible_server": "fallible",
         "over_messages": "scripts",
     },
 )
