@@ -17,9 +17,7 @@ import asyncio
 import sys
 import tempfile
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import nullcontext, redirect_stderr
 from dataclasses import dataclass
-from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -137,6 +135,10 @@ def share(outcomes: list[Outcome], count: Callable[[Outcome], bool]) -> float:
     return 100 * sum(map(count, outcomes)) / len(outcomes)
 
 
+def calls_a_task(outcomes: list[Outcome]) -> float:
+    return sum(outcome.calls for outcome in outcomes) / len(outcomes)
+
+
 def truly(outcome: Outcome) -> bool:
     return not outcome.missing
 
@@ -167,9 +169,7 @@ def findings_of(found: Mapping[str, Mapping[str, list[Outcome]]]) -> list[Findin
                     unit="%",
                     at_most=most if has_bar else None,
                 ),
-                Finding.of(
-                    "… calls a task", [sum(o.calls for o in outcomes) / len(outcomes)], unit=""
-                ),
+                Finding.of("… calls a task", [calls_a_task(outcomes)], unit=""),
             ]
             if fault == "wanders":
                 findings.append(
@@ -207,11 +207,10 @@ def main() -> None:
         for name, run in CONTENDERS.items():
             outcomes = asyncio.run(measure(run, rates, options))
             found[fault][name] = outcomes
-            calls = sum(outcome.calls for outcome in outcomes) / len(outcomes)
             shown = f"{share(outcomes, truly):.0f} %", f"{share(outcomes, falsely):.0f} %"
             lost = " ".join(f"{o.task}:{'+'.join(o.met)}" for o in outcomes if o.missing)
             met = sum(len(outcome.met) for outcome in outcomes)
-            rows.append((fault, name, *shown, f"{calls:.1f}", str(met), lost))
+            rows.append((fault, name, *shown, f"{calls_a_task(outcomes):.1f}", str(met), lost))
     heads = ("fault", "", "truly complete", "false success", "calls a task", "met", "lost")
     figures = {
         "outcomes": {
@@ -226,9 +225,7 @@ def main() -> None:
             for fault, by_name in found.items()
         }
     }
-    # The tables are for people, and go to standard error.
-    with redirect_stderr(StringIO()) if options.json else nullcontext():
-        publish("completion", "%", options, findings_of(found), figures, (heads, rows))
+    publish("completion", "%", options, findings_of(found), figures, (heads, rows))
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -237,7 +234,6 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--files", type=int, default=6, help="steps of a task")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", action="append", choices=(*MISBEHAVIOURS, MIXED), metavar="FAULT")
-    parser.add_argument("--json", action="store_true", help="the JSON line, and no table")
     parser.add_argument("--smoke", action="store_true", help="once and small: does it run?")
     options = parser.parse_args()
     options.repeats = 1

@@ -13,6 +13,7 @@ from typing import Any, Literal, TypeVar, get_args
 
 import orjson
 
+from harness_actors.testing.asked import is_message, names_any, offered_in, text_of, told_to
 from harness_actors.testing.checkable import NOTES, CheckableTask, Step
 from harness_actors.testing.faults import (
     SERVER_ERROR,
@@ -42,6 +43,7 @@ SAYS_REPEATED = re.compile(
     re.IGNORECASE,
 )
 """What tells a model that it repeats itself. Not "do not repeat": that is said to anybody."""
+IN_BRACKETS = re.compile(r"\[([^\[\]]{1,100})\]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +77,7 @@ class _Play:
 
     def progress(self, messages: Iterable[Mapping[str, Any]]) -> int:
         """The first step that is not done; their number when all are."""
-        results = [_text(message) for message in messages if message["role"] == "tool"]
+        results = [text_of(message) for message in messages if message["role"] == "tool"]
         is_over = not self.task.missing
         for number, step in enumerate(self.task.steps):
             if step.deed == "read":
@@ -177,7 +179,7 @@ class FallibleModel:
         # real model that is asked once more seldom has nothing to say twice.
         is_asked_anew = play.active == "empty" and play.was_heard
         if play.answer is None or asked != play.asked or is_asked_anew:
-            play.answer = self._answer(play, messages, _offered(body))
+            play.answer = self._answer(play, messages, offered_in(body))
         play.asked, play.was_heard, play.is_cut = asked, not play.is_cut, False
         return play.answer
 
@@ -185,7 +187,7 @@ class FallibleModel:
         self, play: _Play, messages: list[dict[str, Any]], offered: frozenset[str]
     ) -> Reply:
         step = play.progress(messages)
-        if play.active is not None and self._is_over(play, _told(messages, play.task)):
+        if play.active is not None and self._is_over(play, told_to(messages, play.task)):
             play.active = None
         if play.active is None:
             # Nobody claims to be done before anything is, and at the end it is true.
@@ -208,7 +210,7 @@ class FallibleModel:
                 return bool(told)
             case "claims":
                 missing = play.task.missing
-                return not missing or any(_names(text, missing) for text in texts)
+                return not missing or any(names_any(text, missing) for text in texts)
             case "wanders" | "repeats":
                 is_told = any(SAYS_REPEATED.search(text) for text in texts)
                 return is_told or play.useless >= self._wander_calls
@@ -267,7 +269,7 @@ class FallibleModel:
         """By the name in brackets in what the user said."""
         for message in messages:
             if message["role"] == "user":
-                for name in IN_BRACKETS.findall(_text(message)):
+                for name in IN_BRACKETS.findall(text_of(message)):
                     if name in self._plays:
                         return self._plays[name]
         return None
@@ -277,7 +279,7 @@ class FallibleModel:
         if not isinstance(body, dict):
             return "the body must be an object"
         messages, tools = body.get("messages"), body.get("tools", [])
-        if not isinstance(messages, list) or not all(map(_is_message, messages)):
+        if not isinstance(messages, list) or not all(map(is_message, messages)):
             return "messages must be a list of objects with a role, and a text or parts as content"
         if not isinstance(tools, list) or not all(isinstance(tool, dict) for tool in tools):
             return "tools must be a list of objects"
@@ -286,7 +288,7 @@ class FallibleModel:
             return "no user message names a task of this server in brackets, such as [task-1]"
         deeds = {"read", *(step.deed for step in play.task.steps)}
         needed = {str(getattr(self._tools, deed)) for deed in deeds}
-        if missing := sorted(needed - _offered(body)):
+        if missing := sorted(needed - offered_in(body)):
             return f"tools must have {', '.join(missing)}; other names are given to the server"
         return None
 
@@ -299,43 +301,3 @@ def fallible_server(model: FallibleModel, *, keep: int = 0) -> LoopbackServer:
         keep: How many of the last requests are kept in `LoopbackServer.seen`.
     """
     return LoopbackServer(model.reply, faults=model.faults, keep=keep)
-
-
-IN_BRACKETS = re.compile(r"\[([^\[\]]{1,100})\]")
-
-
-def _is_message(message: Any) -> bool:
-    if not isinstance(message, dict) or not isinstance(message.get("role"), str):
-        return False
-    content = message.get("content")
-    if isinstance(content, list):
-        return all(isinstance(part, dict) for part in content)
-    return content is None or isinstance(content, str)
-
-
-def _text(message: Mapping[str, Any]) -> str:
-    content = message.get("content") or ""
-    if isinstance(content, str):
-        return content
-    return "\n".join(part["text"] for part in content if isinstance(part.get("text"), str))
-
-
-def _offered(body: Mapping[str, Any]) -> frozenset[str]:
-    functions = (tool.get("function") for tool in body.get("tools", []))
-    names = (function.get("name") for function in functions if isinstance(function, dict))
-    return frozenset(name for name in names if isinstance(name, str))
-
-
-def _told(messages: list[dict[str, Any]], task: CheckableTask) -> list[tuple[str, str]]:
-    """Role and text of what came since the model spoke last, without the task itself."""
-    told: list[tuple[str, str]] = []
-    for message in reversed(messages):
-        if message["role"] == "assistant":
-            break
-        # The task names all files: to hear it again is to be told nothing.
-        told.append((message["role"], _text(message).replace(task.prompt, "")))
-    return told
-
-
-def _names(text: str, files: Iterable[str]) -> bool:
-    return any(re.search(rf"(?<![\w.-]){re.escape(name)}(?!\w)", text) for name in files)

@@ -124,10 +124,12 @@ async def _end_all(belongs: Callable[[int], bool], root: Process | None) -> int:
         _kill_group(root.pid)
     while True:
         try:
-            alive = await loop.run_in_executor(_sweeper(), _sweep, belongs, known)
+            sweeping = loop.run_in_executor(_sweeper(), _sweep, belongs, known)
         except RuntimeError:
             # Those that are to be killed may have left no room for a thread.
             alive = _sweep(belongs, known)
+        else:
+            alive = await sweeping
         killed.update(alive)
         if not alive or loop.time() > until:
             return len(killed)
@@ -168,10 +170,10 @@ def _is_known(
 def _is_own(
     process: Process, known: Mapping[int, Process], processes: Mapping[int, Process]
 ) -> bool:
-    """Whether all in its session are to be killed: it was begun by one that is, or was."""
+    """Whether a command began the session of one of its processes, so that nobody else is in it."""
     if _leads(known.get(process.session)):
         return True
-    # Commands begin sessions; whoever began another one that has such a process in it is there.
+    # A command begins a session, and what began it may be gone by now.
     return process.session not in processes and process.session != os.getsid(0)
 
 

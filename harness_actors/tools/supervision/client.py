@@ -26,7 +26,7 @@ REQUEST_BYTES = 4 << 20
 """No kernel takes more arguments and variables for one process."""
 ANSWER_WITHIN_S = 5.0
 """How long a supervisor that is asked to end a command may be silent without being looked at."""
-ASKED_TIMES = 6
+LOOKS = 6
 """How often it is looked at before it is killed though it runs."""
 READ_BYTES = 1 << 16
 
@@ -59,7 +59,7 @@ class SupervisedProcess:
 
     async def end(self) -> int:
         self._link.end(self)
-        for _ in range(ASKED_TIMES):
+        for _ in range(LOOKS):
             with suppress(TimeoutError):
                 async with asyncio.timeout(ANSWER_WITHIN_S):
                     await self._gone.wait()
