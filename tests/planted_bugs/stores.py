@@ -55,11 +55,18 @@ BUGS = (
     Bug(
         name="a run is taken up to be nudged after the words of another",
         path="harness_actors/stores/taking_up.py",
-        before=(
-            '    nudged = turn.ending == "text" and run.spec.config.completion != "answer"\n'
-            '    return turn.ending == "rounds" or nudged\n'
+        before='    return turn.ending == "text" and run.spec.config.completion != "answer"\n',
+        after="    return False\n",
+        promise="a run is not taken up where it would answer what was said after it",
+        tests=(
+            "tests/stores/test_taking_up.py::test_a_run_that_has_only_to_be_judged_goes_on_to_its_end",
         ),
-        after='    return turn.ending == "rounds"\n',
+    ),
+    Bug(
+        name="a run that its gates send back is taken up after the words of another",
+        path="harness_actors/stores/taking_up.py",
+        before='    if turn.findings or turn.ending == "rounds":\n',
+        after='    if turn.ending == "rounds":\n',
         promise="a run is not taken up where it would answer what was said after it",
         tests=(
             "tests/stores/test_taking_up.py::test_a_run_that_has_only_to_be_judged_goes_on_to_its_end",

@@ -26,9 +26,13 @@ BUGS = (
         path="harness_actors/tools/supervision/supervisor.py",
         before="""\
                 self._strays = True
+                go_first()
                 self._tell("lost", kept.command)
 """,
-        after='                self._tell("lost", kept.command)\n',
+        after="""\
+                go_first()
+                self._tell("lost", kept.command)
+""",
         promise="whatever a command starts ends with it, whoever was killed before",
         tests=(
             "tests/tools/test_supervision.py::test_a_command_that_kills_its_keeper_fails_alone",
