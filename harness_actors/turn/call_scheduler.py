@@ -27,7 +27,7 @@ from harness_actors.turn.workplace import Workplace
 OTHER_CALL_FAILED = (
     "Not accepted: another call of this message failed; look at it and call work_complete again."
 )
-NOT_MADE = "The call was not made: it had been refused before the process that served it died."
+NOT_MADE = "The call was not made: it had been refused before its turn came."
 NOT_LAST = (
     "Not accepted: work_complete must be the last call of its message. "
     "Look at the results of the others and call it again."

@@ -63,7 +63,7 @@ class Asking:
 
         Should the process die before that asks, they have not begun, and are not lost.
         """
-        self._context.set(QUESTIONS, Questions(asked=(), held=_ids(plans)))
+        self._context.set(QUESTIONS, Questions(asked=(), held=_to_begin(plans)))
 
     @property
     def has_asked(self) -> bool:
@@ -152,7 +152,7 @@ class Asking:
             number += 1
             asked.append(question)
         self._context.increment(QUESTIONS_ASKED, len(asked))
-        self._context.set(QUESTIONS, Questions(asked=tuple(asked), held=_ids(plans)))
+        self._context.set(QUESTIONS, Questions(asked=tuple(asked), held=_to_begin(plans)))
         return Waiting()
 
     def _answer(self, plan: PlannedCall) -> str | None:
@@ -174,8 +174,9 @@ def asks(plan: PlannedCall) -> bool:
     return plan.approval is not None or isinstance(plan.tool, AskingTool)
 
 
-def _ids(plans: Sequence[PlannedCall]) -> tuple[str, ...]:
-    return tuple(plan.call.id for plan in plans)
+def _to_begin(plans: Sequence[PlannedCall]) -> tuple[str, ...]:
+    # What was refused once stays so, though a crash has taken from the books why.
+    return tuple(plan.call.id for plan in plans if not plan.refusal)
 
 
 def _put(plan: PlannedCall, number: str) -> Question:

@@ -13,7 +13,7 @@ from harness_actors.executors import AgentTurn, AgentTurnServices, DeltaContext
 from harness_actors.messages import Message, ToolCall
 from harness_actors.ports import ToolContext
 from harness_actors.records import FolderId, WorkspaceSpec
-from harness_actors.signals import CompactionComplete, Parked, TurnComplete
+from harness_actors.signals import CompactionComplete, Parked, RunEnd, TurnComplete
 from harness_actors.state import (
     OPEN_CALLS,
     TURN,
@@ -26,6 +26,7 @@ from harness_actors.state import (
 )
 from harness_actors.testing.clock import ManualClock
 from harness_actors.testing.scripted import Reply
+from harness_actors.tools import ask_user
 from harness_actors.turn.call_scheduler import NOT_MADE
 from tests.executors.driver import (
     Driver,
@@ -239,10 +240,15 @@ async def test_tools_that_no_record_announces_are_told_of(names: list[str], noti
     assert driver.tool_notices == notices
 
 
-def left_open(driver: Driver, *asked: tuple[str, bool], results: tuple[Message, ...] = ()) -> None:
+def left_open(
+    driver: Driver,
+    *asked: tuple[str, bool],
+    results: tuple[Message, ...] = (),
+    arguments: str = '{"summary": "x"}',
+) -> None:
     """Commit a turn that died in a round with these calls, idempotent or not."""
     message = Message.assistant(
-        None, [ToolCall(f"c{i}", name, '{"summary": "x"}') for i, (name, _) in enumerate(asked)]
+        None, [ToolCall(f"c{i}", name, arguments) for i, (name, _) in enumerate(asked)]
     )
     answered = {result.tool_call_id for result in results}
     index = tuple(
@@ -314,6 +320,19 @@ async def test_a_call_that_was_refused_before_a_crash_does_not_run_after_it() ->
 
     assert write.calls == []
     assert [r.text for r in driver.results()] == [UNKNOWN_OUTCOME, NOT_MADE]
+
+
+async def test_a_call_that_was_refused_before_a_crash_does_not_run_after_a_wait_either() -> None:
+    write = a_tool()
+    driver = Driver(SimpleAgent(RecordingModel([Reply.text("x")]), [write, ask_user]))
+    driver.answer = str
+    question = '{"question": "Which?"}'
+    left_open(driver, ("ask_user", True), ("write", True), arguments=question)
+
+    assert isinstance(await driver.run(resumed=True), RunEnd)
+
+    assert write.calls == []
+    assert [r.text for r in driver.results()][:2] == ["Which?", NOT_MADE]
 
 
 async def test_a_completion_left_open_counts_when_its_message_went_well() -> None:
