@@ -8,7 +8,7 @@ from typing import Any
 from harness_actors.policies import Hook, middleware
 from harness_actors.policies.middleware import _Around, _Passage
 from harness_actors.ports import Tool
-from harness_actors.turn import gates, hook_calls, preparation
+from harness_actors.turn import gates, hook_calls, preparation, questions
 from harness_actors.turn.around import AroundTools
 from harness_actors.turn.bounds import Due
 from harness_actors.turn.deadline import Allowance, run_within
@@ -46,6 +46,13 @@ def _nobody_can_be_asked_and_it_is_made() -> Patches:
 
     judged = gates._judged
     return [(gates, "_judged", patched)]
+
+
+def _what_was_refused_is_held() -> Patches:
+    def patched(plans: Sequence[PlannedCall]) -> tuple[str, ...]:
+        return tuple(plan.call.id for plan in plans)
+
+    return [(questions, "_to_begin", patched)]
 
 
 def _replaced_where_it_succeeded() -> Patches:
@@ -125,6 +132,9 @@ BUGS: tuple[PlantedBug, ...] = (
         "a call is made where nobody can be asked about it",
         _nobody_can_be_asked_and_it_is_made,
         frozenset({DENIED_RUNS}),
+    ),
+    PlantedBug(
+        "what was refused waits with the rest", _what_was_refused_is_held, frozenset({DENIED_RUNS})
     ),
     PlantedBug(
         "hooks replace only what succeeded", _replaced_where_it_succeeded, frozenset({AS_REPLACED})
