@@ -296,4 +296,52 @@ BUGS = (
             "tests/tools/test_supervision.py::test_a_command_that_cannot_be_started_fails_alone_and_its_supervisor_stays",
         ),
     ),
+    Bug(
+        name="a command that uses up the memory gets rid of its keeper",
+        path="harness_actors/tools/supervision/keeper.py",
+        before="        except (OSError, MemoryError):\n",
+        after="        except ZeroDivisionError:\n",
+        promise="all that a command started ends with it, whatever the machine has left to give",
+        tests=(
+            "tests/tools/test_supervision.py::test_a_keeper_without_memory_stays_until_its_command_has_ended",
+        ),
+    ),
+    Bug(
+        name="a supervisor leaves what it has no memory to end",
+        path="harness_actors/tools/supervision/supervisor.py",
+        before="        except (OSError, MemoryError):\n",
+        after="        except ZeroDivisionError:\n",
+        promise="all that a command started ends with it, whatever the machine has left to give",
+        tests=(
+            "tests/tools/test_supervision.py::test_a_supervisor_without_memory_starts_commands_later_and_ends_them",
+        ),
+    ),
+    Bug(
+        name="those who fork faster than they are found are counted for ever",
+        path="harness_actors/tools/supervision/descendants.py",
+        before="    return sum(1 for _ in islice(below(pid), most + 1))\n",
+        after="    return sum(1 for _ in islice(below(pid), 50 * most))\n",
+        promise="a command may have so many processes at once, and no more",
+        tests=(
+            "tests/tools/test_descendants.py::test_those_who_fork_faster_than_they_are_found_are_counted_up_to_the_bound",
+        ),
+    ),
+    Bug(
+        name="of a group those are killed that were found",
+        path="harness_actors/tools/supervision/descendants.py",
+        before="                os.killpg(group, signal.SIGKILL)\n",
+        after="                pass\n",
+        promise="a fork bomb is ended at the bound, or at its time limit",
+        tests=(
+            "tests/tools/test_descendants.py::test_a_group_is_killed_with_those_of_it_that_are_not_found_yet",
+        ),
+    ),
+    Bug(
+        name="a keeper that has much to end is killed as late",
+        path="harness_actors/tools/supervision/supervisor.py",
+        before="            if late and is_stopped(kept.pid):\n",
+        after="            if late:\n",
+        promise="a fork bomb is ended at the bound, or at its time limit",
+        tests=("tests/tools/test_supervision.py::test_a_keeper_that_works_slowly_is_not_killed",),
+    ),
 )

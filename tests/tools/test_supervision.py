@@ -28,7 +28,7 @@ from harness_actors.tools.supervision import keeper as keepers
 from harness_actors.tools.supervision.channel import Outgoing
 from harness_actors.tools.supervision.client import SupervisedProcesses
 from harness_actors.tools.supervision.descendants import below, children
-from harness_actors.tools.supervision.frames import framed
+from harness_actors.tools.supervision.frames import Frames, framed
 from harness_actors.tools.supervision.launch import Launched
 from harness_actors.tools.supervision.supervisor import Kept, Supervisor
 from tests.tools.conftest import Call
@@ -207,6 +207,87 @@ def test_a_keeper_starts_nothing_for_a_supervisor_that_is_dead(dead: bool) -> No
 
     # That it is killed at once would not do: it may have done something by then.
     assert (keeper.returncode, keeper.stdout) == (0, b"" if dead else b"starts\n")
+
+
+EXHAUSTED_KEEPER = """
+import sys
+from _socket import AF_UNIX, SOCK_STREAM, socket
+from harness_actors.tools.supervision import keeper
+
+def fails_twice(function, error):
+    left = [error, error]
+    def failing(*given):
+        if left:
+            raise left.pop()
+        return function(*given)
+    return failing
+
+keeper.count_below = fails_twice(keeper.count_below, MemoryError())
+keeper.kill_below = fails_twice(keeper.kill_below, OSError(12, "no memory"))
+keeper.Keeper(socket(AF_UNIX, SOCK_STREAM, 0, int(sys.argv[1]))).run()
+"""
+
+
+def test_a_keeper_without_memory_stays_until_its_command_has_ended() -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs, open(os.devnull, "wb") as output:
+        program = [b"/bin/sh", b"-c", b"for i in $(seq 9); do sleep 300 & done; wait"]
+        socket.send_fds(ours, [framed((5, program, {}, None))], [output.fileno()])
+        keeper = subprocess.run(
+            [sys.executable, "-c", EXHAUSTED_KEEPER, str(theirs.fileno())],
+            pass_fds=[theirs.fileno()],
+            check=False,
+            timeout=60,
+        )
+        assert keeper.returncode == 0
+        said = Frames()
+        said.add(ours.recv(4096))
+
+    told = iter(said.take, None)
+    assert [message[0] for message in told] == ["overrun", "exited", "gone"]
+
+
+EXHAUSTED_SUPERVISOR = """
+import os, sys
+from harness_actors.tools.supervision import supervisor
+from harness_actors.tools.supervision.descendants import become_subreaper
+
+fork, kill_below, failures = os.fork, supervisor.kill_below, ["kill_below", "fork"]
+
+def failing(name, function):
+    def called(*given):
+        if name in failures:
+            failures.remove(name)
+            raise {"fork": OSError(11, "no process"), "kill_below": MemoryError()}[name]
+        return function(*given)
+    return called
+
+os.dup2(int(sys.argv[1]), 3)
+os.dup2(os.pidfd_open(os.getppid()), 4)
+become_subreaper()
+os.fork = failing("fork", fork)
+supervisor.kill_below = failing("kill_below", kill_below)
+supervisor.Supervisor(b"", b"").run()
+assert not failures
+"""
+
+
+def test_a_supervisor_without_memory_starts_commands_later_and_ends_them(
+    tmp_path: Path,
+) -> None:
+    ours, theirs = socket.socketpair()
+    arguments = [sys.executable, "-c", EXHAUSTED_SUPERVISOR, str(theirs.fileno())]
+    with subprocess.Popen(arguments, pass_fds=[theirs.fileno()]) as supervisor:
+        theirs.close()
+        with ours, open(os.devnull, "wb") as output:
+            program = [b"/bin/sh", b"-c", b"cd %b; %b" % (bytes(tmp_path), ALL.encode())]
+            path = {b"PATH": os.environb[b"PATH"]}
+            request = framed(("start", 1, 20, program, path, None))
+            socket.send_fds(ours, [request], [output.fileno()])
+            pids = asyncio.run(pids_in(tmp_path / "pids", 5))
+
+        assert supervisor.wait(60) == 0
+    assert alive(pids) == []
 
 
 ACTOR_DIES = """
@@ -416,9 +497,9 @@ async def test_a_command_that_cannot_be_started_fails_alone_and_its_supervisor_s
 
 def test_a_command_that_was_stopped_says_why_also_where_its_keeper_is_lost_after_that() -> None:
     process = client.SupervisedProcess(1, cast(Any, "no link"), "mark", "run-1")
-    process.hear("overrun", 600)
+    process.hear("overrun", 512)
     process.hear("lost")
-    assert process.stopped == "it had 600 processes at once, which is too many"
+    assert process.stopped == "it had more than 512 processes at once"
 
 
 async def test_the_end_of_a_command_whose_keeper_was_lost_is_that_of_all_it_started(
@@ -551,6 +632,21 @@ async def test_a_channel_that_was_full_is_left_in_peace_when_all_is_sent(tmp_pat
         link.close()
 
 
+def test_a_keeper_that_works_slowly_is_not_killed() -> None:
+    control, theirs = socket.socketpair()
+    with control, theirs, subprocess.Popen(["sleep", "300"]) as keeper:
+        kept = Kept(keeper.pid, cast(Any, control))
+        kept.kill_at = time.monotonic() - 60
+        supervisor = Supervisor.__new__(Supervisor)
+        supervisor._keepers = {0: kept}
+        supervisor._kill_late_keepers()
+        assert keeper.poll() is None, "all of its command would be lost sight of"
+
+        os.kill(keeper.pid, signal.SIGSTOP)
+        os.waitid(os.P_PID, keeper.pid, os.WSTOPPED | os.WNOWAIT)
+        supervisor._kill_late_keepers()
+
+
 async def test_a_keeper_that_is_stopped_again_and_again_is_killed_and_not_its_supervisor(
     processes: SupervisedProcesses, tmp_path: Path
 ) -> None:
@@ -662,12 +758,23 @@ async def test_a_command_that_starts_too_many_processes_fails_alone(
     waits = "until [ -e go ]; do sleep 0.01; done; echo ok"
     neighbour = asyncio.ensure_future(run_command.run(f'{{"command": "{waits}"}}', here))
     bomb = f"echo first; for i in $(seq 30); do {start} done; sleep 300"
-    with pytest.raises(ToolError, match=r"(?s)it had \d\d processes at once.*first"):
+    with pytest.raises(ToolError, match=r"(?s)it had more than 20 processes at once.*first"):
         await run_command.run(f'{{"command": "{bomb}"}}', here)
     # What is left is the neighbour's.
     await until(lambda: sum(1 for _ in below(supervisor_of(narrow))) <= 5)
     (workspace / "go").touch()
     assert await neighbour == "exit code: 0\nok"
+
+
+async def test_a_tree_of_a_thousand_processes_is_ended_and_the_next_command_runs(
+    call: Call, processes: SupervisedProcesses
+) -> None:
+    # 1,023 at most, whoever ends it or not.
+    tree = "f() { [ $1 = 0 ] && exec sleep 300; f $(($1 - 1)) & f $(($1 - 1)) & wait; }; f 9"
+    with pytest.raises(ToolError, match="it had more than 512 processes at once"):
+        await call(run_command, command=tree, timeout_s=60)
+    await until(lambda: sum(1 for _ in below(supervisor_of(processes))) <= 1)
+    assert await call(run_command, command="echo ok") == "exit code: 0\nok"
 
 
 async def test_processes_up_to_the_bound_are_left_alone(
@@ -713,7 +820,7 @@ async def test_many_commands_at_once_leave_no_process_and_no_open_file(
     assert shown == [f"exit code: 0\n{number}" for number in range(60)]
     # The one that is ready for the next command.
     await until(lambda: len(children(supervisor)) == 1)
-    assert [len(os.listdir(place)) for place in places] == before
+    await until(lambda: [len(os.listdir(place)) for place in places] == before)
 
 
 async def test_a_command_finds_no_key_above_it(

@@ -80,7 +80,7 @@ class SupervisedProcess:
             case "exited":
                 self._exit(facts[0])
             case "overrun":
-                self.stopped = f"it had {facts[0]} processes at once, which is too many"
+                self.stopped = f"it had more than {facts[0]} processes at once"
             case "gone":
                 self._killed = facts[0]
                 self._gone.set()

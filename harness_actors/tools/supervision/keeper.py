@@ -41,7 +41,7 @@ class Keeper:
     be covered, and the descriptor that it prints to; whatever comes after that, the end of the
     supervisor included, means that the command is to be killed. It tells ``refused`` with errno
     and text, or ``exited`` with the exit code of the command, minus the signal where one ended
-    it; ``overrun`` with the number of its processes; and at last ``gone`` with the number of
+    it; ``overrun`` with how many processes it may have; and at last ``gone`` with the number of
     those that it killed.
 
     Args:
@@ -69,9 +69,8 @@ class Keeper:
         if request is None or not self._started(*request):
             return
         self._wait(self._pause_s)
-        with suppress(ChildProcessError):
-            while True:
-                self._serve()
+        while self._serves():
+            pass
         self._tell("gone", len(self._killed))
 
     def _request(self) -> Message | None:
@@ -108,6 +107,17 @@ class Keeper:
         os.close(output)
         return self._command != 0
 
+    def _serves(self) -> bool:
+        """Do what is to be done now; False when nothing of the command is left."""
+        try:
+            self._serve()
+        except ChildProcessError:
+            return False
+        except (OSError, MemoryError):
+            # A command that uses up what the machine has must not get rid of its keeper by that.
+            time.sleep(FIRST_KILL_S)
+        return True
+
     def _serve(self) -> None:
         left_s = max(0.0, self._look_at - time.monotonic())
         ready = {descriptor for descriptor, _ in self._poll.poll(1000 * left_s)}
@@ -126,7 +136,7 @@ class Keeper:
         if count > MANY:
             go_first()
         if count > self._most:
-            self._tell("overrun", count)
+            self._tell("overrun", self._most)
             self._end()
             return
         pause_s = 1.5 * self._pause_s if count == self._count else FIRST_COUNT_S

@@ -107,7 +107,7 @@ class Supervisor:
     def run(self) -> None:
         """Serve; returns when the actor is gone, and everything that it had started."""
         try:
-            self._spare = self._fork()
+            self._make_spare()
             while self._serve():
                 pass
         except (BrokenPipeError, ConnectionResetError):
@@ -170,6 +170,9 @@ class Supervisor:
         kept.command = command
         self._keepers[kept.control.fileno()] = kept
         self._poll.register(kept.control, select.POLLIN)
+        self._make_spare()
+
+    def _make_spare(self) -> None:
         # If it cannot be made now, the next command says why.
         with suppress(OSError):
             self._spare = self._fork()
@@ -239,12 +242,8 @@ class Supervisor:
         """Kill what is below, keepers included, and what the dead actor started itself."""
         go_first()
         pauses = _pauses()
-        with suppress(ChildProcessError):
-            while True:
-                kill_below()
-                for _ in reap():
-                    pass
-                time.sleep(next(pauses))
+        while self._is_something_left():
+            time.sleep(next(pauses))
         dead = select.poll()
         dead.register(ACTOR, select.POLLIN)
         # The channel of a dying process is closed a moment before it is dead.
@@ -252,6 +251,19 @@ class Supervisor:
             pauses = _pauses()
             while self._end_left_overs():
                 time.sleep(next(pauses))
+
+    def _is_something_left(self) -> bool:
+        """Kill what is seen below now; False when nothing is."""
+        try:
+            kill_below()
+            for _ in reap():
+                pass
+        except ChildProcessError:
+            return False
+        except (OSError, MemoryError):
+            # The machine has nothing to give now, and may have when these are gone.
+            pass
+        return True
 
     def _end_left_overs(self) -> int:
         return sum(self._end_if_left_over(name) for name in os.listdir("/proc"))
