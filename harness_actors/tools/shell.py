@@ -113,15 +113,17 @@ async def _attend(
 ) -> CommandResult:
     """Wait for the end of a command that was started; see `run_shell`."""
     code: int | None = None
-    keep = False
+    ended = False
     try:
         async with asyncio.timeout(timeout_s):
             code = await process.wait()
             await output.drained(GRACE_S)
-        keep = leave_background
+        ended = True
     except TimeoutError:
-        keep = leave_background and code is not None
+        ended = code is not None
     finally:
+        # One that was stopped is said to be gone with all that it started.
+        keep = leave_background and ended and not process.stopped
         try:
             killed = 0 if keep else await _to_the_end(_end(process, output))
             if output.is_written:

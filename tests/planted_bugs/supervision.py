@@ -344,4 +344,14 @@ BUGS = (
         promise="a fork bomb is ended at the bound, or at its time limit",
         tests=("tests/tools/test_supervision.py::test_a_keeper_that_works_slowly_is_not_killed",),
     ),
+    Bug(
+        name="a command that was stopped is said to be gone while it dies",
+        path="harness_actors/tools/shell.py",
+        before="        keep = leave_background and ended and not process.stopped\n",
+        after="        keep = leave_background and ended\n",
+        promise="what is said to be killed with all that it started is gone",
+        tests=(
+            "tests/tools/test_supervision.py::test_a_command_that_was_stopped_is_waited_for_until_nothing_of_it_is_left",
+        ),
+    ),
 )

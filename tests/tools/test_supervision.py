@@ -22,6 +22,7 @@ from harness_actors.errors import ToolError
 from harness_actors.ports import ToolContext, ToolProcess
 from harness_actors.tools.command import run_command
 from harness_actors.tools.processes import read_process
+from harness_actors.tools.shell import run_shell
 from harness_actors.tools.spawn import COMMAND_VARIABLE
 from harness_actors.tools.supervision import client
 from harness_actors.tools.supervision import keeper as keepers
@@ -773,8 +774,41 @@ async def test_a_tree_of_a_thousand_processes_is_ended_and_the_next_command_runs
     tree = "f() { [ $1 = 0 ] && exec sleep 300; f $(($1 - 1)) & f $(($1 - 1)) & wait; }; f 9"
     with pytest.raises(ToolError, match="it had more than 512 processes at once"):
         await call(run_command, command=tree, timeout_s=60)
-    await until(lambda: sum(1 for _ in below(supervisor_of(processes))) <= 1)
+    # Its keeper and the one for the next command.
+    assert sum(1 for _ in below(supervisor_of(processes))) <= 2, "it is said to be gone"
     assert await call(run_command, command="echo ok") == "exit code: 0\nok"
+
+
+class Overrun:
+    """A command that had too many processes, as of those who start them; some still die."""
+
+    stopped = "it had more than 512 processes at once"
+    is_gone = False
+
+    def start(self, *_: object, **__: object) -> "Overrun":
+        return self
+
+    async def wait(self) -> int:
+        return -signal.SIGKILL
+
+    async def end(self) -> int:
+        self.is_gone = True
+        return 513
+
+
+async def test_a_command_that_was_stopped_is_waited_for_until_nothing_of_it_is_left(
+    workspace: Path,
+) -> None:
+    command = Overrun()
+    result = await run_shell(
+        "bomb",
+        folder=workspace,
+        environment={},
+        timeout_s=60,
+        leave_background=True,
+        processes=cast(Any, command),
+    )
+    assert (command.is_gone, result.killed) == (True, 513)
 
 
 async def test_processes_up_to_the_bound_are_left_alone(
