@@ -238,6 +238,32 @@ async def test_what_is_no_decision_changes_nothing(
     assert (result.status, booked(tmp_path)) == ("done", ["17 5"])
 
 
+async def test_what_was_shown_in_part_is_not_what_a_call_is_made_with(tmp_path: Path) -> None:
+    @tool
+    def write(path: str, content: str) -> str:
+        """Write a file."""
+        (tmp_path / path).write_text(content)
+        return "written"
+
+    whole = "x" * 30_000
+    script = [
+        Reply.call("write", {"path": "a", "content": whole}),
+        Reply.call("work_complete", {"summary": "x"}),
+    ]
+    agent = ChatAgent(model=ScriptedModel(script), tools=[write], approvals=LOW)
+    async with AgentHarness(agent, runtime="local", store=tmp_path / "runs.db") as harness:
+        first = await harness.run("write it")
+        (question,) = first.questions
+        assert question.arguments is not None
+        edited = Approve({**question.arguments, "path": "b"})
+        with pytest.raises(AnswerError, match="the argument 'content' for 'q1' was taken from"):
+            await harness.resume(first.run_id, answers={"q1": edited})
+        edited = Approve({"path": "b", "content": whole})
+        assert (await harness.resume(first.run_id, answers={"q1": edited})).status == "done"
+    assert (tmp_path / "b").read_text() == whole
+    assert not (tmp_path / "a").exists()
+
+
 async def test_the_first_decision_counts_and_a_run_that_is_over_takes_none(tmp_path: Path) -> None:
     first = await waiting(tmp_path, [1, 2])
     await decided(tmp_path, first.run_id, [1, 2], q1="no")

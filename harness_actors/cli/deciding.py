@@ -7,6 +7,7 @@ import orjson
 
 from harness_actors.cli.shown_calls import call_lines, is_cut, plain_arguments, until
 from harness_actors.policies.decisions import Approve, Decision, Refuse, Respond, decision_text
+from harness_actors.policies.shown_arguments import taken_from_shown
 from harness_actors.printing.plain import json_line, one_line
 from harness_actors.results import OpenQuestion
 
@@ -80,7 +81,7 @@ class Deciding:
             case "n", note if blank:
                 return Refuse(note)
             case "e", arguments if blank:
-                return Approve(_object(arguments))
+                return self._edited(arguments)
             # What begins with a word may go on to say something else, such as "yes, but".
             case "y" | "yes" | "approve", "":
                 return Approve()
@@ -106,9 +107,21 @@ class Deciding:
         if self._step == "note":
             return Refuse(text)
         if text:
-            return Approve(_object(text)) if self._step == "arguments" else Respond(text)
+            return self._edited(text) if self._step == "arguments" else Respond(text)
         self._step, self.told = "choice", tuple(self._keys())
         return None
+
+    def _edited(self, text: str) -> Approve:
+        """The approval with the arguments that were typed.
+
+        Raises:
+            ValueError: They are none, or no whole ones; says why.
+        """
+        arguments = _object(text)
+        name = taken_from_shown(plain_arguments(self._asked.arguments), arguments)
+        if name is not None:
+            raise ValueError(f"{name!r} was cut where it is shown: give it whole, or approve it")
+        return Approve(arguments)
 
     def _call(self, *, whole: bool = False) -> Iterator[str]:
         for line in call_lines(self._asked.tool or "", self._asked.arguments, whole=whole):

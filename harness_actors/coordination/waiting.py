@@ -3,12 +3,15 @@
 from collections.abc import Mapping
 from typing import Any
 
+import orjson
+
 from harness_actors.coordination.active import ActiveRun, Effects
 from harness_actors.coordination.run_changes import RunChanges, entry
 from harness_actors.errors import AnswerError, WorkflowError
 from harness_actors.events import InputAwaited, QuestionAnswered
 from harness_actors.policies import Approve, Refuse, Respond
-from harness_actors.policies.decisions import decision_in
+from harness_actors.policies.decisions import Decision, decision_in
+from harness_actors.policies.shown_arguments import taken_from_shown
 from harness_actors.ports import Clock
 from harness_actors.state import (
     ANSWERS,
@@ -154,13 +157,26 @@ def _problem(
     options = questions[question_id]["options"]
     if options and text not in options:
         return f"the answer to {question_id!r} must be one of {', '.join(map(repr, options))}"
-    if questions[question_id].get("call") is None:
+    call = questions[question_id].get("call")
+    if call is None:
         return _decides_nothing(question_id) if _is_decision(text) else ""
     try:
-        decision_in(text)
+        return _cut_argument(question_id, call, decision_in(text))
     except ValueError as error:
         return f"the answer to {question_id!r} cannot be taken: {error}"
-    return ""
+
+
+def _cut_argument(question_id: str, call: Mapping[str, Any], decision: Decision) -> str:
+    """What is wrong with arguments that were edited from those that are shown."""
+    if not isinstance(decision, Approve) or decision.arguments is None:
+        return ""
+    name = taken_from_shown(orjson.loads(call["arguments"]), decision.arguments)
+    if name is None:
+        return ""
+    return (
+        f"the argument {name!r} for {question_id!r} was taken from what is shown, which is not all "
+        "of it; give it whole, or approve the call as it is"
+    )
 
 
 def _is_decision(text: str) -> bool:

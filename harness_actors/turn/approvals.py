@@ -10,6 +10,7 @@ from harness_actors.policies import Approvals, Approve, Refuse, Respond
 from harness_actors.policies.approval_rules import parsed_arguments
 from harness_actors.policies.approvals import NO_OBJECT, ApprovalNeed, Ruled
 from harness_actors.policies.decisions import Decision, decision_in, decision_text
+from harness_actors.policies.shown_arguments import shown_arguments
 from harness_actors.policies.verdicts import encoded_arguments
 from harness_actors.ports import AskingTool, RunContext
 from harness_actors.state import AskedCall, StandingAnswer
@@ -32,10 +33,6 @@ MOST_RULED_BYTES = 48 * 1024
 """What is kept of what the policy says about the calls of one message, at most."""
 LONG_ARGUMENTS = 10_000
 """Characters above which arguments are looked at in a thread: patterns take their time."""
-SHOWN_CHARS = 20_000
-"""Arguments that are longer are shown with shortened texts: a question stays in memory, and is
-told in lists of many runs. What is made is what the model wrote."""
-SHOWN_TEXT_CHARS = 500
 
 
 async def ruled(
@@ -161,28 +158,6 @@ def shown_call(plan: PlannedCall) -> AskedCall:
         expires_at=need.expires_at,
         default=need.default,
     )
-
-
-def shown_arguments(text: str) -> str:
-    """Arguments as they are shown: a JSON object of some 20,000 characters at most."""
-    if len(text) <= SHOWN_CHARS:
-        return text if text.strip() else "{}"
-    shown = json.dumps(_shortened(json.loads(text)), ensure_ascii=False)
-    if len(shown) <= SHOWN_CHARS:
-        return shown
-    return json.dumps({"…": f"{len(text):,} characters, too many to be shown"}, ensure_ascii=False)
-
-
-def _shortened(value: Any) -> Any:
-    match value:
-        case str() if len(value) > SHOWN_TEXT_CHARS:
-            return f"{value[:SHOWN_TEXT_CHARS]}… ({len(value):,} characters)"
-        case dict():
-            return {name: _shortened(item) for name, item in value.items()}
-        case list():
-            return [_shortened(item) for item in value]
-        case _:
-            return value
 
 
 def standing_answer(plan: PlannedCall, decision: Decision) -> StandingAnswer | None:

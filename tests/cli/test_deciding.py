@@ -1,5 +1,6 @@
 """Which lines of a person approve a call, and which do not."""
 
+import json
 import time
 from dataclasses import replace
 from typing import Any
@@ -10,6 +11,7 @@ from harness_actors.cli.deciding import KEYS, VIEW, Deciding
 from harness_actors.cli.event_lines import question_lines
 from harness_actors.cli.questions import Choosing, dialogue
 from harness_actors.policies.decisions import Approve, Decision, Refuse, Respond, decision_in
+from harness_actors.policies.shown_arguments import shown_arguments
 from harness_actors.results import OpenQuestion
 
 
@@ -90,6 +92,14 @@ def test_arguments_are_edited_from_what_they_are() -> None:
     answer = deciding.take(now)
     assert answer is not None
     assert decision_in(answer) == Approve({"text": "a\nb\x1b", "order": 17})
+
+
+def test_what_was_shown_in_part_is_asked_for_whole() -> None:
+    shown = json.loads(shown_arguments(json.dumps({"text": "x" * 30_000, "order": 17})))
+    for lines in ([f"e {json.dumps(shown | {'order': 18})}"], ["e", json.dumps(shown)]):
+        deciding = Deciding(asked(**shown))
+        assert [deciding.take(line) for line in lines][-1] is None
+        assert deciding.told == ("'text' was cut where it is shown: give it whole, or approve it",)
 
 
 def test_a_call_is_put_with_its_arguments_and_the_keys() -> None:

@@ -36,7 +36,7 @@ from harness_actors.state import (
     unanswered,
 )
 from harness_actors.tools import ask_user
-from harness_actors.turn.approvals import SHOWN_CHARS, TOO_MUCH, shown_arguments
+from harness_actors.turn.approvals import TOO_MUCH
 from tests.executors.driver import (
     Driver,
     RecordingModel,
@@ -437,18 +437,6 @@ async def test_plain_questions_are_written_as_ever() -> None:
     assert unanswered(driver.state.values) == (
         {"id": "q1", "call_id": "q", "text": "Which?", "options": [], "why": ""},
     )
-
-
-def test_long_arguments_are_shown_as_json_that_is_not_long() -> None:
-    text = json.dumps({"path": "a", "content": "x" * 100_000, "more": ["y" * 600]})
-    shown = json.loads(shown_arguments(text))
-
-    assert len(json.dumps(shown)) <= SHOWN_CHARS
-    assert shown["path"] == "a"
-    assert shown["content"].endswith("(100,000 characters)")
-    assert shown_arguments(n(1)) == n(1)
-    many = json.dumps({str(number): number for number in range(10_000)})
-    assert "too many to be shown" in shown_arguments(many)
 
 
 MESSAGES: dict[str, tuple[Any, ...]] = {
