@@ -26,7 +26,7 @@ REQUEST_BYTES = 4 << 20
 """No kernel takes more arguments and variables for one process."""
 ANSWER_WITHIN_S = 5.0
 """How long a supervisor that is asked to end a command may be silent without being looked at."""
-LOOKS = 6
+LOOKS = 24
 """How often it is looked at before it is killed though it runs."""
 READ_BYTES = 1 << 16
 
