@@ -12,7 +12,7 @@ from harness_actors.policies.approvals import NO_OBJECT, ApprovalNeed, Ruled
 from harness_actors.policies.decisions import Decision, decision_in, decision_text
 from harness_actors.policies.shown_arguments import shown_arguments
 from harness_actors.policies.verdicts import encoded_arguments
-from harness_actors.ports import AskingTool, RunContext
+from harness_actors.ports import AskingTool, RunContext, Tool
 from harness_actors.state import AskedCall, StandingAnswer
 from harness_actors.turn.hook_calls import size_on_record
 from harness_actors.turn.one_call import PlannedCall
@@ -53,7 +53,8 @@ async def ruled(
     """
     approvals = prepared.approvals
     assert approvals is not None, "it has some"
-    ours = [plan for plan in plans if _is_decided_about(plan, prepared)]
+    # Also those for which no calls are left: what a crash takes from the books may leave some.
+    ours = [(plan, tool) for plan in plans if (tool := _decided_about(plan, prepared)) is not None]
 
     async def make() -> Mapping[str, Any]:
         return await _decided(approvals, ours, services)
@@ -63,7 +64,7 @@ async def ruled(
     need = ApprovalNeed(
         why="", expires_at=on_record.get("expires_at"), default=on_record.get("default")
     )
-    known = {plan.call.id for plan in ours}
+    known = {plan.call.id for plan, _ in ours if not plan.refusal}
     return [
         _as_ruled(plan, found.get(plan.call.id, Ruled("auto")), need)
         if plan.call.id in known
@@ -72,19 +73,21 @@ async def ruled(
     ]
 
 
-def _is_decided_about(plan: PlannedCall, prepared: PreparedAgent) -> bool:
-    ends = plan.tool is prepared.completion
-    return plan.tool is not None and not ends and not isinstance(plan.tool, AskingTool)
+def _decided_about(plan: PlannedCall, prepared: PreparedAgent) -> Tool | None:
+    """The tool of a call that approvals decide about; None for all others."""
+    tool = None if plan.denied else prepared.by_name.get(plan.call.name)
+    return None if tool is prepared.completion or isinstance(tool, AskingTool) else tool
 
 
 async def _decided(
-    approvals: Approvals, plans: Sequence[PlannedCall], services: AgentTurnServices
+    approvals: Approvals,
+    plans: Sequence[tuple[PlannedCall, Tool]],
+    services: AgentTurnServices,
 ) -> dict[str, Any]:
     calls: dict[str, list[str]] = {}
     asks = False
-    for plan in plans:
-        assert plan.tool is not None, "others are not decided about"
-        spec, arguments = plan.tool.spec, plan.given.arguments
+    for plan, tool in plans:
+        spec, arguments = tool.spec, plan.given.arguments
         said = (
             approvals.ruled(spec, arguments)
             if len(arguments) <= LONG_ARGUMENTS

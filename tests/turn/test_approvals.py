@@ -509,6 +509,16 @@ async def test_wherever_its_process_dies_a_call_is_asked_once_and_made_at_most_o
             check_crashed(driver, message)
 
 
+async def test_a_call_for_which_none_were_left_before_a_crash_is_asked_about_after_it() -> None:
+    policy = Approvals(rules=[ApprovalRule(decide="ask", tools=["read"])])
+    message = (write(1), ("r", "read", n(2)))
+    for step in range(8):
+        driver = a_driver(calls(*message), approvals=policy, limits={"tool_calls": 1})
+        await driver.run_through_crashes(step)
+        driver.check_log()
+        assert made(driver, "read") in ([], driver.person.asked)
+
+
 CALLS = st.sampled_from(["write", "other", "read", "ask_user"])
 SAID = st.sampled_from([YES, NO, Approve({"n": 700}), Respond("x"), Approve(standing="tool")])
 
