@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -438,6 +439,44 @@ async def test_a_batch_that_is_run_again_takes_up_what_has_expired(tmp_path: Pat
 
     assert {one.status for one in again.values()} == {"done"}
     assert booked(tmp_path) == []
+
+
+@tool(effect="read_only")
+async def wait_for(path: str) -> str:
+    """Wait until there is a file.
+
+    Args:
+        path: Where.
+    """
+    while not Path(path).exists():  # noqa: ASYNC110, ASYNC240 - whatever loop it is in
+        await asyncio.sleep(0.01)
+    return "it is there"
+
+
+async def test_a_batch_that_still_works_takes_up_what_has_expired(tmp_path: Path) -> None:
+    """Its other run ends when that one has."""
+    done = tmp_path / "done"
+
+    def script(log: Sequence[Message]) -> Reply:
+        told = [message.text for message in log if message.role == "tool"]
+        if told:
+            return Reply.call("work_complete", {"summary": told[0]})
+        if any(message.text == "wait" for message in log):
+            return Reply.call("wait_for", {"path": str(done)})
+        return asks(tmp_path, [1])(log)
+
+    policy = replace(LOW, expires_s=0.2, on_expiry="approve")
+    agent = ChatAgent(model=ScriptedModel(script), tools=[refund, wait_for], approvals=policy)
+    given = [Task(id="t1", task="refund"), Task(id="t2", task="wait")]
+    told = []
+    async with asyncio.timeout(60):
+        async for outcome in run_batch(given, agent, runtime="local", run_dir=tmp_path / "run"):
+            told.append((outcome.id, outcome.status))
+            if told[-1] == ("t1", "done"):
+                done.touch()
+
+    assert told == [("t1", "awaiting_input"), ("t1", "done"), ("t2", "done")]
+    assert booked(tmp_path) == ["1 5"]
 
 
 async def test_a_function_decides_for_a_batch(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from collections.abc import AsyncGenerator
 from contextlib import nullcontext, suppress
 from typing import Any
 
+from harness_actors.actors.clock import SystemClock
 from harness_actors.actors.driver.awaiting import Answerer
 from harness_actors.actors.runtime import StopMode
 from harness_actors.batch.agents import Agents
@@ -21,6 +22,7 @@ from harness_actors.batch.survey import Survey, survey
 from harness_actors.batch.tally import Tally
 from harness_actors.batch.waiting import waiting_outcome
 from harness_actors.errors import BadInputError, StoreError
+from harness_actors.ports import Clock
 
 LEAVE_S = 5.0
 """How long runs have to park after they were told to do it at once."""
@@ -37,6 +39,7 @@ class Batch:
         open_runtime: Starts what the runs run on.
         on_event: Called with each event of the batch's runs.
         answerer: Answers questions of runs at once.
+        clock: By which approvals expire; that of this machine by default.
 
     Attributes:
         tally: The figures so far.
@@ -55,6 +58,7 @@ class Batch:
         open_runtime: OpenRuntime,
         on_event: OnEvent | None = None,
         answerer: Answerer | None = None,
+        clock: Clock | None = None,
     ) -> None:
         self._source = source
         self._feed = Feed(source, epochs=settings.epochs)
@@ -64,6 +68,7 @@ class Batch:
         self._open_runtime = open_runtime
         self._on_event = on_event
         self._answerer = answerer
+        self._clock = clock or SystemClock()
         self.tally = Tally(self._feed.count)
         self.looked = asyncio.Event()
         self._roster = Roster()
@@ -165,6 +170,7 @@ class Batch:
                 deliver=self._deliver,
                 on_event=self._on_event,
                 answerer=self._answerer,
+                clock=self._clock,
             )
             if not self._parks:
                 await self._engine.run()

@@ -37,6 +37,7 @@ from harness_actors.events import (
     RunEvent,
     RunParked,
 )
+from harness_actors.ports import Clock
 from harness_actors.results import HarnessResult
 from harness_actors.stores.taking_up import is_lost
 
@@ -57,6 +58,7 @@ class Engine:
         deliver: Called with each outcome when it is on disk; it may make the engine wait.
         on_event: Called with each event of the batch's runs; None for nobody.
         answerer: Answers questions of runs at once; None for nobody.
+        clock: By which approvals expire.
     """
 
     def __init__(
@@ -72,6 +74,7 @@ class Engine:
         deliver: Deliver,
         on_event: OnEvent | None = None,
         answerer: Answerer | None = None,
+        clock: Clock,
     ) -> None:
         self._feed = feed
         self._agents = agents
@@ -84,7 +87,12 @@ class Engine:
         self._on_event = on_event
         self._flights = Flights(settings.concurrency)
         self._waiting = WaitingRuns(
-            runtime, setups=directory.setups, tally=tally, deliver=deliver, answerer=answerer
+            runtime,
+            setups=directory.setups,
+            tally=tally,
+            deliver=deliver,
+            answerer=answerer,
+            clock=clock,
         )
         self._scoring = Scoring(Checks(directory.checks_path), tally)
         self._history: History
@@ -118,10 +126,11 @@ class Engine:
         await self._runtime.allow(self._settings.budget_usd)
         try:
             async with asyncio.TaskGroup() as group:
-                follower = group.create_task(self._follow(group))
+                endless = [group.create_task(work(group)) for work in (self._follow, self._wake)]
                 await self._launch_all(group)
                 await self._flights.all_landed()
-                follower.cancel()
+                for one in endless:
+                    one.cancel()
         except BaseExceptionGroup as failures:
             raise _first(failures) from None
 
@@ -182,7 +191,7 @@ class Engine:
     async def _wait_on(self, flight: Flight, group: asyncio.TaskGroup) -> None:
         """A run of an earlier command still waits."""
         assert flight.attempt.waits is not None
-        self._waiting.add(flight, (one.id for one in flight.attempt.waits.questions))
+        self._waiting.add(flight, flight.attempt.waits.reason.details["questions"])
         if not self._waiting.are_answered_here:
             await self._waiting.tell(flight)
             return
@@ -199,6 +208,10 @@ class Engine:
                 self._go_on(self._waiting.answered(flight.attempt.run_id), group)
         finally:
             self._free()
+
+    async def _wake(self, group: asyncio.TaskGroup) -> None:
+        while True:
+            self._go_on(await self._waiting.expired(), group)
 
     def _go_on(self, flight: Flight | None, group: asyncio.TaskGroup) -> None:
         if flight is not None:
@@ -277,7 +290,7 @@ class Engine:
                     # Its rounds were counted as they came.
                     attempt = replace(flight.attempt, counted_usd=0.0)
                     flight = replace(flight, attempt=attempt)
-                    self._waiting.add(flight, (one["id"] for one in questions))
+                    self._waiting.add(flight, questions, event.at)
                     group.create_task(self._wait(flight, group, event.event))
             case RunCompleted():
                 if flight := self._flights.land(run_id):

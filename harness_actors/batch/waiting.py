@@ -2,8 +2,9 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import KW_ONLY, dataclass, field
+from typing import Any
 
 from harness_actors.actors.driver.awaiting import (
     Answerer,
@@ -13,12 +14,14 @@ from harness_actors.actors.driver.awaiting import (
     without_answered,
 )
 from harness_actors.actors.runtime import News, Runtime
+from harness_actors.batch.expiries import Expiries
 from harness_actors.batch.flights import Flight
 from harness_actors.batch.outcomes import TaskOutcome, outcome_of
 from harness_actors.batch.setups_file import SetupsFile
 from harness_actors.batch.tally import Tally
 from harness_actors.errors import AnswerError
 from harness_actors.events import InputAwaited, QuestionAnswered, RunCompleted, RunEvent
+from harness_actors.ports import Clock
 from harness_actors.results import HarnessResult, OpenQuestion
 
 logger = logging.getLogger(__name__)
@@ -32,17 +35,23 @@ class _Waiter:
 
     Attributes:
         flight: The run.
-        open: Ids of its questions that are not answered.
+        open: When each of its questions expires that are not answered, by its id; None for never.
         is_told: Set when it is told that it waits.
         end: How it ended, where it was cancelled.
         is_ready: It is to go on, or over.
     """
 
     flight: Flight
-    open: set[str]
+    open: dict[str, float | None]
     is_told: asyncio.Event = field(default_factory=asyncio.Event)
     end: HarnessResult | None = None
     is_ready: bool = False
+
+    @property
+    def due(self) -> float | None:
+        """When all has expired that is not answered; None for never."""
+        known = [due for due in self.open.values() if due is not None]
+        return max(known) if known and len(known) == len(self.open) else None
 
 
 @dataclass(eq=False)
@@ -55,6 +64,7 @@ class WaitingRuns:
         tally: Told how many they are.
         deliver: Called with the outcome of each, which is not final.
         answerer: Answers questions at once; None leaves all of them to people.
+        clock: The time of the command.
     """
 
     runtime: Runtime
@@ -63,9 +73,13 @@ class WaitingRuns:
     tally: Tally
     deliver: Deliver
     answerer: Answerer | None
+    clock: Clock
     _waiters: dict[str, _Waiter] = field(default_factory=dict, init=False)
     _answering: set[asyncio.Future[str | None]] = field(default_factory=set, init=False)
     _is_cut: bool = field(default=False, init=False)
+
+    def __post_init__(self) -> None:
+        self._expiries = Expiries(self.clock)
 
     @property
     def are_answered_here(self) -> bool:
@@ -75,9 +89,25 @@ class WaitingRuns:
     def has(self, run_id: str) -> bool:
         return run_id in self._waiters
 
-    def add(self, flight: Flight, question_ids: Iterable[str]) -> None:
-        """A run waits from here on, until all of these questions are answered."""
-        self._waiters[flight.attempt.run_id] = _Waiter(flight, set(question_ids))
+    def add(
+        self,
+        flight: Flight,
+        questions: Iterable[Mapping[str, Any]],
+        told_at: float | None = None,
+    ) -> None:
+        """A run waits from here on, until all of these questions are answered or have expired.
+
+        Args:
+            flight: The run.
+            questions: As `InputAwaited` has them.
+            told_at: When it began to wait by the clock of its cell, which says what has expired
+                and may differ from that of the command; None where that is not known.
+        """
+        run_id = flight.attempt.run_id
+        ahead_s = 0.0 if told_at is None else self.clock.now() - told_at
+        waiter = _Waiter(flight, {one["id"]: _due(one, ahead_s) for one in questions})
+        self._waiters[run_id] = waiter
+        self._expiries.expect(run_id, waiter.due)
         self.tally.waiting += 1
 
     def note(self, event: RunEvent, news: News) -> Flight | None:
@@ -89,8 +119,9 @@ class WaitingRuns:
         waiter = self._waiters[event.run_id]
         match event.event:
             case QuestionAnswered(question_id=question_id):
-                waiter.open.discard(question_id)
+                waiter.open.pop(question_id, None)
                 if waiter.open:
+                    self._expiries.expect(event.run_id, waiter.due)
                     return None
             case RunCompleted():
                 waiter.end = news.results[event.run_id]
@@ -99,7 +130,7 @@ class WaitingRuns:
         return self._ready(waiter)
 
     def answered(self, run_id: str) -> Flight | None:
-        """All that a run asks was answered here.
+        """All that a run asks was answered here, or has expired.
 
         Returns:
             The run; None where it is known that it waits no longer.
@@ -107,10 +138,19 @@ class WaitingRuns:
         waiter = self._waiters.get(run_id)
         return None if waiter is None else self._ready(waiter)
 
+    async def expired(self) -> Flight | None:
+        """Wait until all has expired that one of them asks.
+
+        Returns:
+            The run; None where it is known that it waits no longer.
+        """
+        return self.answered(await self._expiries.next())
+
     def _ready(self, waiter: _Waiter) -> Flight | None:
         if waiter.is_ready:
             return None
         waiter.is_ready = True
+        self._expiries.forget(waiter.flight.attempt.run_id)
         self.tally.waiting -= 1
         return waiter.flight
 
@@ -187,6 +227,12 @@ class WaitingRuns:
         finally:
             answering.cancel()
             self._answering.discard(answering)
+
+
+def _due(question: Mapping[str, Any], ahead_s: float) -> float | None:
+    """When a question expires by a clock that is so much ahead of that of its cell."""
+    expires_at: float | None = question.get("expires_at")
+    return None if expires_at is None else expires_at + ahead_s
 
 
 def waiting_outcome(flight: Flight, setups: SetupsFile) -> TaskOutcome:

@@ -1,6 +1,7 @@
 """A runtime in memory: runs end as a script says, and its journal outlives it."""
 
 import asyncio
+import math
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -28,7 +29,7 @@ from harness_actors.events import (
     RunParked,
 )
 from harness_actors.messages import Message
-from harness_actors.ports import Agent
+from harness_actors.ports import Agent, Clock
 from harness_actors.records import RunHeading, RunSpec
 from harness_actors.results import HarnessResult, Reason, Status, Usage
 from harness_actors.testing import an_agent
@@ -50,9 +51,14 @@ def ended(
     )
 
 
-def asking(spec: RunSpec, *questions: str, cost_usd: float = 0.0) -> HarnessResult:
-    """What a run comes to that asks its user, by these ids."""
-    asked = [{"id": name, "text": f"{name}?", "options": [], "why": ""} for name in questions]
+def asking(
+    spec: RunSpec,
+    *questions: str,
+    cost_usd: float = 0.0,
+    expires_at: Mapping[str, float] | None = None,
+) -> HarnessResult:
+    """What a run comes to that asks its user, by these ids; some of them are approvals."""
+    asked = [_told_of(name, (expires_at or {}).get(name)) for name in questions]
     usage = Usage(model_calls=1, input_tokens=10, output_tokens=5, cost_usd=cost_usd)
     return HarnessResult(
         run_id=spec.run_id,
@@ -61,6 +67,13 @@ def asking(spec: RunSpec, *questions: str, cost_usd: float = 0.0) -> HarnessResu
         turn_count=1,
         usage=usage,
     )
+
+
+def _told_of(name: str, expires_at: float | None) -> dict[str, Any]:
+    told: dict[str, Any] = {"id": name, "text": f"{name}?", "options": [], "why": ""}
+    if expires_at is None:
+        return told
+    return {**told, "kind": "approval", "tool": "pay", "arguments": "{}", "expires_at": expires_at}
 
 
 def always_done(spec: RunSpec) -> HarnessResult | None:
@@ -73,18 +86,23 @@ def never_ends(_: RunSpec) -> HarnessResult | None:
 
 @dataclass
 class Journal:
-    """What survives a command: runs and their events."""
+    """What survives a command: runs and their events.
+
+    Attributes:
+        now: The time of whoever decides that an approval has expired.
+    """
 
     specs: dict[str, RunSpec] = field(default_factory=dict)
     ends: dict[str, HarnessResult] = field(default_factory=dict)
     waits: dict[str, HarnessResult] = field(default_factory=dict)
     answers: dict[str, dict[str, str]] = field(default_factory=dict)
     log: list[RunEvent] = field(default_factory=list)
+    now: Callable[[], float] = time.time
 
     def write(self, run_id: str, *events: Event) -> None:
         position = len(self.log) + 1
         self.log += [
-            RunEvent(position=position, run_id=run_id, at=time.time(), event=event)
+            RunEvent(position=position, run_id=run_id, at=self.now(), event=event)
             for event in events
         ]
 
@@ -104,6 +122,9 @@ class Journal:
             for spec in self.specs.values()
         ]
 
+    def heading(self, run_id: str) -> RunHeading:
+        return next(one for one in self.headings() if one.run_id == run_id)
+
     def open_questions(self, run_id: str) -> list[str]:
         """Ids of what a run waits for."""
         return [one["id"] for one in self._questions(run_id) if one["answer"] is None]
@@ -117,7 +138,12 @@ class Journal:
             return ()
         given = self.answers.get(run_id, {})
         asked = self.waits[run_id].reason.details["questions"]
-        return tuple({**one, "answer": given.get(one["id"])} for one in asked)
+        return tuple(self._with_answer(one, given.get(one["id"])) for one in asked)
+
+    def _with_answer(self, question: Mapping[str, Any], given: str | None) -> dict[str, Any]:
+        if given is None and self.now() >= question.get("expires_at", math.inf):
+            return {**question, "answer": "no", "expired": True}
+        return {**question, "answer": given}
 
 
 class FakeDirectory(RunDirectory):
@@ -177,8 +203,10 @@ class FakeRuntime:
             if run_id not in self.journal.specs:
                 raise RunNotFoundError(run_id, "the fake journal")
             self.resumed.append(run_id)
-            assert not self.journal.open_questions(run_id), "it would be asked again"
-            self._start(self.journal.specs[run_id])
+            if self.journal.open_questions(run_id):
+                self._ask_again(run_id)
+            else:
+                self._start(self.journal.specs[run_id])
 
     def wait(self, run_id: str, waits: HarnessResult) -> None:
         """Have a run in flight wait for its user."""
@@ -287,6 +315,13 @@ class FakeRuntime:
         if spec.workspace is not None:
             Path(spec.workspace.path).mkdir(parents=True, exist_ok=True)
 
+    def _ask_again(self, run_id: str) -> None:
+        asked = self.journal.heading(run_id).open_questions
+        assert any("expires_at" in one for one in asked), "nobody was to take it up"
+        self.journal.write(run_id, InputAwaited(turn=1, questions=asked))
+        self._started.set()
+        self._news.set()
+
     def _start(self, spec: RunSpec) -> None:
         self.in_flight.add(spec.run_id)
         self.peak = max(self.peak, len(self.in_flight))
@@ -323,6 +358,7 @@ def a_batch(
     agents: Agents | None = None,
     answerer: Answerer | None = None,
     on_event: OnEvent | None = None,
+    clock: Clock | None = None,
     **settings: object,
 ) -> Batch:
     """A command on a run directory, served by a fake runtime."""
@@ -339,6 +375,7 @@ def a_batch(
         open_runtime=open_it,
         on_event=on_event,
         answerer=answerer,
+        clock=clock,
     )
 
 

@@ -38,6 +38,8 @@ class Asks:
         journal: Where the answers are.
         questions: What the runs of each task ask.
         others: How all others end.
+        cost_usd: Of the rounds before the question.
+        expires_at: Which of the questions are approvals, and until when.
     """
 
     def __init__(
@@ -47,18 +49,21 @@ class Asks:
         others: Script = ended,
         *,
         cost_usd: float = 0.0,
+        expires_at: Mapping[str, float] | None = None,
     ) -> None:
         self._journal = journal
         self._questions = questions
         self._others = others
         self._cost_usd = cost_usd
+        self._expires_at = expires_at
 
     def __call__(self, spec: RunSpec) -> HarnessResult | None:
         questions = self._questions.get(str(spec.metadata["task_id"]))
         if questions is None:
             return self._others(spec)
         if spec.run_id not in self._journal.waits:
-            return asking(spec, *questions, cost_usd=self._cost_usd)
+            cost_usd, expires_at = self._cost_usd, self._expires_at
+            return asking(spec, *questions, cost_usd=cost_usd, expires_at=expires_at)
         return ended(spec, cost_usd=self._cost_usd + 1.0)
 
 
@@ -390,12 +395,15 @@ class Watched:
         *asking: str,
         count: int = 2,
         questions: tuple[str, ...] = ("q1",),
+        journal: Journal | None = None,
+        expires_at: Mapping[str, float] | None = None,
         **settings: Any,
     ) -> None:
-        self.journal = Journal()
+        self.journal = journal or Journal()
         asked = dict.fromkeys(asking, questions)
         last = f"t{count}"
-        self.runtime = FakeRuntime(self.journal, Asks(self.journal, asked, holds(last)))
+        script = Asks(self.journal, asked, holds(last), expires_at=expires_at)
+        self.runtime = FakeRuntime(self.journal, script)
         self.events: list[RunEvent] = []
         self.batch = a_batch(
             tasks(count), folder, self.runtime, on_event=self.events.append, **settings

@@ -650,4 +650,56 @@ BUGS = (
             "tests/batch/test_scoring.py::test_who_leaves_at_once_cuts_what_is_checked_and_not_what_is_written_down",
         ),
     ),
+    Bug(
+        name="a run is taken up when the first of its approvals has expired",
+        path="harness_actors/batch/waiting.py",
+        before="        return max(known) if known and len(known) == len(self.open) else None\n",
+        after="        return min(known) if known and len(known) == len(self.open) else None\n",
+        promise="a run is taken up when all that it asks has been decided",
+        tests=(
+            "tests/batch/test_expiries.py::test_a_run_is_taken_up_when_the_last_of_its_approvals_has_expired",
+        ),
+    ),
+    Bug(
+        name="a run with a question that does not expire is taken up without an answer",
+        path="harness_actors/batch/waiting.py",
+        before="        return max(known) if known and len(known) == len(self.open) else None\n",
+        after="        return max(known, default=None)\n",
+        promise="a question waits for its answer for as long as it takes",
+        tests=(
+            "tests/batch/test_expiries.py::test_a_question_that_does_not_expire_is_waited_for_and_then_nothing_else",
+        ),
+    ),
+    Bug(
+        name="a run that is answered in part is not taken up when the rest has expired",
+        path="harness_actors/batch/waiting.py",
+        before="                    self._expiries.expect(event.run_id, waiter.due)\n",
+        after="",
+        promise="a batch that still works takes up what has expired",
+        tests=(
+            "tests/batch/test_expiries.py::test_the_last_approval_is_given_and_the_others_expire",
+        ),
+    ),
+    Bug(
+        name="a command whose clock is ahead takes up what has not expired, over and over",
+        path="harness_actors/batch/waiting.py",
+        before="    return None if expires_at is None else expires_at + ahead_s\n",
+        after="    return None if expires_at is None else expires_at\n",
+        promise="the clock of the cell says what has expired",
+        tests=(
+            "tests/batch/test_expiries.py::test_a_command_whose_clock_is_ahead_does_not_come_too_early",
+        ),
+    ),
+    Bug(
+        name="what expires while a machine sleeps is taken up as if it had been awake",
+        path="harness_actors/batch/expiries.py",
+        before=(
+            "        nap = asyncio.ensure_future(self._clock.sleep(min(seconds, LONGEST_NAP_S)))\n"
+        ),
+        after="        nap = asyncio.ensure_future(self._clock.sleep(seconds))\n",
+        promise="a batch that still works takes up what has expired",
+        tests=(
+            "tests/batch/test_expiries.py::test_a_machine_that_was_asleep_looks_at_the_clock_when_it_is_up_again",
+        ),
+    ),
 )
