@@ -21,6 +21,7 @@ from harness_actors.state import AGENT_TURN, STOP_DECISION
 from tests.simulation.disk import DiskRun
 from tests.simulation.gated_calls import mood_of
 from tests.simulation.ledger import Ledger
+from tests.simulation.places import is_here
 
 ACCEPTED = "a run is done only when all of its guards agree"
 REFUSED_TASK = "a task that a guard refuses reaches no model"
@@ -144,9 +145,9 @@ class Guarding:
 
     async def _input(self, event: InputText) -> Any:
         run_id = event.run_id
-        if run_id in self._begun:
-            self._ledger.broken(GUARDED_ONCE, f"the task of {run_id} is asked about again")
         mood = mood_of(self._seed, "input", run_id, INPUT)
+        if run_id in self._begun and is_here(self._ledger, run_id):
+            self._ledger.broken(GUARDED_ONCE, f"the task of {run_id} is asked about again")
         self._of_task[run_id] = "allow" if mood == "raise" else mood
         match mood:
             case "deny":
@@ -159,14 +160,15 @@ class Guarding:
 
     async def _output(self, event: OutputText) -> Any:
         # The first of those that are asked about an end.
-        self._of_end[event.run_id, event.turn] = {}
+        if (event.run_id, event.turn) not in self._completed:
+            self._of_end[event.run_id, event.turn] = {}
         mood = self._says("output_guard", event, OUTPUT)
         return EndRun(f"{WORDS}: {event.run_id}") if mood == "end" else _as_answer(mood, event)
 
     async def _strict(self, event: OutputText) -> Any:
         mood = self._says("strict", event, STRICT)
         if mood == "raise":
-            self._of_end[event.run_id, event.turn]["strict"] = "deny"
+            self._of_end.setdefault((event.run_id, event.turn), {})["strict"] = "deny"
             raise ValueError(_of_end("strict", (event.run_id, event.turn)))
         return None
 
@@ -175,7 +177,7 @@ class Guarding:
 
     def _says(self, by: str, event: HookEvent, moods: Sequence[str]) -> str:
         turn = event.run_id, event.turn
-        if turn in self._completed:
+        if turn in self._completed and is_here(self._ledger, event.run_id):
             self._ledger.broken(GUARDED_ONCE, f"{by} is asked again about the end of {turn}")
         mood = mood_of(self._seed, by, f"{event.run_id}/{event.turn}", moods)
         never = mood_of(self._seed, "patience", event.run_id, PATIENCE) == "never"
@@ -183,7 +185,8 @@ class Guarding:
             mood = "allow"
         if never and by == "agent_stop":
             mood = "deny"
-        self._of_end.setdefault(turn, {})[by] = "allow" if mood == "raise" else mood
+        if turn not in self._completed:
+            self._of_end.setdefault(turn, {})[by] = "allow" if mood == "raise" else mood
         return f"{by}:{mood}" if mood == "deny" else mood
 
 

@@ -26,6 +26,7 @@ from harness_actors.records import RunChanged
 from tests.simulation.disk import DiskRun
 from tests.simulation.gated_calls import HEARD, has_place, key_in, key_of, mood_of, results_in
 from tests.simulation.ledger import Ledger
+from tests.simulation.places import is_here
 
 DENIED_RUNS = "a call that a hook has denied never runs"
 ASKED_ONCE = "nobody is asked again about a call whose record is on disk"
@@ -150,6 +151,8 @@ class Judging:
         key = key_in(event.arguments)
         if key is None:
             return Allow()
+        if not is_here(self._ledger, event.run_id):
+            return Change({**event.arguments, VERDICT: self._verdicts.get(key)})
         spoken = self._spoken[key.rpartition("/")[0]]
         if self._on_record.get(key) == spoken:
             self._ledger.broken(ASKED_ONCE, f"{key} is asked about twice after one answer")
@@ -184,7 +187,7 @@ class Judging:
 
     async def _second(self, event: BeforeTool) -> Deny | None:
         key = key_in(event.arguments)
-        if key is not None and event.arguments.get(VERDICT) != self._verdicts[key]:
+        if key is not None and event.arguments.get(VERDICT) != self._verdicts.get(key):
             self._ledger.broken(AS_CHANGED, f"{key} is asked about without what was changed before")
         return Deny(f"not {key}") if key is not None and is_denied(key) else None
 

@@ -1,11 +1,16 @@
 """Who is where, as the newest coordinator sees it: read from inside, for there is no other way."""
 
+from typing import TYPE_CHECKING
+
 from harness_actors.actors.coordinator.host import CoordinatorHost
 from harness_actors.actors.host.executor_host import ExecutorHost
 from harness_actors.actors.simulated.cell import SimulatedHost, SimulatedPeer
 from harness_actors.actors.simulated.network import SimulatedActor
-from harness_actors.actors.simulated.processes import SimulatedProcess
+from harness_actors.actors.simulated.processes import SimulatedProcess, current_process
 from harness_actors.coordination.active import ActiveRun
+
+if TYPE_CHECKING:
+    from tests.simulation.ledger import Ledger
 
 
 def seated_actors(host: CoordinatorHost) -> list[SimulatedActor]:
@@ -46,3 +51,10 @@ def run_at(
     seat = host._seats._seats.get(run.slot)
     peer = None if seat is None else seat.peer
     return run if isinstance(peer, SimulatedPeer) and peer.actor.process is process else None
+
+
+def is_here(ledger: "Ledger", run_id: str) -> bool:
+    """Whether a run is at the process that asks: not one that had word of it long ago, or was
+    called dead and lives on, whose work comes to nothing."""
+    process = current_process()
+    return process not in ledger.harmed and run_at(ledger.coordinator, process, run_id) is not None
