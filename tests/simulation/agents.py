@@ -180,6 +180,7 @@ class PlannedAgent:
     hooks: Hooks | None = None
     middleware: Sequence[Any] = ()
     capabilities: Sequence[str] | None = None
+    approvals: Any = None
 
 
 _PROGRAMS: dict[str, Callable[[], Workflow]] = {}

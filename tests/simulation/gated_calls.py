@@ -50,6 +50,11 @@ def results_in(log: Sequence[Message], added: int) -> Iterator[tuple[str, Messag
         log: The log.
         added: How many of its messages are looked at.
     """
+    return ((key, result) for key, _, result in answered_in(log, added))
+
+
+def answered_in(log: Sequence[Message], added: int) -> Iterator[tuple[str, ToolCall, Message]]:
+    """The same, with the calls that they answer."""
     first = len(log) - added
     start = next((at for at in range(first - 1, -1, -1) if log[at].role == "assistant"), first)
     calls: dict[str | None, ToolCall] = {}
@@ -58,6 +63,7 @@ def results_in(log: Sequence[Message], added: int) -> Iterator[tuple[str, Messag
         if message.role == "assistant":
             calls = {call.id: call for call in message.tool_calls}
         elif message.role == "tool" and at >= first and message.tool_call_id in calls:
-            key = key_of(calls[message.tool_call_id])
+            call = calls[message.tool_call_id]
+            key = key_of(call)
             if key is not None:
-                yield key, message
+                yield key, call, message

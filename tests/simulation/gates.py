@@ -51,5 +51,6 @@ def gates_of(workload: Workload, oracle: Oracle) -> dict[str, Any]:
     return {
         "hooks": hooks or None,
         "middleware": oracle.passing.middleware() if workload.passed else (),
+        "approvals": workload.approvals,
         "capabilities": oracle.judging.capabilities(limited=workload.limited),
     }

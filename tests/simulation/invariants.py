@@ -33,6 +33,10 @@ MOST_TOKENS = 3_000
 """Of one request and its answer."""
 
 
+MUST_NOT_WAIT = "the model asked its user", "a person must approve of a call"
+"""In the end of a run that must not wait for anybody."""
+
+
 def check_end(schedule: "Schedule") -> None:
     """Check what a schedule leaves behind; what is broken is in its ledger."""
     for run_id in schedule.workload.runs:
@@ -94,7 +98,9 @@ def _check_own_end(schedule: "Schedule", run: DiskRun, end: HarnessResult) -> No
     reason = end.reason
     flawed = reason.kind == "agent_error" and FLAW in reason.message and "flaw" in kinds
     judged = reason == JUDGED.reason and "judge" in kinds
-    fails = run.spec.config.on_question == "fail" and "the model asked its user" in reason.message
+    fails = run.spec.config.on_question == "fail" and any(
+        words in reason.message for words in MUST_NOT_WAIT
+    )
     refused = reason.kind == "agent_error" and _is_by_gates(schedule, reason.message)
     wanted = flawed | fails | refused
     if (end.status == "failed" and reason.kind != "executor_lost" and not wanted) or (

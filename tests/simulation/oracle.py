@@ -10,6 +10,7 @@ from harness_actors.messages import Message
 from harness_actors.ports import RunContext, ToolContext
 from harness_actors.records import Entry, RunAdded, RunChanged, SnapshotTaken
 from harness_actors.state import OPEN_CALLS
+from tests.simulation.approving import Approving
 from tests.simulation.artifacts import Keeping
 from tests.simulation.asking import Asking, shortly
 from tests.simulation.effects import Effects
@@ -26,6 +27,7 @@ from tests.simulation.trying import Trying
 from tests.simulation.waits import Waits
 from tests.simulation.waves import REPEATED, AtOnce
 from tests.simulation.working import Working
+from tests.simulation.workload import Workload
 
 
 class Oracle:
@@ -34,12 +36,12 @@ class Oracle:
     Args:
         ledger: Where it is written down.
         machine: Where it happens.
-        budget_usd: What all runs may cost together; None for no bound.
+        workload: What is asked of the cell.
         seed: That of the schedule.
     """
 
     def __init__(
-        self, ledger: Ledger, machine: SimulatedMachine, budget_usd: float | None, seed: int
+        self, ledger: Ledger, machine: SimulatedMachine, workload: Workload, seed: int
     ) -> None:
         self.ledger = ledger
         self.machine = machine
@@ -48,10 +50,11 @@ class Oracle:
         self.serving_rules = Serving(ledger, machine)
         self.waits = Waits(ledger)
         self.promptness = Promptness(ledger, self.waits.waited_s)
-        self.spending = Spending(ledger, budget_usd)
+        self.spending = Spending(ledger, workload.budget_usd)
         self.talks = Talking(ledger)
         self.observing = Observing(ledger)
         self.judging = Judging(ledger, seed)
+        self.approving = Approving(ledger, workload.approvals, replaces=workload.moody)
         self.guarding = Guarding(ledger, seed)
         self.passing = Passing(ledger, seed)
         self.working = Working(ledger, seed)
@@ -156,6 +159,7 @@ class Oracle:
         self.waits.changed(change)
         log = self._disk.logs[run.spec.conversation_id]
         self.judging.changed(run, change, log)
+        self.approving.changed(run, change, log)
         self.guarding.changed(run, change)
         self.passing.changed(run, change, log)
         for write in change.delta.writes:

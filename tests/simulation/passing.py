@@ -12,6 +12,7 @@ from harness_actors.records import RunChanged
 from tests.simulation.disk import DiskRun
 from tests.simulation.gated_calls import HEARD, has_place, key_in, mood_of, results_in
 from tests.simulation.ledger import Happening, Ledger
+from tests.simulation.questions import FIRST_WORDS
 
 NOT_PASSED = "a call that middleware does not pass on is not made"
 AS_PASSED = "a call is made as middleware has passed it on"
@@ -76,7 +77,8 @@ class Passing:
             return
         for key, result in results_in(log, len(change.delta.messages)):
             mood = self._mood(key)
-            if mood in WITHHOLDING and result.disposition == "done":
+            by_person = result.text.startswith(FIRST_WORDS)
+            if mood in WITHHOLDING and result.disposition == "done" and not by_person:
                 self._ledger.broken(WITHHELD, f"{key}, which meets {mood!r}, is done")
             if mood == "deny" and result.disposition in ("failed", "timed_out"):
                 self._ledger.broken(NOT_PASSED, f"{key} is {result.disposition}, and was denied")

@@ -6,6 +6,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 from harness_actors.errors import AnswerError, RunNotFoundError
+from tests.simulation.approvals import decide, key_in_question
 from tests.simulation.questions import FIRST_WORDS, key_of
 from tests.simulation.workload import PlannedRun
 
@@ -88,6 +89,9 @@ class People:
                 await self._say(run_id, {first: words})
 
     def _answer(self, question: Mapping[str, Any]) -> str:
+        if question.get("kind") == "approval":
+            words = self._words(key_in_question(question))
+            return decide(self._chance, question, words, self._answers)
         if question["options"]:
             option: str = self._chance.choice(question["options"])
             return option

@@ -4,7 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from harness_actors.actors.simulated.cell import EPOCH
 from harness_actors.errors import HarnessError
+from tests.simulation.approvals import is_decision
 from tests.simulation.ledger import Ledger
 
 if TYPE_CHECKING:
@@ -22,6 +24,8 @@ class Answered:
     Attributes:
         asked: The questions that its user was told of, by their ids: which calls asked them.
         options: What may be answered to each; empty for anything.
+        calls: Ids of those that ask for approval of a call.
+        expires: Until when each may be decided, in seconds since the epoch; None for no end.
         given: The first answer to each, by their ids.
         waits: How often it has begun to wait.
         waited_s: For how long it has waited, but for the wait in progress.
@@ -30,6 +34,8 @@ class Answered:
 
     asked: dict[str, str] = field(default_factory=dict)
     options: dict[str, Sequence[str]] = field(default_factory=dict)
+    calls: set[str] = field(default_factory=set)
+    expires: dict[str, float | None] = field(default_factory=dict)
     given: dict[str, str] = field(default_factory=dict)
     waits: int = 0
     waited_s: float = 0.0
@@ -95,8 +101,13 @@ class Replies:
             and question_id not in known.given
             and text in (known.options[question_id] or (text,))
             and bool(text.strip())
+            and (question_id not in known.calls or is_decision(text))
+            and self._is_in_time(known.expires[question_id])
             for question_id, text in reply.answers.items()
         )
+
+    def _is_in_time(self, expires_at: float | None) -> bool:
+        return expires_at is None or EPOCH + self._ledger.loop.time() < expires_at
 
     def was_taken(self, reply: Reply) -> None:
         """A person is told that its answers are taken."""
@@ -116,6 +127,7 @@ class Replies:
             given.get(question_id) == text and "says" in text
             for question_id, text in reply.answers.items()
         )
+        self.look_at(reply.run_id)
         unknown = reply.known and reply.run_id not in self._disk.runs
         if reply.fits or counts or unknown:
             why = "its answer is the one that counts" if counts else "it could be taken"

@@ -44,6 +44,7 @@ from harness_actors.tools.reaping import RunReaper
 from harness_actors.turn import deadline
 from harness_actors.turn.services import RUN_VARIABLE
 from tests.simulation.agents import load_programs, program_of
+from tests.simulation.approvals import plan_approvals
 from tests.simulation.artifacts import plan_artifacts
 from tests.simulation.beside import Beside, SimulatedModel, WatchedStreams, chosen_refusals
 from tests.simulation.disk import Disk, MemoryJournal
@@ -140,6 +141,7 @@ class Schedule:
         self.workload = plan_waves(plan_questions(plan_workload(seed), seed), seed)
         self.workload = plan_workers(plan_artifacts(self.workload, seed), seed)
         self.workload = plan_gates(plan_tries(self.workload, seed), seed)
+        self.workload = plan_approvals(self.workload, seed)
         pauses = Pauses(Random(f"{seed}/pauses"))
         self.loop = loop = SimulatedLoop(Random(f"{seed}/order"), pauses)
 
@@ -165,7 +167,7 @@ class Schedule:
         self.ledger = Ledger(loop, self.disk, None if trace is None else note)
         pauses.ledger = self.ledger
         self.beside = Beside(self.ledger, chosen_refusals(Random(f"{seed}/refusals")))
-        self.oracle = Oracle(self.ledger, self.machine, self.workload.budget_usd, seed)
+        self.oracle = Oracle(self.ledger, self.machine, self.workload, seed)
         self._clock = SimulatedClock(loop)
         self._counter = FlatCounter()
         self._faults = Faults()

@@ -12,6 +12,7 @@ from harness_actors.messages import Message, ToolCall
 from harness_actors.records import RunAdded, RunChanged
 from harness_actors.results import HarnessResult
 from harness_actors.state import ANSWERS, QUESTIONS, WAITING_SINCE
+from tests.simulation.approvals import key_in_question
 from tests.simulation.ledger import PROMPT_S, Happening, Ledger
 from tests.simulation.places import keepers_of
 from tests.simulation.questions import FIRST_WORDS, key_of
@@ -103,7 +104,10 @@ class Waits:
     def _asks(self, change: RunChanged, event: InputAwaited, known: Answered) -> None:
         run_id = change.run_id
         for question in event.questions:
-            known.asked[question["id"]] = key_of(question["text"])
+            known.asked[question["id"]] = key_in_question(question)
+            if question.get("kind") == "approval":
+                known.calls.add(question["id"])
+            known.expires[question["id"]] = question.get("expires_at")
             known.options[question["id"]] = question["options"]
         if run_id in self._waits:
             return  # it was asked for too early, and says it again

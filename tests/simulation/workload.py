@@ -8,6 +8,7 @@ from typing import Literal
 from harness_actors.actors.embedded import EMBEDDED_MODEL_URL
 from harness_actors.actors.runtime import StopMode
 from harness_actors.config import ContinuationConfig, HarnessConfig, Limits
+from harness_actors.policies import Approvals
 from harness_actors.turn.acceptance import LARGE_CALLS
 from tests.simulation.workflows import PlannedWorkflow, plan_workflows
 
@@ -158,6 +159,7 @@ class Workload:
         limited: Agents may not use all of their tools.
         guarded: Guards have a say in tasks and ends.
         passed: Middleware stands around calls.
+        approvals: Which calls a person must approve of; None for none.
         copies: Messages go through pickle.
         budget_usd: What all runs may cost together; None for no bound.
         listened: Runs whose text somebody reads while it is said.
@@ -176,6 +178,7 @@ class Workload:
     limited: bool = False
     guarded: bool = False
     passed: bool = False
+    approvals: Approvals | None = None
     copies: bool = False
     budget_usd: float | None = None
     listened: frozenset[str] = frozenset()

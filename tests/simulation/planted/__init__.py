@@ -2,6 +2,7 @@
 
 from tests.simulation.planted import (
     actors,
+    approving,
     beside,
     budget,
     coordination,
@@ -23,6 +24,7 @@ from tests.simulation.planted.bug import PlantedBug
 
 BUGS = (
     *actors.BUGS,
+    *approving.BUGS,
     *beside.BUGS,
     *budget.BUGS,
     *coordination.BUGS,
