@@ -13,7 +13,7 @@ from harness_actors.policies.decisions import Decision, decision_in, decision_te
 from tests.simulation.questions import FIRST_WORDS
 from tests.simulation.workload import ToolKind, Workload
 
-APPROVING = 0.2
+APPROVING = 0.16
 """Share of the schedules whose agents have approvals."""
 ASKED_ABOUT: tuple[ToolKind, ...] = ("effect", "thread", "command", "again", "crash", "look")
 """Tools that a policy may name: those whose calls say by their keys where they are."""
