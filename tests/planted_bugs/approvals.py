@@ -68,8 +68,8 @@ BUGS = (
     Bug(
         name="a policy is asked about what the model wrote",
         path="harness_actors/turn/approvals.py",
-        before="        spec, arguments = plan.tool.spec, plan.given.arguments\n",
-        after="        spec, arguments = plan.tool.spec, plan.call.arguments\n",
+        before="        spec, arguments = tool.spec, plan.given.arguments\n",
+        after="        spec, arguments = tool.spec, plan.call.arguments\n",
         promise="a policy decides about the call as it would be made",
         tests=(
             "tests/turn/test_approvals.py::test_what_hooks_have_changed_is_what_is_decided_about",

@@ -1,0 +1,94 @@
+"""What happened in a round, without what is different each time: ids, counts and times."""
+
+import json
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from hashlib import blake2b
+
+from harness_actors.messages import Message, ToolCall
+
+SHOWN_CHARS = 80
+"""Of the arguments of a call, where a stall is told."""
+LONG_ARGUMENTS = 10_000
+"""Characters above which arguments are compared as they are written, and not as JSON values."""
+
+
+@dataclass(frozen=True, slots=True)
+class MadeCall:
+    """A call with what came of it.
+
+    Attributes:
+        tool: Its name.
+        shown: The call, for a reader.
+        asked: The same for calls of one tool with equal arguments.
+        result: The same for equal results; empty where there is none.
+        failed: It brought an error, or was not made.
+    """
+
+    tool: str
+    shown: str
+    asked: bytes
+    result: bytes
+    failed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """One answer of a model, and what came of it.
+
+    Attributes:
+        calls: Its calls, but for those whose answer changes by itself.
+        polls: It has such calls.
+        words: The same for equal texts; empty where the model said nothing.
+    """
+
+    calls: tuple[MadeCall, ...]
+    polls: bool
+    words: bytes
+
+    @property
+    def did(self) -> tuple[tuple[bytes, bytes], ...]:
+        """What was called and came of it, to be compared with other rounds."""
+        return tuple((call.asked, call.result) for call in self.calls)
+
+
+def round_of(
+    answer: Message, results: Mapping[str, Message], volatile: Collection[str] = ()
+) -> Round:
+    """What happened in a round.
+
+    Args:
+        answer: The message of the model.
+        results: Those of its calls, by their ids; of those that wait there is none.
+        volatile: Names of the tools whose answer changes by itself: a job is asked about, say.
+    """
+    calls = tuple(
+        _made(call, results.get(call.id)) for call in answer.tool_calls if call.name not in volatile
+    )
+    return Round(calls, len(calls) < len(answer.tool_calls), _digest(answer.text.strip()))
+
+
+def _made(call: ToolCall, result: Message | None) -> MadeCall:
+    arguments = _canonical(call.arguments)
+    shown = arguments if len(arguments) <= SHOWN_CHARS else f"{arguments[:SHOWN_CHARS]}…"
+    return MadeCall(
+        tool=call.name,
+        shown=f"{call.name}({shown})",
+        asked=_digest(f"{call.name}\0{arguments}"),
+        result=b"" if result is None else _digest(f"{result.is_error}\0{result.text}"),
+        failed=result is not None and result.is_error,
+    )
+
+
+def _canonical(arguments: str) -> str:
+    """Arguments that are the same for equal JSON values, whatever their order and spaces."""
+    if len(arguments) > LONG_ARGUMENTS:
+        return arguments
+    try:
+        return json.dumps(json.loads(arguments), sort_keys=True, ensure_ascii=False)
+    except (ValueError, RecursionError):
+        return arguments
+
+
+def _digest(text: str) -> bytes:
+    return blake2b(text.encode(errors="replace"), digest_size=16).digest() if text else b""
