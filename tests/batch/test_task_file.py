@@ -214,7 +214,10 @@ def test_an_agent_file_is_checked_once_for_all_its_tasks(tmp_path: Path) -> None
     assert TaskFile(path).count == 3
 
 
-@pytest.mark.parametrize(("agents", "needs"), [(["a.yaml"], False), (["a.yaml", None], True)])
+@pytest.mark.parametrize(
+    ("agents", "needs"),
+    [(["a.yaml"], False), (["a.yaml", None], True), ([None, "a.yaml"], True)],
+)
 def test_a_file_says_whether_a_task_of_it_needs_the_agent_of_the_command(
     tmp_path: Path, agents: list[str | None], needs: bool
 ) -> None:

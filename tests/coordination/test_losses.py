@@ -6,7 +6,7 @@ import pytest
 
 from harness_actors.conversation import UNKNOWN_OUTCOME, repaired
 from harness_actors.coordination.endings import executor_lost, last_words
-from harness_actors.coordination.protocol import CUSTOM, QUARANTINE, Deliver, Slot
+from harness_actors.coordination.protocol import CUSTOM, QUARANTINE, Deliver, Forget, Slot
 from harness_actors.coordination.routing import LOSSES_BEFORE_QUARANTINE
 from harness_actors.events import ExecutorLost, RunCompleted
 from harness_actors.messages import Message, ToolCall
@@ -276,6 +276,18 @@ def test_losses_survive_the_coordinator() -> None:
     lose_with_open_call(world, TURN)
     world.crash()
     move_until(world, ALONE)
+
+
+def test_the_end_of_a_run_is_told_where_it_was_served_last() -> None:
+    world = started("effect", "effect", "effect", "turn", "effect", "turn")
+    lose_with_open_call(world, TURN)
+    lose_with_open_call(world, TURN)
+    move_until(world, ALONE)
+    move_until(world, TURN)
+    world.settle()
+    told = [(post.slot, post.envelope.body) for post in world.sent]
+    ends = [slot for slot, body in told if isinstance(body, Forget) and body.end is not None]
+    assert ends == [TURN], "and not alone, where it was before that"
 
 
 def suspected(runs: int) -> World:

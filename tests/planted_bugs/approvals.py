@@ -140,4 +140,12 @@ BUGS = (
             "tests/batch/test_waiting.py::test_a_run_goes_on_with_what_a_program_answered_also_where_that_is_heard_of_late",
         ),
     ),
+    Bug(
+        name="what was decided first for later calls stands",
+        path="harness_actors/turn/approvals.py",
+        before="        for one in reversed(of_tool):\n",
+        after="        for one in of_tool:\n",
+        promise="of standing decisions the newest counts",
+        tests=("tests/turn/test_approvals.py::test_of_two_decisions_that_stand_the_newest_counts",),
+    ),
 )

@@ -702,4 +702,14 @@ BUGS = (
             "tests/batch/test_expiries.py::test_a_machine_that_was_asleep_looks_at_the_clock_when_it_is_up_again",
         ),
     ),
+    Bug(
+        name="only the last task says whether an agent is needed",
+        path="harness_actors/batch/task_file.py",
+        before="            self.needs_agent |= parsed.agent is None\n",
+        after="            self.needs_agent = parsed.agent is None\n",
+        promise="a task without an agent is refused before anything runs, wherever it stands",
+        tests=(
+            "tests/batch/test_task_file.py::test_a_file_says_whether_a_task_of_it_needs_the_agent_of_the_command",
+        ),
+    ),
 )

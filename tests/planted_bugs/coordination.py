@@ -369,4 +369,16 @@ BUGS = (
             "tests/coordination/test_stop_requests.py::test_a_run_that_hangs_has_the_working_time_that_earlier_rounds_left",
         ),
     ),
+    Bug(
+        name="the end of a run is told to the host that served it first",
+        path="harness_actors/coordination/dispatch.py",
+        before="""\
+        last = next((slot for slot in reversed(run.replicas) if _speaks(slot)), None)
+""",
+        after="        last = next((slot for slot in run.replicas if _speaks(slot)), None)\n",
+        promise="session_end hooks hear of an end in the process that served the run last",
+        tests=(
+            "tests/coordination/test_losses.py::test_the_end_of_a_run_is_told_where_it_was_served_last",
+        ),
+    ),
 )

@@ -129,4 +129,26 @@ BUGS = (
             "tests/policies/test_middleware.py::test_what_it_takes_before_and_after_and_between_two_calls_is_its_time_together",
         ),
     ),
+    Bug(
+        name="what a filter held back passes the next one by",
+        path="harness_actors/turn/voice.py",
+        before='            left = (one.feed(left) if left else "") + one.end()\n',
+        after="            left += one.end()\n",
+        promise="the end of a text that is told has passed all filters, as the rest of it has",
+        tests=(
+            "tests/turn/test_voice.py::test_what_a_filter_lets_go_at_the_end_passes_those_after_it",
+        ),
+    ),
+    Bug(
+        name="the shown part of a large result keeps its secrets",
+        path="harness_actors/policies/redact.py",
+        before="""\
+        return LargeResult(self._redactor.text(str(large)), file, besides=large.besides)
+""",
+        after="        return LargeResult(str(large), file, besides=large.besides)\n",
+        promise="secrets are taken out of results before they are on record",
+        tests=(
+            "tests/policies/test_redaction.py::test_what_is_shown_of_a_result_in_a_file_is_searched_too",
+        ),
+    ),
 )

@@ -354,4 +354,27 @@ BUGS = (
             "tests/tools/test_supervision.py::test_a_command_that_was_stopped_is_waited_for_until_nothing_of_it_is_left",
         ),
     ),
+    Bug(
+        name="of processes that were killed only the last ones are counted",
+        path="harness_actors/tools/supervision/keeper.py",
+        before="        self._killed |= kill_below()\n",
+        after="        self._killed = kill_below()\n",
+        promise="a result tells how many processes of its command were killed",
+        tests=(
+            "tests/tools/test_supervision.py::test_those_that_were_killed_are_counted_over_all_looks",
+        ),
+    ),
+    Bug(
+        name="what a killed keeper leaves is killed once",
+        path="harness_actors/tools/supervision/supervisor.py",
+        before="            self._strays = bool(kill_below(spared))\n",
+        after="""\
+            kill_below(spared)
+            self._strays = False
+""",
+        promise="nothing of a command goes on when its keeper was killed",
+        tests=(
+            "tests/tools/test_supervision.py::test_what_a_killed_keeper_leaves_is_killed_until_none_of_it_is_seen",
+        ),
+    ),
 )

@@ -397,4 +397,14 @@ BUGS = (
             "tests/turn/test_loop.py::test_what_was_observed_in_a_round_is_at_hand_until_it_is_over",
         ),
     ),
+    Bug(
+        name="a short result of wide characters is kept as an artifact",
+        path="harness_actors/turn/artifacts.py",
+        before="        if len(read) > 4 * most_chars:\n",
+        after="        if len(read) > most_chars:\n",
+        promise="a result of so many characters stands in the conversation, whatever its bytes",
+        tests=(
+            "tests/turn/test_artifacts.py::test_a_file_that_is_short_after_all_stays_in_the_conversation",
+        ),
+    ),
 )

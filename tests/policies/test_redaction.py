@@ -203,6 +203,18 @@ async def test_a_result_in_a_file_is_searched_whole(raises: bool) -> None:
     assert whole == "before " + "x " * (PIECE_BYTES // 2 - 4) + "[redacted] and on after"
 
 
+async def test_what_is_shown_of_a_result_in_a_file_is_searched_too() -> None:
+    async def export(call: ToolInvocation) -> str:
+        return LargeResult("it ends in sk-abcdefghijklmnop12", BytesIO(b"sk-abcdefghijklmnop12"))
+
+    result = await MiddlewareChain((Redact(),)).call_tool(a_call(), export)
+
+    assert isinstance(result, LargeResult)
+    result.close()
+    # All that is left where it cannot be kept.
+    assert str(result) == "it ends in [redacted]"
+
+
 async def test_images_stay_with_a_text_that_is_redacted() -> None:
     async def look(call: ToolInvocation) -> str:
         return ToolOutput("sk-abcdefghijklmnop12", images=("data:",), image_tokens=85)

@@ -26,6 +26,7 @@ from harness_actors.tools.shell import run_shell
 from harness_actors.tools.spawn import COMMAND_VARIABLE
 from harness_actors.tools.supervision import client
 from harness_actors.tools.supervision import keeper as keepers
+from harness_actors.tools.supervision import supervisor as supervisors
 from harness_actors.tools.supervision.channel import Outgoing
 from harness_actors.tools.supervision.client import SupervisedProcesses
 from harness_actors.tools.supervision.descendants import below, children
@@ -646,6 +647,35 @@ def test_a_keeper_that_works_slowly_is_not_killed() -> None:
         os.kill(keeper.pid, signal.SIGSTOP)
         os.waitid(os.P_PID, keeper.pid, os.WSTOPPED | os.WNOWAIT)
         supervisor._kill_late_keepers()
+
+
+def test_those_that_were_killed_are_counted_over_all_looks(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # One is slow to die, and one was forked while the others were killed.
+    looks = iter([{11, 12}, {12, 13}])
+    monkeypatch.setattr(keepers, "kill_below", lambda: next(looks))
+    keeper = keepers.Keeper.__new__(keepers.Keeper)
+    keeper._killed, keeper._pause_s = set(), 0.01
+    keeper._kill()
+    keeper._kill()
+    assert keeper._killed == {11, 12, 13}
+
+
+def test_what_a_killed_keeper_leaves_is_killed_until_none_of_it_is_seen(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # Those who fork are not all seen at once.
+    looks = iter([{11}, {12}, set()])
+    monkeypatch.setattr(supervisors, "kill_below", lambda spared: next(looks))
+    # Without its channel, of which this needs nothing.
+    supervisor = Supervisor.__new__(Supervisor)
+    supervisor._keepers, supervisor._wake = {}, -1
+    supervisor._poll = supervisor._death = select.poll()
+    supervisor._strays = True
+    while supervisor._strays:
+        assert supervisor._serve()
+    assert next(looks, None) is None
 
 
 async def test_a_keeper_that_is_stopped_again_and_again_is_killed_and_not_its_supervisor(

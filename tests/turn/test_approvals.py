@@ -349,6 +349,15 @@ async def test_it_stands_for_later_messages_and_not_for_others_of_its_own() -> N
     assert (driver.person.asked, made(driver)) == ([1, 2], [2])
 
 
+async def test_of_two_decisions_that_stand_the_newest_counts() -> None:
+    decisions: dict[int, Decision] = {1: Approve(standing="tool"), 2: Refuse(standing="tool")}
+    driver = a_driver(calls(write(1), write(2)), calls(write(3)), person=Person(decisions))
+
+    await ended(driver)
+
+    assert (driver.person.asked, made(driver)) == ([1, 2], [1])
+
+
 async def test_what_was_said_of_the_arguments_comes_before_what_was_said_of_the_tool() -> None:
     decisions: dict[int, Decision] = {
         1: Approve(standing="arguments"),

@@ -131,12 +131,15 @@ async def test_a_result_in_a_file_is_kept_with_what_stands_around_it(
         list(large.pieces())
 
 
+@pytest.mark.parametrize("letter", ["x", "ü", "𝄞"])
 async def test_a_file_that_is_short_after_all_stays_in_the_conversation(
-    context: ToolContext, kept: FolderArtifacts
+    context: ToolContext, kept: FolderArtifacts, letter: str
 ) -> None:
-    large = in_file(b"x" * 5_000, before="a", after="b")
+    # As long as it may be in characters, whatever it is in bytes.
+    text = letter * (INLINE - 2)
+    large = in_file(text.encode(), before="a", after="b")
     result = await keep_large(said(large), "long", context)
-    assert result.text == "a" + "x" * 5_000 + "b"
+    assert result.text == f"a{text}b"
     assert type(result.text) is str
     assert kept.room_bytes() == kept.cap_bytes
 

@@ -152,6 +152,40 @@ class NeverStreams(RecordingModel):
         pytest.fail("nobody reads, so nothing is to be streamed")
 
 
+class Late:
+    """A filter that lets nothing pass before the end."""
+
+    def __init__(self) -> None:
+        self._held = ""
+
+    def feed(self, piece: str) -> str:
+        self._held += piece
+        return ""
+
+    def end(self) -> str:
+        return self._held
+
+
+class Loud:
+    """A filter that lets all pass at once, in capitals."""
+
+    def feed(self, piece: str) -> str:
+        return piece.upper()
+
+    def end(self) -> str:
+        return ""
+
+
+@pytest.mark.parametrize("streams", [True, False])
+async def test_what_a_filter_lets_go_at_the_end_passes_those_after_it(streams: bool) -> None:
+    model = Streaming(["one ", "two"] if streams else [NotImplementedError()], whole="one two")
+    heard = Heard()
+
+    await Voice(heard, 2, 3).speak(model, REQUEST, lambda: [Late(), Loud()])
+
+    assert [text for text in heard.said if not text.startswith("<")] == ["ONE TWO"]
+
+
 async def test_a_turn_that_nobody_listens_to_asks_for_whole_answers() -> None:
     driver = Driver(SimpleAgent(NeverStreams([Reply.text("done")])))
 
