@@ -56,6 +56,10 @@ class Stage:
         return self.tape
 
 
+ROUNDING_S = 1e-6
+"""What sums of seconds may be off: time that is just over must not seem to be left."""
+
+
 class RecordedClock:
     """Time stands still, but where the journal shows that a limit by time was over.
 
@@ -88,7 +92,7 @@ class RecordedClock:
         if tape is None or limits is None or limits.time_s is None:
             return 0.0
         over = tape.turn_is_out_of_time(self._config.max_rounds_per_turn)
-        return limits.time_s if over else 0.0
+        return limits.time_s + ROUNDING_S if over else 0.0
 
     def _passed(self, kind: str, limit_s: float | None) -> float:
         tape = self._stage.tape

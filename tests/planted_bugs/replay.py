@@ -110,4 +110,14 @@ BUGS = (
             "tests/replay/test_own_workflows.py::test_a_rerun_that_goes_on_where_the_journal_has_ended_is_told",
         ),
     ),
+    Bug(
+        name="a sum of seconds gives a turn time that it did not have",
+        path="harness_actors/replay/stand_ins.py",
+        before="        return limits.time_s + ROUNDING_S if over else 0.0\n",
+        after="        return limits.time_s if over else 0.0\n",
+        promise="a replay ends a turn where it ended",
+        tests=(
+            "tests/replay/test_replay.py::test_a_turn_that_was_out_of_time_is_so_again_whatever_was_used_before_it",
+        ),
+    ),
 )

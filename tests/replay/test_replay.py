@@ -5,11 +5,13 @@ import sqlite3
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from harness_actors.agents import Program
+from harness_actors.config import HarnessConfig, TurnLimits
 from harness_actors.coordination.graph import HarnessWorkflowBuilder
 from harness_actors.coordination.protocol import Slot
 from harness_actors.errors import ContextOverflowError, ModelRefusedError
@@ -17,6 +19,7 @@ from harness_actors.events import Event, ExecutorLost, RunParked, ToolCalled, Tu
 from harness_actors.messages import Message
 from harness_actors.ports import RunContext
 from harness_actors.replay import Recording, Replay, load_recording, replay
+from harness_actors.replay.stand_ins import RecordedClock, Stage
 from harness_actors.signals import Outcome, Signal
 from harness_actors.state import OPEN_CALLS, StateDelta, StateKey, Write
 from harness_actors.stores import JournalReader
@@ -225,6 +228,18 @@ async def test_a_run_whose_turns_have_bounds_comes_out_the_same(
 
     check(await session.replayed())
     assert session.recording().end is not None
+
+
+def test_a_turn_that_was_out_of_time_is_so_again_whatever_was_used_before_it() -> None:
+    config = HarnessConfig(turn_limits=TurnLimits(time_s=0.02))
+    spec = SimpleNamespace(config=config)
+    stage = Stage()
+    stage.tape = cast(Any, SimpleNamespace(turn_is_out_of_time=lambda _: True, seconds_left=int))
+    clock = RecordedClock(stage, cast(Any, SimpleNamespace(added_at=0.0, spec=spec)))
+
+    before = [number / 1000 for number in range(1000)]
+    left = [used for used in before if (used + clock.monotonic()) - used < 0.02]
+    assert left == []
 
 
 async def test_time_that_was_over_between_two_rounds(store: Path) -> None:
