@@ -23,6 +23,8 @@ Disposition = Literal["done", "waiting"] | Failure
 
 
 ROOM_BYTES = 4096
+COMPARED_CHARS = 10_000
+"""Characters above which the arguments of two calls are not compared as values."""
 MOST_BITS = 63
 """Bits of the largest whole number that every reader of JSON gives back as it was."""
 MOST_LEVELS = 100
@@ -37,6 +39,20 @@ class ToolCall:
     name: str
     arguments: str
     """The arguments as the model wrote them; meant to be a JSON object, not always one."""
+
+    def comparable_arguments(self) -> str | None:
+        """The arguments as a text that is the same for equal values, whatever order and spaces.
+
+        Returns:
+            None where they are no JSON, or have more than `COMPARED_CHARS` characters.
+        """
+        if len(self.arguments) > COMPARED_CHARS:
+            return None
+        try:
+            # Not orjson: it rounds large whole numbers, and two of them would be one.
+            return json.dumps(json.loads(self.arguments), sort_keys=True)
+        except (ValueError, RecursionError):
+            return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

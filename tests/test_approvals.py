@@ -265,6 +265,20 @@ async def test_what_was_shown_in_part_is_not_what_a_call_is_made_with(tmp_path: 
     assert not (tmp_path / "a").exists()
 
 
+async def test_a_call_with_what_is_no_number_may_be_edited(tmp_path: Path) -> None:
+    ledger = str(tmp_path / LEDGER)
+    not_a_number = json.dumps({"order": 17, "usd": float("nan"), "ledger": ledger})
+    script = [
+        Reply(asked=(("refund", not_a_number),)),
+        Reply.call("work_complete", {"summary": "x"}),
+    ]
+    first = await waiting(tmp_path, model=ScriptedModel(script))
+    edited = Approve({"order": 17, "usd": 5.0, "ledger": ledger})
+    async with a_harness(tmp_path, model=ScriptedModel(script[1:])) as harness:
+        await harness.resume(first.run_id, answers={"q1": edited})
+    assert booked(tmp_path) == ["17 5"]
+
+
 async def test_the_first_decision_counts_and_a_run_that_is_over_takes_none(tmp_path: Path) -> None:
     first = await waiting(tmp_path, [1, 2])
     await decided(tmp_path, first.run_id, [1, 2], q1="no")

@@ -3,13 +3,12 @@
 from collections.abc import Mapping
 from typing import Any
 
-import orjson
-
 from harness_actors.coordination.active import ActiveRun, Effects
 from harness_actors.coordination.run_changes import RunChanges, entry
 from harness_actors.errors import AnswerError, WorkflowError
 from harness_actors.events import InputAwaited, QuestionAnswered
 from harness_actors.policies import Approve, Refuse, Respond
+from harness_actors.policies.approval_rules import parsed_arguments
 from harness_actors.policies.decisions import Decision, decision_in
 from harness_actors.policies.shown_arguments import taken_from_shown
 from harness_actors.ports import Clock
@@ -170,7 +169,7 @@ def _cut_argument(question_id: str, call: Mapping[str, Any], decision: Decision)
     """What is wrong with arguments that were edited from those that are shown."""
     if not isinstance(decision, Approve) or decision.arguments is None:
         return ""
-    name = taken_from_shown(orjson.loads(call["arguments"]), decision.arguments)
+    name = taken_from_shown(parsed_arguments(call["arguments"]), decision.arguments)
     if name is None:
         return ""
     return (

@@ -1,6 +1,5 @@
 """What happened in a round, without what is different each time: ids, counts and times."""
 
-import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -9,8 +8,6 @@ from harness_actors.messages import Message, ToolCall
 
 SHOWN_CHARS = 80
 """Of the arguments of a call, where a stall is told."""
-LONG_ARGUMENTS = 10_000
-"""Characters above which arguments are compared as they are written, and not as JSON values."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,25 +66,15 @@ def round_of(
 
 
 def _made(call: ToolCall, result: Message | None) -> MadeCall:
-    arguments = _canonical(call.arguments)
-    shown = arguments if len(arguments) <= SHOWN_CHARS else f"{arguments[:SHOWN_CHARS]}…"
+    written = call.arguments
+    shown = written if len(written) <= SHOWN_CHARS else f"{written[:SHOWN_CHARS]}…"
     return MadeCall(
         tool=call.name,
         shown=f"{call.name}({shown})",
-        asked=_digest(f"{call.name}\0{arguments}"),
+        asked=_digest(f"{call.name}\0{call.comparable_arguments() or written}"),
         result=b"" if result is None else _digest(f"{result.is_error}\0{result.text}"),
         failed=result is not None and result.is_error,
     )
-
-
-def _canonical(arguments: str) -> str:
-    """Arguments that are the same for equal JSON values, whatever their order and spaces."""
-    if len(arguments) > LONG_ARGUMENTS:
-        return arguments
-    try:
-        return json.dumps(json.loads(arguments), sort_keys=True, ensure_ascii=False)
-    except (ValueError, RecursionError):
-        return arguments
 
 
 def _digest(text: str) -> bytes:

@@ -13,6 +13,8 @@ StallKind = Literal["repetition", "alternation", "no_news", "failures", "monolog
 one tool that all fail; `monologue`: the same words, and no call."""
 
 MOST_ROUNDS = 1_000
+MOST_NAMED = 3
+"""Calls that are named where a stall is told."""
 _WORDS: dict[StallKind, str] = {
     "repetition": "you made {what} {rounds} times in a row, with the same result each time",
     "alternation": "you go in circles: {what}, again and again, with the same results",
@@ -126,9 +128,6 @@ def _monologue(rounds: Sequence[Round], rules: StallRules) -> Stall | None:
         return None
     same = len({one.words for one in newest}) == 1
     return Stall("monologue", rules.monologue) if same else None
-
-
-MOST_NAMED = 3
 
 
 def _names(rounds: Sequence[Round]) -> str:

@@ -1,6 +1,5 @@
 """Calls that were made before, answered from the log while nothing can have changed since."""
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from hashlib import blake2b
 
@@ -13,8 +12,6 @@ REMEMBERED = 256
 """Calls of a run whose results can be given again, at most; the newest ones."""
 LOOKED_BACK = 100
 """Messages at the end of a log that are read where a turn begins, or goes on after a death."""
-LONG_ARGUMENTS = 10_000
-"""Characters above which arguments are not compared: such calls are always made."""
 
 
 class RepeatGuard:
@@ -111,11 +108,6 @@ def _key(tool: Tool, call: ToolCall) -> bytes | None:
     spec = tool.spec
     if spec.volatile or not (spec.idempotent or spec.effect == "read_only"):
         return None
-    if isinstance(tool, AskingTool) or len(call.arguments) > LONG_ARGUMENTS:
-        return None
-    try:
-        # Not orjson: it rounds large whole numbers, and two of them would be one.
-        arguments = json.dumps(json.loads(call.arguments), sort_keys=True)
-    except (ValueError, RecursionError):
+    if isinstance(tool, AskingTool) or (arguments := call.comparable_arguments()) is None:
         return None
     return blake2b(f"{call.name}\0{arguments}".encode(), digest_size=16).digest()

@@ -1,7 +1,7 @@
 """A process that has a bomb supervised, and then a good command; see `classes.fork_bombs`.
 
-It prints, as JSON, what was said of the bomb, how long its end took after its time or its bound,
-what the good command said after that, and how many of the bomb's processes were left.
+It prints, as JSON, what was said of the bomb, how long it took until that was said, how many of its
+processes were left then, and what the good command said after that.
 """
 
 import asyncio
@@ -14,8 +14,11 @@ from pathlib import Path
 from harness_actors.errors import ToolError
 from harness_actors.ports import ToolContext
 from harness_actors.tools.command import run_command
-from harness_actors.tools.processes import list_processes
+from harness_actors.tools.processes import carries, list_processes
 from harness_actors.tools.supervision.client import SupervisedProcesses
+
+OF_THE_BOMB = {"HARNESS_RUN": "bombed"}
+"""The variable that its processes carry; bombs leave it in place."""
 
 
 async def bombed(bomb: str, timeout_s: float) -> dict[str, object]:
@@ -27,7 +30,7 @@ async def bombed(bomb: str, timeout_s: float) -> dict[str, object]:
             call_id="call",
             workspace=Path(folder),
             in_thread=asyncio.to_thread,
-            environment={"HARNESS_RUN": "bombed"},
+            environment=OF_THE_BOMB,
             processes=processes,
         )
         try:
@@ -35,7 +38,7 @@ async def bombed(bomb: str, timeout_s: float) -> dict[str, object]:
             begun = time.monotonic()
             said = await _said(arguments, context)
             took_s = time.monotonic() - begun
-            left = _left()
+            left = sum(carries(pid, OF_THE_BOMB) for pid in list_processes())
             good = await _said('{"command": "echo hello", "timeout_s": 60}', context)
         finally:
             processes.close()
@@ -47,17 +50,6 @@ async def _said(arguments: str, context: ToolContext) -> str:
         return await run_command.run(arguments, context)
     except ToolError as error:
         return str(error)
-
-
-def _left() -> int:
-    """Processes that carry the variable of the run; bombs leave theirs in place."""
-    found = 0
-    for pid in list_processes():
-        try:
-            found += b"HARNESS_RUN=bombed" in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
-        except OSError:
-            continue
-    return found
 
 
 if __name__ == "__main__":

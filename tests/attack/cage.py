@@ -2,7 +2,6 @@
 
 import os
 import shutil
-import signal
 import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -41,8 +40,9 @@ def in_cage(program: Sequence[str], *, most: int, within_s: float) -> str:
         try:
             return caged.communicate(timeout=within_s)[0]
         except subprocess.TimeoutExpired:
-            # The first process of the namespace ends with it, and all others with that one.
-            caged.send_signal(signal.SIGTERM)
+            # The first process of the namespace dies with it, and all others with that one. It
+            # heeds no other signal while it waits for them.
+            caged.kill()
             return caged.communicate()[0]
 
 
@@ -59,9 +59,11 @@ def _group(most: int) -> Iterator[Path]:
     except OSError as error:
         raise NotTriedError(f"no cgroup can be made in {above}: {error.strerror}") from None
     try:
-        (folder / "pids.max").write_text(str(most))
+        try:
+            (folder / "pids.max").write_text(str(most))
+        except OSError as error:
+            why = f"processes cannot be bounded in {above}: {error.strerror}"
+            raise NotTriedError(why) from None
         yield folder / "cgroup.procs"
-    except OSError as error:
-        raise NotTriedError(f"processes cannot be bounded in {above}: {error.strerror}") from None
     finally:
         folder.rmdir()

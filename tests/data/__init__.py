@@ -5,6 +5,7 @@ import json
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from harness_actors.messages import Message
 
@@ -41,3 +42,9 @@ def _read(plain: dict[str, list[dict[str, object]]]) -> Recorded:
         open_at_end="trailing_call_without_result" in kinds,
         ids_repeat="duplicate_call_id" in kinds,
     )
+
+
+def shortened() -> dict[str, list[dict[str, Any]]]:
+    """The messages of all 30 with shortened texts, by their names; see the README, too."""
+    with gzip.open(Path(__file__).parent / "shortened.jsonl.gz", "rt") as lines:
+        return {plain["id"]: plain["messages"] for plain in map(json.loads, lines)}

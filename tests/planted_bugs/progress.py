@@ -16,10 +16,8 @@ BUGS = (
     Bug(
         name="spaces in arguments hide that a call is the same",
         path="harness_actors/progress/rounds.py",
-        before="""\
-        return json.dumps(json.loads(arguments), sort_keys=True, ensure_ascii=False)
-""",
-        after="        return arguments\n",
+        before="{call.comparable_arguments() or written}",
+        after="{written}",
         promise="calls with equal arguments are the same, whatever their order and spaces",
         tests=(WATCH + "test_order_and_spaces_of_arguments_are_no_difference",),
     ),

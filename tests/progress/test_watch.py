@@ -1,9 +1,7 @@
 """Runs that go in circles are told apart from those that work on, by their rounds alone."""
 
-import gzip
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,8 +11,8 @@ from hypothesis import strategies as st
 from harness_actors.errors import ConfigError
 from harness_actors.messages import Message, ToolCall
 from harness_actors.progress import ProgressWatch, Round, Stall, StallRules, round_of
+from tests.data import shortened
 
-RECORDED = Path(__file__).parents[1] / "data" / "shortened.jsonl.gz"
 IN_A_CIRCLE = "tau-airline/gpt-4o-airline-task9-trial2"
 """The one that is labelled so by hand; see the page beside it."""
 
@@ -155,13 +153,6 @@ def test_news_begin_the_count_anew() -> None:
 # ---- the recorded conversations of real agents --------------------------------------------
 
 
-def recorded() -> dict[str, Sequence[dict[str, Any]]]:
-    """The messages of each conversation, by its name."""
-    with gzip.open(RECORDED, "rt") as file:
-        conversations = [json.loads(line) for line in file]
-    return {conversation["id"]: conversation["messages"] for conversation in conversations}
-
-
 def rounds_in(messages: Sequence[dict[str, Any]]) -> Iterator[Round | None]:
     """The rounds of a conversation, as Chat Completions has them; None where its user speaks."""
     log = [Message.from_wire(dict(message)) for message in messages]
@@ -177,7 +168,7 @@ def rounds_in(messages: Sequence[dict[str, Any]]) -> Iterator[Round | None]:
             yield round_of(message, results)
 
 
-CONVERSATIONS = recorded()
+CONVERSATIONS = shortened()
 
 
 @pytest.mark.parametrize("name", sorted(CONVERSATIONS.keys() - {IN_A_CIRCLE}))

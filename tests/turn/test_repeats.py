@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness_actors.messages import Message, ToolCall
+from harness_actors.messages import COMPARED_CHARS, Message, ToolCall
 from harness_actors.ports import ToolContext, ToolSpec
 from harness_actors.signals import CompactionComplete, Parked
 from harness_actors.state import OPEN_CALLS, TURN_COUNT, USAGE
 from harness_actors.testing.scripted import Reply
 from harness_actors.tools import ask_user
-from harness_actors.turn.repeats import LONG_ARGUMENTS, REMEMBERED
+from harness_actors.turn.repeats import REMEMBERED
 from tests.executors.driver import (
     Driver,
     RecordingModel,
@@ -176,7 +176,7 @@ async def test_arguments_are_compared_as_values(same: tuple[str, str]) -> None:
         ('{"a": [1, 2]}', '{"a": [2, 1]}'),
         ("not json", "not json"),
         ("[" * 5_000, "[" * 5_000),
-        (json.dumps("x" * LONG_ARGUMENTS),) * 2,
+        (json.dumps("x" * COMPARED_CHARS),) * 2,
     ],
 )
 async def test_what_is_not_known_to_be_the_same_is_made(others: tuple[str, str]) -> None:
