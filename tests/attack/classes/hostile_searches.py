@@ -143,10 +143,12 @@ async def _try(search: Search, folder: Path) -> _Seen:
     )
     # Its signature is read in the loop, once; that is no search.
     await _answered(search.tool.run('{"no": "such"}', context))
+    # Before the beat: to write 10 MB of arguments holds the loop as long as anything here.
+    text = json.dumps(search.arguments)
     worst = [0.0]
     beating = asyncio.create_task(_beat(worst))
     await asyncio.sleep(10 * BEAT_S)
-    text, worst[0] = json.dumps(search.arguments), 0.0
+    worst[0] = 0.0
     began = time.perf_counter()
     call = asyncio.create_task(_answered(search.tool.run(text, context)))
     await asyncio.wait((call,), timeout=search.stop_s or CALL_S)
