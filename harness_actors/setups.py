@@ -61,6 +61,8 @@ class Setup:
     def within(self, config: HarnessConfig, *, workspace: str | None = None) -> "Setup":
         """This workflow under settings, in runs that begin with a copy of a folder."""
         given = dict(_flat("", plain(config.as_mapping())))
+        if config.stall is None:
+            given["stall"] = "off"
         if workspace is not None:
             given["workspace"] = os.fspath(workspace)
         return Setup.of(agent=self.agent, model=self.model, parts={**self.parts, **given})

@@ -93,6 +93,22 @@ class TurnCompleted(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StallFound(Event):
+    """The rounds of a run come to nothing: the model was told so, or the turn has ended by it."""
+
+    type: ClassVar[str] = "stall_found"
+
+    turn: int
+    round: int
+    kind: str
+    """`repetition`, `alternation`, `no_news`, `failures` or `monologue`."""
+    rounds: int
+    """How many show it."""
+    what: str
+    """The calls that it repeats, for a reader; empty where there are none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ContextPressure(Event):
     type: ClassVar[str] = "context_pressure"
 

@@ -16,6 +16,7 @@ from harness_actors.state import (
     QUESTIONS,
     QUESTIONS_ASKED,
     REQUEST_TOKENS,
+    STALLED_ROUNDS,
     STANDING,
     TOOL_USAGE,
     TURN,
@@ -27,6 +28,7 @@ from harness_actors.state import (
 )
 from harness_actors.turn import (
     AgentTurnServices,
+    KnownProgress,
     PreparedAgent,
     TurnLoop,
     begin_session,
@@ -60,12 +62,14 @@ class AgentTurn:
         QUESTIONS_ASKED,
         ANSWERS,
         STANDING,
+        STALLED_ROUNDS,
         TOOL_USAGE,
     )
     reads_log = True
 
     def __init__(self, services: AgentTurnServices) -> None:
         self._services = services
+        self._progress = KnownProgress()
         self._ready: OrderedDict[tuple[int, str, bool], PreparedAgent] = OrderedDict()
 
     async def handle(self, signal: Signal, context: RunContext) -> TurnComplete | Parked | Waiting:
@@ -76,7 +80,9 @@ class AgentTurn:
             if refused is not None:
                 self._end(context, refused)
                 return refused
-        outcome = await TurnLoop(context, prepared, self._services, workspace).run()
+        progress = self._progress.of(context, prepared)
+        loop = TurnLoop(context, prepared, self._services, workspace, progress)
+        outcome = await loop.run()
         if isinstance(outcome, TurnComplete):
             self._end(context, outcome)
         return outcome

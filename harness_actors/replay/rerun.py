@@ -360,6 +360,7 @@ def _executors(
         run_call=calls.run,
         text_on_record=calls.text,
         waves_of=calls.waves_of,
+        read_stall=calls.stall,
     )
     return {
         REPAIR: Repair(),

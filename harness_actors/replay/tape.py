@@ -12,9 +12,10 @@ from typing import NoReturn, cast
 from harness_actors.config import Limits
 from harness_actors.conversation import Conversation
 from harness_actors.errors import ContextOverflowError, ModelError, ToolError
-from harness_actors.events import TurnCompleted
+from harness_actors.events import StallFound, TurnCompleted
 from harness_actors.messages import Message, ToolCall
 from harness_actors.ports import AskedQuestion, ModelResponse
+from harness_actors.progress import Stall, StallKind
 from harness_actors.records import StoredChange
 from harness_actors.replay.observed import Observed
 from harness_actors.replay.old_records import (
@@ -156,6 +157,19 @@ class Tape:
                 waves.append([plan])
             open_until = written
         return list(waves)
+
+    def stall(self) -> Stall | None:
+        """How the run came to nothing up to the round that has just ended; None where it did not.
+
+        That is told in the change of the last message of the round.
+        """
+        if not 0 < self._place <= len(self._messages):
+            return None
+        events = self._messages[self._place - 1][1].delta.events
+        found = next((event for event in events if isinstance(event, StallFound)), None)
+        if found is None:
+            return None
+        return Stall(cast("StallKind", found.kind), found.rounds, found.what)
 
     def question(self, call: ToolCall) -> AskedQuestion:
         """What a call asks.

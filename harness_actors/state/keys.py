@@ -159,6 +159,9 @@ TOOL_USAGE: StateKey[dict[str, int]] = StateKey(
     "harness.tool_usage", dict[str, int], AGENT_TURN, "set", {}
 )
 """Calls of each tool, by name. Only runs of agents that have them counted have it."""
+STALLED_ROUNDS: StateKey[int] = StateKey("harness.stalled_rounds", int, AGENT_TURN, "set", 0)
+"""Rounds in a row that came to nothing, from the one after which the model was told. Only runs
+that were told so have it."""
 NUDGES: StateKey[int] = StateKey("harness.nudges", int, STOP_DECISION, "set", 0)
 """Nudges since the last progress."""
 REPAIRS: StateKey[int] = StateKey("harness.repairs", int, REPAIR, "increment", 0)

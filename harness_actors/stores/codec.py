@@ -266,7 +266,7 @@ def unpack_spec(
         conversation_id=conversation_id,
         task=tuple(task),
         code=plain["code"],
-        config=HarnessConfig.from_mapping(plain["config"]),
+        config=HarnessConfig.from_stored(plain["config"]),
         edges=tuple((start, end) for start, end in plain["edges"]),
         custom=tuple(plain["custom"]),
         keys=tuple(plain["keys"]),

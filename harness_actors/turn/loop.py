@@ -10,6 +10,7 @@ from harness_actors.errors import HarnessError
 from harness_actors.events import RoundCompleted, ToolsCounted
 from harness_actors.messages import Message
 from harness_actors.ports import ModelResponse, RunContext
+from harness_actors.progress import RunProgress
 from harness_actors.results import Usage
 from harness_actors.signals import Parked, TurnComplete, Waiting
 from harness_actors.state import BUDGET, TURN_BEGAN, TURN_COUNT
@@ -23,6 +24,7 @@ from harness_actors.turn.meter import TurnMeter
 from harness_actors.turn.preparation import PreparedAgent
 from harness_actors.turn.repeats import RepeatGuard
 from harness_actors.turn.services import AgentTurnServices
+from harness_actors.turn.stalls import Stalls
 from harness_actors.turn.state import TurnState
 from harness_actors.turn.voice import Voice
 from harness_actors.turn.workplace import Workplace
@@ -53,6 +55,7 @@ class TurnLoop:
         prepared: PreparedAgent,
         services: AgentTurnServices,
         workspace: Path | None,
+        progress: RunProgress | None = None,
     ) -> None:
         self._context = context
         self._prepared = prepared
@@ -73,6 +76,7 @@ class TurnLoop:
         self._calls = ToolCalls(
             context, prepared, services, self._state, self._bounds, place, self._gates
         )
+        self._stalls = Stalls.of(context, self._meter, progress, services.read_stall)
         self._last: Awaitable[None] | None = None
         self._awaited: Awaitable[None] | None = None
         """To be on disk before the next model call begins."""
@@ -117,10 +121,7 @@ class TurnLoop:
     async def _finish_open_calls(self) -> TurnComplete | Waiting | None:
         if not self._context.log.open_calls():
             return None
-        ended = await self._calls.finish() or self._rounds_done()
-        if ended is None:
-            self._end_round()
-        return ended
+        return self._end_round(await self._calls.finish())
 
     def _budget(self) -> TurnBudget | None:
         limits = self._context.spec.config.turn_limits
@@ -183,10 +184,7 @@ class TurnLoop:
         else:
             ended = TurnComplete(ending="text")
         self._context.emit(self._completed(response, len(calls)))
-        ended = ended or self._rounds_done()
-        if ended is None:
-            self._end_round()
-        return ended
+        return self._end_round(ended)
 
     def _check_workspace(self) -> None:
         """Let the run fail where the folder that it works in was taken away."""
@@ -205,12 +203,21 @@ class TurnLoop:
             return None
         return Voice(sink, self._context.get(TURN_COUNT), self._meter.rounds + 1)
 
-    def _end_round(self) -> None:
+    def _end_round(self, ended: TurnComplete | Waiting | None) -> TurnComplete | Waiting | None:
+        """The results of a round are in the log; how the turn ends, or None where it goes on."""
+        if isinstance(ended, Waiting):
+            return ended
+        if self._stalls is not None:
+            ended = self._stalls.after_round(ended)
+        ended = ended or self._rounds_done()
+        if ended is not None:
+            return ended
         self._meter.write()
         self._context.close_place()
         before_last, self._last = self._last, self._context.flush()
         shares = self._context.get(BUDGET) is not None
         self._awaited = self._last if shares else before_last
+        return None
 
     def _completed(self, response: ModelResponse, calls: int) -> RoundCompleted:
         usage = response.usage

@@ -94,6 +94,10 @@ class TurnMeter:
         self.progressed = self.progressed or progress
         self._pending_tokens += tokens
 
+    def told(self, tokens: int) -> None:
+        """The model was told something by the harness, a message of so many tokens."""
+        self._pending_tokens += tokens
+
     def write(self) -> None:
         """Write what is not in the state yet."""
         now = self._clock.monotonic()

@@ -11,6 +11,7 @@ from harness_actors.events import (
     EVENT_TYPES,
     TOLD_EVENTS,
     HookFailed,
+    StallFound,
     ToolsCounted,
 )
 from harness_actors.messages import FAILURES, Message
@@ -32,8 +33,9 @@ NEVER_YET = {
     ("cancelled", "parent"),
 }
 """Endings that no run has by itself, or that no code brings about yet."""
-OF_GATES = (HookFailed, ToolsCounted)
-"""Events of agents with gates, which none of the corpus has; `test_gates` records such runs."""
+ELSEWHERE = (HookFailed, ToolsCounted, StallFound)
+"""Events of agents with gates and of runs that repeat themselves, which none of the corpus has;
+`test_gates` and `test_stalls` record such runs."""
 
 OTHERWISE = {
     ("second", "must-not-ask"): {
@@ -89,7 +91,7 @@ def test_the_runs_have_every_ending_and_everything_that_befalls_a_run() -> None:
 
     changes = [change for run in runs for change in run["changes"]]
     events = {event["type"] for change in changes for event in change["events"]}
-    told = {event.type for event in (*DERIVED_EVENTS, *TOLD_EVENTS, *OF_GATES)}
+    told = {event.type for event in (*DERIVED_EVENTS, *TOLD_EVENTS, *ELSEWHERE)}
     assert events == EVENT_TYPES - told
     messages = [message for change in changes for message in change["messages"]]
     assert any(message[3] for message in messages)
