@@ -18,6 +18,7 @@ from harness_actors.events import (
     Repaired,
     RunEvent,
     RunResumed,
+    StallFound,
     RunStarted,
     ToolCalled,
     ToolReturned,
@@ -112,6 +113,8 @@ def event_line(event: Event) -> str | None:
             return _short(f"  {'✗' if is_error else '←'} {text}")
         case ContinuationPrompt(count=count, max=most):
             return f"  asked to go on ({count} of {most})"
+        case StallFound(text=text):
+            return _short(f"  in a circle: {text}")
         case ContextPressure(tokens=tokens, max_input_tokens=most):
             return f"  the conversation is long: {tokens:,} of {most:,} tokens"
         case Repaired(tool_name=name):

@@ -106,6 +106,8 @@ class StallFound(Event):
     """How many show it."""
     what: str
     """The calls that it repeats, for a reader; empty where there are none."""
+    text: str
+    """It as a sentence, as the model was told."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

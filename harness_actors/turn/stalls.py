@@ -126,5 +126,6 @@ class Stalls:
                 kind=stall.kind,
                 rounds=stall.rounds,
                 what=stall.what,
+                text=stall.text,
             )
         )

@@ -143,9 +143,9 @@ def test_the_embedded_model_has_a_name_of_its_own(folder: Path, name: str) -> No
             "yaml: harness.max_turns: must be",
         ),
         (
-            "model: {id: m}\nharness: {stall: {threshold: 3}}",
+            "model: {id: m}\nharness: {stall: {threshold: 1}}",
             ConfigError,
-            "harness.stall: this part",
+            "harness.stall.threshold: must be 2 to 1000 rounds, not 1",
         ),
         ("model: {id: m}\npersona: {contract: {goal: x}}", ConfigError, "persona.contract: this"),
         ("model: {id: m}\npersona: {autonomy: some}", ConfigError, "persona.autonomy: must be one"),
