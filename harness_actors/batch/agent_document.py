@@ -45,6 +45,7 @@ class PersonaFields(_Fields):
     hooks: dict[str, list[str]] | list[str] = Field(default_factory=dict)
     middleware: list[str | dict[str, dict[str, Any]]] = Field(default_factory=list)
     contract: Any = None
+    judges: dict[str, ModelFields] = Field(default_factory=dict)
     autonomy: str | None = None
     approvals: dict[str, Any] | None = None
 

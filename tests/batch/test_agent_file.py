@@ -147,7 +147,11 @@ def test_the_embedded_model_has_a_name_of_its_own(folder: Path, name: str) -> No
             ConfigError,
             "harness.stall: this part",
         ),
-        ("model: {id: m}\npersona: {contract: {goal: x}}", ConfigError, "persona.contract: this"),
+        (
+            "model: {id: m}\npersona: {contract: {goal: x}}",
+            BadInputError,
+            "line 2: persona.contract.outputs",
+        ),
         ("model: {id: m}\npersona: {autonomy: some}", ConfigError, "persona.autonomy: must be one"),
         (
             "model: {id: m}\npersona: {autonomy: 3}",
