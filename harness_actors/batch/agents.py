@@ -248,6 +248,8 @@ class Agents:
             program.check_bounds(loaded.config, budget_usd=self._budget_usd)
             if not self._may_wait:
                 program.check_unattended(loaded.config)
+            # What no run could meet is told now; whether one has a workspace is its task's matter.
+            program = program.held_to(loaded.config, has_workspace=True)
             workspace = loaded.workspace or self._workspace
             ready = ReadyAgent(program=program, config=loaded.config, workspace=workspace)
             self._ready[id(loaded)] = (loaded, ready)

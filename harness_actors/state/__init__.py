@@ -4,6 +4,7 @@ from harness_actors.state.keys import AGENT_TURN as AGENT_TURN
 from harness_actors.state.keys import ANSWERS as ANSWERS
 from harness_actors.state.keys import BUDGET as BUDGET
 from harness_actors.state.keys import COMPACTION as COMPACTION
+from harness_actors.state.keys import CONTRACT as CONTRACT
 from harness_actors.state.keys import COORDINATOR as COORDINATOR
 from harness_actors.state.keys import COVERAGE as COVERAGE
 from harness_actors.state.keys import NUDGES as NUDGES

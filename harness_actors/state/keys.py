@@ -188,6 +188,8 @@ last looked at. It is changed one item at a time, and no executor is sent it."""
 NUDGES: StateKey[int] = StateKey("harness.nudges", int, STOP_DECISION, "set", 0)
 """Nudges since the last progress."""
 REPAIRS: StateKey[int] = StateKey("harness.repairs", int, REPAIR, "increment", 0)
+CONTRACT = "contract"
+"""The kind of the observation that each verification of a contract is."""
 OBSERVED = "harness.observed."
 """Before the name of an executor: what it observed in the place that it is in, each as a mapping
 of kind, question, number and answer. Only runs whose executors observe have such entries."""

@@ -20,7 +20,7 @@ from harness_actors.contracts.plain import contract_of
 from harness_actors.events import ContractVerified
 from harness_actors.ports import ContractCommands, ContractFiles, RunContext
 from harness_actors.results import LimitKind, Usage
-from harness_actors.state import COVERAGE, TURN_COUNT, VERIFIED, Verified
+from harness_actors.state import CONTRACT, COVERAGE, TURN_COUNT, VERIFIED, Verified
 from harness_actors.turn.bounds import Bounds
 from harness_actors.turn.deadline import Allowance, Raised, TimedOut, run_within
 from harness_actors.turn.judges import RunJudge
@@ -36,8 +36,6 @@ from harness_actors.turn.verification_record import (
 )
 from harness_actors.turn.workplace import Workplace, cover_of
 
-CONTRACT = "contract"
-"""The kind of the observation that each verification is."""
 TOLD_UNMET = 20
 """Requirements that an event names."""
 LOADED = 64
