@@ -13,6 +13,7 @@ from harness_actors.batch.agent_document import (
     ModelFields,
     WorkspaceFields,
     read_document,
+    read_judges,
 )
 from harness_actors.batch.agent_gates import approvals_of, hooks_of, middleware_of
 from harness_actors.config import HarnessConfig
@@ -97,7 +98,7 @@ def load_agent_file(path: Path, overrides: AgentOverrides | None = None) -> Load
             price=_price(judge, None),
             source=str(path),
         )
-        for name, judge in given.persona.judges.items()
+        for name, judge in read_judges(given.persona.judges, path).items()
     }
     tools = [_find(name, beside, path) for name in given.environment.tools]
     with _settings_of(f"{path}: persona"):
