@@ -3,17 +3,19 @@
     python benchmarks/bench_completion.py [--tasks 40] [--files 6] [--only FAULT] [--seed 0]
 
 Tasks of three kinds (write files, check and fix, find and report) by a capable model that
-misbehaves at 4 % of its steps, each fault alone and all of them mixed: for our defaults, and for a
-loop by hand with every countermeasure and no knowledge of the task. What is on the disk in the end
+misbehaves at 4 % of its steps, each fault alone and all of them mixed: for our defaults, for ours
+with a contract, which says of each file what must be in it, and for a loop by hand with every
+countermeasure and no knowledge of the task. What is on the disk in the end
 is the truth; a task that the loop holds to be done and that is not is a false success. Model calls
-are counted by the server, those that it refuses included. Both contenders meet the same draws.
+are counted by the server, those that it refuses included. All contenders meet the same draws.
 
 A fault other than a false claim that leaves a task undone is one that our defaults should see. What
-is lost to false claims takes a contract to find; runs take none yet, so that row is not here.
+is lost to false claims takes a contract to find.
 """
 
 import argparse
 import asyncio
+import re
 import sys
 import tempfile
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -31,6 +33,7 @@ from benchmarks.command import publish
 from benchmarks.findings import Finding
 from benchmarks.measure import machine
 from harness_actors.agents import ChatAgent
+from harness_actors.contracts import AnyOf, ContainsText, RequiredOutput, TaskContract
 from harness_actors.harness import AgentHarness
 from harness_actors.models import OpenAIModel
 from harness_actors.testing import CheckableTask, FallibleModel, checkable_task, fallible_server
@@ -45,21 +48,49 @@ TIMEOUT_S = 1.5
 """Of one attempt: shorter than a stall, so that this is one."""
 RETRIES = 5
 MIXED = "mixed"
-DEFAULTS, BY_HAND = "our defaults", "by hand"
+DEFAULTS, CONTRACT, BY_HAND = "our defaults", "ours with a contract", "by hand"
 AT_LEAST_MIXED, AT_MOST_MIXED = 82.0, 18.0
+AT_MOST_CALLS = 9.5
+"""A task of 6 steps, with a contract and all faults mixed."""
 AT_MOST_WANDERED = 10
 """Calls until a model that wanders is stopped or brought back."""
 
 Contender = Callable[[str, CheckableTask], Awaitable[bool]]
 
 
+def contract_of(task: CheckableTask) -> TaskContract:
+    """What a task must have come to: the files that it is to leave, and what is in them."""
+    last = {step.output: step for step in task.steps if step.deed != "read"}
+    outputs = [
+        RequiredOutput(
+            id=f"R{number}",
+            description=f"{name} is as the task says",
+            type="artifact",
+            predicate=AnyOf(
+                tuple(ContainsText(re.escape(text), file=name) for text in step.shown_by)
+            ),
+        )
+        for number, (name, step) in enumerate(last.items(), 1)
+    ]
+    return TaskContract(goal=task.name, outputs=tuple(outputs))
+
+
 async def run_defaults(base_url: str, task: CheckableTask) -> bool:
     """As an agent with the shipped tools and no setting; whether it ended `completed`."""
+    return await run_ours(base_url, task, None)
+
+
+async def run_contract(base_url: str, task: CheckableTask) -> bool:
+    """The same, held to what the task must have come to."""
+    return await run_ours(base_url, task, contract_of(task))
+
+
+async def run_ours(base_url: str, task: CheckableTask, contract: TaskContract | None) -> bool:
     model = OpenAIModel("fallible", base_url=base_url, api_key="none", timeout_s=TIMEOUT_S)
     store = task.folder.with_suffix(".db")
     agent = ChatAgent(model=model, tools=coding_tools())
     async with AgentHarness(agent, runtime="local", store=store, workspace=task.folder) as harness:
-        result = await harness.run(task.prompt)
+        result = await harness.run(task.prompt, contract=contract)
     # One that was let through unverified says so: it is no success, true or false.
     return result.status == "done" and result.reason.kind == "completed"
 
@@ -74,7 +105,11 @@ async def run_hand(base_url: str, task: CheckableTask) -> bool:
             return False
 
 
-CONTENDERS: Mapping[str, Contender] = {DEFAULTS: run_defaults, BY_HAND: run_hand}
+CONTENDERS: Mapping[str, Contender] = {
+    DEFAULTS: run_defaults,
+    CONTRACT: run_contract,
+    BY_HAND: run_hand,
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,14 +183,15 @@ def falsely(outcome: Outcome) -> bool:
 
 
 def findings_of(found: Mapping[str, Mapping[str, list[Outcome]]]) -> list[Finding]:
-    """The answers: bars are those of our defaults, and the loop by hand has none."""
+    """The answers: bars are ours, and the loop by hand has none."""
     findings: list[Finding] = []
     for fault, by_name in found.items():
         for name, outcomes in by_name.items():
-            ours, least, most = name == DEFAULTS, 100.0, 0.0
-            if fault == MIXED:
+            ours, least, most = name in (DEFAULTS, CONTRACT), 100.0, 0.0
+            if fault == MIXED and name == DEFAULTS:
                 least, most = AT_LEAST_MIXED, AT_MOST_MIXED
-            has_bar = ours and fault != "claims"
+            has_bar = ours and (fault != "claims" or name == CONTRACT)
+            bar_of_calls = name == CONTRACT and fault == MIXED
             findings += [
                 Finding.of(
                     f"{fault}, {name}: truly complete",
@@ -169,7 +205,12 @@ def findings_of(found: Mapping[str, Mapping[str, list[Outcome]]]) -> list[Findin
                     unit="%",
                     at_most=most if has_bar else None,
                 ),
-                Finding.of("… calls a task", [calls_a_task(outcomes)], unit=""),
+                Finding.of(
+                    "… calls a task",
+                    [calls_a_task(outcomes)],
+                    unit="",
+                    at_most=AT_MOST_CALLS if bar_of_calls else None,
+                ),
             ]
             if fault == "wanders":
                 findings.append(

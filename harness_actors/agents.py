@@ -1,9 +1,10 @@
 """What a user hands to the harness: an agent, and the workflow that runs it."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -42,6 +43,9 @@ class ChatAgent:
             `MiddlewareChain`.
         capabilities: What it may work with; tools that need more are not offered. None for all.
         approvals: Which calls a person must approve first. None for none.
+        predicates: Functions by the names that `Custom` predicates of contracts have.
+        judges: Models by the names that `ModelJudged` predicates have; the agent's own model judges
+            under its own name, and where none is named.
 
     Raises:
         ConfigError: Something else is given as one of these, two tools have one name, or nobody
@@ -56,6 +60,8 @@ class ChatAgent:
     middleware: Sequence[Any] = ()
     capabilities: Sequence[str] | None = None
     approvals: Approvals | None = None
+    predicates: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
+    judges: Mapping[str, Model] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not hasattr(self.model, "complete"):
@@ -78,6 +84,14 @@ class ChatAgent:
             if not isinstance(self.approvals, Approvals):
                 raise ConfigError("approvals", f"must be Approvals(...), not {self.approvals!r}")
             self.approvals.check_tools({*names, ARTIFACT_READER})
+        self._check_named("predicates", "functions", callable)
+        self._check_named("judges", "models", lambda one: hasattr(one, "complete"))
+
+    def _check_named(self, name: str, what: str, is_one: Callable[[Any], bool]) -> None:
+        given = getattr(self, name)
+        if not isinstance(given, Mapping) or not all(map(is_one, given.values())):
+            raise ConfigError(name, f"must be {what} by their names, not {given!r:.80}")
+        object.__setattr__(self, name, dict(given))
 
 
 def with_hooks(agent: Agent | Workflow, hooks: object) -> Agent | Workflow:
@@ -116,11 +130,61 @@ class Program:
             workflow = replace(agent, config=None) if agent.config is not None else agent
         else:
             workflow = Workflow(agent, DEFAULT_EDGES)
-        model = workflow.agent.model
-        # A Ray of our own does not have them: see `joining.withheld`.
-        names = (name for name in getattr(model, "key_names", ()) if os.environ.get(name))
-        found = {name: os.environ[name] for name in names}
-        return cls(workflow, {**found, **getattr(model, "secrets", {})})
+        secrets: dict[str, str] = {}
+        for model in _models_of(workflow.agent):
+            # A Ray of our own does not have them: see `joining.withheld`.
+            names = (name for name in getattr(model, "key_names", ()) if os.environ.get(name))
+            found = {name: os.environ[name] for name in names}
+            secrets |= {**found, **getattr(model, "secrets", {})}
+        return cls(workflow, secrets)
+
+    def held_to(
+        self,
+        config: HarnessConfig,
+        *,
+        has_workspace: bool,
+        beside: Path | None = None,
+        source: str = "contract",
+    ) -> "Program":
+        """This program with the functions that the contract of a run asks by name.
+
+        Args:
+            config: The settings of the run.
+            has_workspace: It works in a folder.
+            beside: A folder whose modules are found as well, before all others.
+            source: Where the contract stands, for the error.
+
+        Returns:
+            This one where it has them, or where there is no contract.
+
+        Raises:
+            BadInputError: The contract is at fault, or no run of this agent could meet it; names
+                all fields at fault.
+        """
+        if config.contract is None:
+            return self
+        from harness_actors.contracts.fitting import fit
+        from harness_actors.contracts.plain import contract_of
+
+        agent = self.workflow.agent
+        known = getattr(agent, "predicates", None) or {}
+        judges = {agent.model.name, *(getattr(agent, "judges", None) or {})}
+        customs, faults = fit(
+            contract_of(config.contract, source=source),
+            predicates=known,
+            is_judge=judges.__contains__,
+            has_workspace=has_workspace,
+            beside=beside,
+        )
+        if not faults.found and customs.keys() - known and not isinstance(agent, ChatAgent):
+            faults.add("", "an agent of your own class has its functions as its own `predicates`")
+        if faults.found:
+            raise BadInputError(source, faults.sentences())
+        if not customs.keys() - known:
+            return self
+        assert isinstance(agent, ChatAgent), "it was looked at above"
+        holding = replace(agent, predicates={**known, **customs})
+        return Program(replace(self.workflow, agent=holding), self.secrets)
 
     @cached_property
     def blob(self) -> bytes:
@@ -243,7 +307,14 @@ class Program:
         model = self.workflow.agent.model
         if getattr(model, "needs_local_host", False):
             return (EMBEDDED_MODEL_URL,)
-        return tuple(getattr(model, "key_names", ()))
+        named = (getattr(one, "key_names", ()) for one in _models_of(self.workflow.agent))
+        return tuple(dict.fromkeys(name for names in named for name in names))
+
+
+def _models_of(agent: Agent) -> Iterator[Model]:
+    """All models that runs of an agent may ask: its own, and its judges."""
+    yield agent.model
+    yield from (getattr(agent, "judges", None) or {}).values()
 
 
 def settings_of(
@@ -270,11 +341,30 @@ def settings_of(
             "here, and single settings over it by name, such as max_turns=5"
         )
         raise ConfigError("config", problem)
-    base = config or built
-    if base is None:
-        return HarnessConfig.from_mapping(fields or {})
-    given = HarnessConfig.from_mapping(fields or {})
-    return replace(base, **{name: getattr(given, name) for name in fields or {}})
+    base, given = config or built, HarnessConfig.from_mapping(fields or {})
+    if base is not None:
+        given = replace(base, **{name: getattr(given, name) for name in fields or {}})
+    return with_contract(given, given.contract)
+
+
+def with_contract(config: HarnessConfig, contract: object) -> HarnessConfig:
+    """The settings with a contract in place of theirs.
+
+    Args:
+        config: The settings.
+        contract: A `TaskContract`, or its plain values; None for none.
+
+    Raises:
+        BadInputError: Something is wrong with it; names all fields at fault.
+        ConfigError: It is no contract.
+    """
+    held = replace(config, contract=contract)  # type: ignore[arg-type]
+    if held.contract is None:
+        return held
+    from harness_actors.contracts.plain import contract_of
+
+    # All that was left out is in it then, and equal contracts are equal.
+    return replace(held, contract=contract_of(held.contract).as_plain())
 
 
 def new_run_id() -> str:

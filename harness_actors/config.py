@@ -158,6 +158,8 @@ class HarnessConfig:
         max_parallel_calls: Calls of one message that run at once, at least 1: only such as read
             and do not touch the same. With 1 they run one after the other.
         turn_limits: What one turn may use; None for no bound but `max_rounds_per_turn`.
+        contract: What the run must have come to before it is over, a `TaskContract`; it is kept
+            as plain values. None leaves that to the model and the hooks.
         artifacts: How long results of tools are kept, and the tool `read_artifact` by which
             the model reads on; None leaves out the middle of the very long ones.
         stall: When a run that only repeats itself is told so, and then ended; None for never.
@@ -179,7 +181,7 @@ class HarnessConfig:
     artifacts: ArtifactsConfig | None = None
     stall: StallConfig | None = field(default_factory=StallConfig)
     work_items: None = None
-    contract: None = None
+    contract: Mapping[str, Any] | None = None
     compaction: None = None
     sub_agents: None = None
     jit: None = None
@@ -197,6 +199,8 @@ class HarnessConfig:
         for name, part in PARTS.items():
             if name == "limits" or getattr(self, name) is not None:
                 _check_part(name, getattr(self, name), part)
+        if self.contract is not None:
+            object.__setattr__(self, "contract", _plain_contract(self.contract))
         for name in NOT_BUILT:
             if getattr(self, name) is not None:
                 raise ConfigError(name, LEAVE_IT_OUT)
@@ -247,6 +251,8 @@ class HarnessConfig:
             plain["stall"] = {
                 name: value for name, value in plain["stall"].items() if value != usual[name]
             }
+        if self.contract is None:
+            del plain["contract"]  # and of those that nobody verified
         return plain
 
 
@@ -280,6 +286,14 @@ def _check_amount(name: str, value: object) -> None:
 def _check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
     if value not in choices:
         raise ConfigError(name, f"must be one of {', '.join(choices)}, not {value!r}")
+
+
+def _plain_contract(given: object) -> Mapping[str, Any]:
+    # What is in it is for the room `contracts/` to say, which stands above this one.
+    plain = given.as_plain() if hasattr(given, "as_plain") else given
+    if not isinstance(plain, Mapping):
+        raise ConfigError("contract", f"must be None or TaskContract(...), not {given!r:.80}")
+    return dict(plain)
 
 
 def _check_part(name: str, value: object, part: type) -> None:

@@ -12,7 +12,14 @@ from harness_actors.actors.driver.awaiting import Answer, Answerer, answer_text
 from harness_actors.actors.driver.followed_run import FollowedRun
 from harness_actors.actors.driver.placed_store import PlacedStore
 from harness_actors.actors.text.hearing import HeardItem, with_texts
-from harness_actors.agents import Program, check_task, new_run_id, settings_of, with_hooks
+from harness_actors.agents import (
+    Program,
+    check_task,
+    new_run_id,
+    settings_of,
+    with_contract,
+    with_hooks,
+)
 from harness_actors.config import HarnessConfig, OnQuestion
 from harness_actors.coordination.graph import Workflow
 from harness_actors.errors import (
@@ -94,6 +101,8 @@ class AgentHarness:
         path = None if store is None else Path(store).resolve()
         self._placed = PlacedStore(path, runtime, address, on_loss)
         self._workspace = None if workspace is None else Path(workspace).resolve()
+        has_workspace = self._workspace is not None
+        self._program = self._program.held_to(self.config, has_workspace=has_workspace)
         self._conversation_id: str | None = None
         self._is_on_record = False
         self._active: FollowedRun | None = None
@@ -119,7 +128,7 @@ class AgentHarness:
         """The journal's file; None before the first run of a harness that was given none."""
         return self._placed.path
 
-    async def run(self, message: str | Sequence[Message]) -> HarnessResult:
+    async def run(self, message: str | Sequence[Message], *, contract: Any = None) -> HarnessResult:
         """Do one run to its end.
 
         A caller that is cancelled, by `asyncio.timeout` for one, parks the run at once: nobody
@@ -129,6 +138,8 @@ class AgentHarness:
 
         Args:
             message: The task: the text of a user message, or messages.
+            contract: What it must have come to before it is over: a `TaskContract`, in place of
+                that of the settings. None for that one.
 
         Returns:
             How it ended, whatever the model and the tools did; or, with the status
@@ -136,17 +147,18 @@ class AgentHarness:
             takes; ``resume(run_id, answers={...})`` goes on with it.
 
         Raises:
-            BadInputError: The message is empty, or no message.
+            BadInputError: The message is empty, or no message; or the contract is at fault, or
+                asks for what no run of this agent could have.
             ConversationBusyError: A run of this harness is not over, or waits for its user.
             RunParkedError: `park` was called before it ended.
             CellError: The actors did not come up.
             StoreError: The journal cannot be written; `resume` goes on when it can. Or it was
                 moved or removed since the last run, and the conversation with it.
         """
-        return await _last(self.run_stream(message, text=False))
+        return await _last(self.run_stream(message, text=False, contract=contract))
 
     async def run_stream(
-        self, message: str | Sequence[Message], *, text: bool = True
+        self, message: str | Sequence[Message], *, text: bool = True, contract: Any = None
     ) -> AsyncGenerator[RunEvent | HarnessResult | TextDelta | TextGap]:
         """Do one run to its end, as `run` does, event by event; the result comes last.
 
@@ -159,11 +171,14 @@ class AgentHarness:
                 round: at position 0, and not a second time. Where such a round is lost with
                 its process, `RunResumed` or `ExecutorLost` follows, and what was told of it at
                 position 0 is void: it is begun and told again. False: only what is on disk.
+            contract: As of `run`.
 
         A reader that leaves early parks the run, once the stream is closed: by
         `contextlib.aclosing`, or else at some later time by Python itself.
         """
         check_task(message)
+        config = self.config if contract is None else with_contract(self.config, contract)
+        program = self._program.held_to(config, has_workspace=self._workspace is not None)
         run_id = new_run_id()
         self._begin(run_id)
         try:
@@ -172,14 +187,14 @@ class AgentHarness:
                 await self._placed.check_continued(self._conversation_id)
             runtime = await self._placed.runtime()
             self._conversation_id = self._conversation_id or run_id
-            spec = self._program.spec(
+            spec = program.spec(
                 message,
-                self.config,
+                config,
                 run_id=run_id,
                 conversation_id=self._conversation_id,
                 workspace=self._workspace_spec(),
             )
-            code, secrets = self._program.stored, self._program.secrets
+            code, secrets = program.stored, program.secrets
             begin = partial(runtime.submit, [spec], code=code, secrets=secrets)
             async with aclosing(self._told(runtime, begin, text=text)) as stream:
                 async for item in stream:

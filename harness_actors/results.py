@@ -154,6 +154,67 @@ class OpenQuestion:
     expires_at: float | None = None
 
 
+@pickled_by_position
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Requirement:
+    """One thing that the contract of a run requires, as it was found last.
+
+    Attributes:
+        id: Its id in the contract.
+        description: What it is; shortened where it is long.
+        status: `met`, `partially_met`, `skipped` or `unmet`; `unmet`, too, where nobody has looked.
+        why: What is there instead; empty where it is met.
+        optional: The run may be over without it.
+    """
+
+    id: str
+    description: str
+    status: str
+    why: str = ""
+    optional: bool = False
+
+
+@pickled_by_position
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContractResult:
+    """How the contract of a run stood when it was last verified.
+
+    Attributes:
+        satisfied: Nothing was missing then.
+        attempts: How often the agent has said that it is done and was looked at; 0 for never, and
+            then nothing is known to be met.
+        recommendation: `done`; `need_user` where only answers of the user are missing; else
+            `continue`.
+        requirements: All of them, in the order of the contract.
+        open_questions: What its user is to say and has not said.
+    """
+
+    satisfied: bool
+    attempts: int
+    recommendation: str
+    requirements: tuple[Requirement, ...]
+    open_questions: tuple[str, ...] = ()
+
+    @property
+    def unmet(self) -> tuple[Requirement, ...]:
+        """Those that are needed and not, or not wholly, there."""
+        return tuple(
+            one
+            for one in self.requirements
+            if not one.optional and one.status not in ("met", "skipped")
+        )
+
+
+def decode_contract(plain: Mapping[str, Any] | None) -> ContractResult | None:
+    """What `asdict` made of one, or was written of it as JSON."""
+    if plain is None:
+        return None
+    given = dict(plain)
+    given["requirements"] = tuple(Requirement(**one) for one in given["requirements"])
+    given["open_questions"] = tuple(given["open_questions"])
+    return ContractResult(**given)
+
+
 def _arguments(told: object) -> Mapping[str, Any] | None:
     found = json.loads(told) if isinstance(told, str) else None
     return found if isinstance(found, dict) else None
@@ -179,6 +240,7 @@ class HarnessResult:
         transcript: Its events, oldest first; empty in a batch, where they stay in the
             journal.
         wall_s: Seconds from its first start to its end.
+        contract: How its contract stood at the end; None where it had none.
     """
 
     run_id: str
@@ -191,6 +253,7 @@ class HarnessResult:
     deliverables: tuple[Deliverable, ...] = ()
     transcript: tuple[RunEvent, ...] = ()
     wall_s: float = 0.0
+    contract: ContractResult | None = None
 
     def __post_init__(self) -> None:
         check_reason(self.status, self.reason.kind)
@@ -208,6 +271,8 @@ def encode_result(result: HarnessResult) -> dict[str, Any]:
     """The result as plain values, without its transcript; `decode_result` reads it."""
     plain = asdict(replace(result, transcript=()))
     del plain["transcript"]
+    if result.contract is None:
+        del plain["contract"]
     return plain
 
 
@@ -217,4 +282,5 @@ def decode_result(plain: Mapping[str, Any]) -> HarnessResult:
     given["reason"] = Reason(**given["reason"])
     given["usage"] = Usage(**given["usage"])
     given["deliverables"] = tuple(Deliverable(**item) for item in given["deliverables"])
+    given["contract"] = decode_contract(given.get("contract"))
     return HarnessResult(**given)

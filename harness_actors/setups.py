@@ -155,6 +155,8 @@ def _gates(agent: Agent) -> dict[str, Any]:
         parts["capabilities"] = plain(set(capabilities))
     if (approvals := getattr(agent, "approvals", None)) is not None:
         parts["approvals"] = plain(approvals)
+    for name, judge in (getattr(agent, "judges", None) or {}).items():
+        parts |= {f"judges.{name}.{part}": one for part, one in _model_parts(judge).items()}
     return parts
 
 

@@ -274,7 +274,7 @@ async def test_a_key_that_is_missing_is_told_with_the_variable_to_set(tmp_path: 
     ("yaml", "told"),
     [
         ("harness: {compaction: {soft: 0.5}}", "compaction: this part of the harness is not built"),
-        ("persona: {contract: {goal: x}}", "persona.contract: this part of the harness is not"),
+        ("persona: {contract: {goal: x}}", "persona.contract.outputs: is missing"),
         ("harness: {max_turn: 3}", "max_turn: no such setting; there are max_turns"),
         (
             "harness: {limits: {tokens: 0}}",

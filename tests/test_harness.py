@@ -284,7 +284,7 @@ async def test_what_the_caller_does_to_its_list_later_does_not_matter() -> None:
         ({"completion": "maybe"}, "completion"),
         ({"stall": {}}, "stall"),
         ({"compaction": {"soft": 0.5}}, "compaction"),
-        ({"contract": {"goal": "x"}}, "contract"),
+        ({"contract": 7}, "contract"),
         ({"hooks": 7}, "hooks"),
         ({"runtime": "threads"}, "runtime"),
         ({"config": {"max_turns": 3}}, "config"),

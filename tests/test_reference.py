@@ -26,6 +26,7 @@ from harness_actors.config import (
     ContinuationConfig,
     HarnessConfig,
     Limits,
+    StallConfig,
     TurnLimits,
 )
 from harness_actors.errors import BadInputError, ConfigError
@@ -41,7 +42,6 @@ BATCH = text_of("docs/batch.md")
 EXAMPLES = re.findall(
     r"```python\n(.*?)```\n\nIt prints `(.*?)`\.$", REFERENCE + BATCH, re.DOTALL | re.MULTILINE
 )
-UNBUILT_TASK_FIELDS = {"contract"}
 
 
 def table(page: str, first: str) -> list[list[str]]:
@@ -95,6 +95,8 @@ def settings() -> Iterator[tuple[str, str, Any]]:
             f"ArtifactsConfig.{name}",
             getattr(ArtifactsConfig(), name),
         )
+    for name in sorted(names_of(StallConfig)):
+        yield f"harness.stall.{name}", f"StallConfig.{name}", getattr(whole.stall, name)
     for name in sorted(names_of(Limits)):
         yield f"harness.limits.{name}", f"Limits.{name}", getattr(whole.limits, name)
 
@@ -103,7 +105,7 @@ def shown(default: object) -> str:
     match default:
         case None:
             return "none"
-        case ContinuationConfig():
+        case ContinuationConfig() | StallConfig():
             return "on"
         case _:
             return str(default)
@@ -298,6 +300,7 @@ def test_every_argument_of_a_batch_is_there_with_its_flags() -> None:
 def test_every_field_of_a_task_and_its_outcome_is_there(kind: type, begins: str) -> None:
     _, found, about = BATCH.partition(f"\n{begins}")
     assert found
-    computed = {"task_hash"} if kind is Task else set()
+    # The last one is where a task was read from.
+    computed = {"task_hash", "beside"} if kind is Task else set()
     told = named(about.partition("\n\n")[0])
-    assert names_of(kind) - UNBUILT_TASK_FIELDS - computed <= told
+    assert names_of(kind) - computed <= told

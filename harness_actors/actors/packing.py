@@ -105,6 +105,8 @@ def _culprit(workflow: Workflow, error: Exception) -> AgentCodeError:
         ("the instructions", agent.instructions),
         *((f"hook {hook.name!r}", hook) for hook in _hooks_of(agent)),
         *((f"middleware {hook_name(one)!r}", one) for one in getattr(agent, "middleware", ())),
+        *((f"predicate {name!r}", one) for name, one in _named(agent, "predicates")),
+        *((f"judge {name!r}", one) for name, one in _named(agent, "judges")),
         *((f"executor {name!r}", executor) for name, executor in workflow.executors.items()),
     ]
     for name, part in parts:
@@ -113,6 +115,10 @@ def _culprit(workflow: Workflow, error: Exception) -> AgentCodeError:
         except Exception as fault:  # noqa: BLE001 - picklers raise whatever a __reduce__ does
             return AgentCodeError(name, _first_line(fault))
     return AgentCodeError("the agent", _first_line(error))
+
+
+def _named(agent: Any, name: str) -> list[tuple[str, Any]]:
+    return list((getattr(agent, name, None) or {}).items())
 
 
 def _hooks_of(agent: Any) -> list[Hook]:

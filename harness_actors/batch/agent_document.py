@@ -1,5 +1,6 @@
 """The document of an agent file: its sections and fields, and what is said of a faulty one."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +46,7 @@ class PersonaFields(_Fields):
     hooks: dict[str, list[str]] | list[str] = Field(default_factory=dict)
     middleware: list[str | dict[str, dict[str, Any]]] = Field(default_factory=list)
     contract: Any = None
+    judges: dict[str, Any] = Field(default_factory=dict)
     autonomy: str | None = None
     approvals: dict[str, Any] | None = None
 
@@ -109,6 +111,25 @@ def read_document(path: Path) -> AgentFields:
     except ValidationError as error:
         faults = tuple(_sentence(fault) for fault in error.errors())
         raise BadInputError(str(path), faults) from error
+
+
+def read_judges(given: Mapping[str, Any], path: Path) -> dict[str, ModelFields]:
+    """The judges of an agent file, by name; one that is a text is the id of its model.
+
+    Raises:
+        BadInputError: A field is at fault.
+    """
+    read, faults = {}, list[str]()
+    for name, fields in given.items():
+        try:
+            read[name] = ModelFields.model_validate(
+                {"id": fields} if isinstance(fields, str) else fields
+            )
+        except ValidationError as error:
+            faults += [f"persona.judges.{name}.{_sentence(fault)}" for fault in error.errors()]
+    if faults:
+        raise BadInputError(str(path), tuple(faults))
+    return read
 
 
 def _first_line(error: Exception) -> str:

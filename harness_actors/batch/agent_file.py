@@ -2,20 +2,21 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness_actors.agents import ChatAgent
+from harness_actors.batch.agent_contract import contract_in
 from harness_actors.batch.agent_document import (
     ModelFields,
-    PersonaFields,
     WorkspaceFields,
     read_document,
+    read_judges,
 )
 from harness_actors.batch.agent_gates import approvals_of, hooks_of, middleware_of
-from harness_actors.config import LEAVE_IT_OUT, HarnessConfig
+from harness_actors.config import HarnessConfig
 from harness_actors.coordination.graph import Workflow
 from harness_actors.errors import BadInputError, ConfigError, ModelSetupError
 from harness_actors.ports import Agent, Model, Tool
@@ -76,7 +77,9 @@ def load_agent_file(path: Path, overrides: AgentOverrides | None = None) -> Load
     """
     over = overrides or AgentOverrides()
     given, beside = read_document(path), path.resolve().parent
-    _refuse_unbuilt(given.persona)
+    contract = contract_in(given.persona.contract, path)
+    if "contract" in given.harness:
+        raise ConfigError(f"{path}: harness.contract", "belongs to persona; say persona.contract")
     with _settings_of(f"{path}: harness"):
         merged_config(given.harness)
     with _settings_of(f"{path}: model") if over.base_url is None else nullcontext():
@@ -87,6 +90,16 @@ def load_agent_file(path: Path, overrides: AgentOverrides | None = None) -> Load
             price=_price(given.model, over.model),
             source=str(path),
         )
+    judges = {
+        name: make_model(
+            judge.id or name,
+            base_url=over.base_url or judge.base_url or given.model.base_url,
+            settings=judge.settings,
+            price=_price(judge, None),
+            source=str(path),
+        )
+        for name, judge in read_judges(given.persona.judges, path).items()
+    }
     tools = [_find(name, beside, path) for name in given.environment.tools]
     with _settings_of(f"{path}: persona"):
         approvals = approvals_of(given.persona.approvals, given.persona.autonomy, tools)
@@ -99,10 +112,14 @@ def load_agent_file(path: Path, overrides: AgentOverrides | None = None) -> Load
         middleware=middleware_of(given.persona.middleware, beside, path),
         capabilities=given.environment.capabilities,
         approvals=approvals,
+        judges=judges,
     )
+    if contract is not None:
+        agent = contract.put_to(agent, beside)
+    config = merged_config(given.harness, over.harness)
     return LoadedAgent(
         agent=agent,
-        config=merged_config(given.harness, over.harness),
+        config=config if contract is None else replace(config, contract=contract.plain),
         workspace=_template(given.environment.workspace, beside, path),
     )
 
@@ -184,11 +201,6 @@ def _local_model(name: str, settings: Mapping[str, Any] | None, source: str) -> 
     if find_spec("xllamacpp") is None:
         raise ModelSetupError(name, f"not installed: {INSTALL_SERVER}")
     return LocalModel(settings=settings)
-
-
-def _refuse_unbuilt(persona: PersonaFields) -> None:
-    if persona.contract is not None:
-        raise ConfigError("persona.contract", LEAVE_IT_OUT)
 
 
 def _find(name: str, beside: Path, path: Path) -> Tool:

@@ -1,11 +1,11 @@
 """Which agent runs a task, made ready to travel."""
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
-from harness_actors.agents import Program
+from harness_actors.agents import Program, with_contract
 from harness_actors.batch.agent_file import LoadedAgent, load_agent_file
 from harness_actors.batch.hiding import Hidden
 from harness_actors.batch.tasks import Task, with_limits
@@ -68,15 +68,34 @@ class ReadyAgent:
                 covered=None if hidden.folder is None else str(hidden.folder),
                 must_be_covered=hidden.required,
             )
-        config = with_limits(self.config, task.limits)
         return self.program.spec(
             task.task,
-            config,
+            self.config_for(task),
             run_id=run_id,
             workspace=workspace,
             metadata=note,
             made_with=self.setup_for(task).made_with,
         )
+
+    def config_for(self, task: Task) -> HarnessConfig:
+        """The settings of its run: limits and contract are the task's where it has them."""
+        config = with_limits(self.config, task.limits)
+        return config if task.contract is None else with_contract(config, task.contract)
+
+    def held_for(self, task: Task) -> "ReadyAgent":
+        """This agent with the functions that the contract of a task asks by name.
+
+        Raises:
+            BadInputError: No run of this agent could meet the contract of the task.
+        """
+        if task.contract is None and self.config.contract is None:
+            return self
+        program = self.program.held_to(
+            self.config_for(task),
+            has_workspace=self.works_in_folder(task),
+            beside=None if task.beside is None else Path(task.beside),
+        )
+        return self if program is self.program else replace(self, program=program)
 
     def source_for(self, task: Task) -> str | None:
         """The folder that the workspace of a task begins as a copy of; None for an empty one."""
@@ -229,6 +248,8 @@ class Agents:
             program.check_bounds(loaded.config, budget_usd=self._budget_usd)
             if not self._may_wait:
                 program.check_unattended(loaded.config)
+            # What no run could meet is told now; whether one has a workspace is its task's matter.
+            program = program.held_to(loaded.config, has_workspace=True)
             workspace = loaded.workspace or self._workspace
             ready = ReadyAgent(program=program, config=loaded.config, workspace=workspace)
             self._ready[id(loaded)] = (loaded, ready)

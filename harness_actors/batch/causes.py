@@ -79,6 +79,12 @@ def cause_of(outcome: TaskOutcome) -> str:
         first, *others = outcome.questions
         more = f" (and {len(others)} more)" if others else ""
         return f"run {outcome.run_id} asks: {short_question(first.text)}{more}"
+    contract = outcome.contract
+    if contract is not None and not contract.satisfied and outcome.reason.kind == "blocked":
+        for missing in contract.unmet[:1]:
+            left = len(contract.unmet) - 1
+            told = f" (and {left} more)" if left else ""
+            return _line(f"{missing.id}: {missing.description}: {missing.why}{told}")
     error = outcome.error or {}
     return _line(str(error.get("message") or outcome.reason.message))
 

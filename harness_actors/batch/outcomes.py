@@ -6,7 +6,15 @@ from typing import Any, Literal, cast
 
 from harness_actors.batch.tasks import BadTask, Task
 from harness_actors.records import MadeWith
-from harness_actors.results import Deliverable, HarnessResult, OpenQuestion, Reason, Status
+from harness_actors.results import (
+    ContractResult,
+    Deliverable,
+    HarnessResult,
+    OpenQuestion,
+    Reason,
+    Status,
+    decode_contract,
+)
 
 Verdict = Literal["ok", "failed", "check failed", "limit", "stalled", "cancelled", "waiting"]
 """How a task ended, with its check: `check failed` only where its run ended `done`; `waiting`
@@ -76,6 +84,7 @@ class TaskOutcome:
         agent: Name of the agent that its run was made with; None where that is not known.
         model: Name of the model.
         setup: Hash of both with the settings: equal set-ups have equal ones.
+        contract: How what its run was held to stood at the end; None where it was held to nothing.
     """
 
     id: str
@@ -99,6 +108,7 @@ class TaskOutcome:
     agent: str | None = None
     model: str | None = None
     setup: str | None = None
+    contract: ContractResult | None = None
 
     @property
     def ok(self) -> bool:
@@ -178,6 +188,7 @@ def outcome_of(
         agent=None if made_with is None else made_with.agent,
         model=None if made_with is None else made_with.model,
         setup=setup,
+        contract=result.contract,
     )
 
 
@@ -204,7 +215,10 @@ def may_help_again(result: HarnessResult) -> bool:
 
 def encode_outcome(outcome: TaskOutcome) -> dict[str, Any]:
     """The outcome as plain values, in the order of the results file."""
-    return asdict(outcome)
+    plain = asdict(outcome)
+    if outcome.contract is None:
+        del plain["contract"]
+    return plain
 
 
 def decode_outcome(plain: Mapping[str, Any]) -> TaskOutcome:
@@ -221,6 +235,7 @@ def decode_outcome(plain: Mapping[str, Any]) -> TaskOutcome:
     if given["check"] is not None:
         check = CheckResult(**given["check"])
         given["check"] = replace(check, left_out=tuple(check.left_out))
+    given["contract"] = decode_contract(given.get("contract"))
     return TaskOutcome(**given)
 
 

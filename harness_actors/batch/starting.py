@@ -58,7 +58,7 @@ class Starting:
             HarnessError: The task or its agent is at fault.
         """
         task = flight.task
-        agent = self.agents.for_task(task)
+        agent = self.agents.for_task(task).held_for(task)
         setup = agent.setup_for(task)
         attempt = replace(flight.attempt, setup=setup.hash)
         flight = Flight(task=task, attempt=attempt)

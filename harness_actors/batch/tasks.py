@@ -11,7 +11,7 @@ from typing import Any
 import orjson
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from harness_actors.config import LEAVE_IT_OUT, HarnessConfig, Limits
+from harness_actors.config import HarnessConfig, Limits
 from harness_actors.errors import ConfigError
 from harness_actors.messages import MOST_LEVELS, encode_json, is_too_deep
 
@@ -46,25 +46,32 @@ class Task:
         id: Its name, unique in the batch; empty: made of the hash.
         workspace: The folder that its run begins with a copy of; None for none.
         check: How its outcome is scored; None leaves it unscored.
-        contract: A gate inside the loop; not built yet, so always None.
+        contract: What its run must have come to before it is over, in place of what its agent is
+            held to: a `TaskContract`, or its plain values, as which it is kept; None for none.
         agent: An agent file to run it with; None takes the agent of the batch.
         limits: Bounds of its run, `max_turns` and the fields of `Limits`; they take
             precedence over those of the batch.
         metadata: Plain values to find again in its outcome.
         task_hash: Hash of the content, `id` left out; computed where it is empty.
+        beside: A folder in which the functions that its contract names are looked for, too; None
+            for none.
     """
 
     task: str
     id: str = ""
     workspace: str | None = None
     check: Check | None = None
-    contract: None = None
+    contract: Mapping[str, Any] | None = None
     agent: str | None = None
     limits: Mapping[str, Any] = field(default_factory=dict)
     metadata: Mapping[str, Any] = field(default_factory=dict)
     task_hash: str = ""
+    beside: str | None = None
 
     def __post_init__(self) -> None:
+        given: Any = self.contract
+        if hasattr(given, "as_plain"):
+            object.__setattr__(self, "contract", given.as_plain())
         task_hash = self.task_hash or content_hash(asdict(self))
         object.__setattr__(self, "task_hash", task_hash)
         object.__setattr__(self, "id", self.id or task_hash)
@@ -142,11 +149,12 @@ def parse_task(content: Mapping[str, Any] | object, *, base: Path) -> Task | Bad
         agent=None if given.agent is None else str((base / given.agent).resolve()),
         limits=given.limits,
         metadata=given.metadata,
+        contract=given.contract,
+        beside=None if given.contract is None else str(base.resolve()),
         # Of the paths as they are written: a folder that is moved holds the same tasks.
         task_hash=content_hash(given.model_dump()),
     )
-    unbuilt = () if given.contract is None else (f"contract: {LEAVE_IT_OUT}",)
-    faults = (*unbuilt, *find_faults(task))
+    faults = find_faults(task)
     return bad_task(content, faults) if faults else task
 
 
@@ -169,6 +177,7 @@ def find_faults(task: Task) -> tuple[str, ...]:
     for name, path in (("workspace", task.workspace), ("check.files", files)):
         if path is not None and not Path(path).is_dir():
             faults.append(f"{name}: there is no folder {path!r}")
+    faults += _contract_faults(task.contract)
     if not _is_plain(task.metadata):
         faults.append("metadata: must hold plain JSON values only")
     if task.agent is not None and not Path(task.agent).is_file():
@@ -178,6 +187,16 @@ def find_faults(task: Task) -> tuple[str, ...]:
     except ConfigError as error:
         faults.append(str(error))
     return tuple(faults)
+
+
+def _contract_faults(given: object) -> list[str]:
+    if given is None:
+        return []
+    # Here, for it loads what checks schemas, which most batches do not need.
+    from harness_actors.contracts.plain import read_contract
+
+    _, faults = read_contract(given)
+    return list(faults.below("contract").sentences())
 
 
 def with_limits(config: HarnessConfig, limits: Mapping[str, Any]) -> HarnessConfig:
@@ -208,7 +227,7 @@ def content_hash(content: Mapping[str, Any]) -> str:
     named = {
         name: value
         for name, value in content.items()
-        if name not in ("id", "task_hash") and value not in (None, {}, "")
+        if name not in ("id", "task_hash", "beside") and value not in (None, {}, "")
     }
     check = named.get("check")
     if isinstance(check, Mapping) and check.get("keep") in ([], ()):

@@ -11,6 +11,7 @@ from harness_actors.events import (
     AgentResponse,
     ContextPressure,
     ContinuationPrompt,
+    ContractVerified,
     Event,
     ExecutorLost,
     InputAwaited,
@@ -18,16 +19,19 @@ from harness_actors.events import (
     Repaired,
     RunEvent,
     RunResumed,
-    StallFound,
     RunStarted,
+    StallFound,
     ToolCalled,
     ToolReturned,
     TurnStarted,
 )
 from harness_actors.printing.plain import one_line, say
-from harness_actors.results import HarnessResult, Usage
+from harness_actors.results import ContractResult, HarnessResult, Usage
 
 WIDTH = 100
+MOST_UNMET = 20
+"""Requirements of a contract that are shown where they are not met."""
+_STATUS = {"partially_met": "partly met"}
 _DECIDED = {"approve": "approved", "deny": "denied"}
 
 
@@ -68,6 +72,8 @@ class EventLines:
             why = f"{why} {result.reason.message}"
         self._trace(result.reason.traceback)
         self._say(f"{why}: {used(result.turn_count, usage)}, {result.wall_s:.1f} s")
+        for line in unmet_lines(result.contract):
+            self._say(line)
         if result.reason.traceback and not self._debug:
             self._say(f"harness ctl run show {result.run_id} says where; --debug at once")
 
@@ -86,6 +92,20 @@ class EventLines:
     def _say(self, text: str) -> None:
         if not self._quiet:
             self.note(text)
+
+
+def unmet_lines(contract: ContractResult | None) -> Iterator[str]:
+    """What is missing of the contract of a run, a line each; none where nothing is."""
+    if contract is None or contract.satisfied:
+        return
+    for one in contract.unmet[:MOST_UNMET]:
+        yield _short(
+            f"  {one.id} {_STATUS.get(one.status, one.status)}: {one.description}: {one.why}"
+        )
+    if (more := len(contract.unmet) - MOST_UNMET) > 0:
+        yield f"  and {more} more"
+    for question in contract.open_questions:
+        yield _short(f"  not answered: {question}")
 
 
 def used(turns: int, usage: Usage) -> str:
@@ -115,6 +135,13 @@ def event_line(event: Event) -> str | None:
             return f"  asked to go on ({count} of {most})"
         case StallFound(text=text):
             return _short(f"  in a circle: {text}")
+        case ContractVerified(limit=limit) if limit:
+            return "  the time of the run was over before its contract was verified"
+        case ContractVerified(satisfied=True, required=required):
+            return f"  verified: all {required} required are met"
+        case ContractVerified(met=met, required=required, unmet=unmet):
+            missing = f", without {', '.join(unmet)}" if unmet else ""
+            return _short(f"  verified: {met} of {required} required are met{missing}")
         case ContextPressure(tokens=tokens, max_input_tokens=most):
             return f"  the conversation is long: {tokens:,} of {most:,} tokens"
         case Repaired(tool_name=name):

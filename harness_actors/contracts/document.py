@@ -65,6 +65,14 @@ def load_contract(path: Path) -> LoadedContract:
     return LoadedContract(path, contract, lines)
 
 
+def lines_of(text: str) -> dict[str, int]:
+    """The line of each field of a YAML document, from 1; none where it is not to be taken apart."""
+    try:
+        return _composed(text)[1]
+    except yaml.YAMLError:
+        return {}
+
+
 def _read(path: Path) -> str:
     try:
         # O_NONBLOCK: opening a pipe that nobody writes to would wait for ever.

@@ -71,6 +71,13 @@ class Faults:
     def add(self, field: str, problem: str) -> None:
         self.found.append((field, problem))
 
+    def below(self, field: str) -> "Faults":
+        """The same, of a contract that is a field of something else."""
+        faults = Faults()
+        for name, problem in self.found:
+            faults.add(_below(field, name), problem)
+        return faults
+
     def sentences(self, lines: Mapping[str, int] | None = None) -> tuple[str, ...]:
         """A sentence each, `MOST_FAULTS` of them at most.
 

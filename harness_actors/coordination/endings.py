@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from harness_actors.conversation import UNKNOWN_OUTCOME
 from harness_actors.coordination.active import ActiveRun
+from harness_actors.coordination.coverage import contract_result
 from harness_actors.coordination.protocol import Slot
 from harness_actors.events import RunCompleted
 from harness_actors.messages import Message
@@ -113,4 +114,5 @@ def result_of(run: ActiveRun, end: RunEnd, *, now: float) -> HarnessResult:
         completion_verified=end.completion_verified,
         usage=Usage(**values.get(USAGE.name, {})),
         wall_s=max(0.0, now - run.counts_from - run.waiting_s(now)),
+        contract=contract_result(run.spec.config.contract, values),
     )

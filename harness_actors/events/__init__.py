@@ -14,6 +14,7 @@ from harness_actors.events.derived import message_events as message_events
 from harness_actors.events.derived import preview as preview
 from harness_actors.events.event import Event as Event
 from harness_actors.events.event import RunEvent as RunEvent
+from harness_actors.events.gates import ContractVerified as ContractVerified
 from harness_actors.events.gates import HookFailed as HookFailed
 from harness_actors.events.gates import ToolsCounted as ToolsCounted
 from harness_actors.events.registry import EVENT_TYPES as EVENT_TYPES

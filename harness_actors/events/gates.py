@@ -1,4 +1,4 @@
-"""Events of the gates of an agent: hooks that failed, and tools that were counted."""
+"""Events of the gates of an agent: hooks that failed, tools counted, contracts verified."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -31,3 +31,23 @@ class ToolsCounted(Event):
 
     turn: int
     calls: Mapping[str, int]
+
+
+@pickled_by_position
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContractVerified(Event):
+    """The agent said that it is done, and its contract was verified."""
+
+    type: ClassVar[str] = "contract_verified"
+
+    turn: int
+    attempt: int
+    """Which of the run, from 1."""
+    satisfied: bool
+    met: int
+    """Requirements that are met, of those that are needed."""
+    required: int
+    unmet: tuple[str, ...] = ()
+    """Ids of the first of the others."""
+    limit: str = ""
+    """The bound of the run that cut it short; empty where none did."""

@@ -23,6 +23,7 @@ from harness_actors.state import (
     TURN_BEGAN,
     TURN_COUNT,
     USAGE,
+    VERIFIED,
     StateKey,
     TurnProgress,
 )
@@ -64,13 +65,14 @@ class AgentTurn:
         STANDING,
         STALLED_ROUNDS,
         TOOL_USAGE,
+        VERIFIED,
     )
     reads_log = True
 
     def __init__(self, services: AgentTurnServices) -> None:
         self._services = services
         self._progress = KnownProgress()
-        self._ready: OrderedDict[tuple[int, str, bool], PreparedAgent] = OrderedDict()
+        self._ready: OrderedDict[tuple[int, str, bool, bool], PreparedAgent] = OrderedDict()
 
     async def handle(self, signal: Signal, context: RunContext) -> TurnComplete | Parked | Waiting:
         prepared = await self._prepared(context)
@@ -134,7 +136,8 @@ class AgentTurn:
         agent, config = context.agent, context.spec.config
         # By identity: agents need not be hashable. An entry holds its agent, so the id of
         # one that is listed cannot be taken by another.
-        key = (id(agent), config.completion, config.artifacts is not None)
+        facts = (config.artifacts is not None, config.contract is not None)
+        key = (id(agent), config.completion, *facts)
         ready = self._ready.get(key)
         if ready is None:
             counter = self._services.counter_for(agent.model.name)

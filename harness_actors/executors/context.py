@@ -122,13 +122,19 @@ class DeltaContext:
         self._check_owned(key)
         self._keep(Write(key.name, "drop", count))
 
+    def put(self, key: StateKey[Any], name: str, item: Any) -> None:
+        self._check_owned(key)
+        self._write(key, "put", item, name)
+
     def append(self, key: StateKey[Any], item: Any) -> None:
         self._write(key, "append", item)
 
     def increment(self, key: StateKey[T], amount: T) -> None:
         self._write(key, "increment", amount)
 
-    def _write(self, key: StateKey[Any], change: Change, value: Any) -> None:
+    def _write(
+        self, key: StateKey[Any], change: Change, value: Any, name: str | None = None
+    ) -> None:
         if key.change != change:
             raise WorkflowError(
                 self._writer, f"{key.name!r} changes by {key.change!r}, not by {change!r}"
@@ -139,7 +145,7 @@ class DeltaContext:
             wanted = getattr(key.type, "__name__", key.type)
             problem = f"gives {key.name!r} {value!r}, which is no {wanted}"
             raise WorkflowError(self._writer, problem) from error
-        self._keep(Write(key.name, change, plain))
+        self._keep(Write(key.name, change, plain if name is None else [name, plain]))
 
     def _check_owned(self, key: StateKey[Any]) -> None:
         if not key.may_be_set_by(self._writer):

@@ -50,7 +50,8 @@ class StopDecision:
         count = context.get(TURN_COUNT)
         end = _verdict(signal, context.spec.config, count)
         if end is None and signal.findings:
-            end = self._not_accepted(signal, context, count)
+            nudges = self._nudges_without_progress(signal, context)
+            end = self._not_accepted(signal, context, count, nudges)
             if end is None:
                 return _continue(context, count, "not_accepted")
         elif end is None:
@@ -65,16 +66,20 @@ class StopDecision:
         context.emit(StopDecided(turn=count, decision="stop", reason=end.reason.kind))
         return end
 
-    def _not_accepted(self, signal: TurnComplete, context: RunContext, count: int) -> RunEnd | None:
+    def _not_accepted(
+        self, signal: TurnComplete, context: RunContext, count: int, nudges: int
+    ) -> RunEnd | None:
         """The end of a run whose gates will not let it end; None where it gets a message.
 
-        Progress does not reset these: whoever works on and is refused each time would never end.
+        Whoever is refused and works on may go on, to the last turn of the run at most.
         """
-        nudges, config = context.get(NUDGES), context.spec.config
+        config = context.spec.config
         end = _out_of_nudges(signal, config, nudges)
         if end is None:
             again = AGAIN[config.completion]
-            reasons = "\n".join(f"- {finding}" for finding in signal.findings)
+            # Each is one point, of however many lines.
+            points = (finding.replace("\n", "\n  ") for finding in signal.findings)
+            reasons = "\n".join(f"- {point}" for point in points)
             words = NOT_ACCEPTED.format(reasons=reasons, again=again)
             _nudge(context, words, count, nudges + 1)
         return end
@@ -118,9 +123,10 @@ def _out_of_nudges(turn: TurnComplete, config: HarnessConfig, nudges: int) -> Ru
     message = f"the model stopped without calling work_complete, after {nudges} nudges in a row"
     if turn.findings:
         message = f"not accepted, after {nudges} nudges in a row: {'; '.join(turn.findings)}"
+    causes = {"causes": list(turn.findings)} if turn.findings else {}
     if config.stop_policy == "interactive":
-        return _end("done", "unverified", turn, message)
-    return _end("stalled", "no_completion", turn, message)
+        return _end("done", "unverified", turn, message, causes)
+    return _end("stalled", "blocked" if causes else "no_completion", turn, message, causes)
 
 
 def _nudge(context: RunContext, words: str, turn: int, count: int) -> None:

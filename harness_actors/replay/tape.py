@@ -28,10 +28,11 @@ from harness_actors.replay.recording import Recording
 from harness_actors.replay.visits import Visit
 from harness_actors.results import LimitKind, Usage
 from harness_actors.signals import TurnComplete
-from harness_actors.state import QUESTIONS, USAGE
+from harness_actors.state import AGENT_TURN, CONTRACT, QUESTIONS, USAGE, observed_by
 from harness_actors.turn.one_call import CUT_SHORT, PlannedCall
 from harness_actors.turn.outcomes import ToolOutcome, outcome_of
 
+_OBSERVED = observed_by(AGENT_TURN)
 JUST_BEFORE_S = 0.001
 """What is left of a limit that ran out during a model call: that is stopped by it at once."""
 
@@ -289,11 +290,20 @@ _RECORDED: dict[object, type[Exception]] = {
 
 
 def _usage_in(change: StoredChange) -> Usage:
-    """What a change adds to the run's usage; one holds one answer of the model at most."""
-    spent = Usage()
+    """What a change adds to the run's usage by its model; it holds one answer of it at most.
+
+    What the judges of a contract used is a write of its own, which a rerun takes from what was
+    observed of them.
+    """
+    told = [USAGE.decode(write.value) for write in change.delta.writes if write.key == USAGE.name]
     for write in change.delta.writes:
-        if write.key == USAGE.name:
-            spent += USAGE.decode(write.value)
+        if write.key == _OBSERVED and write.change == "append" and write.value["kind"] == CONTRACT:
+            used = Usage(**write.value["answer"].get("usage", {}))
+            if used in told:
+                told.remove(used)
+    spent = Usage()
+    for each in told:
+        spent += each
     return spent
 
 

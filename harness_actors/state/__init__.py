@@ -4,7 +4,9 @@ from harness_actors.state.keys import AGENT_TURN as AGENT_TURN
 from harness_actors.state.keys import ANSWERS as ANSWERS
 from harness_actors.state.keys import BUDGET as BUDGET
 from harness_actors.state.keys import COMPACTION as COMPACTION
+from harness_actors.state.keys import CONTRACT as CONTRACT
 from harness_actors.state.keys import COORDINATOR as COORDINATOR
+from harness_actors.state.keys import COVERAGE as COVERAGE
 from harness_actors.state.keys import NUDGES as NUDGES
 from harness_actors.state.keys import OBSERVED as OBSERVED
 from harness_actors.state.keys import OPEN_CALLS as OPEN_CALLS
@@ -24,6 +26,7 @@ from harness_actors.state.keys import TURN_BEGAN as TURN_BEGAN
 from harness_actors.state.keys import TURN_COUNT as TURN_COUNT
 from harness_actors.state.keys import TURNS_MADE as TURNS_MADE
 from harness_actors.state.keys import USAGE as USAGE
+from harness_actors.state.keys import VERIFIED as VERIFIED
 from harness_actors.state.keys import WAITED_S as WAITED_S
 from harness_actors.state.keys import WAITING_SINCE as WAITING_SINCE
 from harness_actors.state.keys import AskedCall as AskedCall
@@ -32,6 +35,7 @@ from harness_actors.state.keys import Question as Question
 from harness_actors.state.keys import Questions as Questions
 from harness_actors.state.keys import StandingAnswer as StandingAnswer
 from harness_actors.state.keys import TurnProgress as TurnProgress
+from harness_actors.state.keys import Verified as Verified
 from harness_actors.state.keys import expired as expired
 from harness_actors.state.keys import is_waiting as is_waiting
 from harness_actors.state.keys import observed_by as observed_by

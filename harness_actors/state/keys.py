@@ -105,6 +105,25 @@ class Questions:
     held: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verified:
+    """What the newest verification of a run's contract came to.
+
+    Attributes:
+        attempt: Which attempt to be done it was of, from 1.
+        at: When it was, in seconds since the epoch.
+        satisfied: Nothing was missing.
+        marks: Five characters for each requirement, in the order of the contract: the letter of
+            its status, and what tells its entry in the ledger from an earlier one. With them the
+            next verification need not be sent the ledger to know what has changed.
+    """
+
+    attempt: int
+    at: float
+    satisfied: bool
+    marks: str
+
+
 REPAIR = "repair"
 COMPACTION = "compaction"
 AGENT_TURN = "agent_turn"
@@ -162,9 +181,18 @@ TOOL_USAGE: StateKey[dict[str, int]] = StateKey(
 STALLED_ROUNDS: StateKey[int] = StateKey("harness.stalled_rounds", int, AGENT_TURN, "set", 0)
 """Rounds in a row that came to nothing, from the one after which the model was told. Only runs
 that were told so have it."""
+VERIFIED: StateKey[Verified | None] = StateKey("harness.verified", Verified | None, AGENT_TURN)
+"""Only runs with a contract have it, from their first attempt to be done."""
+COVERAGE: StateKey[dict[str, dict[str, Any]]] = StateKey(
+    "harness.coverage", dict[str, Any], AGENT_TURN, "put", {}
+)
+"""The ledger of a run's contract: of each requirement its status, notes and evidence, as it was
+last looked at. It is changed one item at a time, and no executor is sent it."""
 NUDGES: StateKey[int] = StateKey("harness.nudges", int, STOP_DECISION, "set", 0)
 """Nudges since the last progress."""
 REPAIRS: StateKey[int] = StateKey("harness.repairs", int, REPAIR, "increment", 0)
+CONTRACT = "contract"
+"""The kind of the observation that each verification of a contract is."""
 OBSERVED = "harness.observed."
 """Before the name of an executor: what it observed in the place that it is in, each as a mapping
 of kind, question, number and answer. Only runs whose executors observe have such entries."""

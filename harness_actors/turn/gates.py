@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
@@ -34,6 +34,10 @@ from harness_actors.turn.outcomes import ToolExecutionResult, ToolOutcome
 from harness_actors.turn.preparation import PreparedAgent
 from harness_actors.turn.services import AgentTurnServices
 from harness_actors.turn.texts import shortened, well_formed
+from harness_actors.turn.workplace import Workplace
+
+if TYPE_CHECKING:
+    from harness_actors.turn.verification import ContractGate
 
 VERDICTS_BYTES = 512 * 1024
 """What is kept of the verdicts on the calls of one message, at most."""
@@ -50,6 +54,7 @@ class Gates:
         meter: What the turn uses.
         services: Those of the process.
         calls: Asks the hooks.
+        contract: Verifies what the run must have come to; None for nothing.
     """
 
     context: RunContext
@@ -57,6 +62,7 @@ class Gates:
     meter: TurnMeter
     services: AgentTurnServices
     calls: HookCalls
+    contract: "ContractGate | None" = None
 
     @classmethod
     def of(
@@ -66,12 +72,20 @@ class Gates:
         meter: TurnMeter,
         services: AgentTurnServices,
         bounds: Bounds,
+        place: Workplace,
     ) -> "Gates | None":
-        """Those of an agent; None where it has neither hooks nor approvals."""
-        if not prepared.hooks and prepared.approvals is None:
+        """Those of a run; None where it has neither hooks, nor approvals, nor a contract."""
+        has_contract = context.spec.config.contract is not None
+        if not prepared.hooks and prepared.approvals is None and not has_contract:
             return None
         calls = HookCalls(context, prepared.hooks, services.in_thread, bounds.wall_due)
-        return cls(context, prepared, meter, services, calls)
+        contract = None
+        if has_contract:
+            # Here, for it loads what checks schemas, which most runs do not need.
+            from harness_actors.turn.verification import ContractGate
+
+            contract = ContractGate(context, prepared, meter, services, bounds, place)
+        return cls(context, prepared, meter, services, calls, contract)
 
     @property
     def of_calls(self) -> bool:
@@ -166,18 +180,26 @@ class Gates:
         return replace(outcome, text=text)
 
     async def at_end(self, ended: TurnComplete) -> TurnComplete:
-        """How a turn ends by which the agent says that it is done."""
+        """How a turn ends by which the agent says that it is done: all gates are asked, and
+        whatever speaks against that is in its findings."""
         turn = self.context.get(TURN_COUNT)
         output = self._event(OutputText, text=ended.text)
         guarded = (await self.calls.judge("output_guard", turn, output)).plain
         if "ends" in guarded:
             return _refused_by("output_guard", guarded["ends"])
-        if "denied" in guarded:
-            return replace(ended, findings=(guarded["denied"],))
         stop = self._event(AgentStop, text=ended.text, tool_usage=partial(dict, self.meter.used))
         stopped = (await self.calls.judge("agent_stop", turn, stop)).plain
-        if "denied" in stopped:
-            return replace(ended, findings=(stopped["denied"],))
+        causes = [asked["denied"] for asked in (guarded, stopped) if "denied" in asked]
+        better = False
+        if self.contract is not None:
+            came = await self.contract.at_end(ended.text)
+            if came.limit is not None:
+                # Not met by then, and nobody may work on.
+                return replace(ended, ending="limit", limit=came.limit)
+            causes += [came.cause] if came.cause else []
+            better = came.better
+        if causes or better:
+            return replace(ended, findings=tuple(causes), progressed=better)
         return ended
 
     def _message(self) -> int:

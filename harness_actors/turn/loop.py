@@ -72,7 +72,7 @@ class TurnLoop:
         self._watched = None if workspace is None else services.watch_workspace(workspace)
         folder_id = None if self._watched is None else self._watched.id
         place = Workplace(workspace, folder_id, services.artifacts(context.spec))
-        self._gates = Gates.of(context, prepared, self._meter, services, self._bounds)
+        self._gates = Gates.of(context, prepared, self._meter, services, self._bounds, place)
         self._calls = ToolCalls(
             context, prepared, services, self._state, self._bounds, place, self._gates
         )
@@ -99,7 +99,7 @@ class TurnLoop:
         if self._meter.used:
             turn = self._context.get(TURN_COUNT)
             self._context.emit(ToolsCounted(turn=turn, calls=dict(self._meter.used)))
-        return replace(ended, progressed=self._meter.progressed)
+        return replace(ended, progressed=ended.progressed or self._meter.progressed)
 
     def _says_done(self, ended: TurnComplete) -> bool:
         answers = self._context.spec.config.completion == "answer"

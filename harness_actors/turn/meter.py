@@ -78,6 +78,12 @@ class TurnMeter:
         self._waited_s += waited_s
         self._pending += Usage(model_calls=1)
 
+    def used_aside(self, usage: Usage) -> None:
+        """Others than the agent's model were asked for the run; written as a change of its own,
+        so that it can be told from what the model used."""
+        self._context.increment(USAGE, usage)
+        self._written += usage
+
     def called(self, name: str, *, counts: bool, progress: bool, tokens: int) -> None:
         """A call of the log got its result.
 

@@ -78,7 +78,7 @@ async def prepare(agent: Agent, config: HarnessConfig, counter: TokenCounter) ->
     if approvals is not None and not isinstance(approvals, Approvals):
         raise ConfigError("approvals", f"must be Approvals(...), not {approvals!r:.80}")
     hooks = Hooks.given(getattr(agent, "hooks", None))
-    checked = bool(hooks.agent_stop or hooks.output_guard)
+    checked = bool(hooks.agent_stop or hooks.output_guard) or config.contract is not None
     # Ours come last, and from the first request on: the tools are a part of every one.
     own = [] if config.artifacts is None else [_artifact_reader()]
     ending = _completion_tool(checked=checked) if config.completion == "explicit" else None

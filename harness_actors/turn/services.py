@@ -9,6 +9,8 @@ from harness_actors.config import ArtifactsConfig
 from harness_actors.messages import ToolCall
 from harness_actors.ports import (
     Clock,
+    ContractCommands,
+    ContractFiles,
     ConversationArtifacts,
     TokenCounter,
     ToolProcesses,
@@ -64,6 +66,10 @@ class AgentTurnServices:
         processes: Starts the processes of tools; None where tools start them as children.
         resources: What tools have open in this process; None where each call opens its own.
         workers: Processes for tools that ask for one; None where they run like all others.
+        contract_files: Given the workspace, returns what contracts look into it with; None for
+            the folder itself.
+        contract_commands: Given it, returns what runs their commands; None runs them there, by
+            `processes`.
         artifacts_of: Given a conversation and settings, returns where its long results are kept;
             None where there is no place for them.
     """
@@ -80,6 +86,8 @@ class AgentTurnServices:
     processes: ToolProcesses | None = None
     resources: ToolResources | None = None
     workers: ToolWorkers | None = None
+    contract_files: Callable[[Path | None], ContractFiles] | None = None
+    contract_commands: Callable[[Path | None], ContractCommands | None] | None = None
     artifacts_of: Callable[[str, ArtifactsConfig], ConversationArtifacts] | None = None
 
     def artifacts(self, spec: RunSpec) -> ConversationArtifacts | None:

@@ -40,7 +40,7 @@ class Workplace:
             in_thread=services.in_thread,
             environment={RUN_VARIABLE: spec.run_id},
             processes=services.processes,
-            cover=_cover(spec.workspace, self.folder),
+            cover=cover_of(spec.workspace, self.folder),
             deadline=deadline,
             artifacts=self.artifacts,
             tell=tell,
@@ -50,7 +50,8 @@ class Workplace:
         )
 
 
-def _cover(spec: WorkspaceSpec | None, folder: Path | None) -> Cover | None:
+def cover_of(spec: WorkspaceSpec | None, folder: Path | None) -> Cover | None:
+    """What the commands of a run are not to see; None for nothing."""
     if spec is None or spec.covered is None or folder is None:
         return None
     return Cover(folder=Path(spec.covered), spared=folder, required=spec.must_be_covered)

@@ -147,7 +147,11 @@ def test_the_embedded_model_has_a_name_of_its_own(folder: Path, name: str) -> No
             ConfigError,
             "harness.stall.threshold: must be 2 to 1000 rounds, not 1",
         ),
-        ("model: {id: m}\npersona: {contract: {goal: x}}", ConfigError, "persona.contract: this"),
+        (
+            "model: {id: m}\npersona: {contract: {goal: x}}",
+            BadInputError,
+            "line 2: persona.contract.outputs",
+        ),
         ("model: {id: m}\npersona: {autonomy: some}", ConfigError, "persona.autonomy: must be one"),
         (
             "model: {id: m}\npersona: {autonomy: 3}",
@@ -341,3 +345,62 @@ def test_gates_that_cannot_be_are_refused_by_name(folder: Path, persona: str, fa
 def test_a_capability_that_nobody_knows_is_refused(folder: Path) -> None:
     with pytest.raises(ConfigError, match="no capability 'shel'"):
         load(folder, "model: m\nenvironment: {capabilities: [shel]}")
+
+
+CONTRACT = """\
+model: {id: gpt-4.1, base_url: "http://127.0.0.1:1/v1"}
+persona:
+  judges: {critic: {id: gpt-4.1-mini}, other: gpt-4.1-nano}
+  contract:
+    goal: it is done
+    outputs:
+      - id: R1
+        predicate: {PREDICATE}
+"""
+
+
+def with_predicate(folder: Path, predicate: str) -> Path:
+    (folder / "checks_beside.py").write_text("def signed(question):\n    return True\n")
+    path = folder / "agent.yaml"
+    path.write_text(CONTRACT.replace("{PREDICATE}", predicate))
+    return path
+
+
+def test_the_contract_of_a_file_is_that_of_its_runs_with_its_judges_and_functions(
+    tmp_path: Path,
+) -> None:
+    path = with_predicate(
+        tmp_path,
+        '{all: [{custom: "checks_beside:signed"}, {model_judged: {rubric: x, model: critic}}]}',
+    )
+
+    loaded = load_agent_file(path)
+
+    agent = loaded.innermost
+    assert isinstance(agent, ChatAgent)
+    assert loaded.config.contract is not None
+    assert loaded.config.contract["goal"] == "it is done"
+    assert {name: judge.name for name, judge in agent.judges.items()} == {
+        "critic": "gpt-4.1-mini",
+        "other": "gpt-4.1-nano",
+    }
+    assert list(agent.predicates) == ["checks_beside:signed"]
+
+
+@pytest.mark.parametrize(
+    ("predicate", "told"),
+    [
+        ("{file_there: a}", "line 8: persona.contract.outputs[0].predicate: there is no predicate"),
+        ("{file_exists: ../a}", "line 8: persona.contract.outputs[0].predicate.file_exists"),
+        ("{model_judged: {rubric: x, model: nobody}}", "no judge is named 'nobody'"),
+        ('{custom: "checks_beside:none"}', "line 8: persona.contract.outputs[0].predicate"),
+    ],
+)
+def test_a_faulty_contract_of_a_file_is_told_with_its_line(
+    tmp_path: Path, predicate: str, told: str
+) -> None:
+    path = with_predicate(tmp_path, predicate)
+    with pytest.raises(BadInputError) as caught:
+        load_agent_file(path)
+    assert caught.value.source == str(path)
+    assert told in caught.value.faults[0]

@@ -66,6 +66,7 @@ def test_every_field_of_a_line_is_in_its_task(tmp_path: Path) -> None:
     assert json.loads(json.dumps(task)) == {
         **line,
         "contract": None,
+        "beside": None,
         "task_hash": content_hash(line),
     }
 
@@ -106,7 +107,7 @@ def test_the_hash_is_that_of_the_content_alone(tmp_path: Path) -> None:
         ({"check": {"command": "x", "files": "no"}}, "check.files: there is no folder"),
         ({"check": {"command": "x", "timeout_s": -1}}, "check.timeout_s: should be greater than 0"),
         ({"agent": "no.yaml"}, "agent: there is no file"),
-        ({"contract": {"goal": "x"}}, "contract: this part of the harness is not built yet"),
+        ({"contract": {"goal": "x"}}, "contract.outputs: is missing"),
         ({"limits": {"tokens": -5}}, "limits.tokens: must be a whole number of at least 1"),
         ({"limits": {"max_turns": 0}}, "max_turns: must be a whole number of at least 1"),
         ({"limits": {"tokns": 5}}, "limits.tokns: no such limit; there are max_turns, model_calls"),

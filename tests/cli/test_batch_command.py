@@ -246,7 +246,7 @@ async def test_two_commands_do_not_work_on_one_directory(tmp_path: Path) -> None
             "line 2: the id 'a@2' is what --epochs names a further run of line 1",
         ),
         (['{"task": "x", "workspace": "no"}'], [], "line 1: workspace: there is no folder"),
-        (['{"task": "x", "contract": {}}'], [], "not built yet"),
+        (['{"task": "x", "contract": {}}'], [], "contract.goal: is missing"),
         (['{"task": "x"}'], ["--max-turns", "0"], "error: --max-turns: must be a whole number"),
         (['{"task": "x"}'], ["-n", "0"], "error: --concurrency: must be a whole number"),
         (['{"task": "x"}'], ["--agent", "no.yaml"], "no.yaml: No such file"),

@@ -70,15 +70,19 @@ BUGS = (
         tests=("tests/turn/test_gates.py::test_changes_add_up_and_each_hook_sees_those_before_it",),
     ),
     Bug(
-        name="progress gives an agent that is sent back new nudges",
+        name="an agent that works on between refusals is given up",
         path="harness_actors/executors/stop_decision.py",
-        before="        nudges, config = context.get(NUDGES), context.spec.config\n",
-        after="""\
-        nudges, config = self._nudges_without_progress(signal, context), context.spec.config
+        before="""\
+        if end is None and signal.findings:
+            nudges = self._nudges_without_progress(signal, context)
 """,
-        promise="an agent_stop hook cannot hold a run for ever",
+        after="""\
+        if end is None and signal.findings:
+            nudges = context.get(NUDGES)
+""",
+        promise="only refusals in a row without progress are counted",
         tests=(
-            "tests/turn/test_gates.py::test_a_hook_that_never_agrees_cannot_hold_a_run_for_ever",
+            "tests/turn/test_gates.py::test_who_works_on_between_refusals_is_ended_by_its_turns",
         ),
     ),
     Bug(

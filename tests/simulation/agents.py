@@ -181,6 +181,7 @@ class PlannedAgent:
     middleware: Sequence[Any] = ()
     capabilities: Sequence[str] | None = None
     approvals: Any = None
+    predicates: Mapping[str, Any] | None = None
 
 
 _PROGRAMS: dict[str, Callable[[], Workflow]] = {}

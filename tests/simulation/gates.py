@@ -5,6 +5,7 @@ from random import Random
 from typing import Any
 
 from harness_actors.policies import Hooks
+from tests.simulation.contracts import predicates_of
 from tests.simulation.oracle import Oracle
 from tests.simulation.questions import ASKS
 from tests.simulation.workload import PlannedRun, Workload
@@ -52,5 +53,6 @@ def gates_of(workload: Workload, oracle: Oracle) -> dict[str, Any]:
         "hooks": hooks or None,
         "middleware": oracle.passing.middleware() if workload.passed else (),
         "approvals": workload.approvals,
+        "predicates": predicates_of(oracle.verifying) if workload.contracted else {},
         "capabilities": oracle.judging.capabilities(limited=workload.limited),
     }

@@ -123,12 +123,14 @@ class Guarding:
         if "end" in said.values():
             self._ended_at[run_id] = turn
         elif "deny" in said.values():
-            by = next(by for by, verdict in said.items() if verdict == "deny")
-            self._reasons.setdefault(run_id, []).append(_of_end(by, (run_id, turn)))
+            denied = [by for by, verdict in said.items() if verdict == "deny"]
+            # Of the guards of one kind the first that denies is heard, and all kinds are asked.
+            heard = denied if "output_guard" not in denied else [b for b in denied if b != "strict"]
+            self._reasons.setdefault(run_id, []).extend(_of_end(by, (run_id, turn)) for by in heard)
 
     def _ends(self, run_id: str, end: HarnessResult) -> None:
         if run_id in self._ended_at and (
-            end.status == "done" or end.reason.kind in ("no_completion", "max_turns")
+            end.status == "done" or end.reason.kind in ("no_completion", "blocked", "max_turns")
         ):
             text = f"{run_id}, which a guard has ended, is {end.status}({end.reason.kind})"
             self._ledger.broken(GUARD_ENDS, text)

@@ -33,6 +33,8 @@ MOST_TOKENS = 3_000
 """Of one request and its answer."""
 
 
+NOT_ACCEPTED = "not accepted"
+"""What the end of a run begins with that its gates did not let end."""
 MUST_NOT_WAIT = "the model asked its user", "a person must approve of a call"
 """In the end of a run that must not wait for anybody."""
 
@@ -104,7 +106,9 @@ def _check_own_end(schedule: "Schedule", run: DiskRun, end: HarnessResult) -> No
     refused = reason.kind == "agent_error" and _is_by_gates(schedule, reason.message)
     wanted = flawed | fails | refused
     if (end.status == "failed" and reason.kind != "executor_lost" and not wanted) or (
-        reason.kind == JUDGED.reason.kind and not judged
+        reason.kind == JUDGED.reason.kind
+        and not judged
+        and not reason.message.startswith(NOT_ACCEPTED)
     ):
         text = f"{run.spec.run_id}: {end.status}({reason.kind}): {reason.message}"
         schedule.ledger.broken("runs end as planned", text)

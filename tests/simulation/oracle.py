@@ -25,6 +25,7 @@ from tests.simulation.serving import ServedStep, Serving
 from tests.simulation.spending import Spending
 from tests.simulation.talking import Talking
 from tests.simulation.trying import Trying
+from tests.simulation.verifying import Verifying
 from tests.simulation.waits import Waits
 from tests.simulation.waves import REPEATED, AtOnce
 from tests.simulation.working import Working
@@ -58,6 +59,7 @@ class Oracle:
         self.approving = Approving(ledger, workload.approvals, replaces=workload.moody)
         self.guarding = Guarding(ledger, seed)
         self.passing = Passing(ledger, seed)
+        self.verifying = Verifying(ledger, machine, seed)
         self.working = Working(ledger, seed)
         self.trying = Trying(ledger, seed)
         self.at_once = AtOnce(ledger)
@@ -85,6 +87,7 @@ class Oracle:
         self.spending.asked(run_id)
         self.waits.asked(run_id, messages[1:])
         self.guarding.asked(run_id, messages)
+        self.verifying.asked(run_id)
         return self._asking.asked(run_id, messages)
 
     def check_keys(self, run_id: str, needed: Sequence[str], given: Mapping[str, str]) -> None:
@@ -165,6 +168,7 @@ class Oracle:
         self.guarding.changed(run, change)
         self.passing.changed(run, change, log)
         self.circling.changed(run, change)
+        self.verifying.changed(run, change)
         for write in change.delta.writes:
             if write.key == OPEN_CALLS.name and write.change == "set" and write.value:
                 open_ids = {call.id for call in Conversation(log).open_calls()}

@@ -48,6 +48,7 @@ from tests.simulation.approvals import plan_approvals
 from tests.simulation.artifacts import plan_artifacts
 from tests.simulation.beside import Beside, SimulatedModel, WatchedStreams, chosen_refusals
 from tests.simulation.circling import plan_circles
+from tests.simulation.contracts import grounds_of, plan_contracts
 from tests.simulation.disk import Disk, MemoryJournal
 from tests.simulation.disturbances import Disturber
 from tests.simulation.gates import plan_gates
@@ -143,6 +144,7 @@ class Schedule:
         self.workload = plan_workers(plan_artifacts(self.workload, seed), seed)
         self.workload = plan_gates(plan_tries(self.workload, seed), seed)
         self.workload = plan_circles(plan_approvals(self.workload, seed), seed)
+        self.workload = plan_contracts(self.workload, seed)
         pauses = Pauses(Random(f"{seed}/pauses"))
         self.loop = loop = SimulatedLoop(Random(f"{seed}/order"), pauses)
 
@@ -355,6 +357,7 @@ class Schedule:
                         resources=OpenResources(),
                         workers=workers_of(place.tool_processes, self.oracle, self.machine),
                         artifacts_of=self.oracle.keeping.artifacts_of,
+                        **grounds_of(self.oracle.verifying),
                     )
                 )
         return WatchedExecutor(executor, self.oracle)

@@ -160,6 +160,7 @@ class Workload:
         guarded: Guards have a say in tasks and ends.
         passed: Middleware stands around calls.
         approvals: Which calls a person must approve of; None for none.
+        contracted: Runs are held to contracts.
         copies: Messages go through pickle.
         budget_usd: What all runs may cost together; None for no bound.
         listened: Runs whose text somebody reads while it is said.
@@ -179,6 +180,7 @@ class Workload:
     guarded: bool = False
     passed: bool = False
     approvals: Approvals | None = None
+    contracted: bool = False
     copies: bool = False
     budget_usd: float | None = None
     listened: frozenset[str] = frozenset()

@@ -342,7 +342,7 @@ async def test_who_says_that_it_is_done_is_sent_back_until_its_hooks_agree() -> 
     ("policy", "status", "reason"),
     [
         ("interactive", "done", "unverified"),
-        ("strict_automation", "stalled", "no_completion"),
+        ("strict_automation", "stalled", "blocked"),
     ],
 )
 async def test_a_hook_that_never_agrees_cannot_hold_a_run_for_ever(
@@ -350,7 +350,7 @@ async def test_a_hook_that_never_agrees_cannot_hold_a_run_for_ever(
 ) -> None:
     driver = a_driver(
         Hooks(agent_stop=says(Deny("never"))),
-        script=lambda _: Reply.calls([("write", {}), ("work_complete", {"summary": "done"})]),
+        script=lambda _: finishes(),
         stop_policy=policy,
     )
 
@@ -359,8 +359,21 @@ async def test_a_hook_that_never_agrees_cannot_hold_a_run_for_ever(
     assert (end.status, end.reason.kind) == (status, reason)
     assert not end.completion_verified
     assert "never" in end.reason.message
-    # Though each turn made progress.
+    assert end.reason.details == {"causes": ["never"]}
     assert [event.count for event in driver.happened(ContinuationPrompt)] == [1, 2, 3, 4, 5]
+
+
+async def test_who_works_on_between_refusals_is_ended_by_its_turns() -> None:
+    driver = a_driver(
+        Hooks(agent_stop=says(Deny("never"))),
+        script=lambda _: Reply.calls([("write", {}), ("work_complete", {"summary": "done"})]),
+        max_turns=9,
+    )
+
+    end = await ended(driver)
+
+    assert (end.status, end.reason.kind) == ("limit", "max_turns")
+    assert [event.count for event in driver.happened(ContinuationPrompt)] == [1] * 8
 
 
 async def test_a_guard_of_the_output_is_asked_first_and_may_end_the_run() -> None:

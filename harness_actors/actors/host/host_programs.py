@@ -72,6 +72,9 @@ def _load(code: Code) -> Workflow | AgentCodeError:
             model.connect(code.keys[EMBEDDED_MODEL_URL])  # type: ignore[attr-defined]
         elif hasattr(model, "use_keys"):
             model.use_keys(code.keys)
+        for judge in (getattr(workflow.agent, "judges", None) or {}).values():
+            if hasattr(judge, "use_keys"):
+                judge.use_keys(code.keys)
     except Exception as error:  # noqa: BLE001 - whatever a user's model does with its keys
         facts = error_facts(error)
         reason = f"it does not take its keys: {facts['type']}: {facts['message']}"

@@ -144,7 +144,7 @@ def _print(told: dict[str, Any], facts: "RunFacts") -> None:
 
 def _rows(told: dict[str, Any], facts: "RunFacts") -> list[tuple[str, str]]:
     from harness_actors.cli.ctl.list import age
-    from harness_actors.cli.event_lines import question_lines, used
+    from harness_actors.cli.event_lines import question_lines, unmet_lines, used
 
     settings = told["settings"]
     rows = [
@@ -182,6 +182,8 @@ def _rows(told: dict[str, Any], facts: "RunFacts") -> list[tuple[str, str]]:
         if where := facts.heading.end.reason.traceback if facts.heading.end else "":
             rows.append(("failed here", where))
         rows.append(("answer", told["result"]["output_text"]))
+        contract = facts.heading.end.contract if facts.heading.end else None
+        rows += [("not met", line.strip()) for line in unmet_lines(contract)]
     return rows
 
 

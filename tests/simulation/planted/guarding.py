@@ -69,7 +69,7 @@ def _reasons_are_left_out() -> Patches:
 
 
 def _findings_are_told_to_nobody() -> Patches:
-    return [(StopDecision, "_not_accepted", lambda self, signal, context, count: None)]
+    return [(StopDecision, "_not_accepted", lambda self, signal, context, count, nudges: None)]
 
 
 def _guards_are_asked_in_each_turn() -> Patches:

@@ -1,0 +1,85 @@
+"""The contract of an agent file: `persona.contract`, with the lines that it stands in."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from harness_actors.agents import ChatAgent
+from harness_actors.errors import BadInputError
+
+if TYPE_CHECKING:
+    from harness_actors.contracts import TaskContract
+    from harness_actors.contracts.plain import Faults
+
+FIELD = "persona.contract"
+
+
+@dataclass(frozen=True, kw_only=True)
+class AgentContract:
+    """What all runs of an agent must have come to.
+
+    Attributes:
+        path: The agent file.
+        contract: The contract.
+    """
+
+    path: Path
+    contract: "TaskContract"
+
+    @property
+    def plain(self) -> Mapping[str, Any]:
+        """The contract as plain values."""
+        return self.contract.as_plain()
+
+    def put_to(self, agent: ChatAgent, beside: Path) -> ChatAgent:
+        """The agent with the functions that the contract asks by name.
+
+        Args:
+            agent: The agent.
+            beside: A folder whose modules are found as well, before all others.
+
+        Raises:
+            BadInputError: A function cannot be found, or the agent has no such judge.
+        """
+        from harness_actors.contracts.fitting import fit
+
+        customs, faults = fit(
+            self.contract,
+            predicates=agent.predicates,
+            is_judge=lambda name: name == agent.model.name or name in agent.judges,
+            has_workspace=True,
+            beside=beside,
+        )
+        _refuse(self.path, faults)
+        return replace(agent, predicates={**agent.predicates, **customs}) if customs else agent
+
+
+def contract_in(given: object, path: Path) -> AgentContract | None:
+    """The contract of an agent file; None where it has none.
+
+    Args:
+        given: What stands under `persona.contract`.
+        path: The file, for the error.
+
+    Raises:
+        BadInputError: Something is wrong with it; names file, line and field of each fault.
+    """
+    if given is None:
+        return None
+    # Here, for it loads what checks schemas, which most agents do not need.
+    from harness_actors.contracts.plain import read_contract
+
+    contract, faults = read_contract(given)
+    _refuse(path, faults)
+    assert contract is not None, "it has no fault"
+    return AgentContract(path=path, contract=contract)
+
+
+def _refuse(path: Path, faults: "Faults") -> None:
+    if not faults.found:
+        return
+    from harness_actors.contracts.document import lines_of
+
+    lines = lines_of(path.read_text(encoding="utf-8"))
+    raise BadInputError(str(path), faults.below(FIELD).sentences(lines))
