@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-Change = Literal["set", "append", "increment", "drop"]
+Change = Literal["set", "append", "increment", "drop", "put"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,11 +30,13 @@ class StateKey(Generic[T]):
 
     Attributes:
         name: Dotted name, unique in a workflow; ours begin with ``harness.``.
-        type: The type of the value; of one item where `change` is ``"append"``.
-        owner: Name of the executor that may `set` it; anyone may `append` or `increment`.
+        type: The type of the value; of one item where `change` is ``"append"`` or ``"put"``.
+        owner: Name of the executor that may `set` it, or `put` items; anyone may `append` or
+            `increment`.
         change: The one way in which it changes. `increment` adds numbers, and mappings
-            or dataclasses of numbers field by field. Who may `set` a list may also `drop` the
-            first of its items, which costs the same however many there are.
+            or dataclasses of numbers field by field. `put` gives one item of a mapping another
+            value, and costs the same however many there are. Who may `set` a list may also `drop`
+            the first of its items, which does so, too.
         default: The plain value of a run that has not written it yet.
         also_set_by: Other executors that may `set` it. A run is with one executor at a
             time, so they never write at once.
@@ -74,6 +76,9 @@ class StateKey(Generic[T]):
         if self.change == "append":
             item = _adapter(self.type)
             return tuple(item.validate_python(entry) for entry in plain)  # type: ignore[return-value]
+        if self.change == "put":
+            item = _adapter(self.type)
+            return {name: item.validate_python(entry) for name, entry in plain.items()}  # type: ignore[return-value]
         return _adapter(self.type).validate_python(plain)  # type: ignore[no-any-return]
 
 
@@ -88,7 +93,8 @@ def _adapter(kind: Any) -> "TypeAdapter[Any]":
 @pickled_by_position
 @dataclass(frozen=True, slots=True)
 class Write:
-    """One change to one entry, as a plain value; of a `drop`, how many items."""
+    """One change to one entry, as a plain value; of a `drop`, how many items; of a `put`, the name
+    of an item and its value, as a list."""
 
     key: str
     change: Change
@@ -155,6 +161,15 @@ def _changed(old: Any, write: Write) -> Any:
             if not isinstance(old, list | tuple | None) or not isinstance(write.value, int):
                 raise WorkflowError(write.key, f"cannot drop {write.value!r} of {old!r}")
             return list(old or ())[max(0, write.value) :]
+        case "put":
+            item = write.value
+            if not isinstance(old, Mapping | None) or not _is_item(item):
+                raise WorkflowError(write.key, f"cannot put {item!r} into {old!r}")
+            return {**(old or {}), item[0]: item[1]}
+
+
+def _is_item(value: Any) -> bool:
+    return isinstance(value, list | tuple) and len(value) == 2 and isinstance(value[0], str)
 
 
 def _sum(old: Any, write: Write) -> Any:
