@@ -301,6 +301,7 @@ class Program:
             workspace=workspace,
             metadata=dict(metadata or {}),
             made_with=made_with or self.setup.within(config).made_with,
+            late_hooks=bool(Hooks.given(getattr(self.workflow.agent, "hooks", None)).post_tool),
         )
 
     def _keys(self) -> tuple[str, ...]:

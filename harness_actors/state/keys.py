@@ -161,10 +161,9 @@ QUESTIONS: StateKey[Questions | None] = StateKey(
 QUESTIONS_ASKED: StateKey[int] = StateKey(
     "harness.questions_asked", int, AGENT_TURN, "increment", 0
 )
-ANSWERS: StateKey[dict[str, str]] = StateKey(
-    "harness.answers", dict[str, str], COORDINATOR, "set", {}
-)
-"""What was answered, by the id of the question. Written before anybody takes the run up."""
+ANSWERS: StateKey[dict[str, str]] = StateKey("harness.answers", str, COORDINATOR, "put", {})
+"""What was answered, by the id of the question. Written before anybody takes the run up. Earlier
+versions `set` all of it with each answer."""
 STANDING: StateKey[tuple[StandingAnswer, ...]] = StateKey(
     "harness.standing", StandingAnswer, AGENT_TURN, "append"
 )
