@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import InitVar, dataclass, field, replace
 from functools import cached_property
 from typing import Any
 from uuid import uuid4
@@ -13,6 +13,7 @@ from harness_actors.config import HarnessConfig
 from harness_actors.coordination.graph import DEFAULT_EDGES, Workflow
 from harness_actors.errors import BadInputError, ConfigError
 from harness_actors.messages import Message, check_plain
+from harness_actors.models.chain import Fallback, ModelChain, models_of
 from harness_actors.models.prices import check_cost_bounds
 from harness_actors.policies import Approvals, Hooks, offered_tools
 from harness_actors.policies.capabilities import checked_capabilities
@@ -30,8 +31,13 @@ ARTIFACT_READER = "read_artifact"
 class ChatAgent:
     """A model with instructions and tools.
 
+    Args:
+        models: In place of `model`: a chain, of which the next is asked where one does not
+            answer. It becomes the `model`.
+        fallback: When that is; None for `Fallback()`, which is where its provider failed.
+
     Attributes:
-        model: Whatever answers a conversation.
+        model: Whatever answers a conversation; a `ModelChain` where `models` were given.
         instructions: The system prompt; empty for none.
         tools: What the model may call. `work_complete` is added by the harness where
             the run is to end by it.
@@ -48,7 +54,7 @@ class ChatAgent:
             knows a capability.
     """
 
-    model: Model
+    model: Model = None  # type: ignore[assignment]
     instructions: str = ""
     tools: Sequence[Tool] = ()
     name: str = "agent"
@@ -56,8 +62,12 @@ class ChatAgent:
     middleware: Sequence[Any] = ()
     capabilities: Sequence[str] | None = None
     approvals: Approvals | None = None
+    models: InitVar[Sequence[Model] | None] = None
+    fallback: InitVar[Fallback | None] = None
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, models: Sequence[Model] | None, fallback: Fallback | None) -> None:
+        model = _one_model(self.model, models, fallback)
+        object.__setattr__(self, "model", model)
         if not hasattr(self.model, "complete"):
             problem = f'must be a model such as OpenAIModel("gpt-4.1"), not {self.model!r}'
             raise ConfigError("model", problem)
@@ -78,6 +88,22 @@ class ChatAgent:
             if not isinstance(self.approvals, Approvals):
                 raise ConfigError("approvals", f"must be Approvals(...), not {self.approvals!r}")
             self.approvals.check_tools({*names, ARTIFACT_READER})
+
+
+def _one_model(
+    model: Model | None, models: Sequence[Model] | None, fallback: Fallback | None
+) -> Model | None:
+    """The model of an agent, which may be a chain."""
+    if models is None:
+        if fallback is not None:
+            raise ConfigError("fallback", "is for several models; give them as models=[…]")
+        return model
+    if model is not None:
+        problem = "an agent has a model or models; give all of them, the preferred first, here"
+        raise ConfigError("models", problem)
+    chain = ModelChain(models, fallback)
+    # Of one there is nothing to fall back to.
+    return chain if len(chain.models) > 1 else chain.models[0]
 
 
 def with_hooks(agent: Agent | Workflow, hooks: object) -> Agent | Workflow:
@@ -240,10 +266,13 @@ class Program:
         )
 
     def _keys(self) -> tuple[str, ...]:
-        model = self.workflow.agent.model
-        if getattr(model, "needs_local_host", False):
-            return (EMBEDDED_MODEL_URL,)
-        return tuple(getattr(model, "key_names", ()))
+        keys: dict[str, None] = {}
+        for model in models_of(self.workflow.agent.model):
+            if getattr(model, "needs_local_host", False):
+                keys[EMBEDDED_MODEL_URL] = None
+            else:
+                keys |= dict.fromkeys(getattr(model, "key_names", ()))
+        return tuple(keys)
 
 
 def settings_of(

@@ -64,3 +64,10 @@ class ModelAnswerError(ModelError):
 
 class ModelSetupError(ModelError):
     """Asking again is useless: wrong key, unknown model, dead endpoint, bad request."""
+
+
+class ModelsFailedError(ModelError):
+    """No model of a chain answered: several were asked, and the problem is that of each.
+
+    Where one alone was asked, its own error is raised.
+    """

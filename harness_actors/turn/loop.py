@@ -7,7 +7,7 @@ from itertools import islice
 from pathlib import Path
 
 from harness_actors.errors import HarnessError
-from harness_actors.events import RoundCompleted, ToolsCounted
+from harness_actors.events import ModelFellBack, RoundCompleted, ToolsCounted
 from harness_actors.messages import Message
 from harness_actors.ports import ModelResponse, RunContext
 from harness_actors.results import Usage
@@ -18,6 +18,7 @@ from harness_actors.turn.answers import as_message, ask
 from harness_actors.turn.bounds import Bounds
 from harness_actors.turn.budget import TurnBudget
 from harness_actors.turn.call_scheduler import ToolCalls
+from harness_actors.turn.fallback import TurnChain, fell_back
 from harness_actors.turn.gates import Gates
 from harness_actors.turn.meter import TurnMeter
 from harness_actors.turn.preparation import PreparedAgent
@@ -73,6 +74,7 @@ class TurnLoop:
         self._calls = ToolCalls(
             context, prepared, services, self._state, self._bounds, place, self._gates
         )
+        self._models = TurnChain.of(prepared.agent.model, limits)
         self._last: Awaitable[None] | None = None
         self._awaited: Awaitable[None] | None = None
         """To be on disk before the next model call begins."""
@@ -155,12 +157,16 @@ class TurnLoop:
                 # Hooks have taken the time that was left, and no request begins.
                 return over
         working_s, voice = self._meter.working_s, self._voice()
-        answer = await ask(self._prepared, self._context, self._bounds, working_s, voice)
-        response = answer.response
+        answer = await ask(
+            self._prepared, self._context, self._bounds, working_s, voice, self._models
+        )
+        response, spent = answer.response, answer.tries.spent
         if isinstance(response, Parked):
             return response
+        fallback = fell_back(answer.tries, self._context, self._meter.rounds + 1)
         if isinstance(response, TurnComplete):
-            self._meter.failed(waited_s=answer.waited_s)
+            self._tell(fallback)
+            self._meter.failed(waited_s=answer.waited_s, spent=spent)
             return response
         if voice is None and (late := self._voice()) is not None:
             # Somebody began to read in the middle of the call.
@@ -171,9 +177,11 @@ class TurnLoop:
             await asyncio.sleep(0)
         message = await as_message(response, self._prepared)
         self._state.said = message.text or self._state.said
-        self._meter.answered(response, answer_tokens=message.tokens, waited_s=answer.waited_s)
+        waited_s, tokens = answer.waited_s, message.tokens
+        self._meter.answered(response, answer_tokens=tokens, waited_s=waited_s, spent=spent)
         # A model may take long to answer, and what it asks for would be done nowhere.
         self._check_workspace()
+        self._tell(fallback)
         self._context.add_message(message)
         if self._gates is not None:
             await self._gates.after_model(response, message.text)
@@ -182,11 +190,15 @@ class TurnLoop:
             ended = await self._calls.run(calls, finish_reason=response.finish_reason)
         else:
             ended = TurnComplete(ending="text")
-        self._context.emit(self._completed(response, len(calls)))
+        self._context.emit(self._completed(response, spent, len(calls)))
         ended = ended or self._rounds_done()
         if ended is None:
             self._end_round()
         return ended
+
+    def _tell(self, fallback: ModelFellBack | None) -> None:
+        if fallback is not None:
+            self._context.emit(fallback)
 
     def _check_workspace(self) -> None:
         """Let the run fail where the folder that it works in was taken away."""
@@ -212,8 +224,10 @@ class TurnLoop:
         shares = self._context.get(BUDGET) is not None
         self._awaited = self._last if shares else before_last
 
-    def _completed(self, response: ModelResponse, calls: int) -> RoundCompleted:
-        usage = response.usage
+    def _completed(
+        self, response: ModelResponse, spent: Usage | None, calls: int
+    ) -> RoundCompleted:
+        usage = response.usage if spent is None else response.usage + spent
         return RoundCompleted(
             turn=self._context.get(TURN_COUNT),
             round=self._meter.rounds,
