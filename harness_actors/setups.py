@@ -135,7 +135,7 @@ def _models_parts(model: Model) -> dict[str, Any]:
     for number, other in enumerate(others, 2):
         parts |= {f"models.{number}.{name}": part for name, part in _model_parts(other).items()}
     if isinstance(model, ModelChain):
-        parts["fallback.on"] = list(model.fallback.on)
+        parts["fallback"] = list(model.fallback.on)
     return parts
 
 

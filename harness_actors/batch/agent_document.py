@@ -39,12 +39,6 @@ class ModelFields(_Fields):
     price: PriceFields | None = None
 
 
-class FallbackFields(_Fields):
-    """When the next of several models is asked."""
-
-    on: list[str] = Field(min_length=1)
-
-
 class PersonaFields(_Fields):
     """Who the agent is."""
 
@@ -75,7 +69,7 @@ class AgentFields(_Fields):
 
     model: ModelFields = Field(default_factory=ModelFields)
     models: list[ModelFields] | None = None
-    fallback: FallbackFields | None = None
+    fallback: list[str] | None = None
     persona: PersonaFields = Field(default_factory=PersonaFields)
     environment: EnvironmentFields = Field(default_factory=EnvironmentFields)
     harness: dict[str, Any] = Field(default_factory=dict)
@@ -157,7 +151,6 @@ _SECTIONS: dict[tuple[Any, ...], type[_Fields]] = {
     (): AgentFields,
     ("model",): ModelFields,
     ("model", "price"): PriceFields,
-    ("fallback",): FallbackFields,
     ("persona",): PersonaFields,
     ("environment",): EnvironmentFields,
     ("environment", "workspace"): WorkspaceFields,

@@ -114,7 +114,7 @@ def _model(given: AgentFields, over: AgentOverrides, path: Path) -> Model:
 
     several = [_made(one, over, path, f"models.{at}") for at, one in enumerate(given.models)]
     with _settings_of(str(path), joined=": "):
-        on = None if given.fallback is None else given.fallback.on
+        on = given.fallback
         fallback = None if on is None else Fallback(on=tuple(on))  # type: ignore[arg-type]
         chain = ModelChain(several, fallback)
     return chain if len(several) > 1 else several[0]

@@ -71,3 +71,6 @@ class ModelsFailedError(ModelError):
 
     Where one alone was asked, its own error is raised.
     """
+
+    def __str__(self) -> str:
+        return f"no model of the chain has answered: {self.problem}"

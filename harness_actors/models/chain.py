@@ -54,10 +54,10 @@ class Fallback:
     def __post_init__(self) -> None:
         known, given = ", ".join(map(repr, CAUSES)), cast("object", self.on)
         if not isinstance(given, list | tuple) or not given:
-            raise ConfigError("fallback.on", f"must list some of {known}, not be {given!r:.80}")
+            raise ConfigError("fallback", f"must list some of {known}, not be {given!r:.80}")
         for cause in given:
             if cause not in CAUSES:
-                raise ConfigError("fallback.on", f"there is no {cause!r:.80}; there are {known}")
+                raise ConfigError("fallback", f"there is no {cause!r:.80}; there are {known}")
         # In one order, so that what says the same is equal.
         object.__setattr__(self, "on", tuple(cause for cause in CAUSES if cause in self.on))
 
