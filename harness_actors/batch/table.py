@@ -188,9 +188,8 @@ def _unlisted_rows(summary: Mapping[str, Any]) -> list[Row]:
 def _fallback_rows(command: Mapping[str, Any]) -> list[Row]:
     if not (rounds := command.get("fallbacks")):
         return []
-    return [
-        ("fallback", f"a model did not answer in {counted(rounds, 'round')}, see `ctl run show`")
-    ]
+    told = f"a model did not answer in {counted(rounds, 'round')}, see `harness ctl run show`"
+    return [("fallback", told)]
 
 
 def _used(usage: Mapping[str, Any]) -> str:

@@ -178,8 +178,8 @@ async def as_message(response: ModelResponse, prepared: PreparedAgent) -> Messag
     spoken = [text or "", *(part for call in calls for part in (call.name, call.arguments))]
     tokens = await tokens_of(spoken, prepared.counter)
     message = Message.assistant(text, calls, tokens=tokens)
-    if calls and response.finish_reason == CUT_SHORT:
-        # It decides what becomes of the calls, and nothing else shows it.
+    if response.finish_reason == CUT_SHORT:
+        # It decides what becomes of text and calls, and nothing else shows it.
         message = replace(message, facts=MessageFacts(finish_reason=CUT_SHORT))
     return message
 

@@ -12,7 +12,7 @@ from harness_actors.messages import Message
 from harness_actors.ports import ModelResponse, RunContext
 from harness_actors.results import Usage
 from harness_actors.signals import Parked, TurnComplete, Waiting
-from harness_actors.state import BUDGET, TURN_BEGAN, TURN_COUNT
+from harness_actors.state import BUDGET, REQUEST_TOKENS, TURN_BEGAN, TURN_COUNT
 from harness_actors.turn.acceptance import is_large
 from harness_actors.turn.answers import as_message, ask
 from harness_actors.turn.bounds import Bounds
@@ -22,9 +22,11 @@ from harness_actors.turn.fallback import TurnChain, fell_back
 from harness_actors.turn.gates import Gates
 from harness_actors.turn.meter import TurnMeter
 from harness_actors.turn.preparation import PreparedAgent
+from harness_actors.turn.recovery import findings_of, told_of_cut
 from harness_actors.turn.repeats import RepeatGuard
 from harness_actors.turn.services import AgentTurnServices
 from harness_actors.turn.state import TurnState
+from harness_actors.turn.texts import counted
 from harness_actors.turn.voice import Voice
 from harness_actors.turn.workplace import Workplace
 
@@ -91,7 +93,7 @@ class TurnLoop:
             # Else the last calls could leave another folder to whoever scores it.
             self._check_workspace()
         ended = replace(ended, text=ended.text or self._state.said)
-        if self._gates is not None and self._says_done(ended):
+        if self._gates is not None and self._says_done(ended) and not ended.findings:
             ended = await self._gates.at_end(ended)
         self._meter.write()
         if self._meter.used:
@@ -188,8 +190,14 @@ class TurnLoop:
         calls = message.tool_calls
         if calls:
             ended = await self._calls.run(calls, finish_reason=response.finish_reason)
+        elif told := told_of_cut(response, self._context.log):
+            ended = None
+            message = await counted(Message.user(told), self._prepared.counter)
+            self._context.add_message(message)
+            self._context.increment(REQUEST_TOKENS, message.tokens)
         else:
-            ended = TurnComplete(ending="text")
+            completion = self._context.spec.config.completion
+            ended = TurnComplete(ending="text", findings=findings_of(response, completion))
         self._context.emit(self._completed(response, spent, len(calls)))
         ended = ended or self._rounds_done()
         if ended is None:

@@ -11,6 +11,7 @@ from harness_actors.events import (
     EVENT_TYPES,
     TOLD_EVENTS,
     HookFailed,
+    ModelFellBack,
     ToolsCounted,
 )
 from harness_actors.messages import FAILURES, Message
@@ -34,6 +35,8 @@ NEVER_YET = {
 """Endings that no run has by itself, or that no code brings about yet."""
 OF_GATES = (HookFailed, ToolsCounted)
 """Events of agents with gates, which none of the corpus has; `test_gates` records such runs."""
+OF_CHAINS = (ModelFellBack,)
+"""Those of agents with several models; `tests/test_fallback.py` records such runs."""
 
 OTHERWISE = {
     ("second", "must-not-ask"): {
@@ -89,7 +92,7 @@ def test_the_runs_have_every_ending_and_everything_that_befalls_a_run() -> None:
 
     changes = [change for run in runs for change in run["changes"]]
     events = {event["type"] for change in changes for event in change["events"]}
-    told = {event.type for event in (*DERIVED_EVENTS, *TOLD_EVENTS, *OF_GATES)}
+    told = {event.type for event in (*DERIVED_EVENTS, *TOLD_EVENTS, *OF_GATES, *OF_CHAINS)}
     assert events == EVENT_TYPES - told
     messages = [message for change in changes for message in change["messages"]]
     assert any(message[3] for message in messages)
