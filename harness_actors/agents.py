@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import InitVar, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from harness_actors.config import HarnessConfig
 from harness_actors.coordination.graph import DEFAULT_EDGES, Workflow
 from harness_actors.errors import BadInputError, ConfigError
 from harness_actors.messages import Message, check_plain
+from harness_actors.models.chain import Fallback, ModelChain, models_of
 from harness_actors.models.prices import check_cost_bounds
 from harness_actors.policies import Approvals, Hooks, offered_tools
 from harness_actors.policies.capabilities import checked_capabilities
@@ -31,8 +32,13 @@ ARTIFACT_READER = "read_artifact"
 class ChatAgent:
     """A model with instructions and tools.
 
+    Args:
+        models: In place of `model`: a chain, of which the next is asked where one does not
+            answer. It becomes the `model`.
+        fallback: When that is; None for `Fallback()`, which is where its provider failed.
+
     Attributes:
-        model: Whatever answers a conversation.
+        model: Whatever answers a conversation; a `ModelChain` where `models` were given.
         instructions: The system prompt; empty for none.
         tools: What the model may call. `work_complete` is added by the harness where
             the run is to end by it.
@@ -52,7 +58,7 @@ class ChatAgent:
             knows a capability.
     """
 
-    model: Model
+    model: Model = None  # type: ignore[assignment]
     instructions: str = ""
     tools: Sequence[Tool] = ()
     name: str = "agent"
@@ -62,8 +68,12 @@ class ChatAgent:
     approvals: Approvals | None = None
     predicates: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
     judges: Mapping[str, Model] = field(default_factory=dict)
+    models: InitVar[Sequence[Model] | None] = None
+    fallback: InitVar[Fallback | None] = None
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, models: Sequence[Model] | None, fallback: Fallback | None) -> None:
+        model = _one_model(self.model, models, fallback)
+        object.__setattr__(self, "model", model)
         if not hasattr(self.model, "complete"):
             problem = f'must be a model such as OpenAIModel("gpt-4.1"), not {self.model!r}'
             raise ConfigError("model", problem)
@@ -92,6 +102,22 @@ class ChatAgent:
         if not isinstance(given, Mapping) or not all(map(is_one, given.values())):
             raise ConfigError(name, f"must be {what} by their names, not {given!r:.80}")
         object.__setattr__(self, name, dict(given))
+
+
+def _one_model(
+    model: Model | None, models: Sequence[Model] | None, fallback: Fallback | None
+) -> Model | None:
+    """The model of an agent, which may be a chain."""
+    if models is None:
+        if fallback is not None:
+            raise ConfigError("fallback", "is for several models; give them as models=[…]")
+        return model
+    if model is not None:
+        problem = "an agent has a model or models; give all of them, the preferred first, here"
+        raise ConfigError("models", problem)
+    chain = ModelChain(models, fallback)
+    # Of one there is nothing to fall back to.
+    return chain if len(chain.models) > 1 else chain.models[0]
 
 
 def with_hooks(agent: Agent | Workflow, hooks: object) -> Agent | Workflow:
@@ -305,16 +331,18 @@ class Program:
         )
 
     def _keys(self) -> tuple[str, ...]:
-        model = self.workflow.agent.model
-        if getattr(model, "needs_local_host", False):
-            return (EMBEDDED_MODEL_URL,)
-        named = (getattr(one, "key_names", ()) for one in _models_of(self.workflow.agent))
-        return tuple(dict.fromkeys(name for names in named for name in names))
+        keys: dict[str, None] = {}
+        for model in _models_of(self.workflow.agent):
+            if getattr(model, "needs_local_host", False):
+                keys[EMBEDDED_MODEL_URL] = None
+            else:
+                keys |= dict.fromkeys(getattr(model, "key_names", ()))
+        return tuple(keys)
 
 
 def _models_of(agent: Agent) -> Iterator[Model]:
     """All models that runs of an agent may ask: its own, and its judges."""
-    yield agent.model
+    yield from models_of(agent.model)
     yield from (getattr(agent, "judges", None) or {}).values()
 
 

@@ -50,7 +50,8 @@ def tools_told(messages: Iterable[Message]) -> set[str] | None:
         name = asked.get(message.tool_call_id or "")
         opening = f"There is no tool {name!r}. Tools: "
         if message.role == "tool" and message.is_error and message.text.startswith(opening):
-            told = message.text.removeprefix(opening).removesuffix(".")
+            told = message.text.removeprefix(opening).partition(". Did you mean")[0]
+            told = told.removesuffix(".")
             return set() if told == "none" else set(told.split(", "))
     return None
 

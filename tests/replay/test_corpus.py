@@ -11,6 +11,7 @@ from harness_actors.events import (
     EVENT_TYPES,
     TOLD_EVENTS,
     HookFailed,
+    ModelFellBack,
     StallFound,
     ToolsCounted,
 )
@@ -33,9 +34,9 @@ NEVER_YET = {
     ("cancelled", "parent"),
 }
 """Endings that no run has by itself, or that no code brings about yet."""
-ELSEWHERE = (HookFailed, ToolsCounted, StallFound)
-"""Events of agents with gates and of runs that repeat themselves, which none of the corpus has;
-`test_gates` and `test_stalls` record such runs."""
+ELSEWHERE = (HookFailed, ToolsCounted, StallFound, ModelFellBack)
+"""Events of agents with gates or several models, and of runs that repeat themselves: none of the
+corpus has them; `test_gates`, `test_stalls` and `tests/test_fallback.py` record such runs."""
 
 OTHERWISE = {
     ("second", "must-not-ask"): {
