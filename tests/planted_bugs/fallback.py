@@ -69,7 +69,7 @@ BUGS = (
     ),
     Bug(
         name="only the key of the first model is asked for",
-        path="harness_actors/agents.py",
+        path="harness_actors/chat_agent.py",
         before="        for model in models_of(self.workflow.agent.model):\n",
         after="        for model in models_of(self.workflow.agent.model)[:1]:\n",
         promise="a run with a fallback has all keys when it begins",
