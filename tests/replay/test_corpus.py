@@ -10,6 +10,7 @@ from harness_actors.events import (
     DERIVED_EVENTS,
     EVENT_TYPES,
     TOLD_EVENTS,
+    ContractVerified,
     HookFailed,
     ToolsCounted,
 )
@@ -32,7 +33,7 @@ NEVER_YET = {
     ("cancelled", "parent"),
 }
 """Endings that no run has by itself, or that no code brings about yet."""
-OF_GATES = (HookFailed, ToolsCounted)
+OF_GATES = (ContractVerified, HookFailed, ToolsCounted)
 """Events of agents with gates, which none of the corpus has; `test_gates` records such runs."""
 
 OTHERWISE = {
