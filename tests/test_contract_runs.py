@@ -1,6 +1,9 @@
 """Runs with a contract, through the whole harness on both runtimes."""
 
 import json
+import os
+import signal
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -184,3 +187,37 @@ async def test_an_unverified_run_is_done_and_says_so(tmp_path: Path) -> None:
         result = await harness.run("go")
     assert (result.status, result.reason.kind) == ("done", "unverified")
     assert not result.completion_verified
+
+
+def kills(question: Any) -> bool:
+    """Ends its process: at the first look in the middle of it, at the second just after it."""
+    looks = question.workspace / "looks.txt"
+    with looks.open("a") as file:
+        file.write("look\n")
+    match len(looks.read_text().splitlines()):
+        case 1:
+            os.kill(os.getpid(), signal.SIGKILL)
+        case 2:
+            threading.Timer(0.01, os.kill, (os.getpid(), signal.SIGKILL)).start()
+    return True
+
+
+@pytest.mark.ray
+async def test_a_process_that_dies_in_a_verification_or_after_it_costs_no_run(
+    tmp_path: Path,
+) -> None:
+    contract = contract_with(Custom("kills"), FileExists("report.md"))
+    script = [DONE, writes("report.md", "total: 4"), DONE]
+    agent = an_agent(script, predicates={"kills": kills})
+    async with a_harness(tmp_path, agent, runtime="ray", address="local") as harness:
+        result = await harness.run("write a report", contract=contract)
+
+    assert (result.status, result.reason.kind) == ("done", "completed")
+    told = [one.event for one in result.transcript if isinstance(one.event, ContractVerified)]
+    assert [one.attempt for one in told] == [1, 2]
+    assert [one.satisfied for one in told] == [False, True]
+    types = [one.event.type for one in result.transcript]
+    assert types.count("executor_lost") >= 1
+    assert types.count("stop_decided") == 2
+    assert types.count("continuation_prompt") == 1
+    assert len((tmp_path / "work" / "looks.txt").read_text().splitlines()) >= 3

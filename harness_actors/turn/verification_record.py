@@ -1,11 +1,10 @@
 """What a verification came to, as it is kept on record: bounded, whatever was found."""
 
 import json
-from base64 import urlsafe_b64encode
+from binascii import b2a_base64
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict
-from hashlib import blake2b
 from typing import Any
+from zlib import crc32
 
 from harness_actors.contracts import CoverageLedger, RequirementCoverage, Verification
 from harness_actors.contracts.ledger import RequirementStatus
@@ -35,9 +34,12 @@ def marks_of(ledger: CoverageLedger) -> str:
 
 
 def _mark(entry: RequirementCoverage) -> str:
-    seen = json.dumps([entry.notes, [asdict(one) for one in entry.evidence]])
-    told = urlsafe_b64encode(blake2b(seen.encode(), digest_size=3).digest()).decode()
-    return _LETTERS[entry.status] + told
+    told = entry.notes
+    for one in entry.evidence:
+        told += f"\0{one.kind}\0{one.ref}\0{one.value}"
+    # Of so many entries in each attempt: it need not be secure, only quick.
+    checked = crc32(told.encode("utf-8", "replace")) & 0xFFFFFF
+    return _LETTERS[entry.status] + b2a_base64(checked.to_bytes(3), newline=False).decode()
 
 
 def statuses_in(marks: str) -> Iterator[RequirementStatus]:
@@ -52,6 +54,8 @@ def changed_places(marks: str, before: str) -> list[int]:
         marks: Of all entries.
         before: Of the same ones at the attempt before; empty for none.
     """
+    if marks == before:
+        return []
     return [
         at // MARK_CHARS
         for at in range(0, len(marks), MARK_CHARS)
@@ -62,7 +66,10 @@ def changed_places(marks: str, before: str) -> list[int]:
 def is_better(marks: str, before: str) -> bool:
     """Whether a requirement stands better than at the attempt before; not at the first one, for
     what is there then was not asked for by anybody."""
-    pairs = zip(marks[::MARK_CHARS], before[::MARK_CHARS], strict=False)
+    statuses, earlier = marks[::MARK_CHARS], before[::MARK_CHARS]
+    if statuses == earlier:
+        return False
+    pairs = zip(statuses, earlier, strict=False)
     return any(_RANKS.index(now) > _RANKS.index(then) for now, then in pairs)
 
 

@@ -17,12 +17,14 @@ from tests.planted_bugs import (
     supervision,
     tool_calls,
     turn,
+    verification,
 )
 from tests.planted_bugs.bug import Bug, NotPlantableError
 
 BUGS = (
     *coordination.BUGS,
     *turn.BUGS,
+    *verification.BUGS,
     *engine.BUGS,
     *gates.BUGS,
     *approvals.BUGS,

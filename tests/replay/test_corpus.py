@@ -10,6 +10,7 @@ from harness_actors.events import (
     DERIVED_EVENTS,
     EVENT_TYPES,
     TOLD_EVENTS,
+    ContractVerified,
     HookFailed,
     ModelFellBack,
     StallFound,
@@ -34,7 +35,7 @@ NEVER_YET = {
     ("cancelled", "parent"),
 }
 """Endings that no run has by itself, or that no code brings about yet."""
-ELSEWHERE = (HookFailed, ToolsCounted, StallFound, ModelFellBack)
+ELSEWHERE = (ContractVerified, HookFailed, ToolsCounted, StallFound, ModelFellBack)
 """Events of agents with gates or several models, and of runs that repeat themselves: none of the
 corpus has them; `test_gates`, `test_stalls` and `tests/test_fallback.py` record such runs."""
 

@@ -18,6 +18,7 @@ from tests.simulation.guarding import (
     TOLD_WHY,
 )
 from tests.simulation.planted.bug import Patches, PlantedBug
+from tests.simulation.verifying import ONE_MESSAGE
 
 
 def _ends_are_accepted() -> Patches:
@@ -98,9 +99,13 @@ BUGS: tuple[PlantedBug, ...] = (
         _denied_tasks_are_not_told,
         frozenset({TOLD_WHY}),
     ),
-    PlantedBug("models are not told why", _reasons_are_left_out, frozenset({TOLD_WHY})),
     PlantedBug(
-        "denied ends are told to nobody", _findings_are_told_to_nobody, frozenset({TOLD_WHY})
+        "models are not told why", _reasons_are_left_out, frozenset({TOLD_WHY, ONE_MESSAGE})
+    ),
+    PlantedBug(
+        "denied ends are told to nobody",
+        _findings_are_told_to_nobody,
+        frozenset({TOLD_WHY, ONE_MESSAGE}),
     ),
     PlantedBug(
         "guards are asked about a task in each turn",
