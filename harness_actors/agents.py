@@ -1,7 +1,7 @@
-"""What a user hands to the harness: an agent, and the workflow that runs it."""
+"""What a user hands to the harness: an agent, or a workflow around one, made ready to travel."""
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -10,108 +10,20 @@ from uuid import uuid4
 
 from harness_actors.actors.embedded import EMBEDDED_MODEL_URL
 from harness_actors.actors.packing import pack
+from harness_actors.chat_agent import ARTIFACT_READER as ARTIFACT_READER
+from harness_actors.chat_agent import ChatAgent as ChatAgent
+from harness_actors.chat_agent import with_hooks as with_hooks
 from harness_actors.config import HarnessConfig
 from harness_actors.coordination.graph import DEFAULT_EDGES, Workflow
 from harness_actors.errors import BadInputError, ConfigError
 from harness_actors.messages import Message, check_plain
+from harness_actors.models.chain import models_of
 from harness_actors.models.prices import check_cost_bounds
-from harness_actors.policies import Approvals, Hooks, offered_tools
-from harness_actors.policies.capabilities import checked_capabilities
-from harness_actors.policies.middleware import as_chain
-from harness_actors.ports import Agent, AskingTool, Model, Tool
+from harness_actors.policies import Hooks, offered_tools
+from harness_actors.ports import Agent, AskingTool, Model
 from harness_actors.records import MadeWith, RunSpec, WorkspaceSpec
 from harness_actors.setups import Setup, setup_of
 from harness_actors.stores.conversations import RequestHead, request_name
-
-ARTIFACT_READER = "read_artifact"
-"""A tool that the harness adds where long results are kept, about which approvals may decide."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class ChatAgent:
-    """A model with instructions and tools.
-
-    Attributes:
-        model: Whatever answers a conversation.
-        instructions: The system prompt; empty for none.
-        tools: What the model may call. `work_complete` is added by the harness where
-            the run is to end by it.
-        name: Shown to people.
-        hooks: Functions that are asked, or told, at fixed points of a run: `Hooks`, functions by
-            kind, an object whose methods are named by kinds, or several of these. None for none.
-        middleware: What stands around tool calls and model calls, the outermost first; see
-            `MiddlewareChain`.
-        capabilities: What it may work with; tools that need more are not offered. None for all.
-        approvals: Which calls a person must approve first. None for none.
-        predicates: Functions by the names that `Custom` predicates of contracts have.
-        judges: Models by the names that `ModelJudged` predicates have; the agent's own model judges
-            under its own name, and where none is named.
-
-    Raises:
-        ConfigError: Something else is given as one of these, two tools have one name, or nobody
-            knows a capability.
-    """
-
-    model: Model
-    instructions: str = ""
-    tools: Sequence[Tool] = ()
-    name: str = "agent"
-    hooks: Any = None
-    middleware: Sequence[Any] = ()
-    capabilities: Sequence[str] | None = None
-    approvals: Approvals | None = None
-    predicates: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
-    judges: Mapping[str, Model] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        if not hasattr(self.model, "complete"):
-            problem = f'must be a model such as OpenAIModel("gpt-4.1"), not {self.model!r}'
-            raise ConfigError("model", problem)
-        for tool in self.tools:
-            if not hasattr(tool, "spec"):
-                raise ConfigError("tools", f"{tool!r} is not a tool; decorate it with @tool")
-        names = [tool.spec.name for tool in self.tools]
-        for name in names:
-            if names.count(name) > 1:
-                raise ConfigError("tools", f"two tools are named {name!r}")
-        # A copy: what the caller does to the list later is not ours.
-        object.__setattr__(self, "tools", tuple(self.tools))
-        object.__setattr__(self, "hooks", Hooks.given(self.hooks) or None)
-        object.__setattr__(self, "middleware", as_chain(self.middleware).members)
-        may = checked_capabilities(self.capabilities, self.tools)
-        object.__setattr__(self, "capabilities", may)
-        if self.approvals is not None:
-            if not isinstance(self.approvals, Approvals):
-                raise ConfigError("approvals", f"must be Approvals(...), not {self.approvals!r}")
-            self.approvals.check_tools({*names, ARTIFACT_READER})
-        self._check_named("predicates", "functions", callable)
-        self._check_named("judges", "models", lambda one: hasattr(one, "complete"))
-
-    def _check_named(self, name: str, what: str, is_one: Callable[[Any], bool]) -> None:
-        given = getattr(self, name)
-        if not isinstance(given, Mapping) or not all(map(is_one, given.values())):
-            raise ConfigError(name, f"must be {what} by their names, not {given!r:.80}")
-        object.__setattr__(self, name, dict(given))
-
-
-def with_hooks(agent: Agent | Workflow, hooks: object) -> Agent | Workflow:
-    """The same agent with further hooks, after its own.
-
-    Args:
-        agent: A `ChatAgent`, or a workflow around one.
-        hooks: As of `ChatAgent`; None for no more.
-
-    Raises:
-        ConfigError: They are none, or the agent is of another class.
-    """
-    more = Hooks.given(hooks)
-    if not more:
-        return agent
-    if isinstance(agent, Workflow):
-        return replace(agent, agent=with_hooks(agent.agent, more))  # type: ignore[arg-type]
-    if not isinstance(agent, ChatAgent):
-        raise ConfigError("hooks", "an agent of your own class has its hooks as its own `hooks`")
-    return replace(agent, hooks=(agent.hooks or Hooks()) + more)
 
 
 @dataclass(frozen=True)
@@ -301,19 +213,22 @@ class Program:
             workspace=workspace,
             metadata=dict(metadata or {}),
             made_with=made_with or self.setup.within(config).made_with,
+            late_hooks=bool(Hooks.given(getattr(self.workflow.agent, "hooks", None)).post_tool),
         )
 
     def _keys(self) -> tuple[str, ...]:
-        model = self.workflow.agent.model
-        if getattr(model, "needs_local_host", False):
-            return (EMBEDDED_MODEL_URL,)
-        named = (getattr(one, "key_names", ()) for one in _models_of(self.workflow.agent))
-        return tuple(dict.fromkeys(name for names in named for name in names))
+        keys: dict[str, None] = {}
+        for model in _models_of(self.workflow.agent):
+            if getattr(model, "needs_local_host", False):
+                keys[EMBEDDED_MODEL_URL] = None
+            else:
+                keys |= dict.fromkeys(getattr(model, "key_names", ()))
+        return tuple(keys)
 
 
 def _models_of(agent: Agent) -> Iterator[Model]:
     """All models that runs of an agent may ask: its own, and its judges."""
-    yield agent.model
+    yield from models_of(agent.model)
     yield from (getattr(agent, "judges", None) or {}).values()
 
 

@@ -21,6 +21,7 @@ LEAVE_IT_OUT = "this part of the harness is not built yet; leave it out"
 CALLS_PER_MESSAGE = 256
 PARALLEL_CALLS = 64
 LEAST_INLINE_CHARS, MOST_INLINE_CHARS = 2_000, 100_000
+MOST_STALLED_ROUNDS = 1_000
 
 
 @pickled_by_position
@@ -86,6 +87,30 @@ class ContinuationConfig:
 
 @pickled_by_position
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StallConfig:
+    """When a run that goes on counts as one that comes to nothing, in rounds."""
+
+    threshold: int = 3
+    """Equal rounds in a row; or how often two or three rounds come by turns. 2 to 1,000."""
+    no_news: int = 5
+    """Rounds in a row of which nothing is new, 2 to 1,000."""
+    failures: int = 5
+    """Rounds in a row in which all calls fail, and are of one tool, 2 to 1,000."""
+    grace: int = 2
+    """Rounds that may go on in the same way once the model was told; the last of them ends the
+    run. 1 to 1,000."""
+
+    def __post_init__(self) -> None:
+        for name in ("threshold", "no_news", "failures", "grace"):
+            _check_count(f"stall.{name}", getattr(self, name))
+            least = 1 if name == "grace" else 2
+            if not least <= getattr(self, name) <= MOST_STALLED_ROUNDS:
+                problem = f"must be {least} to {MOST_STALLED_ROUNDS} rounds"
+                raise ConfigError(f"stall.{name}", f"{problem}, not {getattr(self, name)!r}")
+
+
+@pickled_by_position
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ArtifactsConfig:
     """Results of tools that are too long for the conversation: kept whole, in files."""
 
@@ -108,6 +133,7 @@ PARTS: Mapping[str, type] = {
     "turn_limits": TurnLimits,
     "continuation": ContinuationConfig,
     "artifacts": ArtifactsConfig,
+    "stall": StallConfig,
 }
 """The settings that have fields of their own; only `limits` is never None."""
 
@@ -136,6 +162,7 @@ class HarnessConfig:
             as plain values. None leaves that to the model and the hooks.
         artifacts: How long results of tools are kept, and the tool `read_artifact` by which
             the model reads on; None leaves out the middle of the very long ones.
+        stall: When a run that only repeats itself is told so, and then ended; None for never.
 
     Raises:
         ConfigError: A value is out of range, or its room is not built yet.
@@ -152,7 +179,7 @@ class HarnessConfig:
     max_parallel_calls: int = PARALLEL_CALLS
     turn_limits: TurnLimits | None = None
     artifacts: ArtifactsConfig | None = None
-    stall: None = None
+    stall: StallConfig | None = field(default_factory=StallConfig)
     work_items: None = None
     contract: Mapping[str, Any] | None = None
     compaction: None = None
@@ -183,8 +210,8 @@ class HarnessConfig:
         """Settings as a configuration file or keyword arguments give them.
 
         Args:
-            settings: Field names with their values; `limits`, `turn_limits`, `continuation`
-                and `artifacts` may be mappings of their own fields or the objects.
+            settings: Field names with their values; `limits`, `turn_limits`, `continuation`,
+                `artifacts` and `stall` may be mappings of their own fields or the objects.
 
         Raises:
             ConfigError: A name is unknown or a value is out of range.
@@ -197,8 +224,13 @@ class HarnessConfig:
                 given[name] = part(**given[name])
         return cls(**given)
 
+    @classmethod
+    def from_stored(cls, plain: Mapping[str, Any]) -> Self:
+        """The settings that `as_mapping` wrote, maybe of a version that knew fewer of them."""
+        return cls.from_mapping({"stall": None, **plain})
+
     def as_mapping(self) -> dict[str, Any]:
-        """The settings as plain values, for the journal; `from_mapping` reads them back."""
+        """The settings as plain values, for the journal; `from_stored` reads them back."""
         plain = {name: value for name, value in asdict(self).items() if name not in NOT_BUILT}
         if self.limits.calls_per_message == CALLS_PER_MESSAGE:
             # Left out, so that set-ups from before there was such a bound are the same.
@@ -211,6 +243,14 @@ class HarnessConfig:
             del plain["turn_limits"]
         if self.artifacts is None:
             del plain["artifacts"]  # and of those whose long results were cut
+        if self.stall is None:
+            del plain["stall"]
+        else:
+            # Few bytes, but some: runs from before there were such rules have none of them.
+            usual = asdict(StallConfig())
+            plain["stall"] = {
+                name: value for name, value in plain["stall"].items() if value != usual[name]
+            }
         if self.contract is None:
             del plain["contract"]  # and of those that nobody verified
         return plain

@@ -78,6 +78,8 @@ class RunSpec:
         workspace: Where its tools work; None for none.
         metadata: Plain values of whoever submitted it, such as a batch's task id.
         made_with: Its agent, model and set-up; None for a run of an earlier version.
+        late_hooks: It may end some seconds late, for its agent has `post_tool` hooks, which must
+            see each result.
     """
 
     run_id: str
@@ -91,6 +93,7 @@ class RunSpec:
     workspace: WorkspaceSpec | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict)
     made_with: MadeWith | None = None
+    late_hooks: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,6 +13,7 @@ import orjson
 
 from harness_actors.config import HarnessConfig
 from harness_actors.coordination.graph import DEFAULT_EDGES, Workflow
+from harness_actors.models.chain import ModelChain, models_of, shown_name
 from harness_actors.policies import Hook, Hooks, offered_tools
 from harness_actors.policies.hooks import KINDS, hook_name
 from harness_actors.ports import Agent, Model, Tool
@@ -61,6 +62,8 @@ class Setup:
     def within(self, config: HarnessConfig, *, workspace: str | None = None) -> "Setup":
         """This workflow under settings, in runs that begin with a copy of a folder."""
         given = dict(_flat("", plain(config.as_mapping())))
+        if config.stall is None:
+            given["stall"] = "off"
         if workspace is not None:
             given["workspace"] = os.fspath(workspace)
         return Setup.of(agent=self.agent, model=self.model, parts={**self.parts, **given})
@@ -70,7 +73,7 @@ def setup_of(workflow: Workflow) -> Setup:
     """What a workflow is made of, settings of its runs left out."""
     agent = workflow.agent
     parts = {
-        **_model_parts(agent.model),
+        **_models_parts(agent.model),
         "instructions": agent.instructions,
         **_gates(agent),
         **{f"tools.{tool.spec.name}": _declared(tool) for tool in offered_tools(agent)},
@@ -82,7 +85,7 @@ def setup_of(workflow: Workflow) -> Setup:
     if tuple(workflow.edges) != DEFAULT_EDGES:
         # The builder's order says nothing: each name has one successor that counts.
         parts["workflow.edges"] = sorted([start, end] for start, end in workflow.edges)
-    return Setup.of(agent=agent.name, model=agent.model.name, parts=parts)
+    return Setup.of(agent=agent.name, model=shown_name(agent.model), parts=parts)
 
 
 def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> tuple[str, ...]:
@@ -125,6 +128,17 @@ def plain(value: Any) -> Any:
         case _:
             # Its own words may hold an address in memory.
             return f"<{type(value).__qualname__}>"
+
+
+def _models_parts(model: Model) -> dict[str, Any]:
+    """A model, and after it the others of its chain by their numbers."""
+    first, *others = models_of(model)
+    parts = _model_parts(first)
+    for number, other in enumerate(others, 2):
+        parts |= {f"models.{number}.{name}": part for name, part in _model_parts(other).items()}
+    if isinstance(model, ModelChain):
+        parts["fallback"] = list(model.fallback.on)
+    return parts
 
 
 def _model_parts(model: Model) -> dict[str, Any]:

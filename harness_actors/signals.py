@@ -8,10 +8,10 @@ from harness_actors.messages import check_plain
 from harness_actors.pickling import pickled_by_position
 from harness_actors.results import LimitKind, Reason, Status, check_reason
 
-TurnEnding = Literal["completed", "text", "rounds", "limit", "error"]
+TurnEnding = Literal["completed", "text", "rounds", "stalled", "limit", "error"]
 """How a turn ended: `work_complete` succeeded; the model answered without a call;
-`max_rounds_per_turn` or a bound of the turn was reached; a bound of the run was; an error no
-retry can help."""
+`max_rounds_per_turn` or a bound of the turn was reached; its rounds came to nothing, and went on
+so when the model was told; a bound of the run was reached; an error no retry can help."""
 
 
 @pickled_by_position
@@ -56,6 +56,8 @@ class TurnComplete:
     """Kind of reason, type and message, if the turn ended by `error`."""
     findings: tuple[str, ...] = ()
     """Why what the agent came to is not accepted, where it says that it is done."""
+    stall: str = ""
+    """How its last rounds came to nothing, as a sentence; empty where they did not."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,8 +119,9 @@ def encode_signal(signal: Signal) -> dict[str, Any]:
     """The signal as plain values; `decode_signal` reads them back."""
     # Not `asdict`, which copies what nobody changes.
     values = {f.name: getattr(signal, f.name) for f in fields(signal)}
-    if not values.get("findings", True):
-        del values["findings"]
+    for name in ("findings", "stall"):
+        if not values.get(name, True):
+            del values[name]
     return {"kind": type(signal).__name__, **values}
 
 

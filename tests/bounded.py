@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from harness_actors.config import HarnessConfig, Limits
+from harness_actors.config import HarnessConfig, Limits, StallConfig
 
 FAR = Limits(
     model_calls=10_000,
@@ -19,11 +19,12 @@ FAR = Limits(
     time_s=1e6,
     working_s=1e6,
 )
+FAR_STALL = StallConfig(threshold=1_000, no_news=1_000, failures=1_000)
 
 
 def bounded(settings: Mapping[str, Any] | None = None) -> HarnessConfig:
     """The config of these settings, with each bound that they do not give far away."""
-    given = dict(settings or {})
+    given = {"stall": FAR_STALL, **(settings or {})}
     limits = given.get("limits", {})
     if not isinstance(limits, Limits):
         given["limits"] = {**asdict(FAR), **limits}

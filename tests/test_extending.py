@@ -14,7 +14,7 @@ PAGE = "docs/extending.md"
 def test_a_model_and_an_executor_of_ones_own_are_as_the_docs_say(tmp_path: Path) -> None:
     text = text_of(PAGE)
     examples = re.findall(r"```python\n(.*?)```\n\nIt prints `(.*?)`\.\n", text, re.DOTALL)
-    assert len(examples) == text.count("```python") == 3
+    assert len(examples) == text.count("```python") == 4
 
     for code, said in examples:
         ended = run_python(code, tmp_path)

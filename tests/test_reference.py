@@ -26,6 +26,7 @@ from harness_actors.config import (
     ContinuationConfig,
     HarnessConfig,
     Limits,
+    StallConfig,
     TurnLimits,
 )
 from harness_actors.errors import BadInputError, ConfigError
@@ -94,6 +95,8 @@ def settings() -> Iterator[tuple[str, str, Any]]:
             f"ArtifactsConfig.{name}",
             getattr(ArtifactsConfig(), name),
         )
+    for name in sorted(names_of(StallConfig)):
+        yield f"harness.stall.{name}", f"StallConfig.{name}", getattr(whole.stall, name)
     for name in sorted(names_of(Limits)):
         yield f"harness.limits.{name}", f"Limits.{name}", getattr(whole.limits, name)
 
@@ -102,7 +105,7 @@ def shown(default: object) -> str:
     match default:
         case None:
             return "none"
-        case ContinuationConfig():
+        case ContinuationConfig() | StallConfig():
             return "on"
         case _:
             return str(default)

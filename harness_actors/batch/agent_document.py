@@ -35,6 +35,7 @@ class ModelFields(_Fields):
 
     id: str | None = None
     base_url: str | None = None
+    key_name: str | None = Field(default=None, min_length=1)
     settings: dict[str, Any] = Field(default_factory=dict)
     price: PriceFields | None = None
 
@@ -69,6 +70,8 @@ class AgentFields(_Fields):
     """The whole document."""
 
     model: ModelFields = Field(default_factory=ModelFields)
+    models: list[ModelFields] | None = None
+    fallback: list[str] | None = None
     persona: PersonaFields = Field(default_factory=PersonaFields)
     environment: EnvironmentFields = Field(default_factory=EnvironmentFields)
     harness: dict[str, Any] = Field(default_factory=dict)
@@ -78,6 +81,19 @@ class AgentFields(_Fields):
     def _named(cls, given: object) -> object:
         """``model: local`` is short for ``model: {id: local}``."""
         return {"id": given} if isinstance(given, str) else given
+
+    @field_validator("models", mode="before")
+    @classmethod
+    def _all_named(cls, given: object) -> object:
+        return [cls._named(one) for one in given] if isinstance(given, list) else given
+
+    @model_validator(mode="after")
+    def _one_or_several(self) -> "AgentFields":
+        if self.models is not None and "model" in self.model_fields_set:
+            raise ValueError("there is a model and models; name all in models, the preferred first")
+        if self.models is None and self.fallback is not None:
+            raise ValueError("fallback is for several models; name them in models")
+        return self
 
 
 class _OnceLoader(yaml.SafeLoader):
@@ -163,5 +179,8 @@ _SECTIONS: dict[tuple[Any, ...], type[_Fields]] = {
 
 
 def _fields_of(section: tuple[Any, ...]) -> list[str]:
+    # Each of several models has the fields of one.
+    if section[:1] == ("models",) and len(section) > 1:
+        section = ("model", *section[2:])
     fields = _SECTIONS[section].model_fields if section in _SECTIONS else {}
     return [field.alias or name for name, field in fields.items()]

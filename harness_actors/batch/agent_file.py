@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from harness_actors.agents import ChatAgent
 from harness_actors.batch.agent_contract import contract_in
 from harness_actors.batch.agent_document import (
+    AgentFields,
     ModelFields,
     WorkspaceFields,
     read_document,
@@ -82,14 +83,7 @@ def load_agent_file(path: Path, overrides: AgentOverrides | None = None) -> Load
         raise ConfigError(f"{path}: harness.contract", "belongs to persona; say persona.contract")
     with _settings_of(f"{path}: harness"):
         merged_config(given.harness)
-    with _settings_of(f"{path}: model") if over.base_url is None else nullcontext():
-        model = make_model(
-            over.model or given.model.id,
-            base_url=over.base_url or given.model.base_url,
-            settings={**given.model.settings, **over.model_settings},
-            price=_price(given.model, over.model),
-            source=str(path),
-        )
+    model = _model(given, over, path)
     judges = {
         name: make_model(
             judge.id or name,
@@ -124,13 +118,44 @@ def load_agent_file(path: Path, overrides: AgentOverrides | None = None) -> Load
     )
 
 
+def _model(given: AgentFields, over: AgentOverrides, path: Path) -> Model:
+    """The model of a file, or the chain of its models; a flag that names one takes its place."""
+    if given.models is None:
+        return _made(given.model, over, path, "model")
+    if over.model is not None:
+        return _made(ModelFields(), over, path, "model")
+    if over.base_url is not None:
+        fault = f"{path} has {len(given.models)} models; name the one that is there by --model"
+        raise BadInputError("--base-url", (fault,))
+    from harness_actors.models import Fallback, ModelChain
+
+    several = [_made(one, over, path, f"models.{at}") for at, one in enumerate(given.models)]
+    with _settings_of(str(path), joined=": "):
+        on = given.fallback
+        fallback = None if on is None else Fallback(on=tuple(on))  # type: ignore[arg-type]
+        chain = ModelChain(several, fallback)
+    return chain if len(several) > 1 else several[0]
+
+
+def _made(given: ModelFields, over: AgentOverrides, path: Path, section: str) -> Model:
+    with _settings_of(f"{path}: {section}") if over.base_url is None else nullcontext():
+        return make_model(
+            over.model or given.id,
+            base_url=over.base_url or given.base_url,
+            key_name=given.key_name,
+            settings={**given.settings, **over.model_settings},
+            price=_price(given, over.model),
+            source=str(path) if section == "model" else f"{path}: {section}",
+        )
+
+
 @contextmanager
-def _settings_of(section: str) -> Iterator[None]:
+def _settings_of(section: str, *, joined: str = ".") -> Iterator[None]:
     """Name the section of the file whose setting is at fault."""
     try:
         yield
     except ConfigError as error:
-        raise ConfigError(f"{section}.{error.field}", error.problem) from error
+        raise ConfigError(f"{section}{joined}{error.field}", error.problem) from error
 
 
 def merged_config(*layers: Mapping[str, Any]) -> HarnessConfig:
@@ -152,6 +177,7 @@ def make_model(
     name: str | None,
     *,
     base_url: str | None = None,
+    key_name: str | None = None,
     settings: Mapping[str, Any] | None = None,
     price: "Price | None" = None,
     source: str = "--model",
@@ -161,6 +187,7 @@ def make_model(
     Args:
         name: The id.
         base_url: Endpoint of a model that speaks over HTTP; None for the usual one.
+        key_name: The environment variable with its key; None for the usual one.
         settings: Fields of each request, such as ``temperature``.
         price: What its tokens cost; None for the list price. The embedded model is free.
         source: Where the id should have been given, for the error.
@@ -177,7 +204,7 @@ def make_model(
         return _local_model(name, settings, source)
     from harness_actors.models import OpenAIModel
 
-    return OpenAIModel(name, base_url=base_url, settings=settings, price=price)
+    return OpenAIModel(name, base_url=base_url, key_name=key_name, settings=settings, price=price)
 
 
 def _price(given: ModelFields, asked: str | None) -> "Price | None":

@@ -31,6 +31,7 @@ from harness_actors.batch.waiting import Deliver, WaitingRuns
 from harness_actors.errors import HarnessError
 from harness_actors.events import (
     InputAwaited,
+    ModelFellBack,
     QuestionAnswered,
     RoundCompleted,
     RunCompleted,
@@ -280,6 +281,8 @@ class Engine:
             case RoundCompleted():
                 self._tally.add_round(event.event)
                 self.brakes.spend(event.event.cost_usd)
+            case ModelFellBack(failed=failed):
+                self._tally.fallbacks += bool(failed)
             case RunParked():
                 self._flights.land(run_id)
                 self._tally.parked += 1

@@ -41,6 +41,7 @@ def final_rows(summary: Mapping[str, Any], results: str | None) -> list[Row]:
         ("tokens", f"{tokens}, {usage.get('cached_tokens', 0):,} cached"),
         ("cost", dollars(usage["cost_usd"])),
         *_unlisted_rows(summary),
+        *_fallback_rows(summary["command"]),
         ("time", short_time(summary["command"]["wall_s"])),
     ]
     if results is not None:
@@ -182,6 +183,13 @@ def _unlisted_rows(summary: Mapping[str, Any]) -> list[Row]:
             what = f"{counted(unlisted['runs'], 'attempt')} that another one followed"
         rows.append(("earlier", f"{what}: {used}"))
     return rows
+
+
+def _fallback_rows(command: Mapping[str, Any]) -> list[Row]:
+    if not (rounds := command.get("fallbacks")):
+        return []
+    told = f"a model did not answer in {counted(rounds, 'round')}, see `harness ctl run show`"
+    return [("fallback", told)]
 
 
 def _used(usage: Mapping[str, Any]) -> str:

@@ -26,6 +26,7 @@ class Tally:
         parked: Runs that were put aside.
         retried: Further attempts that were started.
         rounds: Rounds that were finished.
+        fallbacks: Rounds in which a model of several did not answer.
         tokens: Tokens of these rounds.
         cost_usd: Cost of these rounds.
     """
@@ -38,7 +39,7 @@ class Tally:
         self._skipped_known = False
         self.running = self.checking = self.waiting = self.parked = self.retried = 0
         self.has_checks = False
-        self.rounds = self.tokens = 0
+        self.rounds = self.fallbacks = self.tokens = 0
         self.cost_usd = 0.0
         self.started_at = time.time()
         self._started = time.monotonic()
@@ -112,4 +113,6 @@ class Tally:
             "waiting": self.waiting,
             "retries": self.retried,
             "rounds": self.rounds,
+            # Of agents with one model there is nothing to tell.
+            **({"fallbacks": self.fallbacks} if self.fallbacks else {}),
         }

@@ -167,12 +167,14 @@ class AgentFlags:
 
     def _key_fault(self, loaded: "LoadedAgent") -> str:
         """Why the model of an agent cannot be asked; empty where it can."""
-        model = loaded.innermost.model
-        secrets = getattr(model, "secrets", {})
-        for name in getattr(model, "key_names", ()):
-            if not (os.environ.get(name) or secrets.get(name) or self._joins_a_ray()):
-                fault = f"no key for {model.name!r}: set {name} in the environment"
-                return f"{fault}, or take --model local"
+        from harness_actors.models.chain import models_of
+
+        for model in models_of(loaded.innermost.model):
+            secrets = getattr(model, "secrets", {})
+            for name in getattr(model, "key_names", ()):
+                if not (os.environ.get(name) or secrets.get(name) or self._joins_a_ray()):
+                    fault = f"no key for {model.name!r}: set {name} in the environment"
+                    return f"{fault}, or take --model local"
         return ""
 
     def _check_bounds(self, loaded: "LoadedAgent", setting: str) -> None:

@@ -15,11 +15,13 @@ from harness_actors.events import (
     Event,
     ExecutorLost,
     InputAwaited,
+    ModelFellBack,
     QuestionAnswered,
     Repaired,
     RunEvent,
     RunResumed,
     RunStarted,
+    StallFound,
     ToolCalled,
     ToolReturned,
     TurnStarted,
@@ -132,6 +134,8 @@ def event_line(event: Event) -> str | None:
             return _short(f"  {'✗' if is_error else '←'} {text}")
         case ContinuationPrompt(count=count, max=most):
             return f"  asked to go on ({count} of {most})"
+        case StallFound(text=text):
+            return _short(f"  in a circle: {text}")
         case ContractVerified(limit=limit) if limit:
             return "  the time of the run was over before its contract was verified"
         case ContractVerified(satisfied=True, required=required):
@@ -146,6 +150,8 @@ def event_line(event: Event) -> str | None:
         case ExecutorLost(executor=executor, tools=tools):
             during = f" during {', '.join(tools)}" if tools else ""
             return _short(f"  {executor} died{during}; the run goes on in another")
+        case ModelFellBack(model=model, failed=failed) if failed:
+            return "\n".join(fallback_lines(model, failed))
         case InputAwaited(questions=questions):
             return "\n".join(question_lines(questions))
         case QuestionAnswered(question_id=question_id, decision=decision):
@@ -154,6 +160,13 @@ def event_line(event: Event) -> str | None:
             return "resumed"
         case _:
             return None
+
+
+def fallback_lines(model: str, failed: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """What became of the models of a chain that were asked in one round."""
+    for one in failed:
+        yield _short(f"  {one['model']} did not answer: {one['problem']}")
+    yield f"  {one_line(model)} answers in its place" if model else "  no model answered"
 
 
 def question_lines(questions: Iterable[Mapping[str, Any]], *, whole: bool = False) -> Iterator[str]:

@@ -152,14 +152,17 @@ def _on_another_model(blob: bytes, flags: ForkFlags) -> "Program":
     from harness_actors.agents import ChatAgent, Program
     from harness_actors.batch.agent_file import make_model
     from harness_actors.models import OpenAIModel
+    from harness_actors.models.chain import models_of
 
     workflow = unpack(blob)
     agent = workflow.agent
     settings = AgentFlags(settings=flags.settings).overrides.model_settings
-    name = flags.model or agent.model.name
+    # Of a chain the first: what is asked for is one model.
+    own = models_of(agent.model)[0]
+    name = flags.model or own.name
     model: Model
-    if isinstance(agent.model, OpenAIModel) and name == agent.model.name:
-        model = agent.model.changed(base_url=flags.base_url, settings=settings)
+    if isinstance(own, OpenAIModel) and name == own.name:
+        model = own.changed(base_url=flags.base_url, settings=settings)
     else:
         model = make_model(name, base_url=flags.base_url, settings=settings)
     other = ChatAgent(

@@ -4,6 +4,7 @@ import heapq
 from collections.abc import Iterator, Mapping
 
 from harness_actors.coordination.active import ActiveRun
+from harness_actors.policies.hooks import LATE_S
 from harness_actors.results import LimitKind
 
 GRACE_S = 0.6
@@ -33,7 +34,7 @@ class Deadlines:
         due, run_id = run.due, run.spec.run_id
         if due is None:
             return
-        at = due[0] + GRACE_S
+        at = due[0] + _grace_s(run)
         if at < self._watched.get(run_id, float("inf")):
             self._watched[run_id] = at
             heapq.heappush(self._due, (at, run_id))
@@ -55,8 +56,13 @@ class Deadlines:
             del self._watched[run_id]
             run = self._runs[run_id]
             due = run.due
-            if due is not None and due[0] + GRACE_S <= now:
+            if due is not None and due[0] + _grace_s(run) <= now:
                 yield run, due[1]
             else:
                 # Its work went on, or waits, since it was put down to be looked at.
                 self.watch(run)
+
+
+def _grace_s(run: ActiveRun) -> float:
+    """Hooks that must see each result may still be at it."""
+    return GRACE_S + LATE_S if run.spec.late_hooks else GRACE_S

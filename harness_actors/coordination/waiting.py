@@ -88,14 +88,13 @@ class Waits:
             self._take(run, answers, effects)
 
     def _take(self, run: ActiveRun, answers: Mapping[str, str], effects: Effects) -> None:
-        given = run.state.values.get(ANSWERS.name) or {}
         calls = {one["id"] for one in unanswered(run.state.values) if one.get("call") is not None}
         told = tuple(
             QuestionAnswered(question_id=number, decision=_kind_of(text) if number in calls else "")
             for number, text in answers.items()
         )
-        write = Write(ANSWERS.name, "set", {**given, **answers})
-        self._changes.change(run, StateDelta((write,), events=told), effects)
+        writes = tuple(Write(ANSWERS.name, "put", list(answer)) for answer in answers.items())
+        self._changes.change(run, StateDelta(writes, events=told), effects)
 
     def end(self, run: ActiveRun, effects: Effects) -> None:
         """A run that was answered is served again: its time goes on."""

@@ -10,6 +10,7 @@ HarnessError
 │   ├── ContextOverflowError the conversation is larger than the model's window
 │   ├── ModelRefusedError    the provider will not answer this conversation
 │   ├── ModelAnswerError     an answer past all bounds, or with numbers that cannot be
+│   ├── ModelsFailedError    no model of a chain answered
 │   └── ModelSetupError      wrong key, unknown model, dead endpoint: asking again is useless
 ├── ToolError                a tool failed; its text goes back to the model
 │   ├── MissingPathError     nothing is at a path
@@ -48,6 +49,7 @@ from harness_actors.errors.models import ModelBusyError as ModelBusyError
 from harness_actors.errors.models import ModelError as ModelError
 from harness_actors.errors.models import ModelRefusedError as ModelRefusedError
 from harness_actors.errors.models import ModelSetupError as ModelSetupError
+from harness_actors.errors.models import ModelsFailedError as ModelsFailedError
 from harness_actors.errors.root import HarnessError as HarnessError
 from harness_actors.errors.root import error_facts as error_facts
 from harness_actors.errors.runs import AnswerError as AnswerError

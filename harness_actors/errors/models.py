@@ -64,3 +64,13 @@ class ModelAnswerError(ModelError):
 
 class ModelSetupError(ModelError):
     """Asking again is useless: wrong key, unknown model, dead endpoint, bad request."""
+
+
+class ModelsFailedError(ModelError):
+    """No model of a chain answered: several were asked, and the problem is that of each.
+
+    Where one alone was asked, its own error is raised.
+    """
+
+    def __str__(self) -> str:
+        return f"no model of the chain has answered: {self.problem}"

@@ -37,7 +37,9 @@ from harness_actors.events.texts import TextGap as TextGap
 from harness_actors.events.texts import TextSink as TextSink
 from harness_actors.events.turns import AgentResponse as AgentResponse
 from harness_actors.events.turns import ContextPressure as ContextPressure
+from harness_actors.events.turns import ModelFellBack as ModelFellBack
 from harness_actors.events.turns import RoundCompleted as RoundCompleted
+from harness_actors.events.turns import StallFound as StallFound
 from harness_actors.events.turns import ToolCalled as ToolCalled
 from harness_actors.events.turns import ToolProgress as ToolProgress
 from harness_actors.events.turns import ToolReturned as ToolReturned

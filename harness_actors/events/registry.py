@@ -23,7 +23,7 @@ _KINDS = {kind.type: kind for kind in KINDS}
 EVENT_TYPES: frozenset[str] = frozenset(_KINDS)
 """Their names."""
 
-_TUPLES = {"tool_names", "tools", "questions", "unmet"}
+_TUPLES = {"tool_names", "tools", "questions", "unmet", "failed"}
 """Fields that JSON knows as lists."""
 
 

@@ -1,7 +1,8 @@
 """Events of a turn: its rounds, what the model says in them, and what its tools return."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from harness_actors.events.event import Event
 from harness_actors.pickling import pickled_by_position
@@ -30,6 +31,25 @@ class RoundCompleted(Event):
     cached_tokens: int
     cost_usd: float
     tool_calls: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelFellBack(Event):
+    """A round of an agent with several models was not answered by the first of them alone.
+
+    What the tries used is a part of the usage of their round, and of its run.
+    """
+
+    type: ClassVar[str] = "model_fell_back"
+
+    turn: int
+    round: int
+    model: str
+    """Who answered; empty where nobody did."""
+    failed: tuple[Mapping[str, Any], ...] = ()
+    """Those that were asked in this round and failed, in their order: `model`, `why` (``error``,
+    ``refusal`` or ``overflow``), `problem`, and the usage as far as their providers told it. Empty
+    where a round before had left the turn with the model that answered."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,6 +110,24 @@ class TurnCompleted(Event):
     ending: str
     token_estimate: int
     """Tokens of the next request, as far as they are known."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StallFound(Event):
+    """The rounds of a run come to nothing: the model was told so, or the turn has ended by it."""
+
+    type: ClassVar[str] = "stall_found"
+
+    turn: int
+    round: int
+    kind: str
+    """`repetition`, `alternation`, `no_news`, `failures` or `monologue`."""
+    rounds: int
+    """How many show it."""
+    what: str
+    """The calls that it repeats, for a reader; empty where there are none."""
+    text: str
+    """It as a sentence, as the model was told."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,6 +16,7 @@ from harness_actors.state import (
     QUESTIONS,
     QUESTIONS_ASKED,
     REQUEST_TOKENS,
+    STALLED_ROUNDS,
     STANDING,
     TOOL_USAGE,
     TURN,
@@ -28,6 +29,7 @@ from harness_actors.state import (
 )
 from harness_actors.turn import (
     AgentTurnServices,
+    KnownProgress,
     PreparedAgent,
     TurnLoop,
     begin_session,
@@ -61,6 +63,7 @@ class AgentTurn:
         QUESTIONS_ASKED,
         ANSWERS,
         STANDING,
+        STALLED_ROUNDS,
         TOOL_USAGE,
         VERIFIED,
     )
@@ -68,6 +71,7 @@ class AgentTurn:
 
     def __init__(self, services: AgentTurnServices) -> None:
         self._services = services
+        self._progress = KnownProgress()
         self._ready: OrderedDict[tuple[int, str, bool, bool], PreparedAgent] = OrderedDict()
 
     async def handle(self, signal: Signal, context: RunContext) -> TurnComplete | Parked | Waiting:
@@ -78,7 +82,9 @@ class AgentTurn:
             if refused is not None:
                 self._end(context, refused)
                 return refused
-        outcome = await TurnLoop(context, prepared, self._services, workspace).run()
+        progress = self._progress.of(context, prepared)
+        loop = TurnLoop(context, prepared, self._services, workspace, progress)
+        outcome = await loop.run()
         if isinstance(outcome, TurnComplete):
             self._end(context, outcome)
         return outcome

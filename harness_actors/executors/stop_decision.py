@@ -20,6 +20,7 @@ NUDGE = (
     "- something is left to do: make the next tool call;\n"
     "- something failed: try another approach."
 )
+SAID_AGAIN = "You repeat yourself: these words have been read."
 NOT_ACCEPTED = "The task does not count as done yet:\n{reasons}\nSee to that, then {again}."
 AGAIN: Mapping[Completion, str] = {
     "explicit": "call `work_complete` again",
@@ -30,9 +31,9 @@ AGAIN: Mapping[Completion, str] = {
 class StopDecision:
     """Judges a turn by how it ended.
 
-    In this order: what the run was to end by, even in its last turn; errors and bounds;
-    the number of turns; and at last a text without `work_complete`, which is answered
-    by a nudge until the nudges are spent and the stop policy decides.
+    In this order: what the run was to end by, even in its last turn; errors and bounds; rounds
+    that came to nothing; the number of turns; and at last a text without `work_complete`, which
+    is answered by a nudge until the nudges are spent and the stop policy decides.
     """
 
     name = STOP_DECISION
@@ -59,7 +60,8 @@ class StopDecision:
                 return _continue(context, count, "max_rounds_per_turn")
             end = _out_of_nudges(signal, context.spec.config, nudges)
             if end is None:
-                _nudge(context, NUDGE, count, nudges + 1)
+                words = f"{NUDGE}\n{SAID_AGAIN}" if signal.stall else NUDGE
+                _nudge(context, words, count, nudges + 1)
                 return _continue(context, count, "work_complete_not_called")
         context.emit(StopDecided(turn=count, decision="stop", reason=end.reason.kind))
         return end
@@ -105,6 +107,8 @@ def _verdict(turn: TurnComplete, config: HarnessConfig, count: int) -> RunEnd | 
         case "limit":
             kind = turn.limit or "budget"
             return _end("limit", kind, turn, words_of(kind, config), {"turn": count})
+        case "stalled":
+            return _end("stalled", "repetition", turn, turn.stall, {"turn": count})
     if out_of_turns(config, count):
         words = words_of("max_turns", config)
         return _end("limit", "max_turns", turn, words, {"turn": count})

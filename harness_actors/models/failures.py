@@ -42,6 +42,8 @@ _OVERFLOW_WORDS = re.compile(
     re.IGNORECASE,
 )
 _REFUSED_CODES = ("content_filter", "content_policy_violation", "responsibleaipolicyviolation")
+CONTENT_FILTER = "content_filter"
+"""The finish reason of an answer that was stopped by one."""
 _NO_MONEY_CODES = ("insufficient_quota", "billing_hard_limit_reached", "billing_not_active")
 _BUSY_STATUSES = (408, 409, 425, 429)
 

@@ -23,6 +23,7 @@ from harness_actors.models.body import RequestBody
 from harness_actors.models.bounded import ANSWER_BYTES, OutOfBoundsError, read_at_most
 from harness_actors.models.connection import Connection
 from harness_actors.models.failures import (
+    CONTENT_FILTER,
     KEY_MARK,
     AttemptFailedError,
     Endpoint,
@@ -34,6 +35,7 @@ from harness_actors.models.keys import ProviderKey
 from harness_actors.models.prices import FREE, Price, note_unknown, price_of
 from harness_actors.models.streaming import StreamedAnswer, read_events
 from harness_actors.models.tokens import encoding_of, load_encoding
+from harness_actors.models.tries import tell_spent
 from harness_actors.models.waits import waiting
 from harness_actors.models.wire import (
     RequestEncoder,
@@ -281,7 +283,8 @@ class OpenAIModel:
 
     def _accepted(self, response: ModelResponse, endpoint: Endpoint) -> ModelResponse:
         self._answered = True
-        if response.finish_reason == "content_filter":
+        if response.finish_reason == CONTENT_FILTER:
+            tell_spent(response.usage)
             raise ModelRefusedError(self.name, "the provider's content filter stopped the answer")
         return _without(endpoint.secret, response)
 

@@ -122,18 +122,28 @@ def check_cost_bounds(model: object, bounds: Mapping[str, float | None]) -> None
 
 def unbounding(model: object, bounds: Mapping[str, float | None]) -> str | None:
     """The name of the first bound that is set and would bound nothing; None where none is."""
-    if getattr(model, "costs_known", False):
+    if _unpriced(model) is None:
         return None
     return next((name for name, bound in bounds.items() if bound is not None), None)
 
 
 def fault_of(model: object) -> str:
     """What is wrong with a bound on the cost of a model."""
+    model = _unpriced(model)
     name = getattr(model, "name", type(model).__name__)
     return f"no price is known for {name!r}, so this would bound nothing"
 
 
+def _unpriced(model: object) -> object:
+    """The first model of a chain, or the model itself, of which nobody knows what it costs."""
+    for one in getattr(model, "models", (model,)):
+        if not getattr(one, "costs_known", False):
+            return one
+    return None
+
+
 def _remedy(model: object) -> str:
+    model = _unpriced(model)
     if hasattr(model, "costs_known"):
         return (
             "give the model one, price=Price(input, cached_input, output) in US dollars per "

@@ -20,6 +20,9 @@ HookKind = Literal[
 ]
 KINDS: tuple[HookKind, ...] = get_args(HookKind)
 HOOK_TIMEOUT_S = 10.0
+LATE_S = 5.0
+"""How long `post_tool` hooks may work on when the time of their run is over, all of them together:
+no result may be on record that they had no time to look at."""
 
 OnError = Literal["deny", "allow"]
 
@@ -35,8 +38,9 @@ class Hook:
         function: Called with the event of its kind; what it may return is said at the kind.
         timeout_s: How long it may take, in seconds, above 0.
         on_error: What follows where it raises, hangs or returns what its kind does not take;
-            None is ``"deny"`` of a `pre_tool` hook and ``"allow"`` of all others. Of those that
-            only observe there is nothing to deny.
+            None is ``"deny"`` of a `pre_tool` hook and ``"allow"`` of all others. To deny is of
+            `post_tool` to withhold the result; of those that only observe there is nothing to
+            deny.
     """
 
     function: Callable[[Any], Any]

@@ -1,10 +1,10 @@
 """The ways in which a run goes on and comes to nothing, and how each is found."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Literal
 
-from harness_actors.errors import ConfigError
+from harness_actors.config import StallConfig
 from harness_actors.progress.rounds import Round
 
 StallKind = Literal["repetition", "alternation", "no_news", "failures", "monologue"]
@@ -12,7 +12,8 @@ StallKind = Literal["repetition", "alternation", "no_news", "failures", "monolog
 `no_news`: calls that were all made before, with results that are all known; `failures`: calls of
 one tool that all fail; `monologue`: the same words, and no call."""
 
-MOST_ROUNDS = 1_000
+_LONGEST_CIRCLE = 3
+"""Rounds of the longest circle that is known by its turns; longer ones bring no news."""
 MOST_NAMED = 3
 """Calls that are named where a stall is told."""
 _WORDS: dict[StallKind, str] = {
@@ -45,58 +46,26 @@ class Stall:
         return _WORDS[self.kind].format(rounds=self.rounds, what=self.what)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StallRules:
-    """After how many rounds a run is told that it comes to nothing.
-
-    Attributes:
-        repetition: Equal rounds in a row, 2 or more.
-        alternation: How often two or three rounds come by turns, 2 or more.
-        no_news: Rounds in a row of which nothing is new.
-        failures: Rounds in a row in which all calls fail, and are of one tool.
-        monologue: Rounds in a row with the same words and no call.
-
-    Raises:
-        ConfigError: One of them is no whole number from 2 to 1,000.
-    """
-
-    repetition: int = 3
-    alternation: int = 3
-    no_news: int = 5
-    failures: int = 5
-    monologue: int = 3
-
-    def __post_init__(self) -> None:
-        for field in fields(self):
-            value: object = getattr(self, field.name)
-            whole = isinstance(value, int) and not isinstance(value, bool)
-            if not whole or not 2 <= getattr(self, field.name) <= MOST_ROUNDS:
-                problem = f"must be a whole number of rounds from 2 to {MOST_ROUNDS}, not {value!r}"
-                raise ConfigError(f"stall_rules.{field.name}", problem)
-
-    @property
-    def looked_at(self) -> int:
-        """How many of the newest rounds `find_stall` needs at most."""
-        return max(
-            self.repetition, 3 * self.alternation, self.no_news, self.failures, self.monologue
-        )
+def looked_at(rules: StallConfig) -> int:
+    """How many of the newest rounds `find_stall` needs at most."""
+    return max(_LONGEST_CIRCLE * rules.threshold, rules.no_news, rules.failures)
 
 
-def find_stall(rounds: Sequence[Round], stale: int, rules: StallRules) -> Stall | None:
+def find_stall(rounds: Sequence[Round], stale: int, rules: StallConfig) -> Stall | None:
     """The way in which the newest rounds come to nothing; None where they come on.
 
     Args:
-        rounds: The newest of a run, `rules.looked_at` of them if there are so many.
+        rounds: The newest of a run, `looked_at(rules)` of them if there are so many.
         stale: In how many of them, up to the last, nothing was new.
         rules: After how many it is told.
     """
     if not rounds[-1].calls:
         return _monologue(rounds, rules)
-    if _are_equal(rounds, rules.repetition, 1):
-        return Stall("repetition", rules.repetition, _names(rounds[-1:]))
-    for period in (2, 3):
-        if _are_equal(rounds, period * rules.alternation, period):
-            return Stall("alternation", period * rules.alternation, _names(rounds[-period:]))
+    if _are_equal(rounds, rules.threshold, 1):
+        return Stall("repetition", rules.threshold, _names(rounds[-1:]))
+    for period in range(2, _LONGEST_CIRCLE + 1):
+        if _are_equal(rounds, period * rules.threshold, period):
+            return Stall("alternation", period * rules.threshold, _names(rounds[-period:]))
     if stale >= rules.no_news:
         return Stall("no_news", rules.no_news, _names(rounds[-rules.no_news :]))
     return _failures(rounds, rules)
@@ -112,7 +81,7 @@ def _are_equal(rounds: Sequence[Round], count: int, period: int) -> bool:
     )
 
 
-def _failures(rounds: Sequence[Round], rules: StallRules) -> Stall | None:
+def _failures(rounds: Sequence[Round], rules: StallConfig) -> Stall | None:
     newest = rounds[-rules.failures :]
     calls = [call for round_ in newest for call in round_.calls]
     if len(newest) < rules.failures or any(round_.polls or not round_.calls for round_ in newest):
@@ -122,12 +91,12 @@ def _failures(rounds: Sequence[Round], rules: StallRules) -> Stall | None:
     return None
 
 
-def _monologue(rounds: Sequence[Round], rules: StallRules) -> Stall | None:
-    newest = rounds[-rules.monologue :]
-    if len(newest) < rules.monologue or any(one.calls or one.polls for one in newest):
+def _monologue(rounds: Sequence[Round], rules: StallConfig) -> Stall | None:
+    newest = rounds[-rules.threshold :]
+    if len(newest) < rules.threshold or any(one.calls or one.polls for one in newest):
         return None
     same = len({one.words for one in newest}) == 1
-    return Stall("monologue", rules.monologue) if same else None
+    return Stall("monologue", rules.threshold) if same else None
 
 
 def _names(rounds: Sequence[Round]) -> str:

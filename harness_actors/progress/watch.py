@@ -2,37 +2,38 @@
 
 from collections import deque
 
+from harness_actors.config import StallConfig
 from harness_actors.progress.rounds import Round
-from harness_actors.progress.stalls import Stall, StallRules, find_stall
+from harness_actors.progress.stalls import Stall, find_stall, looked_at
 
-REMEMBERED = 4_096
-"""Calls with their results that are known to be no news, at most; the newest ones."""
+REMEMBERED_ROUNDS = 50
+"""What came of a call is known for so many rounds, and is news again after that."""
+REMEMBERED_CALLS = 1_024
+"""Calls with their results that are known at a time, at most; the newest ones."""
 
 
 class ProgressWatch:
     """Knows whether the rounds of a run come to something.
 
-    What it costs follows the calls of the round that is added, and not those before.
+    What it costs follows the calls of the round that is added, and not those before. What it says
+    depends on `reach` rounds and no more, so it may begin anywhere before them.
 
     Args:
         rules: After how many rounds a stall is told.
     """
 
-    def __init__(self, rules: StallRules | None = None) -> None:
-        self._rules = rules or StallRules()
-        self._newest: deque[Round] = deque(maxlen=self._rules.looked_at)
-        self._known: dict[tuple[bytes, bytes], None] = {}
+    def __init__(self, rules: StallConfig | None = None) -> None:
+        self._rules = rules or StallConfig()
+        self._newest: deque[Round] = deque(maxlen=looked_at(self._rules))
+        self._seen: dict[tuple[bytes, bytes], int] = {}
+        """When each call had its result for the last time, the oldest first."""
+        self._count = 0
         self._stale = 0
 
     @property
-    def is_new(self) -> bool:
-        """Whether something came of the last round that had not come before."""
-        return self._stale == 0
-
-    def heard(self) -> None:
-        """Somebody has spoken to the run: what it did before that is no part of a circle."""
-        self._newest.clear()
-        self._stale = 0
+    def reach(self) -> int:
+        """Rounds before the next one that what is said of it may depend on."""
+        return looked_at(self._rules) + REMEMBERED_ROUNDS
 
     def add(self, added: Round) -> Stall | None:
         """Take the next round.
@@ -41,12 +42,20 @@ class ProgressWatch:
             The way in which the run comes to nothing, up to this round; None where it comes on.
             It is told again with each round that goes on in the same way.
         """
-        is_news = added.polls or any(one not in self._known for one in added.did)
+        self._count += 1
+        self._forget()
+        is_news = added.polls or any(one not in self._seen for one in added.did)
         for one in added.did:
-            self._known.pop(one, None)
-            self._known[one] = None
-        while len(self._known) > REMEMBERED:
-            del self._known[next(iter(self._known))]
+            self._seen.pop(one, None)
+            self._seen[one] = self._count
         self._stale = 0 if is_news else self._stale + 1
         self._newest.append(added)
         return find_stall(tuple(self._newest), self._stale, self._rules)
+
+    def _forget(self) -> None:
+        oldest = self._count - REMEMBERED_ROUNDS
+        while self._seen:
+            first = next(iter(self._seen))
+            if self._seen[first] >= oldest and len(self._seen) <= REMEMBERED_CALLS:
+                break
+            del self._seen[first]

@@ -8,10 +8,19 @@ from typing import Any
 from harness_actors.events import ExecutorLost, encode_event
 from harness_actors.messages import Message
 from harness_actors.records import Hop, RunChanged, StoredChange
+from harness_actors.replay.old_records import answers_in
 from harness_actors.replay.visits import NOT_OF_RUNS
 from harness_actors.results import HarnessResult
 from harness_actors.signals import encode_signal
-from harness_actors.state import TURN_BEGAN, USAGE, WAITED_S, WAITING_SINCE, StateDelta, Write
+from harness_actors.state import (
+    ANSWERS,
+    TURN_BEGAN,
+    USAGE,
+    WAITED_S,
+    WAITING_SINCE,
+    StateDelta,
+    Write,
+)
 
 SHOWN_CHARS = 2000
 
@@ -111,11 +120,13 @@ def _untraced(plain: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _writes(delta: StateDelta) -> list[tuple[str, str, Any]]:
-    return [
+    writes: list[tuple[str, str, Any]] = [
         (write.key, write.change, _without_time(write))
         for write in delta.writes
-        if write.key not in NOT_OF_RUNS
+        if write.key not in NOT_OF_RUNS and write.key != ANSWERS.name
     ]
+    answers = answers_in(delta)
+    return writes + [(ANSWERS.name, "put", answer) for answer in answers.items()]
 
 
 def _without_time(write: Write) -> Any:

@@ -1,4 +1,4 @@
-"""What journals of earlier versions say in words alone.
+"""What journals of earlier versions say in words alone, or otherwise.
 
 Results did not say what became of their calls, nor answers why they ended; and the agent's tools
 are not on record where its run was begun without them. The words are those of that time: they
@@ -7,7 +7,9 @@ must stay as they are here, whatever is said today. Nothing of this is asked whe
 
 from collections.abc import Iterable, Sequence
 
+from harness_actors.events import QuestionAnswered
 from harness_actors.messages import Failure, Message
+from harness_actors.state import ANSWERS, StateDelta
 
 CUT_ARGUMENTS = (
     "The call was not made: your answer reached its length limit in the middle of the arguments. "
@@ -48,6 +50,18 @@ def tools_told(messages: Iterable[Message]) -> set[str] | None:
         name = asked.get(message.tool_call_id or "")
         opening = f"There is no tool {name!r}. Tools: "
         if message.role == "tool" and message.is_error and message.text.startswith(opening):
-            told = message.text.removeprefix(opening).removesuffix(".")
+            told = message.text.removeprefix(opening).partition(". Did you mean")[0]
+            told = told.removesuffix(".")
             return set() if told == "none" else set(told.split(", "))
     return None
+
+
+def answers_in(delta: StateDelta) -> dict[str, str]:
+    """What a change answers, by the id of the question: all answers of the run were written with
+    each of them."""
+    given: dict[str, str] = {}
+    for write in delta.writes:
+        if write.key == ANSWERS.name:
+            given.update([write.value] if write.change == "put" else write.value)
+    told = [event.question_id for event in delta.events if isinstance(event, QuestionAnswered)]
+    return {question_id: given[question_id] for question_id in told if question_id in given}

@@ -13,7 +13,6 @@ from tempfile import TemporaryDirectory
 
 from harness_actors.conversation import Conversation
 from harness_actors.coordination.protocol import Answered, Changed, Deliver, ToolsStarted
-from harness_actors.events import QuestionAnswered
 from harness_actors.executors import (
     AgentTurn,
     AgentTurnServices,
@@ -27,6 +26,7 @@ from harness_actors.ports import Executor
 from harness_actors.replay.cell import DivergedError, RerunCell
 from harness_actors.replay.differences import Difference, of_ends
 from harness_actors.replay.observed import Observed
+from harness_actors.replay.old_records import answers_in
 from harness_actors.replay.recording import Recording
 from harness_actors.replay.stand_ins import (
     RecordedAgent,
@@ -43,7 +43,6 @@ from harness_actors.results import HarnessResult, Usage
 from harness_actors.signals import Outcome, Parked, RunEnd, TurnComplete, Waiting
 from harness_actors.state import (
     AGENT_TURN,
-    ANSWERS,
     COMPACTION,
     REPAIR,
     STOP_DECISION,
@@ -322,11 +321,9 @@ class _Rerun:
     def _go_on_answered(self) -> None:
         visit = self._visit
         for change in () if visit is None else visit.meanwhile:
-            told = [e.question_id for e in change.delta.events if isinstance(e, QuestionAnswered)]
-            if told:
+            if answers := answers_in(change.delta):
                 self.cell.tell("what its user answered")
-                given = next(w.value for w in change.delta.writes if w.key == ANSWERS.name)
-                self.cell.answer({question_id: given[question_id] for question_id in told})
+                self.cell.answer(answers)
             else:
                 self.cell.adopt(change.position)
         if visit is not None and visit.end is not None:
@@ -360,6 +357,7 @@ def _executors(
         run_call=calls.run,
         text_on_record=calls.text,
         waves_of=calls.waves_of,
+        read_stall=calls.stall,
     )
     return {
         REPAIR: Repair(),

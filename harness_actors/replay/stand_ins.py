@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from harness_actors.conversation import Conversation
 from harness_actors.messages import ToolCall
 from harness_actors.policies import Approvals, Hooks, ToolUsage
 from harness_actors.policies.hooks import KINDS, HookKind
@@ -17,6 +18,7 @@ from harness_actors.ports import (
     ToolContext,
     ToolSpec,
 )
+from harness_actors.progress import RunProgress, Stall
 from harness_actors.records import WorkspaceSpec
 from harness_actors.replay.old_records import tools_told
 from harness_actors.replay.recording import Recording
@@ -147,6 +149,11 @@ class RecordedCalls:
     async def text(self, call: ToolCall) -> str:
         """What its model was told of a call."""
         return (await self.stage.open_tape().result(call)).text
+
+    def stall(self, progress: RunProgress, log: Conversation) -> Stall | None:
+        """How the journal says that the run came to nothing: it does not hold which tools have
+        answers that change by themselves."""
+        return self.stage.open_tape().stall()
 
     def waves_of(self, plans: Sequence[PlannedCall]) -> list[Sequence[PlannedCall]]:
         """Those that the journal shows: it does not hold what may run beside what."""

@@ -7,14 +7,17 @@ the results of the same answer, wherever it stands there.
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from typing import NoReturn, cast
+from dataclasses import replace
+from typing import Any, NoReturn, cast
 
 from harness_actors.config import Limits
 from harness_actors.conversation import Conversation
 from harness_actors.errors import ContextOverflowError, ModelError, ToolError
-from harness_actors.events import TurnCompleted
+from harness_actors.events import ModelFellBack, StallFound, TurnCompleted
 from harness_actors.messages import Message, ToolCall
+from harness_actors.models.tries import current_tries, sum_of
 from harness_actors.ports import AskedQuestion, ModelResponse
+from harness_actors.progress import Stall, StallKind
 from harness_actors.records import StoredChange
 from harness_actors.replay.observed import Observed
 from harness_actors.replay.old_records import (
@@ -117,6 +120,7 @@ class Tape:
         """
         found = self._next()
         if found is None:
+            self._tell_failed_tries()
             await self._no_answer(model)
         message, change = found
         if message.role != "assistant":
@@ -125,7 +129,7 @@ class Tape:
             text=message.body.get("content"),
             tool_calls=message.tool_calls,
             finish_reason=self._finish_reason(message),
-            usage=_usage_in(change),
+            usage=self._usage_of_answer(change),
         )
 
     async def result(self, call: ToolCall) -> ToolOutcome:
@@ -157,6 +161,19 @@ class Tape:
                 waves.append([plan])
             open_until = written
         return list(waves)
+
+    def stall(self) -> Stall | None:
+        """How the run came to nothing up to the round that has just ended; None where it did not.
+
+        That is told in the change of the last message of the round.
+        """
+        if not 0 < self._place <= len(self._messages):
+            return None
+        events = self._messages[self._place - 1][1].delta.events
+        found = next((event for event in events if isinstance(event, StallFound)), None)
+        if found is None:
+            return None
+        return Stall(cast("StallKind", found.kind), found.rounds, found.what)
 
     def question(self, call: ToolCall) -> AskedQuestion:
         """What a call asks.
@@ -218,6 +235,31 @@ class Tape:
         answered = sum(message.role == "assistant" for message in last.delta.messages)
         return _usage_in(last).model_calls > answered
 
+    def _usage_of_answer(self, change: StoredChange) -> Usage:
+        """What an answer used, after telling what models used that were asked before it.
+
+        Only tokens are told apart, for those of the answer say how long the conversation is: what
+        a sum of costs was made of cannot be found again to the last digit.
+        """
+        used = _usage_in(change)
+        if not (failed := _tell_fallback(change)):
+            return used
+        spent = sum_of([_tokens_of(one) for one in failed])
+        current_tries().told.append(spent)
+        return replace(
+            used,
+            input_tokens=used.input_tokens - spent.input_tokens,
+            output_tokens=used.output_tokens - spent.output_tokens,
+            cached_tokens=used.cached_tokens - spent.cached_tokens,
+        )
+
+    def _tell_failed_tries(self) -> None:
+        """Tell what was used where no model answered."""
+        if self._visit.changes and self._asked_in_vain():
+            last = self._visit.changes[-1]
+            _tell_fallback(last)
+            current_tries().told.append(_usage_in(last))
+
     async def _no_answer(self, model: str) -> NoReturn:
         ending = self._ending()
         if ending is not None and ending.ending == "error":
@@ -273,6 +315,20 @@ _RECORDED: dict[object, type[Exception]] = {
     "agent_error": Exception,
     "": Exception,
 }
+
+
+def _tell_fallback(change: StoredChange) -> tuple[dict[str, Any], ...]:
+    """Tell of the models that were asked in a round beside the first; those that failed."""
+    tries = current_tries()
+    for event in change.delta.events:
+        if isinstance(event, ModelFellBack):
+            tries.model, tries.failed = event.model, tuple(map(dict, event.failed))
+    return tries.failed
+
+
+def _tokens_of(failed: Mapping[str, Any]) -> Usage:
+    names = ("input_tokens", "output_tokens", "cached_tokens")
+    return Usage(**{name: failed[name] for name in names})
 
 
 def _usage_in(change: StoredChange) -> Usage:

@@ -16,6 +16,7 @@ from harness_actors.state.keys import QUESTIONS_ASKED as QUESTIONS_ASKED
 from harness_actors.state.keys import REPAIR as REPAIR
 from harness_actors.state.keys import REPAIRS as REPAIRS
 from harness_actors.state.keys import REQUEST_TOKENS as REQUEST_TOKENS
+from harness_actors.state.keys import STALLED_ROUNDS as STALLED_ROUNDS
 from harness_actors.state.keys import STANDING as STANDING
 from harness_actors.state.keys import STARTED as STARTED
 from harness_actors.state.keys import STOP_DECISION as STOP_DECISION

@@ -161,10 +161,9 @@ QUESTIONS: StateKey[Questions | None] = StateKey(
 QUESTIONS_ASKED: StateKey[int] = StateKey(
     "harness.questions_asked", int, AGENT_TURN, "increment", 0
 )
-ANSWERS: StateKey[dict[str, str]] = StateKey(
-    "harness.answers", dict[str, str], COORDINATOR, "set", {}
-)
-"""What was answered, by the id of the question. Written before anybody takes the run up."""
+ANSWERS: StateKey[dict[str, str]] = StateKey("harness.answers", str, COORDINATOR, "put", {})
+"""What was answered, by the id of the question. Written before anybody takes the run up. Earlier
+versions `set` all of it with each answer."""
 STANDING: StateKey[tuple[StandingAnswer, ...]] = StateKey(
     "harness.standing", StandingAnswer, AGENT_TURN, "append"
 )
@@ -178,6 +177,9 @@ TOOL_USAGE: StateKey[dict[str, int]] = StateKey(
     "harness.tool_usage", dict[str, int], AGENT_TURN, "set", {}
 )
 """Calls of each tool, by name. Only runs of agents that have them counted have it."""
+STALLED_ROUNDS: StateKey[int] = StateKey("harness.stalled_rounds", int, AGENT_TURN, "set", 0)
+"""Rounds in a row that came to nothing, from the one after which the model was told. Only runs
+that were told so have it."""
 VERIFIED: StateKey[Verified | None] = StateKey("harness.verified", Verified | None, AGENT_TURN)
 """Only runs with a contract have it, from their first attempt to be done."""
 COVERAGE: StateKey[dict[str, dict[str, Any]]] = StateKey(

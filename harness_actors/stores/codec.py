@@ -238,6 +238,7 @@ def pack_spec(spec: RunSpec) -> Packed:
     """The spec less its ids, its metadata and its task: these have columns or rows."""
     # A journal of an earlier version has none.
     made_with = {} if spec.made_with is None else {"made_with": asdict(spec.made_with)}
+    late_hooks = {"late_hooks": True} if spec.late_hooks else {}
     return pack(
         {
             "code": spec.code,
@@ -247,6 +248,7 @@ def pack_spec(spec: RunSpec) -> Packed:
             "keys": spec.keys,
             "workspace": None if spec.workspace is None else asdict(spec.workspace),
             **made_with,
+            **late_hooks,
         }
     )
 
@@ -266,11 +268,12 @@ def unpack_spec(
         conversation_id=conversation_id,
         task=tuple(task),
         code=plain["code"],
-        config=HarnessConfig.from_mapping(plain["config"]),
+        config=HarnessConfig.from_stored(plain["config"]),
         edges=tuple((start, end) for start, end in plain["edges"]),
         custom=tuple(plain["custom"]),
         keys=tuple(plain["keys"]),
         workspace=None if workspace is None else WorkspaceSpec(**workspace),
         metadata=metadata,
         made_with=None if made_with is None else MadeWith(**made_with),
+        late_hooks=plain.get("late_hooks") is True,
     )

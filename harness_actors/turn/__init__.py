@@ -8,4 +8,5 @@ from harness_actors.turn.services import RUN_VARIABLE as RUN_VARIABLE
 from harness_actors.turn.services import AgentTurnServices as AgentTurnServices
 from harness_actors.turn.session import begin_session as begin_session
 from harness_actors.turn.session import end_session as end_session
+from harness_actors.turn.stalls import KnownProgress as KnownProgress
 from harness_actors.turn.task import begin_task as begin_task

@@ -1,7 +1,10 @@
 """What is taken of a model: an answer that a run, its journal and its neighbours can bear."""
 
 from harness_actors.config import Limits
-from harness_actors.ports import ModelResponse
+from harness_actors.errors import ModelAnswerError, ModelRefusedError
+from harness_actors.models.failures import CONTENT_FILTER
+from harness_actors.models.tries import tell_spent
+from harness_actors.ports import Model, ModelResponse
 from harness_actors.results import Usage
 
 MOST_ARGUMENT_CHARS = 1024 * 1024
@@ -37,6 +40,21 @@ def fault_of(response: ModelResponse, limits: Limits) -> str:
     if (spoken := _spoken_chars(response)) > MOST_SPOKEN_CHARS:
         return f"the answer has {spoken:,} characters; {MOST_SPOKEN_CHARS:,} are allowed"
     return _impossible_number(response.usage, response.waited_s)
+
+
+def taken(model: Model, response: ModelResponse, limits: Limits) -> ModelResponse:
+    """An answer that can be taken.
+
+    Raises:
+        ModelAnswerError: A run cannot bear it.
+        ModelRefusedError: A content filter stopped it: what there is of it is no answer.
+    """
+    if fault := fault_of(response, limits):
+        raise ModelAnswerError(model.name, fault)
+    if response.finish_reason == CONTENT_FILTER:
+        tell_spent(response.usage)
+        raise ModelRefusedError(model.name, "a content filter stopped the answer")
+    return response
 
 
 def is_large(response: ModelResponse) -> bool:

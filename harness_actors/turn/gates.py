@@ -27,10 +27,10 @@ from harness_actors.signals import TurnComplete
 from harness_actors.state import TURN_COUNT
 from harness_actors.turn.approvals import NOT_MADE, asked_about, denied, ruled
 from harness_actors.turn.bounds import Bounds
-from harness_actors.turn.hook_calls import Asked, HookCalls, size_on_record
+from harness_actors.turn.hook_calls import Asked, HookCalls, Withhold, size_on_record
 from harness_actors.turn.meter import TurnMeter
 from harness_actors.turn.one_call import PlannedCall
-from harness_actors.turn.outcomes import ToolExecutionResult, ToolOutcome
+from harness_actors.turn.outcomes import ToolExecutionResult, ToolFailure, ToolOutcome
 from harness_actors.turn.preparation import PreparedAgent
 from harness_actors.turn.services import AgentTurnServices
 from harness_actors.turn.texts import shortened, well_formed
@@ -41,6 +41,15 @@ if TYPE_CHECKING:
 
 VERDICTS_BYTES = 512 * 1024
 """What is kept of the verdicts on the calls of one message, at most."""
+WITHHELD = {
+    "failed": "The result of this call is withheld: a hook that must look at it first has failed.",
+    "cut": (
+        "The result of this call is withheld: the run's time was over before a hook had looked at "
+        "it, which must be first."
+    ),
+}
+"""What stands in the place of a result that nobody may see, by why not; nothing of what the hook or
+the tool said is in it."""
 TOO_MUCH = "its hooks have changed too much in this message; call again by itself"
 
 
@@ -167,16 +176,21 @@ class Gates:
             announce=False,
             call_id=plan.call.id,
         )
-        if "replaced" not in asked.plain:
+        if (why := asked.plain.get("withheld")) is not None:
+            text = WITHHELD[why]
+        elif "replaced" not in asked.plain:
             return outcome
-        text = asked.text
-        if text is None:
-            text = await self.services.text_on_record(plan.call)
+        else:
+            known = asked.text
+            text = await self.services.text_on_record(plan.call) if known is None else known
         if isinstance(outcome.text, LargeResult):
             outcome.text.close()
         if isinstance(outcome, ToolExecutionResult):
             # In place of all that there was, images included.
             return ToolExecutionResult(text=text)
+        if why is not None and isinstance(outcome, ToolFailure):
+            # A traceback says what the tool has raised.
+            return ToolFailure(text=text)
         return replace(outcome, text=text)
 
     async def at_end(self, ended: TurnComplete) -> TurnComplete:
@@ -246,7 +260,10 @@ class Gates:
                 text=text,
             )
             answer = await self.calls.answer("post_tool", hook, event(), asked)
-            if isinstance(answer, Replace):
+            if isinstance(answer, Withhold):
+                # Those after it hear of the call, and not of what it said.
+                text, asked.plain["withheld"] = WITHHELD[answer.why], answer.why
+            elif isinstance(answer, Replace) and "withheld" not in asked.plain:
                 text = shortened(well_formed(answer.text))
                 asked.text, asked.plain["replaced"] = text, True
 

@@ -5,12 +5,12 @@ import json
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 from harness_actors.events import HookFailed
 from harness_actors.policies import Allow, Deny, EndRun, Hook, HookEvent, Hooks
 from harness_actors.policies.answers import Verdict, verdict_of
-from harness_actors.policies.hooks import HookKind
+from harness_actors.policies.hooks import LATE_S, HookKind
 from harness_actors.policies.verdicts import shortened_reason
 from harness_actors.ports import RunContext
 from harness_actors.turn.bounds import Due
@@ -23,6 +23,17 @@ PROBLEM_CHARS = 200
 """Characters of what is said of a hook that failed."""
 TOLD_FAILURES = 3
 """Hooks that failed at one point of a run, of which is told."""
+
+
+@dataclass(frozen=True, slots=True)
+class Withhold:
+    """Of a `post_tool` hook that has not seen a result as it must: nobody else may.
+
+    Attributes:
+        why: It failed, or the time of its run was over.
+    """
+
+    why: Literal["failed", "cut"]
 
 
 @dataclass(slots=True)
@@ -122,24 +133,35 @@ class HookCalls:
             return Asked()
         return await self.observe(kind, about, ask)
 
-    async def answer(self, kind: HookKind, hook: Hook, event: HookEvent, asked: Asked) -> Verdict:
+    async def answer(
+        self, kind: HookKind, hook: Hook, event: HookEvent, asked: Asked
+    ) -> Verdict | Withhold:
         """What one hook says; of one that failed, what is to follow from that."""
+        cut = False
         try:
-            return verdict_of(kind, await self._called(hook, event))
+            return verdict_of(kind, await self._called(kind, hook, event))
         except _FailedError as failed:
-            problem = str(failed)
+            problem, cut = str(failed), failed.cut
         except ValueError as error:
             problem = str(error)
         problem = shortened(well_formed(problem), PROBLEM_CHARS)
         asked.failed(hook, problem)
+        if cut:
+            # It did nothing wrong: what it would have said is not known, whatever follows when
+            # it fails.
+            return Withhold("cut")
         if hook.denies_on_error(kind):
+            if kind == "post_tool":
+                return Withhold("failed")
             return Deny(f"the hook {hook.name} that decides about it failed: {problem}")
         return Allow()
 
-    async def _called(self, hook: Hook, event: HookEvent) -> object:
-        limit_s, of_run = hook.timeout_s, self.due().seconds
+    async def _called(self, kind: HookKind, hook: Hook, event: HookEvent) -> object:
+        limit_s, of_run, cut = hook.timeout_s, self.due().seconds, False
         if of_run is not None:
-            limit_s = min(limit_s, max(0.0, of_run))
+            left_s = max(0.0, of_run + LATE_S) if kind == "post_tool" else max(0.0, of_run)
+            cut = kind == "post_tool" and left_s < limit_s
+            limit_s = min(limit_s, left_s)
         outcome = await run_within(
             Allowance(Due(limit_s)),
             f"hook {hook.name}",
@@ -149,6 +171,9 @@ class HookCalls:
             case TimedOut(last=last):
                 if last is not None and is_ctrl_c(last):
                     raise last
+                if cut:
+                    problem = f"the run's time was over, and {LATE_S:g} s more"
+                    raise _FailedError(problem, cut=True)
                 raise _FailedError(f"it took longer than {limit_s:g} s")
             case Raised(error):
                 if is_ctrl_c(error):
@@ -159,7 +184,15 @@ class HookCalls:
 
 
 class _FailedError(Exception):
-    """A hook raised, or did not end in time; the text says which."""
+    """A hook raised, or did not end in time; the text says which.
+
+    Attributes:
+        cut: What ended it is the time of its run, after which a `post_tool` hook may work on.
+    """
+
+    def __init__(self, problem: str, *, cut: bool = False) -> None:
+        super().__init__(problem)
+        self.cut = cut
 
 
 async def _begin(hook: Hook, event: HookEvent, in_thread: Callable[..., Awaitable[Any]]) -> object:

@@ -7,23 +7,28 @@ from itertools import islice
 from pathlib import Path
 
 from harness_actors.errors import HarnessError
-from harness_actors.events import RoundCompleted, ToolsCounted
+from harness_actors.events import ModelFellBack, RoundCompleted, ToolsCounted
 from harness_actors.messages import Message
 from harness_actors.ports import ModelResponse, RunContext
+from harness_actors.progress import RunProgress
 from harness_actors.results import Usage
 from harness_actors.signals import Parked, TurnComplete, Waiting
-from harness_actors.state import BUDGET, TURN_BEGAN, TURN_COUNT
+from harness_actors.state import BUDGET, REQUEST_TOKENS, TURN_BEGAN, TURN_COUNT
 from harness_actors.turn.acceptance import is_large
 from harness_actors.turn.answers import as_message, ask
 from harness_actors.turn.bounds import Bounds
 from harness_actors.turn.budget import TurnBudget
 from harness_actors.turn.call_scheduler import ToolCalls
+from harness_actors.turn.fallback import TurnChain, fell_back
 from harness_actors.turn.gates import Gates
 from harness_actors.turn.meter import TurnMeter
 from harness_actors.turn.preparation import PreparedAgent
+from harness_actors.turn.recovery import findings_of, told_of_cut
 from harness_actors.turn.repeats import RepeatGuard
 from harness_actors.turn.services import AgentTurnServices
+from harness_actors.turn.stalls import Stalls
 from harness_actors.turn.state import TurnState
+from harness_actors.turn.texts import counted
 from harness_actors.turn.voice import Voice
 from harness_actors.turn.workplace import Workplace
 
@@ -53,6 +58,7 @@ class TurnLoop:
         prepared: PreparedAgent,
         services: AgentTurnServices,
         workspace: Path | None,
+        progress: RunProgress | None = None,
     ) -> None:
         self._context = context
         self._prepared = prepared
@@ -73,6 +79,8 @@ class TurnLoop:
         self._calls = ToolCalls(
             context, prepared, services, self._state, self._bounds, place, self._gates
         )
+        self._stalls = Stalls.of(context, self._meter, progress, services.read_stall)
+        self._models = TurnChain.of(prepared.agent.model, limits)
         self._last: Awaitable[None] | None = None
         self._awaited: Awaitable[None] | None = None
         """To be on disk before the next model call begins."""
@@ -89,7 +97,7 @@ class TurnLoop:
             # Else the last calls could leave another folder to whoever scores it.
             self._check_workspace()
         ended = replace(ended, text=ended.text or self._state.said)
-        if self._gates is not None and self._says_done(ended):
+        if self._gates is not None and self._says_done(ended) and not ended.findings:
             ended = await self._gates.at_end(ended)
         self._meter.write()
         if self._meter.used:
@@ -117,10 +125,7 @@ class TurnLoop:
     async def _finish_open_calls(self) -> TurnComplete | Waiting | None:
         if not self._context.log.open_calls():
             return None
-        ended = await self._calls.finish() or self._rounds_done()
-        if ended is None:
-            self._end_round()
-        return ended
+        return self._end_round(await self._calls.finish())
 
     def _budget(self) -> TurnBudget | None:
         limits = self._context.spec.config.turn_limits
@@ -155,12 +160,16 @@ class TurnLoop:
                 # Hooks have taken the time that was left, and no request begins.
                 return over
         working_s, voice = self._meter.working_s, self._voice()
-        answer = await ask(self._prepared, self._context, self._bounds, working_s, voice)
-        response = answer.response
+        answer = await ask(
+            self._prepared, self._context, self._bounds, working_s, voice, self._models
+        )
+        response, spent = answer.response, answer.tries.spent
         if isinstance(response, Parked):
             return response
+        fallback = fell_back(answer.tries, self._context, self._meter.rounds + 1)
         if isinstance(response, TurnComplete):
-            self._meter.failed(waited_s=answer.waited_s)
+            self._tell(fallback)
+            self._meter.failed(waited_s=answer.waited_s, spent=spent)
             return response
         if voice is None and (late := self._voice()) is not None:
             # Somebody began to read in the middle of the call.
@@ -171,22 +180,31 @@ class TurnLoop:
             await asyncio.sleep(0)
         message = await as_message(response, self._prepared)
         self._state.said = message.text or self._state.said
-        self._meter.answered(response, answer_tokens=message.tokens, waited_s=answer.waited_s)
+        waited_s, tokens = answer.waited_s, message.tokens
+        self._meter.answered(response, answer_tokens=tokens, waited_s=waited_s, spent=spent)
         # A model may take long to answer, and what it asks for would be done nowhere.
         self._check_workspace()
+        self._tell(fallback)
         self._context.add_message(message)
         if self._gates is not None:
             await self._gates.after_model(response, message.text)
         calls = message.tool_calls
         if calls:
             ended = await self._calls.run(calls, finish_reason=response.finish_reason)
+        elif told := told_of_cut(response, self._context.log):
+            ended = None
+            message = await counted(Message.user(told), self._prepared.counter)
+            self._context.add_message(message)
+            self._context.increment(REQUEST_TOKENS, message.tokens)
         else:
-            ended = TurnComplete(ending="text")
-        self._context.emit(self._completed(response, len(calls)))
-        ended = ended or self._rounds_done()
-        if ended is None:
-            self._end_round()
-        return ended
+            completion = self._context.spec.config.completion
+            ended = TurnComplete(ending="text", findings=findings_of(response, completion))
+        self._context.emit(self._completed(response, spent, len(calls)))
+        return self._end_round(ended)
+
+    def _tell(self, fallback: ModelFellBack | None) -> None:
+        if fallback is not None:
+            self._context.emit(fallback)
 
     def _check_workspace(self) -> None:
         """Let the run fail where the folder that it works in was taken away."""
@@ -205,15 +223,26 @@ class TurnLoop:
             return None
         return Voice(sink, self._context.get(TURN_COUNT), self._meter.rounds + 1)
 
-    def _end_round(self) -> None:
+    def _end_round(self, ended: TurnComplete | Waiting | None) -> TurnComplete | Waiting | None:
+        """The results of a round are in the log; how the turn ends, or None where it goes on."""
+        if isinstance(ended, Waiting):
+            return ended
+        if self._stalls is not None:
+            ended = self._stalls.after_round(ended)
+        ended = ended or self._rounds_done()
+        if ended is not None:
+            return ended
         self._meter.write()
         self._context.close_place()
         before_last, self._last = self._last, self._context.flush()
         shares = self._context.get(BUDGET) is not None
         self._awaited = self._last if shares else before_last
+        return None
 
-    def _completed(self, response: ModelResponse, calls: int) -> RoundCompleted:
-        usage = response.usage
+    def _completed(
+        self, response: ModelResponse, spent: Usage | None, calls: int
+    ) -> RoundCompleted:
+        usage = response.usage if spent is None else response.usage + spent
         return RoundCompleted(
             turn=self._context.get(TURN_COUNT),
             round=self._meter.rounds,

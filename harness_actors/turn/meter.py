@@ -48,11 +48,19 @@ class TurnMeter:
         """Seconds of work on the run so far."""
         return self._written.working_s + self._unwritten_s()
 
-    def answered(self, response: ModelResponse, *, answer_tokens: int, waited_s: float) -> None:
+    def answered(
+        self,
+        response: ModelResponse,
+        *,
+        answer_tokens: int,
+        waited_s: float,
+        spent: Usage | None = None,
+    ) -> None:
         """A model call was answered.
 
         Args:
             response: The answer.
+            spent: What models used that were asked before, in vain; None for nothing.
             answer_tokens: Tokens of its message, for models that do not report usage.
             waited_s: Seconds of it that were no work.
         """
@@ -67,16 +75,22 @@ class TurnMeter:
             cached_tokens=usage.cached_tokens,
             cost_usd=usage.cost_usd,
         )
+        self._spend(spent)
         if usage.input_tokens:
             # The provider has counted the whole request, which corrects what was added up.
             self._pending_tokens = usage.tokens - self._context.get(REQUEST_TOKENS)
         else:
             self._pending_tokens += answer_tokens
 
-    def failed(self, *, waited_s: float) -> None:
+    def failed(self, *, waited_s: float, spent: Usage | None = None) -> None:
         """A model call was made and brought no answer."""
         self._waited_s += waited_s
         self._pending += Usage(model_calls=1)
+        self._spend(spent)
+
+    def _spend(self, spent: Usage | None) -> None:
+        if spent is not None:
+            self._pending += spent
 
     def used_aside(self, usage: Usage) -> None:
         """Others than the agent's model were asked for the run; written as a change of its own,
@@ -98,6 +112,10 @@ class TurnMeter:
             self.used[name] = self.used.get(name, 0) + 1
             self._used_more = True
         self.progressed = self.progressed or progress
+        self._pending_tokens += tokens
+
+    def told(self, tokens: int) -> None:
+        """The model was told something by the harness, a message of so many tokens."""
         self._pending_tokens += tokens
 
     def write(self) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from functools import partial
 from typing import Literal
 
@@ -43,6 +44,10 @@ CUT_ARGUMENTS = (
     "Call again with shorter arguments, or do it in several smaller steps."
 )
 CUT = "its run was stopped"
+COMPARED = 100
+"""Names that another one is compared with, at most: a message may hold many such calls."""
+NEAREST = 2
+"""Names that are told where there is no tool of a name, at most."""
 NO_CALLS_LEFT = "The call was not made: the run has used all of its tool calls."
 NO_CALLS_LEFT_IN_TURN = (
     "The call was not made: as many tool calls as may be made at a stretch have been made. "
@@ -120,10 +125,7 @@ def plan_calls(
     for call in calls:
         tool = prepared.by_name.get(call.name)
         if tool is None:
-            known = ", ".join(sorted(prepared.by_name)) or "none"
-            plan = PlannedCall(
-                call=call, refusal=f"There is no tool {call.name!r}. Tools: {known}."
-            )
+            plan = PlannedCall(call=call, refusal=_no_such(call.name, sorted(prepared.by_name)))
         elif finish_reason == CUT_SHORT and not _is_json(call.arguments):
             plan = PlannedCall(call=call, refusal=CUT_ARGUMENTS)
         elif tool is not prepared.completion and calls_left == 0:
@@ -140,6 +142,12 @@ def plan_calls(
                 of_turn -= 1
         planned.append(plan)
     return planned
+
+
+def _no_such(name: str, known: Sequence[str]) -> str:
+    told = f"There is no tool {name!r}. Tools: {', '.join(known) or 'none'}."
+    near = get_close_matches(name, known[:COMPARED], NEAREST)
+    return f"{told} Did you mean {' or '.join(map(repr, near))}?" if near else told
 
 
 async def run_call(planned: PlannedCall, context: ToolContext, due: Due) -> ToolOutcome:

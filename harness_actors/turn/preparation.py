@@ -55,6 +55,11 @@ class PreparedAgent:
             return None
         return AroundTools(self.middleware, self.agent_path)
 
+    @cached_property
+    def volatile(self) -> frozenset[str]:
+        """Names of its tools whose answers change by themselves."""
+        return frozenset(name for name, tool in self.by_name.items() if tool.spec.volatile)
+
     @property
     def counts_tools(self) -> bool:
         """Whether somebody is told how often each tool was called."""

@@ -17,8 +17,10 @@ from harness_actors.ports import (
     ToolResources,
     ToolWorkers,
 )
+from harness_actors.progress import RunProgress
 from harness_actors.records import FolderId, RunSpec, WorkspaceSpec
 from harness_actors.turn.one_call import PlannedCall, RunCall, run_call
+from harness_actors.turn.stalls import ReadStall
 from harness_actors.turn.waves import waves_of
 
 RUN_VARIABLE = "HARNESS_RUN_ID"
@@ -59,6 +61,7 @@ class AgentTurnServices:
         waves_of: Parts the calls of a message into those that run at the same time.
         watch_workspace: Given that folder, returns what tells when it is no longer at its path;
             None where nobody watches.
+        read_stall: Takes the rounds of a run that have ended, and says how it comes to nothing.
         text_on_record: Finds the result of a call, in a run that is done again.
         processes: Starts the processes of tools; None where tools start them as children.
         resources: What tools have open in this process; None where each call opens its own.
@@ -78,6 +81,7 @@ class AgentTurnServices:
     watch_workspace: Callable[[Path], Watched | None] = lambda _path: None
     run_call: RunCall = run_call
     waves_of: Callable[[Sequence[PlannedCall]], list[Sequence[PlannedCall]]] = waves_of
+    read_stall: ReadStall = RunProgress.read
     text_on_record: Callable[[ToolCall], Awaitable[str]] = _nothing_on_record
     processes: ToolProcesses | None = None
     resources: ToolResources | None = None

@@ -15,7 +15,7 @@ from harness_actors.batch.agent_file import (
 from harness_actors.config import HarnessConfig
 from harness_actors.errors import BadInputError, ConfigError, HarnessError
 from harness_actors.harness import AgentHarness
-from harness_actors.models import LocalModel, OpenAIModel
+from harness_actors.models import Fallback, LocalModel, ModelChain, OpenAIModel
 from harness_actors.policies import offered_tools
 
 README = Path(__file__).parents[2] / "README.md"
@@ -114,7 +114,7 @@ def test_the_embedded_model_has_a_name_of_its_own(folder: Path, name: str) -> No
         (
             "model: {id: m, temprature: 1}",
             BadInputError,
-            "model.temprature: there is no such field; there are id, base_url, settings, price",
+            "model.temprature: there is no such field; there are id, base_url, key_name, settings",
         ),
         (
             "model: {id: m}\nenvironment: {workspace: {form: x}}",
@@ -131,6 +131,31 @@ def test_the_embedded_model_has_a_name_of_its_own(folder: Path, name: str) -> No
         ("persona: {instructions: x}", BadInputError, "fixer.yaml: no model is named"),
         ("", BadInputError, "no model is named"),
         ("model: {id: 7}", BadInputError, "model.id: Input should be a valid string"),
+        ("models: []", ConfigError, "fixer.yaml: models: is empty"),
+        ("models: gpt-4.1", BadInputError, "models: Input should be a valid list"),
+        (
+            "models: [{id: m}, {idd: n}]",
+            BadInputError,
+            "models.1.idd: there is no such field",
+        ),
+        (
+            "models: [{id: m}, 7]",
+            BadInputError,
+            "models.1: must have fields such as id, not",
+        ),
+        (
+            "models: [{id: m}, {price: {input: 1, output: 1}}]",
+            BadInputError,
+            "models.1: no model is named",
+        ),
+        ("models: [m, m]", ConfigError, "fixer.yaml: models[1]: is models[0] again"),
+        (f"models: {[f'm{n}' for n in range(100)]}", ConfigError, "models: has 100 models; 10 are"),
+        ("models: [{id: m}, {id: n, base_url: ftp://x}]", ConfigError, "models.1.base_url: "),
+        ("model: m\nmodels: [n]", BadInputError, "there is a model and models"),
+        ("model: m\nfallback: [errors]", BadInputError, "fallback is for several models"),
+        ("models: [m, n]\nfallback: [rain]", ConfigError, "yaml: fallback: there is no 'rain'"),
+        ("models: [m, n]\nfallback: []", ConfigError, "fallback: must list some of 'errors'"),
+        ("models: [m, n]\nfallback: errors", BadInputError, "fallback: Input should be a valid"),
         ("model: {id: local/other}", BadInputError, "no embedded model 'local/other'"),
         (
             "model: {id: m}\nharness: {max_tuns: 1}",
@@ -143,9 +168,9 @@ def test_the_embedded_model_has_a_name_of_its_own(folder: Path, name: str) -> No
             "yaml: harness.max_turns: must be",
         ),
         (
-            "model: {id: m}\nharness: {stall: {threshold: 3}}",
+            "model: {id: m}\nharness: {stall: {threshold: 1}}",
             ConfigError,
-            "harness.stall: this part",
+            "harness.stall.threshold: must be 2 to 1000 rounds, not 1",
         ),
         (
             "model: {id: m}\npersona: {contract: {goal: x}}",
@@ -223,6 +248,36 @@ def test_a_price_lets_a_model_of_no_list_have_a_bound_on_its_cost(folder: Path) 
     assert isinstance(agent.model, OpenAIModel)
     assert agent.model.costs_known
     AgentHarness(agent, config=loaded.config)
+
+
+def test_a_file_names_several_models_and_when_the_next_is_asked(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    other = "{id: n, base_url: http://127.0.0.1:1/v1, key_name: N_API_KEY, settings: {seed: 1}}"
+    text = f"models: [m, {other}]\nfallback: [overflow, errors]"
+
+    _, agent = load(folder, text, AgentOverrides(model_settings={"top_p": 1}))
+    _, by_flag = load(folder, text, AgentOverrides(model="gpt-4.1"))
+
+    assert isinstance(agent.model, ModelChain)
+    assert agent.model.shown == "m → n"
+    assert agent.model.fallback == Fallback(on=("errors", "overflow"))
+    first, second = agent.model.models
+    assert isinstance(first, OpenAIModel)
+    assert isinstance(second, OpenAIModel)
+    assert (first.settings, second.settings) == ({"top_p": 1}, {"seed": 1, "top_p": 1})
+    assert agent.model.key_names == ("OPENAI_API_KEY", "N_API_KEY")
+    assert isinstance(by_flag.model, OpenAIModel)
+    assert by_flag.model.name == "gpt-4.1"
+    with pytest.raises(BadInputError, match="has 2 models; name the one that is there by --model"):
+        load(folder, text, AgentOverrides(base_url="http://127.0.0.1:2/v1"))
+
+
+def test_one_of_several_models_may_be_alone(folder: Path) -> None:
+    _, agent = load(folder, "models: [gpt-4.1]")
+
+    assert isinstance(agent.model, OpenAIModel)
 
 
 def test_the_price_of_a_file_is_not_that_of_another_model(folder: Path) -> None:

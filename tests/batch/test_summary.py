@@ -41,7 +41,7 @@ class Dollar(ScriptedModel):
         return ModelResponse(text=answer.text, tool_calls=answer.tool_calls, usage=usage)
 
 
-@tool(effect="read_only")
+@tool(effect="read_only", volatile=True)
 async def look() -> str:
     """Look, which takes a moment."""
     await asyncio.sleep(0.01)

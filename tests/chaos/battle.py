@@ -34,7 +34,8 @@ class Size:
     """How large a batch is.
 
     Attributes:
-        runs: Its tasks. A tenth of them ask their users.
+        runs: Its tasks. A tenth of them ask their users, a tenth make calls that somebody must
+            approve of, and a tenth read in waves.
         at_once: How many of them at once.
         patient: How many of them go on until all has happened; the others come and go.
         rounds: The fewest and the most answers of a run before its last.
@@ -128,6 +129,8 @@ class Battle:
             poison=self._poison,
             patient=self._size.patient,
             asking=max(1, self._size.runs // 10),
+            paying=max(1, self._size.runs // 10),
+            waving=max(1, self._size.runs // 10),
         )
         async with AsyncExitStack() as stack:
             ray = None
@@ -162,7 +165,8 @@ class Battle:
         people = People(command, Random(f"people:{self._seed}"))
         answering = asyncio.ensure_future(people.keep_answering())
         try:
-            await self._strike_all(command, model, Striker(command, model, self._random, ray))
+            striker = Striker(command, model, self._random, ray, lambda: people.deciding)
+            await self._strike_all(command, model, striker)
             model.released = True
             status = await self._finish(command, people)
             # With a run that is poisoned, not every task can have ended well.

@@ -15,16 +15,29 @@ from harness_actors.stores import JournalReader
 from tests.chaos.command import BatchCommand
 from tests.chaos.logs import ToolLine, read_tool_log
 from tests.chaos.model import Asked
-from tests.chaos.people import Answers, questions_of
-from tests.chaos.plans import ASK, RunPlan
+from tests.chaos.people import Answers, payments_of, questions_of
+from tests.chaos.plans import ASK, PAY, RunPlan
 from tests.chaos.strikes import Strike
 
-WORDS = ("lost", "doubled", "started twice", "unanswered", "late", "wrongly ended", "malformed")
+WORDS = (
+    "lost",
+    "doubled",
+    "started twice",
+    "unanswered",
+    "late",
+    "wrongly ended",
+    "malformed",
+    "ran though denied",
+)
 """What can be found; every finding is of one of these."""
 LATE_AFTER_S = 0.05
 """A line is stamped before it is written, and a signal takes a moment to arrive."""
 AGAIN = ("look", "put", ASK)
 """Calls whose outcome is never unknown: they are made again, or nothing has begun with them."""
+ONCE = ("note", "work", PAY)
+"""Calls that must not be made twice."""
+DONE = ("noted in ", "worked in ", "paid in ")
+"""How their results begin."""
 SURVIVES_S = 1.0
 """How long a process that a tool has started may outlive its host."""
 
@@ -40,6 +53,8 @@ class Findings:
         repeated: Idempotent calls that ran more than once.
         waited: Runs that waited for their user.
         questions: What they asked.
+        decided: Calls that people decided about.
+        waves: How often calls of one run, and one process, began to run beside others.
     """
 
     broken: list[tuple[str, str]] = field(default_factory=list)
@@ -48,6 +63,8 @@ class Findings:
     repeated: int = 0
     waited: int = 0
     questions: int = 0
+    decided: int = 0
+    waves: int = 0
 
     def add(self, word: str, sentence: str) -> None:
         assert word in WORDS
@@ -78,6 +95,8 @@ def check(
             told = [one.event for one in journal.load_events(0, run_id=heading.run_id)]
             findings.waited += any(isinstance(event, InputAwaited) for event in told)
             findings.questions += len(questions_of(log))
+            findings.decided += len(payments_of(log))
+            check_denied(heading.run_id, log, lines, findings)
             for word, sentence in answers.faults_in(log):
                 findings.add(word, f"{heading.run_id}: {sentence}")
     except HarnessError as error:
@@ -213,6 +232,9 @@ def _check_answers(plan: RunPlan, log: Sequence[Message], findings: Findings) ->
     for message in log:
         if message.role != "tool" or not message.is_error:
             continue
+        if message.disposition == "denied" and sorts.get(str(message.tool_call_id)) == PAY:
+            # As somebody has decided; it is looked at with what they said.
+            continue
         findings.unknown += message.text == UNKNOWN_OUTCOME
         if message.text != UNKNOWN_OUTCOME or sorts.get(str(message.tool_call_id)) in AGAIN:
             findings.add("lost", f"{plan.name}: {message.tool_call_id} got {message.text[:80]!r}")
@@ -223,18 +245,40 @@ def _check_known(
 ) -> None:
     """A call that must not be made twice is in the log if it began, and ended if the log has it."""
     named = {call.id for message in log for call in message.tool_calls}
-    own = [
-        line for line in lines if line.run_id == heading.run_id and line.sort in ("note", "work")
-    ]
+    own = [line for line in lines if line.run_id == heading.run_id and line.sort in ONCE]
     for line in own:
         if line.call_id not in named:
             findings.add("lost", f"{line.task}: {line.call_id} was begun, its log has no such call")
     ended = {line.call_id: line.pid for line in own if not line.begins}
     for message in log:
-        if message.role == "tool" and message.text.startswith(("noted in ", "worked in ")):
+        if message.role == "tool" and message.text.startswith(DONE):
             pid = int(message.text.split()[2])
             if ended.get(str(message.tool_call_id)) != pid:
                 findings.add("lost", f"{heading.run_id}: {message.tool_call_id} was not done")
+
+
+def check_denied(
+    run_id: str, log: Sequence[Message], lines: Iterable[ToolLine], findings: Findings
+) -> None:
+    """A call that was denied has never begun."""
+    paid = payments_of(log)
+    denied = {str(m.tool_call_id) for m in log if m.role == "tool" and m.disposition == "denied"}
+    for line in lines:
+        if line.run_id == run_id and line.call_id in denied & paid.keys():
+            findings.add("ran though denied", f"{line.task}: {line.call_id} in {line.pid}")
+
+
+def count_waves(lines: Iterable[ToolLine]) -> int:
+    """How often a second call of a run began in a process while another one ran there."""
+    count, open_calls = 0, dict[tuple[str, int], set[str]]()
+    for line in lines:
+        beside = open_calls.setdefault((line.run_id, line.pid), set())
+        if not line.begins:
+            beside.discard(line.call_id)
+            continue
+        beside.add(line.call_id)
+        count += len(beside) == 2
+    return count
 
 
 def check_tools(lines: Sequence[ToolLine], strikes: Sequence[Strike], findings: Findings) -> None:
@@ -245,6 +289,7 @@ def check_tools(lines: Sequence[ToolLine], strikes: Sequence[Strike], findings: 
             findings.repeated += 1
         elif count > 1:
             findings.add("started twice", f"{task}: {sort} {call_id} began {count} times")
+    findings.waves += count_waves(lines)
     for strike in strikes:
         _check_late(lines, strike, findings)
 

@@ -7,6 +7,9 @@ from typing import Literal
 
 Scope = Literal["seat", "cell", "driver", "ray"]
 """What goes down: one executor host; the cell; the driver, with what Ray it started; Ray."""
+Moment = Literal["any", "wave", "approval"]
+"""When it strikes: whenever; while calls of one message run at once; while somebody decides about a
+call that waits for approval."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,6 +24,7 @@ class Kind:
         scope: What goes down with it.
         stops: It is stopped for good, in place of killed.
         joined: Under a Ray that was started by hand, which outlives the driver.
+        amid: When it strikes.
         bar_s: Recovery takes at most this, at the 95th percentile.
     """
 
@@ -29,6 +33,7 @@ class Kind:
     scope: Scope
     stops: bool = False
     joined: bool = False
+    amid: Moment = "any"
     bar_s: float = 5.0
 
     @property
@@ -68,6 +73,11 @@ _ALL = (
     Kind(name="joined_ray", role="ray", scope="ray", joined=True, bar_s=20.0),
     Kind(name="stopped_coordinator", role="coordinator", scope="cell", stops=True, bar_s=20.0),
     Kind(name="stopped_agent_turn", role="agent_turn", scope="seat", stops=True, bar_s=20.0),
+    Kind(name="wave_agent_turn", role="agent_turn", scope="seat", amid="wave"),
+    Kind(name="wave_coordinator", role="coordinator", scope="cell", amid="wave"),
+    Kind(name="approval_agent_turn", role="agent_turn", scope="seat", amid="approval"),
+    Kind(name="approval_coordinator", role="coordinator", scope="cell", amid="approval"),
+    Kind(name="approval_driver", role="driver", scope="driver", joined=True, amid="approval"),
 )
 
 KINDS: Mapping[str, Kind] = {kind.name: kind for kind in _ALL}

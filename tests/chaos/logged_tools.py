@@ -82,6 +82,25 @@ async def note(log: str, run: str, seconds: float, bulk: int, context: ToolConte
     return f"noted in {os.getpid()} {os.urandom(bulk // 2).hex()}"
 
 
+@tool
+async def pay(
+    log: str, run: str, seconds: float, what: str, context: ToolContext, by: str = ""
+) -> str:
+    """Do something that must not be done twice, and only when a person has approved of it.
+
+    Args:
+        log: Where its calls are logged.
+        run: The task that it works for.
+        seconds: How long it takes.
+        what: What for, which no other call has.
+        by: Who has changed that, if anybody.
+    """
+    write_line(log, "begin", "pay", run, context)
+    await asyncio.sleep(seconds)
+    write_line(log, "end", "pay", run, context)
+    return f"paid in {os.getpid()} by {by or 'nobody else'}"
+
+
 WORK = """
 say() { read -r up _ < /proc/uptime; echo "$up $1 work $RUN $HARNESS_RUN $CALL $HOST" >> "$LOG"; }
 say begin; sleep "$SECONDS_EACH"; say end

@@ -45,7 +45,8 @@ class WatchedModel:
         asked: All requests, the oldest first.
         distinct: The tasks with each of their steps that was asked for at least once.
         over: The tasks that were given their last answer.
-        asking: The tasks that were last answered with a question to their user.
+        asking: The tasks that were last answered with a question to their user, or with a call
+            that must be approved of.
         released: Patient runs may end; set from outside.
     """
 
@@ -121,7 +122,7 @@ class WatchedModel:
         self._answered_at[plan.name] = at = now()
         if plan.is_over(spoken, released=self.released):
             self.over.add(plan.name)
-        elif plan.asks_at(spoken):
+        elif plan.waits_at(spoken):
             self.asking.add(plan.name)
         self._lines.write(f"{at:.6f} answered {plan.name} {spoken}\n")
         return plan.answer(spoken, released=self.released)

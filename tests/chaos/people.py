@@ -1,4 +1,5 @@
-"""Those who answer the runs of a batch, by `harness ctl run answer`, while it is under fire."""
+"""Those who answer the runs of a batch, by `harness ctl run answer`, while it is under fire, and
+decide about the calls that wait for approval."""
 
 import asyncio
 import json
@@ -10,12 +11,15 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
+from harness_actors.conversation import UNKNOWN_OUTCOME
 from harness_actors.errors import HarnessError
 from harness_actors.messages import Message
+from harness_actors.policies import Approve, Refuse
+from harness_actors.policies.decisions import Decision, decision_in, decision_text
 from harness_actors.records import RunHeading
 from harness_actors.stores import JournalReader
 from tests.chaos.command import BatchCommand
-from tests.chaos.plans import ASK
+from tests.chaos.plans import ASK, PAY
 
 LOOK_EVERY_S = 0.5
 AT_ONCE = 0.25
@@ -27,7 +31,8 @@ ANSWERS_WITHIN_S = 90.0
 
 @dataclass
 class Answers:
-    """What people said to the questions of a batch, by the text of each.
+    """What people said to the questions of a batch, by the text of each, or by what a call that
+    they decided about is for.
 
     Attributes:
         said: All that was said.
@@ -41,8 +46,9 @@ class Answers:
         """What is wrong with the answers in a log, each with its kind.
 
         Each question has one answer, which somebody gave; of those who were told that theirs is
-        taken, all gave that one.
+        taken, all gave that one. And each call that waited came out as somebody decided.
         """
+        yield from self._wrong_decisions(log)
         results = {str(m.tool_call_id): m.text for m in log if m.role == "tool"}
         for call_id, question in questions_of(log).items():
             given, taken = results.get(call_id), self.taken.get(question, [])
@@ -50,6 +56,42 @@ class Answers:
                 yield "unanswered", f"{question!r} has {given!r}, which nobody said"
             elif taken not in ([], [given]):
                 yield "doubled", f"{question!r} has {given!r}, and {taken} were taken"
+
+    def _wrong_decisions(self, log: Sequence[Message]) -> Iterator[tuple[str, str]]:
+        results = {str(m.tool_call_id): m for m in log if m.role == "tool"}
+        for call_id, what in payments_of(log).items():
+            result, taken = results.get(call_id), self.taken.get(what, [])
+            said = self.said.get(what, [])
+            if not any(_follows(result, decision) for decision in said):
+                text = None if result is None else result.text
+                yield "unanswered", f"{what!r} came to {text!r}, which nobody decided; {said}"
+            elif not all(_follows(result, decision) for decision in taken):
+                yield "doubled", f"{what!r} came to {result.text!r}, and {taken} were taken"  # type: ignore[union-attr]
+
+
+def _follows(result: Message | None, decision: str) -> bool:
+    """Whether the result of a call may be what a decision about it comes to."""
+    if result is None:
+        return False
+    match decision_in(decision):
+        case Refuse(note):
+            return result.disposition == "denied" and note in result.text
+        case Approve(arguments) if result.disposition == "done":
+            by = "nobody else" if arguments is None else arguments["by"]
+            return result.text.startswith("paid in ") and result.text.endswith(f" by {by}")
+        case _:
+            # It has begun, and its process died.
+            return result.text == UNKNOWN_OUTCOME
+
+
+def payments_of(log: Sequence[Message]) -> dict[str, str]:
+    """What the calls of a log are for that must be approved of, by the ids of the calls."""
+    return {
+        call.id: json.loads(call.arguments)["what"]
+        for message in log
+        for call in message.tool_calls
+        if call.name == PAY
+    }
 
 
 def questions_of(log: Sequence[Message]) -> dict[str, str]:
@@ -75,6 +117,8 @@ class People:
         self._command = command
         self._random = random
         self._count = 0
+        self.deciding = 0
+        """Decisions about calls that are on their way at this moment."""
 
     async def keep_answering(self) -> None:
         """Look for questions again and again, until this is cancelled."""
@@ -117,16 +161,35 @@ class People:
 
     async def _answer(self, run_id: str, questions: Sequence[Mapping[str, Any]]) -> None:
         self._count += 1
-        words = {one["text"]: f"go on, says {self._count}" for one in questions}
-        for text, answer in words.items():
-            self.answers.said.setdefault(text, []).append(answer)
-        lines = [
-            {"run": run_id, "question": one["id"], "answer": words[one["text"]]}
-            for one in questions
-        ]
-        if await self._say("".join(f"{json.dumps(line)}\n" for line in lines)):
-            for text, answer in words.items():
-                self.answers.taken.setdefault(text, []).append(answer)
+        lines, words = list[dict[str, str]](), dict[str, str]()
+        for one in questions:
+            about, answer = one["text"], f"go on, says {self._count}"
+            if one.get("kind") == "approval":
+                given = json.loads(one["arguments"])
+                about, answer = given["what"], decision_text(self._decision(given))
+            words[about] = answer
+            lines.append({"run": run_id, "question": one["id"], "answer": answer})
+        for about, answer in words.items():
+            self.answers.said.setdefault(about, []).append(answer)
+        decides = any(one.get("kind") == "approval" for one in questions)
+        self.deciding += decides
+        try:
+            taken = await self._say("".join(f"{json.dumps(line)}\n" for line in lines))
+        finally:
+            self.deciding -= decides
+        for about, answer in words.items() if taken else ():
+            self.answers.taken.setdefault(about, []).append(answer)
+
+    def _decision(self, given: Mapping[str, Any]) -> Decision:
+        """What one of them makes of a call: it is approved of, changed or denied."""
+        me = f"person {self._count}."
+        match self._random.choice(("approve", "edit", "deny")):
+            case "approve":
+                return Approve(note=f"as it is, says {me}")
+            case "edit":
+                return Approve({**given, "by": me})
+            case _:
+                return Refuse(note=f"not today, says {me}")
 
     async def _say(self, lines: str) -> bool:
         """Whether the command says that all of it was taken."""

@@ -15,6 +15,11 @@ TEXT_EVERY = 6
 ASKS_EVERY = 4
 """Each so-manieth answer of a run that asks has a question to its user."""
 ASK = "ask_user"
+PAYS_EVERY = 3
+"""Each so-manieth answer of a run that pays has a call that somebody must approve of."""
+PAY = "pay"
+WAVES = (3, 8)
+"""How many calls that only read stand together in the answers of a run that reads in waves."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +35,8 @@ class RunPlan:
             healthy run.
         seconds: The longest that a call takes.
         asks: It asks its user now and then.
+        pays: It makes calls now and then that must be approved of.
+        waves: Most of its calls are read-only ones that run at once.
         patient: It goes on until it is told that all has happened that is to happen.
         bulk: Bytes that each of its calls returns besides.
     """
@@ -43,6 +50,8 @@ class RunPlan:
     patient: bool = False
     bulk: int = 0
     asks: bool = False
+    pays: bool = False
+    waves: bool = False
 
     @classmethod
     def of_request(cls, messages: Sequence[dict[str, Any]]) -> "RunPlan":
@@ -89,6 +98,13 @@ class RunPlan:
             )
             for _ in range(random.randint(1, 3))
         ]
+        if self.waves:
+            facts = calls[0][1]
+            calls[:0] = [("look", facts)] * random.randint(*WAVES)
+        if self.pays_at(spoken):
+            what = f"step {spoken} of {self.name}"
+            paid = {"log": self.log, "run": self.name, "seconds": self.seconds / 2, "what": what}
+            calls.insert(random.randint(0, len(calls)), (PAY, paid))
         if self.asks_at(spoken):
             place = random.randint(0, len(calls))
             calls.insert(place, (ASK, {"question": f"May {self.name} go on at step {spoken}?"}))
@@ -98,6 +114,15 @@ class RunPlan:
         """Whether the answer at this step, which is not the last, has a question."""
         text = spoken % TEXT_EVERY == self.seed % TEXT_EVERY
         return self.asks and not text and spoken > 0 and spoken % ASKS_EVERY == 1
+
+    def pays_at(self, spoken: int) -> bool:
+        """Whether the answer at this step, which is not the last, has a call to be approved of."""
+        text = spoken % TEXT_EVERY == self.seed % TEXT_EVERY
+        return self.pays and not text and spoken > 0 and spoken % PAYS_EVERY == 1
+
+    def waits_at(self, spoken: int) -> bool:
+        """Whether the run waits for people after the answer at this step."""
+        return self.asks_at(spoken) or self.pays_at(spoken)
 
     def calls(self, steps: int) -> list[tuple[tuple[str, str], ...]]:
         """The calls of each answer, names with arguments, of a run that took so many steps."""
@@ -114,6 +139,8 @@ def make_plans(
     poison: str = "",
     patient: int = 0,
     asking: int = 0,
+    paying: int = 0,
+    waving: int = 0,
     seconds: float = 0.2,
     bulk: int = 0,
 ) -> list[RunPlan]:
@@ -127,12 +154,18 @@ def make_plans(
         poison: How one of them crashes its process; empty for none that does.
         patient: How many of them go on until they are told to end.
         asking: How many of them ask their user.
+        paying: How many others make calls that must be approved of.
+        waving: How many others read in waves.
         seconds: The longest that a call takes.
         bulk: Bytes that each call returns besides.
     """
     random = Random(f"plans:{seed}")
     names = random.sample(range(runs), runs)
     sick = names.pop() if poison else -1
+    ask, pay, wave = (
+        names[at :: max(1, len(names) // count)][:count] if count else []
+        for at, count in enumerate((asking, paying, waving))
+    )
     return [
         RunPlan(
             name=f"t{number}",
@@ -141,7 +174,9 @@ def make_plans(
             log=log,
             poison=poison if number == sick else "",
             patient=number in names[:patient],
-            asks=number in names[:: max(1, len(names) // asking)][:asking] if asking else False,
+            asks=number in ask,
+            pays=number in pay,
+            waves=number in wave,
             seconds=seconds,
             bulk=bulk,
         )

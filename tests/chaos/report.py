@@ -75,6 +75,8 @@ def _plain(verdict: Verdict) -> dict[str, Any]:
         "calls": findings.calls,
         "waited": findings.waited,
         "questions": findings.questions,
+        "decided": findings.decided,
+        "waves": findings.waves,
         "unknown_outcomes": findings.unknown,
         "repeated_idempotent": findings.repeated,
         "broken": {word: findings.count(word) for word in WORDS},

@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +13,7 @@ from harness_actors.records import ProcessMark
 from harness_actors.tools.processes import list_processes
 from tests.chaos.command import BatchCommand
 from tests.chaos.kinds import Kind
-from tests.chaos.logs import now, read_tool_log
+from tests.chaos.logs import ToolLine, now, read_tool_log
 from tests.chaos.model import WatchedModel
 from tests.chaos.rays import RayByHand
 
@@ -28,6 +28,8 @@ TITLES = {
 }
 """How processes of Ray call themselves, by role."""
 TICK_S = 0.01
+DECIDES_FOR_S = 1.0
+"""How long after a decision was begun it may be struck; a command takes about as long for it."""
 PAUSE_S = (0.0, 2.0)
 """How long a user takes to give the same command again."""
 AWAY_S = (0.0, 15.0)
@@ -70,11 +72,18 @@ class Striker:
         model: Its model.
         random: Decides what is left to chance.
         ray: The Ray that the command joins; None where it starts its own.
+        deciding: How many decisions about calls are on their way.
     """
 
     def __init__(
-        self, command: BatchCommand, model: WatchedModel, random: Random, ray: RayByHand | None
+        self,
+        command: BatchCommand,
+        model: WatchedModel,
+        random: Random,
+        ray: RayByHand | None,
+        deciding: Callable[[], int] = lambda: 0,
     ) -> None:
+        self._deciding = deciding
         self._command = command
         self._model = model
         self._random = random
@@ -87,7 +96,7 @@ class Striker:
             ChaosError: It does not go down, or there is nothing to be struck.
         """
         marks = await self._cell(kind)
-        struck = self._targets(kind, marks)
+        struck = await self._in_the_middle(kind, marks) or self._targets(kind, marks)
         replaced = [m for m in marks if _goes_down(m, kind, struck)]
         affected = self._affected(kind, replaced, marks)
         for pid in struck:
@@ -131,6 +140,27 @@ class Striker:
             await asyncio.sleep(TICK_S)
             found = await asyncio.to_thread(self._command.living)
         return found
+
+    async def _in_the_middle(self, kind: Kind, marks: Sequence[ProcessMark]) -> list[int]:
+        """Return in the moment for which a kind is; with whom to strike, where that follows.
+
+        Raises:
+            ChaosError: It does not come.
+        """
+        deadline = now() + FOUND_WITHIN_S
+        while kind.amid != "any":
+            if self._command.has_ended or now() > deadline:
+                raise ChaosError(f"no {kind.amid} was there to be struck")
+            await asyncio.sleep(TICK_S)
+            if kind.amid == "approval" and self._deciding():
+                await asyncio.sleep(self._random.uniform(0, DECIDES_FOR_S))
+                if self._deciding():
+                    return []
+            elif kind.amid == "wave":
+                hosts = [mark.pid for mark in marks if _plays(mark, "agent_turn")]
+                if open_in := waves_in(read_tool_log(self._command.tool_log), hosts):
+                    return [open_in[-1]] if kind.role == "agent_turn" else []
+        return []
 
     def _targets(self, kind: Kind, marks: Sequence[ProcessMark]) -> list[int]:
         if kind.scope == "driver":
@@ -180,6 +210,20 @@ class Striker:
                 pids = ", ".join(f"{mark.role} {mark.pid}" for mark in left)
                 raise ChaosError(f"not gone after {GONE_WITHIN_S:.0f} s: {pids}")
             await asyncio.sleep(TICK_S)
+
+
+def waves_in(lines: Iterable[ToolLine], hosts: Collection[int]) -> list[int]:
+    """The hosts, of these, in which several calls of one run are at work that only read."""
+    at_work = dict[tuple[int, str], set[str]]()
+    for line in lines:
+        if line.sort != "look" or line.pid not in hosts:
+            continue
+        beside = at_work.setdefault((line.pid, line.run_id), set())
+        if line.begins:
+            beside.add(line.call_id)
+        else:
+            beside.discard(line.call_id)
+    return [pid for (pid, _), beside in at_work.items() if len(beside) > 1]
 
 
 def tear(command: BatchCommand, random: Random) -> None:

@@ -30,13 +30,33 @@ async def test_a_batch_under_fire_loses_nothing_and_does_nothing_twice(tmp_path:
 
     assert verdict.findings.broken == []
     assert verdict.kinds == ("segfault", *kinds)
-    assert 0 < verdict.findings.waited <= 3
+    assert 0 < verdict.findings.waited <= 6
+    assert verdict.findings.decided > 0
+    assert verdict.findings.waves > 0
     assert verdict.findings.questions >= verdict.findings.waited
     # Two were on top of each other; each of the others touched runs, and they came back.
     assert len(verdict.delays) == len(kinds) - verdict.overlapping == len(kinds) - 2
     for name, delays in verdict.delays.items():
         assert delays.median is not None, f"no run was touched by {name}"
         assert delays.median < SLOW * KINDS[name].bar_s, name
+
+
+async def test_strikes_amid_waves_and_amid_approvals_lose_nothing(tmp_path: Path) -> None:
+    kinds = ["wave_agent_turn", "approval_coordinator", "approval_agent_turn", "wave_coordinator"]
+    battle = Battle(
+        tmp_path,
+        [KINDS[name] for name in kinds],
+        size=Size(runs=16, at_once=16, patient=8, rounds=(4, 8)),
+        seed=5,
+        hasty=0.0,
+    )
+
+    verdict = await battle.fight()
+
+    assert verdict.findings.broken == []
+    assert verdict.kinds == tuple(kinds)
+    assert verdict.findings.decided >= 2
+    assert verdict.findings.waves > 0
 
 
 async def test_under_a_ray_of_the_users_a_command_waits_for_its_return_and_the_next_goes_on(

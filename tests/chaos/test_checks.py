@@ -9,14 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.chaos.checks import check
+from harness_actors.messages import Message, ToolCall
+from tests.chaos.checks import Findings, check, check_denied, count_waves
 from tests.chaos.command import BatchCommand
 from tests.chaos.kinds import KINDS
-from tests.chaos.logs import read_tool_log
+from tests.chaos.logs import ToolLine, read_tool_log
 from tests.chaos.model import Asked, WatchedModel
 from tests.chaos.plans import make_plans
 from tests.chaos.recovery import Delays, recoveries
-from tests.chaos.strikes import Strike
+from tests.chaos.strikes import Strike, waves_in
 
 
 @pytest.fixture(scope="module")
@@ -167,3 +168,38 @@ def test_the_95th_percentile_is_a_figure_that_was_measured() -> None:
     assert Delays(seconds=tuple(map(float, range(1, 101)))).p95 == 95.0
     assert Delays(seconds=(3.0,)).p95 == 3.0
     assert Delays(seconds=()).p95 is None
+
+
+def line(word: str, sort: str, call_id: str, *, run_id: str = "r", pid: int = 7) -> ToolLine:
+    return ToolLine(
+        at=0.0,
+        begins=word == "begin",
+        sort=sort,
+        task="t",
+        run_id=run_id,
+        call_id=call_id,
+        pid=pid,
+    )
+
+
+def test_a_denied_call_that_ran_is_found() -> None:
+    log = [
+        Message.assistant(None, [ToolCall("a", "pay", '{"what":"one"}')]),
+        Message.tool_result("a", "not today", failure="denied"),
+    ]
+    findings = Findings()
+    check_denied("q", log, [line("begin", "pay", "a")], findings)
+    assert findings.broken == []
+    check_denied("r", log, [line("begin", "pay", "a")], findings)
+    assert [word for word, _ in findings.broken] == ["ran though denied"]
+
+
+def test_a_wave_is_open_while_several_calls_of_a_run_are_at_work_in_a_host() -> None:
+    first, second = line("begin", "look", "a"), line("begin", "look", "b")
+    assert waves_in([first, second], [7]) == [7]
+    assert waves_in([first, second], [8]) == []
+    assert waves_in([first, line("end", "look", "a"), second], [7]) == []
+    assert waves_in([first, line("begin", "note", "b")], [7]) == []
+    assert waves_in([first, line("begin", "look", "b", run_id="q")], [7]) == []
+    assert waves_in([first, line("begin", "look", "b", pid=8)], [7, 8]) == []
+    assert count_waves([first, second, line("end", "look", "a"), line("begin", "look", "c")]) == 2

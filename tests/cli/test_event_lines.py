@@ -22,6 +22,7 @@ from harness_actors.events import (
     RunParked,
     RunResumed,
     RunStarted,
+    StallFound,
     ToolCalled,
     ToolReturned,
     TurnStarted,
@@ -49,6 +50,12 @@ def told(event: Event, run_id: str = "run") -> RunEvent:
         (FAILED, "  ✗ no"),
         (ToolReturned(call_id="1", text="x " * 99, is_error=False), "  ← " + "x " * 48 + "…"),
         (ContinuationPrompt(turn=1, count=2, max=3), "  asked to go on (2 of 3)"),
+        (
+            StallFound(
+                turn=1, round=4, kind="monologue", rounds=3, what="", text="you said the same"
+            ),
+            "  in a circle: you said the same",
+        ),
         (
             ContextPressure(turn=1, tokens=9_000, max_input_tokens=10_000),
             "  the conversation is long: 9,000 of 10,000 tokens",

@@ -1,5 +1,7 @@
 """What a user asked of a run holds, whatever dies meanwhile and whether it is served or not."""
 
+from dataclasses import replace
+
 import pytest
 
 from harness_actors.config import HarnessConfig, Limits
@@ -8,6 +10,7 @@ from harness_actors.coordination.active import Effects
 from harness_actors.coordination.deadlines import GRACE_S
 from harness_actors.coordination.protocol import Answered, Cut, GoOn, Slot
 from harness_actors.messages import Message
+from harness_actors.policies.hooks import LATE_S
 from harness_actors.signals import Parked, Signal
 from harness_actors.state import PARKING, USAGE, StateDelta, Write
 from tests.coordination.agents import Round, Team
@@ -285,6 +288,19 @@ def test_a_run_whose_time_is_over_ends_wherever_it_hangs(slot: Slot) -> None:
     assert result.reason.message == "the run's 60 s of wall time were over"
     assert world.posts(Cut, slot)
     assert world.coordinator.next_overdue_at is None
+
+
+def test_a_run_whose_hooks_must_see_each_result_may_be_late_by_their_time() -> None:
+    world = World(Team(plan=["effect", "turn"]).handlers)
+    world.submit(replace(a_spec(config=LIMITED), late_hooks=True))
+    move_until(world, TURN)
+    due = world.coordinator.next_overdue_at
+    assert due is not None
+    assert due - world.clock.now() == pytest.approx(60 + LATE_S + GRACE_S)
+    pass_time(world, 60 + LATE_S)
+    assert not world.ends(), "its hooks may still be at work"
+    pass_time(world, GRACE_S + 0.01)
+    assert [end.reason.kind for end in world.ends()] == ["time"]
 
 
 @pytest.mark.parametrize("plan", ["effect", "lookup"])

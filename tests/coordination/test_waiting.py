@@ -11,20 +11,25 @@ from harness_actors.coordination.waiting import MOST_ANSWER_CHARS
 from harness_actors.errors import AnswerError
 from harness_actors.events import InputAwaited
 from harness_actors.records import RunAdded, SnapshotTaken
+from harness_actors.signals import Signal, Waiting
 from harness_actors.state import (
     AGENT_TURN,
     ANSWERS,
     PARKING,
+    QUESTIONS,
     TURN_COUNT,
     WAITED_S,
+    StateDelta,
+    Write,
     is_waiting,
     unanswered,
 )
+from harness_actors.stores.codec import pack_delta
 from harness_actors.testing import ManualClock
 from harness_actors.turn.questions import NOT_BEGUN
 from tests.bounded import bounded
 from tests.coordination.agents import DONE, Team
-from tests.coordination.world import World, a_spec
+from tests.coordination.world import TOOLS, Served, Work, World, a_spec
 
 BOTH = {"q0": "yes", "q1": "no"}
 
@@ -144,6 +149,31 @@ def test_the_first_answer_wins() -> None:
         answer(world, {"q0": "second", "q1": "no"})
 
     assert world.stored().state.values[ANSWERS.name] == {"q0": "first"}
+
+
+def test_an_answer_costs_the_same_however_many_there_are() -> None:
+    """The last of many questions of one message, and the first."""
+    many = 64
+
+    def asks(run: Served, _signal: Signal) -> Work:
+        asked = [
+            {"id": f"q{number}", "call_id": f"c{number}", "text": "?", "options": [], "why": ""}
+            for number in range(many)
+        ]
+        yield TOOLS
+        return StateDelta((Write(QUESTIONS.name, "set", {"asked": asked, "held": []}),)), Waiting()
+
+    world = World({**Team().handlers, AGENT_TURN: asks})
+    world.submit(a_spec())
+    world.settle()
+    said = {f"q{number}": f"as the plan of part {number} says it: yes" for number in range(many)}
+    for question_id, text in said.items():
+        answer(world, {question_id: text})
+
+    committed = [change.delta for change in world.changes()[-many:]]
+    sizes = [len(pack_delta(delta) or b"") for delta in committed]
+    assert world.stored().state.values[ANSWERS.name] == said
+    assert max(sizes) <= min(sizes) + 4, sizes
 
 
 def test_an_answer_that_is_given_once_more_was_taken_wherever_the_run_is_by_then() -> None:

@@ -52,9 +52,21 @@ def test_increment_adds_numbers_and_mappings_of_numbers() -> None:
     assert state.values == {"n": 3.5, "m": {"a": 3, "b": 3}}
 
 
+def test_put_gives_one_item_another_value_and_leaves_the_others() -> None:
+    state = changed(("m", "put", ["a", 1]), ("m", "put", ("b", [2])), ("m", "put", ["a", 3]))
+    assert state.values == {"m": {"a": 3, "b": [2]}}
+    assert changed(("m", "set", {"a": 1}), ("m", "put", ["b", 2])).values["m"] == {"a": 1, "b": 2}
+
+
 @pytest.mark.parametrize(
     ("first", "change", "second"),
     [
+        ("text", "put", ["a", 1]),
+        ([1], "put", ["a", 1]),
+        ({"a": 1}, "put", {"a": 1}),
+        ({"a": 1}, "put", "ab"),
+        ({"a": 1}, "put", ["a"]),
+        ({"a": 1}, "put", [1, 1]),
         ("text", "increment", 1),
         (1, "increment", "text"),
         (1, "increment", {"a": 1}),
@@ -102,6 +114,7 @@ def test_applying_does_not_change_what_was_sent_before() -> None:
     sent = dict(state.values)
     before = copy.deepcopy(sent)
     state.apply(StateDelta((Write("l", "append", 2), Write("m", "increment", {"a": 1}))))
+    state.apply(StateDelta((Write("m", "put", ["a", 7]),)))
     assert sent == before, "values are replaced, never changed in place"
 
 
@@ -110,6 +123,7 @@ WRITES = st.one_of(
     st.builds(Write, st.sampled_from("ab"), st.just("set"), VALUES),
     st.builds(Write, st.sampled_from("lm"), st.just("append"), VALUES),
     st.builds(Write, st.sampled_from("nx"), st.just("increment"), st.integers(-5, 5)),
+    st.builds(Write, st.just("p"), st.just("put"), st.tuples(st.sampled_from("ab"), VALUES)),
 )
 DELTAS = st.lists(
     st.builds(
@@ -167,6 +181,14 @@ def test_items_of_an_appended_entry_have_the_type_of_the_key() -> None:
     state = changed(("notes", "append", notes.encode(Note("a"))))
     assert notes.decode(state.values["notes"]) == (Note("a"),)
     assert notes.decode(None) is None
+
+
+def test_items_that_are_put_have_the_type_of_the_key() -> None:
+    key: StateKey[Any] = StateKey("mine", OpenCall, AGENT_TURN, "put", {})
+    call = OpenCall(call_id="c", tool_name="t", idempotent=True, turn=1)
+    state = changed(("mine", "put", ["first", key.encode(call)]))
+    assert key.decode(state.values["mine"]) == {"first": call}
+    assert key.decode(key.default) == {}
 
 
 def test_an_entry_is_set_by_its_owners() -> None:

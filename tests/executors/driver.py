@@ -260,9 +260,9 @@ class Driver:
 
     def take_answers(self, answer: Callable[[str], str]) -> None:
         """Commit the answers of the user to all that is asked."""
-        given = self.state.values.get(ANSWERS.name) or {}
-        fresh = {one["id"]: answer(one["text"]) for one in unanswered(self.state.values)}
-        self._apply(StateDelta((Write(ANSWERS.name, "set", {**given, **fresh}),)))
+        for one in unanswered(self.state.values):
+            given = [one["id"], answer(one["text"])]
+            self._apply(StateDelta((Write(ANSWERS.name, "put", given),)))
 
     @property
     def model(self) -> RecordingModel:

@@ -96,6 +96,32 @@ BUGS = (
         ),
     ),
     Bug(
+        name="each answer is written with all that were given before it",
+        path="harness_actors/coordination/waiting.py",
+        before="""\
+        writes = tuple(Write(ANSWERS.name, "put", list(answer)) for answer in answers.items())
+""",
+        after="""\
+        given = run.state.values.get(ANSWERS.name) or {}
+        writes = (Write(ANSWERS.name, "set", {**given, **answers}),)
+""",
+        promise="what is written of a change grows with the change, and not with the history",
+        tests=(
+            "tests/coordination/test_waiting.py::test_an_answer_costs_the_same_however_many_there_are",
+        ),
+    ),
+    Bug(
+        name="an item that is put takes the place of all others",
+        path="harness_actors/state/shared.py",
+        before="            return {**(old or {}), item[0]: item[1]}\n",
+        after="            return {item[0]: item[1]}\n",
+        promise="each answer stays until all are there",
+        tests=(
+            "tests/core/test_state.py::test_put_gives_one_item_another_value_and_leaves_the_others",
+            "tests/coordination/test_waiting.py::test_answers_may_come_one_by_one_and_in_any_order",
+        ),
+    ),
+    Bug(
         name="an approval that has expired is asked for again",
         path="harness_actors/coordination/coordinator.py",
         before="            self._waits.expire(run, effects)\n",

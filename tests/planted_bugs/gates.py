@@ -114,9 +114,69 @@ BUGS = (
         ),
     ),
     Bug(
+        name="a result passes that a hook had no time to look at",
+        path="harness_actors/turn/hook_calls.py",
+        before="""\
+                    raise _FailedError(problem, cut=True)
+""",
+        after="                    raise _FailedError(problem)\n",
+        promise="no result is on record that a hook had to look at first and could not",
+        tests=(
+            "tests/turn/test_late_hooks.py::test_what_a_hook_had_no_time_to_look_at_is_withheld_whatever_it_says_of_failures",
+        ),
+    ),
+    Bug(
+        name="a hook that must see each result has no time past the end of its run",
+        path="harness_actors/turn/hook_calls.py",
+        before="""\
+            left_s = max(0.0, of_run + LATE_S) if kind == "post_tool" else max(0.0, of_run)
+""",
+        after="            left_s = max(0.0, of_run)\n",
+        promise="a hook that takes secrets out of results may finish when its run's time is over",
+        tests=(
+            "tests/turn/test_late_hooks.py::test_a_hook_may_finish_its_look_when_the_time_of_its_run_is_over",
+        ),
+    ),
+    Bug(
+        name="a run is ended while its hooks look at its last results",
+        path="harness_actors/coordination/deadlines.py",
+        before="    return GRACE_S + LATE_S if run.spec.late_hooks else GRACE_S\n",
+        after="    return GRACE_S\n",
+        promise="results that hooks saw within 5 s of the end of a run's time are in its log",
+        tests=(
+            "tests/coordination/test_stop_requests.py::test_a_run_whose_hooks_must_see_each_result_may_be_late_by_their_time",
+            "tests/replay/test_gates.py::test_a_result_that_hooks_saw_late_or_not_at_all_comes_out_the_same",
+        ),
+    ),
+    Bug(
+        name="a hook lets pass what one before it has withheld",
+        path="harness_actors/turn/gates.py",
+        before="""\
+            elif isinstance(answer, Replace) and "withheld" not in asked.plain:
+                text = shortened""",
+        after="""\
+            elif isinstance(answer, Replace):
+                asked.plain.pop("withheld", None)
+                text = shortened""",
+        promise="what is withheld is never passed",
+        tests=(
+            "tests/turn/test_late_hooks.py::test_hooks_after_one_that_withholds_hear_of_the_call_and_cannot_let_it_pass",
+        ),
+    ),
+    Bug(
+        name="what a withheld failure raised stays in its traceback",
+        path="harness_actors/turn/gates.py",
+        before="        if why is not None and isinstance(outcome, ToolFailure):\n",
+        after="        if why is None and isinstance(outcome, ToolFailure):\n",
+        promise="of a result that is withheld nothing is on record",
+        tests=(
+            "tests/turn/test_late_hooks.py::test_nothing_of_a_failure_that_is_withheld_is_on_record",
+        ),
+    ),
+    Bug(
         name="a hook may run on when the time of its run is over",
         path="harness_actors/turn/hook_calls.py",
-        before="            limit_s = min(limit_s, max(0.0, of_run))\n",
+        before="            limit_s = min(limit_s, left_s)\n",
         after="            limit_s = max(limit_s, 0.0)\n",
         promise="a run ends within its time, and keeps what it has done by then",
         tests=(

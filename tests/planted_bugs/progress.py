@@ -2,6 +2,7 @@
 
 from tests.planted_bugs.bug import Bug
 
+STALLS = "tests/turn/test_stalls.py::"
 WATCH = "tests/progress/test_watch.py::"
 
 BUGS = (
@@ -40,12 +41,12 @@ BUGS = (
         tests=(WATCH + "test_what_was_before_news_changes_nothing",),
     ),
     Bug(
-        name="what a person says is no news",
-        path="harness_actors/progress/watch.py",
-        before="        self._newest.clear()\n        self._stale = 0\n",
-        after="",
+        name="what other runs of a conversation did is a part of the circle",
+        path="harness_actors/progress/run_progress.py",
+        before='            return place + 1\n        if message.role == "assistant":\n',
+        after='            pass\n        if message.role == "assistant":\n',
         promise="what a run did before somebody spoke to it is no part of a circle",
-        tests=(WATCH + "test_real_agents_that_work_are_neither_stopped_nor_warned",),
+        tests=(WATCH + "test_what_other_runs_did_before_is_no_part_of_a_circle",),
     ),
     Bug(
         name="failures of several tools are one streak",
@@ -60,16 +61,83 @@ BUGS = (
     Bug(
         name="a circle of three is not seen to come round",
         path="harness_actors/progress/stalls.py",
-        before="    for period in (2, 3):\n",
-        after="    for period in (2,):\n",
+        before="    for period in range(2, _LONGEST_CIRCLE + 1):\n",
+        after="    for period in range(2, _LONGEST_CIRCLE):\n",
         promise="a circle is told with all that is in it",
         tests=(WATCH + "test_a_circle_of_three_is_told_where_news_are_waited_for_longer",),
     ),
     Bug(
+        name="who begins later reads too few rounds",
+        path="harness_actors/progress/watch.py",
+        before="        return looked_at(self._rules) + REMEMBERED_ROUNDS\n",
+        after="        return looked_at(self._rules)\n",
+        promise="whoever takes a run over says of it what the one before would have said",
+        tests=(WATCH + "test_whoever_begins_later_comes_to_the_same",),
+    ),
+    Bug(
+        name="a round is judged before its calls have their results",
+        path="harness_actors/progress/run_progress.py",
+        before="""\
+        if any(call.id not in results for call in answer.tool_calls):
+            return
+""",
+        after="",
+        promise="a round is read once, when it has ended",
+        tests=(WATCH + "test_a_round_whose_calls_are_open_is_not_read",),
+    ),
+    Bug(
+        name="a model is told after each round that it repeats itself",
+        path="harness_actors/turn/stalls.py",
+        before="        if stalled == 0:\n",
+        after="        if stalled < self._grace:\n",
+        promise="a run that repeats itself is told so once",
+        tests=(STALLS + "test_the_same_call_for_ever_is_told_once_and_then_ends_the_run",),
+    ),
+    Bug(
+        name="whoever does something else is ended by what it did before",
+        path="harness_actors/turn/stalls.py",
+        before="                self._context.set(STALLED_ROUNDS, 0)\n",
+        after="                pass\n",
+        promise="whoever does something new when told begins anew",
+        tests=(STALLS + "test_whoever_does_something_else_when_told_goes_on",),
+    ),
+    Bug(
+        name="the next turn does not know that the model was told",
+        path="harness_actors/executors/agent_turn.py",
+        before="        STALLED_ROUNDS,\n        TOOL_USAGE,\n",
+        after="        TOOL_USAGE,\n",
+        promise="a warning counts, whoever serves the run",
+        tests=(STALLS + "test_a_death_anywhere_leaves_one_warning_and_the_same_end",),
+    ),
+    Bug(
+        name="tools whose answers change by themselves are watched like others",
+        path="harness_actors/turn/preparation.py",
+        before="for name, tool in self.by_name.items() if tool.spec.volatile)\n",
+        after="for name in () if name)\n",
+        promise="a job may be asked about for ever",
+        tests=(STALLS + "test_a_job_may_be_asked_about_for_ever",),
+    ),
+    Bug(
+        name="a run that goes in circles is ended as if it were told for its nudges",
+        path="harness_actors/executors/stop_decision.py",
+        before='return _end("stalled", "repetition", turn, turn.stall, {"turn": count})\n',
+        after="pass\n",
+        promise="a run that goes on in circles ends by that, with its words",
+        tests=(STALLS + "test_the_same_call_for_ever_is_told_once_and_then_ends_the_run",),
+    ),
+    Bug(
+        name="a rerun looks for circles itself",
+        path="harness_actors/replay/rerun.py",
+        before="        read_stall=calls.stall,\n",
+        after="",
+        promise="a run with tools that the journal does not know comes out the same",
+        tests=("tests/replay/test_stalls.py::test_a_run_that_was_told_comes_out_the_same",),
+    ),
+    Bug(
         name="all calls of a run are remembered",
         path="harness_actors/progress/watch.py",
-        before="        while len(self._known) > REMEMBERED:\n",
-        after="        while len(self._known) > 50 * REMEMBERED:\n",
+        before="if self._seen[first] >= oldest and len(self._seen) <= REMEMBERED_CALLS:\n",
+        after="if self._seen[first] >= oldest:\n",
         promise="what a run of any length takes is bounded",
         tests=(WATCH + "test_what_is_remembered_is_bounded",),
     ),

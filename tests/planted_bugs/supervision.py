@@ -4,6 +4,22 @@ from tests.planted_bugs.bug import Bug
 
 BUGS = (
     Bug(
+        name="a command is begun once more when it is soon done",
+        path="harness_actors/tools/supervision/supervisor.py",
+        before="""\
+        if left := memoryview(request)[sent:]:
+            self.control.sendall(left)
+""",
+        after="""\
+        self.control.sendall(memoryview(request)[sent:])
+""",
+        promise="a command starts at most once",
+        tests=(
+            "tests/tools/test_supervision.py"
+            "::test_a_keeper_that_is_done_before_its_supervisor_goes_on_has_begun",
+        ),
+    ),
+    Bug(
         name="who asks for an end in the middle of a look gets that look's answer",
         path="harness_actors/tools/reaping.py",
         before="""\

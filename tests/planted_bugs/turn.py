@@ -254,8 +254,13 @@ BUGS = (
     Bug(
         name="a turn that died in its last round parks before it is judged",
         path="harness_actors/turn/loop.py",
-        before="        ended = await self._calls.finish() or self._rounds_done()\n",
-        after="        ended = await self._calls.finish()\n",
+        before="        return self._end_round(await self._calls.finish())\n",
+        after="""\
+        self._meter.rounds -= 1
+        ended = self._end_round(await self._calls.finish())
+        self._meter.rounds += 1
+        return ended
+""",
         promise="no turn can be found that is over but was not judged",
         tests=(
             "tests/turn/test_loop.py::test_a_last_round_that_died_is_written_with_the_answer_when_it_is_made_up_for",

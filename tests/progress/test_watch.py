@@ -8,9 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from harness_actors.config import StallConfig
+from harness_actors.conversation import Conversation
 from harness_actors.errors import ConfigError
 from harness_actors.messages import Message, ToolCall
-from harness_actors.progress import ProgressWatch, Round, Stall, StallRules, round_of
+from harness_actors.progress import ProgressWatch, Round, RunProgress, Stall, round_of
+from harness_actors.progress.watch import REMEMBERED_CALLS, REMEMBERED_ROUNDS
 from tests.data import shortened
 
 IN_A_CIRCLE = "tau-airline/gpt-4o-airline-task9-trial2"
@@ -35,13 +38,16 @@ def read(name: str, said: str = "text") -> Round:
     return a_round(("read_file", json.dumps({"path": name}), f"{name}: {said}"))
 
 
-def found(rounds: Iterable[Round | None], rules: StallRules | None = None) -> list[tuple[int, str]]:
-    """Each stall that is told, as the number of the round and the kind."""
+def found(
+    rounds: Iterable[Round | None], rules: StallConfig | None = None
+) -> list[tuple[int, str]]:
+    """Each stall that is told, as the number of the round and the kind; where a user speaks (None)
+    another run begins."""
     watch = ProgressWatch(rules)
     told: list[tuple[int, str]] = []
     for number, one in enumerate(rounds, start=1):
         if one is None:
-            watch.heard()
+            watch = ProgressWatch(rules)
         elif stall := watch.add(one):
             told.append((number, stall.kind))
     return told
@@ -96,7 +102,7 @@ def test_failures_of_several_tools_are_no_streak() -> None:
 
 
 def test_a_circle_of_three_is_told_where_news_are_waited_for_longer() -> None:
-    told = found([read(name) for name in "abcabcabc"], StallRules(no_news=20))
+    told = found([read(name) for name in "abcabcabc"], StallConfig(no_news=20))
     assert told == [(9, "alternation")]
 
 
@@ -142,12 +148,12 @@ def test_a_file_that_changes_may_be_read_again_and_again() -> None:
 
 def test_news_begin_the_count_anew() -> None:
     assert found([read("a"), read("a"), read("b"), read("a"), read("a")]) == []
-    watch = ProgressWatch()
-    news = []
-    for one in (read("a"), read("a"), read("b")):
-        watch.add(one)
-        news.append(watch.is_new)
-    assert news == [True, False, True]
+
+
+def test_what_was_seen_long_ago_is_news() -> None:
+    circle = [read(f"{number}") for number in range(REMEMBERED_ROUNDS)]
+    assert found(circle * 3)[0] == (REMEMBERED_ROUNDS + 5, "no_news")
+    assert found([*circle, read("one more")] * 3) == []
 
 
 # ---- the recorded conversations of real agents --------------------------------------------
@@ -207,21 +213,82 @@ def test_whatever_a_circle_is_made_of_it_is_found(names: list[str]) -> None:
 
 def test_what_is_remembered_is_bounded() -> None:
     watch = ProgressWatch()
-    for number in range(10_000):
+    for number in range(100):
+        watch.add(a_round(*((f"t{at}", str(number), "x") for at in range(200))))
+    assert len(watch._seen) <= REMEMBERED_CALLS + 200
+    for number in range(REMEMBERED_ROUNDS + 1):
         watch.add(read(str(number)))
-    assert len(watch._known) <= 4_096
+    assert len(watch._seen) <= REMEMBERED_ROUNDS + 1
+
+
+def a_log(names: Iterable[str]) -> list[Message]:
+    """What a run adds to its conversation, a round for each name."""
+    log: list[Message] = []
+    for at, name in enumerate(names):
+        arguments = json.dumps({"path": name})
+        log.append(Message.assistant(None, [ToolCall(f"c{at % 3}", "read_file", arguments)]))
+        log.append(Message.tool_result(f"c{at % 3}", name))
+    return log
+
+
+TASK = Message.user("do it")
+
+
+def progress_of(log: Conversation, rules: StallConfig | None = None) -> RunProgress:
+    return RunProgress("run", rules or StallConfig(), (), log, TASK)
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from("abcdef"), st.integers(1, 30)), min_size=1, max_size=12),
+    st.integers(0, 300),
+)
+def test_whoever_begins_later_comes_to_the_same(parts: list[tuple[str, int]], cut: int) -> None:
+    names = [f"{name}{at % 7}" for name, count in parts for at in range(count)]
+    messages = a_log(names)
+    log = Conversation([TASK, *messages[: 2 * cut]])
+    always, late = progress_of(Conversation([TASK])), progress_of(log)
+    assert late.read(log) == always.read(log)
+    for at in range(2 * cut, len(messages), 2):
+        log.extend(messages[at : at + 2])
+        assert late.read(log) == always.read(log)
+
+
+def test_what_other_runs_did_before_is_no_part_of_a_circle() -> None:
+    log = Conversation([TASK, *a_log("aaa"), Message.user("and now"), *a_log("aa")])
+    one = RunProgress("two", StallConfig(), (), log, Message.user("and now"))
+    assert one.read(log) is None
+    log.extend(a_log("a"))
+    stall = one.read(log)
+    assert stall is not None
+    assert stall.kind == "repetition"
+
+
+def test_a_round_whose_calls_are_open_is_not_read() -> None:
+    log = Conversation([TASK, *a_log("aa")])
+    one = progress_of(log)
+    assert one.read(log) is None
+    log.append(a_log("a")[0])
+    assert one.read(log) is None
+    log.append(Message.tool_result("c0", "a"))
+    assert one.read(log) is not None
 
 
 # ---- rules --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("value", [0, 1, 1001, 2.5, True, "3", None])
-@pytest.mark.parametrize("name", ["repetition", "alternation", "no_news", "failures", "monologue"])
+@pytest.mark.parametrize("name", ["threshold", "no_news", "failures"])
 def test_a_rule_is_a_whole_number_of_rounds(name: str, value: object) -> None:
-    with pytest.raises(ConfigError, match=f"stall_rules.{name}.*from 2 to 1000"):
-        StallRules(**{name: value})  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match=f"stall.{name}.*must be"):
+        StallConfig(**{name: value})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("value", [0, -1, 1001, 1.0, True, None])
+def test_grace_is_at_least_one_round(value: object) -> None:
+    with pytest.raises(ConfigError, match=r"stall.grace.*must be"):
+        StallConfig(grace=value)  # type: ignore[arg-type]
 
 
 def test_rules_may_be_other_ones() -> None:
-    rules = StallRules(repetition=2)
+    rules = StallConfig(threshold=2)
     assert found([read("a")] * 2, rules) == [(2, "repetition")]

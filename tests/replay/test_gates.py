@@ -15,6 +15,7 @@ from harness_actors.policies import (
     Change,
     Deny,
     EndRun,
+    Hook,
     Hooks,
     InputText,
     OutputText,
@@ -24,6 +25,8 @@ from harness_actors.policies import (
     ToolUsage,
 )
 from harness_actors.testing import Reply, ScriptedModel
+from harness_actors.turn import hook_calls
+from harness_actors.turn.gates import WITHHELD
 from tests.replay.recorded_runs import TOOLS, done, recorded
 from tests.replay.test_replay import check
 
@@ -142,4 +145,36 @@ async def test_time_that_was_over_in_a_hook_comes_out_the_same(tmp_path: Path, l
     assert recording.end is not None
     assert recording.end.status == "limit"
     assert recording.end.usage.model_calls == 1
+    check(await session.replayed())
+
+
+async def late(event: AfterTool) -> Replace:
+    # Longer than a run may go on that has no such hooks.
+    await asyncio.sleep(1)
+    return Replace("looked at")
+
+
+@pytest.mark.parametrize("late_s", [5.0, 0.1])
+async def test_a_result_that_hooks_saw_late_or_not_at_all_comes_out_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, late_s: float
+) -> None:
+    monkeypatch.setattr(hook_calls, "LATE_S", late_s)
+    script = [Reply.calls([("read", {"text": "a"}), ("look_long", {})]), done()]
+    agent = ChatAgent(model=ScriptedModel(script), tools=TOOLS, hooks={"post_tool": late})
+    session = await recorded(tmp_path / "runs.db", Program.of(agent), limits={"time_s": 0.3})
+
+    recording = session.recording()
+    assert recording.end is not None
+    assert (recording.end.status, recording.end.reason.kind) == ("limit", "time")
+    said = "looked at" if late_s > 1 else WITHHELD["cut"]
+    assert [m.text for m in recording.messages if m.role == "tool"] == [said, said]
+    check(await session.replayed())
+
+
+async def test_results_that_are_withheld_come_out_the_same(tmp_path: Path) -> None:
+    hooks = Hooks(pre_tool=judge, post_tool=[Hook(fails, on_error="deny"), look])
+    session = await recorded(tmp_path / "runs.db", a_program({"hooks": hooks}))
+
+    results = [m.text for m in session.recording().messages if m.role == "tool"]
+    assert set(results[:-1]) == {WITHHELD["failed"]}
     check(await session.replayed())

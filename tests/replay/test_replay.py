@@ -96,6 +96,13 @@ RUNS: dict[str, list[Reply]] = {
         replace(Reply.call("write", '{"text": "never end'), finish_reason="length"),
         done(),
     ],
+    "a text that is cut off, and again": [
+        Reply.text("It is all but", finish_reason="length"),
+        WRITE,
+        Reply.text("It is all but", finish_reason="length"),
+        Reply.text("It is all but", finish_reason="length"),
+        done(),
+    ],
     "no more replies": [WRITE],
     "waves of reading calls": [
         Reply.calls([("read", {"text": str(number)}) for number in range(5)]),

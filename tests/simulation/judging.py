@@ -23,6 +23,7 @@ from harness_actors.policies import (
 )
 from harness_actors.ports import ToolSet
 from harness_actors.records import RunChanged
+from harness_actors.turn.gates import WITHHELD
 from tests.simulation.disk import DiskRun
 from tests.simulation.gated_calls import HEARD, has_place, key_in, key_of, mood_of, results_in
 from tests.simulation.ledger import Ledger
@@ -33,6 +34,7 @@ ASKED_ONCE = "nobody is asked again about a call whose record is on disk"
 AS_CHANGED = "a call is made as the hooks have changed it"
 TOLD_OF = "hooks hear of each result before it is on disk, and not again"
 AS_REPLACED = "a result is what hooks have made of it"
+UNSEEN = "a result that a hook had to look at, and has not, is on record nowhere"
 CAPABLE = "a tool that needs more than its agent may is not offered, and never runs"
 
 VERDICT = "verdict"
@@ -44,6 +46,7 @@ STERN = (*("allow",) * 8, "deny", "ask", "raise", "hang", "nonsense", "replace")
 MILD = (*("allow",) * 8, "raise", "hang")
 """Moods of one that allows then."""
 REPLACING = ("leave", "replace")
+LOOKING = ("look", "look", "raise")
 SHELL = "shell"
 NEEDING = frozenset({"command", "thread"})
 """Kinds of tools that need it."""
@@ -87,7 +90,8 @@ class Judging:
             return Hooks(pre_tool=[self._first, self._second], post_tool=self._after)
         stern = Hook(self._stern, timeout_s=PATIENCE_S)
         mild = Hook(self._mild, timeout_s=PATIENCE_S, on_error="allow")
-        return Hooks(pre_tool=[self._first, stern, mild, self._second], post_tool=self._after)
+        after = Hook(self._after, on_error="deny")
+        return Hooks(pre_tool=[self._first, stern, mild, self._second], post_tool=after)
 
     def capabilities(self, *, limited: bool) -> Sequence[str] | None:
         """Those of the agents; None for all."""
@@ -130,11 +134,15 @@ class Judging:
                     self._on_record[key] = self._asked_at[key]
         if not self._is_moody:
             return
-        unheard = {event.call_id for event in change.delta.events if isinstance(event, HookFailed)}
+        failures = [event for event in change.delta.events if isinstance(event, HookFailed)]
+        unheard = {event.call_id for event in failures}
+        unseen = {event.call_id for event in failures if event.kind == "post_tool"}
         for key, result in results_in(log, len(change.delta.messages)):
             # The time of its run may be over, so that nothing is left for a hook.
             if result.disposition in HEARD and result.tool_call_id not in unheard:
                 self._check_result(key, result)
+            if result.tool_call_id in unseen and result.text not in WITHHELD.values():
+                self._ledger.broken(UNSEEN, f"{key} has the result {result.text[:80]!r}")
             self._results.add(key)
 
     def _check_result(self, key: str, result: Message) -> None:
@@ -203,6 +211,11 @@ class Judging:
                 self._ledger.broken(TOLD_OF, f"{key} is told of again")
             return None
         self._heard[key] = None
+        # Others tell by what is said of a call that was made what it has seen.
+        failed = event.disposition in ("failed", "timed_out")
+        looking = mood_of(self._seed, "looking", key, LOOKING)
+        if self._is_moody and failed and looking == "raise":
+            raise ValueError(f"what is the result of {key}?")
         if self._is_moody and mood_of(self._seed, "after", key, REPLACING) == "replace":
             text = f"done {key} as {event.disposition} {next(self._numbers)}"
             self._heard[key] = text

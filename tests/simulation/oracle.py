@@ -13,6 +13,7 @@ from harness_actors.state import OPEN_CALLS
 from tests.simulation.approving import Approving
 from tests.simulation.artifacts import Keeping
 from tests.simulation.asking import Asking, shortly
+from tests.simulation.circling import Circling
 from tests.simulation.effects import Effects
 from tests.simulation.guarding import Guarding
 from tests.simulation.judging import Judging
@@ -62,6 +63,7 @@ class Oracle:
         self.working = Working(ledger, seed)
         self.trying = Trying(ledger, seed)
         self.at_once = AtOnce(ledger)
+        self.circling = Circling(ledger)
         self.keeping = Keeping(ledger)
         self._asking = Asking(ledger, self.serving_rules)
         self._effects = Effects(ledger, self.serving_rules)
@@ -165,6 +167,7 @@ class Oracle:
         self.approving.changed(run, change, log)
         self.guarding.changed(run, change)
         self.passing.changed(run, change, log)
+        self.circling.changed(run, change)
         self.verifying.changed(run, change)
         for write in change.delta.writes:
             if write.key == OPEN_CALLS.name and write.change == "set" and write.value:

@@ -47,6 +47,7 @@ from tests.simulation.agents import load_programs, program_of
 from tests.simulation.approvals import plan_approvals
 from tests.simulation.artifacts import plan_artifacts
 from tests.simulation.beside import Beside, SimulatedModel, WatchedStreams, chosen_refusals
+from tests.simulation.circling import plan_circles
 from tests.simulation.contracts import grounds_of, plan_contracts
 from tests.simulation.disk import Disk, MemoryJournal
 from tests.simulation.disturbances import Disturber
@@ -142,7 +143,7 @@ class Schedule:
         self.workload = plan_waves(plan_questions(plan_workload(seed), seed), seed)
         self.workload = plan_workers(plan_artifacts(self.workload, seed), seed)
         self.workload = plan_gates(plan_tries(self.workload, seed), seed)
-        self.workload = plan_approvals(self.workload, seed)
+        self.workload = plan_circles(plan_approvals(self.workload, seed), seed)
         self.workload = plan_contracts(self.workload, seed)
         pauses = Pauses(Random(f"{seed}/pauses"))
         self.loop = loop = SimulatedLoop(Random(f"{seed}/order"), pauses)

@@ -99,7 +99,7 @@ async def test_the_rounds_that_are_weighed_are_those_that_a_turn_commits(
     def script(messages: Sequence[Message]) -> Reply:
         rounds = sum(message.role == "assistant" for message in messages)
         if rounds < 3:
-            return Reply.call(name, {"path": "a"}, said="Next.")
+            return Reply.call(name, {"path": f"file {rounds}"}, said="Next.")
         return Reply.call("work_complete", {"summary": "done"})
 
     agent = ChatAgent(model=ScriptedModel(script), tools=[run_command, read_file])

@@ -79,6 +79,7 @@ def test_a_spec_comes_back_as_it_was(journal: SqliteJournal, config: HarnessConf
         workspace=WorkspaceSpec(path="/tmp/w", source="template"),
         metadata={"id": "t1", "tags": ["a", None, 1.5], "ключ": {"deep": True}},
         made_with=MadeWith(agent="ann", model="scripted", setup="5e7"),
+        late_hooks=True,
     )
     commit_in_turn(journal, RunAdded(spec=spec, command=COMMAND, at=17.25))
 

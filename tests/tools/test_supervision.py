@@ -887,6 +887,39 @@ async def test_many_commands_at_once_leave_no_process_and_no_open_file(
     await until(lambda: [len(os.listdir(place)) for place in places] == before)
 
 
+@pytest.mark.parametrize("size", [10, 3 << 20])
+def test_a_keeper_that_is_done_before_its_supervisor_goes_on_has_begun(size: int) -> None:
+    ours, theirs = socket.socketpair()
+
+    class Control:
+        """The keeper reads what is sent at once; when it has all, it is done, and gone."""
+
+        read = 0
+
+        def sendmsg(self, data: list[bytes], handles: list[Any]) -> int:
+            sent = ours.sendmsg([data[0][: 1 << 16]], handles)
+            self._read(sent)
+            return sent
+
+        def sendall(self, data: bytes) -> None:
+            for at in range(0, max(1, len(data)), 1 << 16):
+                ours.sendall(data[at : at + (1 << 16)])
+                self._read(len(data[at : at + (1 << 16)]))
+
+        def _read(self, count: int) -> None:
+            while count:
+                data, handles, _, _ = socket.recv_fds(theirs, count, 1)
+                count, self.read = count - len(data), self.read + len(data)
+                for handle in handles:
+                    os.close(handle)
+            if self.read == size:
+                theirs.close()
+
+    with ours, open(os.devnull, "wb") as output:
+        # Whoever sees it fail would have the command run by another one, too.
+        Kept(1, cast("Any", Control())).hand_over(b"x" * size, output.fileno())
+
+
 async def test_a_command_finds_no_key_above_it(
     call: Call, processes: SupervisedProcesses, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -78,9 +78,9 @@ class ApprovingDriver(Driver):
     person: Person = Person()
 
     def take_answers(self, answer: Callable[[str], str]) -> None:
-        taken = self.value(ANSWERS)
-        fresh = {one["id"]: self.person.decide(one) for one in unanswered(self.state.values)}
-        self._apply(StateDelta((Write(ANSWERS.name, "set", {**taken, **fresh}),)))
+        for one in unanswered(self.state.values):
+            given = [one["id"], self.person.decide(one)]
+            self._apply(StateDelta((Write(ANSWERS.name, "put", given),)))
 
 
 def n(number: int) -> str:

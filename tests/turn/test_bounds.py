@@ -304,6 +304,17 @@ async def test_an_error_of_the_provider_fails_the_run(error: ModelError) -> None
     driver.check_log()
 
 
+@pytest.mark.parametrize("text", ["I must n", ""])
+async def test_an_answer_that_a_content_filter_has_stopped_is_no_answer(text: str) -> None:
+    """As a model of the user's own may give it."""
+    driver = a_driver([Reply.text(text, finish_reason="content_filter")], completion="answer")
+    end = await driver.run()
+    assert isinstance(end, RunEnd)
+    assert (end.status, end.reason.kind, end.output_text) == ("failed", "model_error", "")
+    assert "ModelRefusedError" in end.reason.message
+    driver.check_log()
+
+
 class Panic(BaseException):
     """What a library in Rust raises: no `Exception`."""
 

@@ -9,6 +9,7 @@ from harness_actors.actors.mailbox import Code, DropCode
 from harness_actors.actors.packing import unpack
 from harness_actors.coordination.graph import Workflow
 from harness_actors.errors import AgentCodeError, error_facts
+from harness_actors.models.chain import models_of
 
 
 class LoadedPrograms:
@@ -67,11 +68,12 @@ def _load(code: Code) -> Workflow | AgentCodeError:
     except AgentCodeError as error:
         return error
     try:
-        model = workflow.agent.model
-        if EMBEDDED_MODEL_URL in code.keys:
-            model.connect(code.keys[EMBEDDED_MODEL_URL])  # type: ignore[attr-defined]
-        elif hasattr(model, "use_keys"):
-            model.use_keys(code.keys)
+        models = models_of(workflow.agent.model)
+        for model in models:
+            if EMBEDDED_MODEL_URL in code.keys and getattr(model, "needs_local_host", False):
+                model.connect(code.keys[EMBEDDED_MODEL_URL])  # type: ignore[attr-defined]
+            elif hasattr(model, "use_keys"):
+                model.use_keys(code.keys)
         for judge in (getattr(workflow.agent, "judges", None) or {}).values():
             if hasattr(judge, "use_keys"):
                 judge.use_keys(code.keys)
@@ -79,6 +81,7 @@ def _load(code: Code) -> Workflow | AgentCodeError:
         facts = error_facts(error)
         reason = f"it does not take its keys: {facts['type']}: {facts['message']}"
         return AgentCodeError("the model", reason)
-    if hasattr(model, "preload"):
-        model.preload()
+    for model in models:
+        if hasattr(model, "preload"):
+            model.preload()
     return workflow

@@ -64,6 +64,7 @@ def show(
             "log": whole.log(found.store, stored.spec.run_id),
             "artifacts": whole.artifacts(found.store, stored.spec.conversation_id),
             "conversation": whole.conversation(journal, stored),
+            "fallbacks": whole.fallbacks(journal, stored.spec.run_id),
             "tool_errors": whole.tool_errors(journal, stored.spec.run_id),
         }
         if as_json:
@@ -171,6 +172,7 @@ def _rows(told: dict[str, Any], facts: "RunFacts") -> list[tuple[str, str]]:
         rows.append(("processes lost", str(told["losses"])))
     for call in told["open_calls"]:
         rows.append(("open call", f"{call['tool_name']} ({call['call_id']})"))
+    rows += whole.fallback_rows(told["fallbacks"])
     rows += whole.error_rows(told["tool_errors"])
     if others := told["messages"] - told["own_messages"]:
         said = f"{others} more messages of other runs in this conversation; --full shows all"

@@ -85,6 +85,42 @@ def tool_errors(journal: "JournalReader", run_id: str) -> list[dict[str, Any]]:
     return found
 
 
+def fallbacks(journal: "JournalReader", run_id: str) -> list[dict[str, Any]]:
+    """The rounds of a run that were not answered by the first of its models alone."""
+    from harness_actors.events import ModelFellBack
+
+    return [
+        {"turn": event.turn, "round": event.round, "model": event.model, "failed": event.failed}
+        for event in _events(journal, run_id)
+        if isinstance(event, ModelFellBack)
+    ]
+
+
+def fallback_rows(told: list[dict[str, Any]]) -> list[tuple[str, str]]:
+    """How often each model of a chain failed, with its newest problem, and how many rounds each
+    has answered in place of another."""
+    failed: dict[str, list[str]] = {}
+    answered: dict[str, int] = {}
+    for one in told:
+        for attempt in one["failed"]:
+            failed.setdefault(attempt["model"], []).append(attempt["problem"])
+        if one["model"]:
+            answered[one["model"]] = answered.get(one["model"], 0) + 1
+    rows = [
+        ("fallback", f"{model} did not answer {_times(len(problems))}, last: {problems[-1]}")
+        for model, problems in failed.items()
+    ]
+    rows += [
+        ("fallback", f"{model} answered {count} round{'' if count == 1 else 's'} in its place")
+        for model, count in answered.items()
+    ]
+    return rows
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count} times"
+
+
 def questions(journal: "JournalReader", stored: "StoredRun") -> list[dict[str, Any]]:
     """What a run has asked its user so far, oldest first, with the answers that there are."""
     from harness_actors.events import InputAwaited

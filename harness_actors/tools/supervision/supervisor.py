@@ -65,10 +65,12 @@ class Kept:
         self.kill_at: float | None = None
 
     def hand_over(self, request: bytes, output: int) -> None:
-        """Give it its command; raises OSError if it is dead."""
+        """Give it its command; raises OSError if it is dead, and has not begun."""
         descriptor = output.to_bytes(4, sys.byteorder)
         sent = self.control.sendmsg([request], [(SOL_SOCKET, SCM_RIGHTS, descriptor)])
-        self.control.sendall(memoryview(request)[sent:])
+        # Whoever has all of it may be done and gone by now, and to send nothing would fail.
+        if left := memoryview(request)[sent:]:
+            self.control.sendall(left)
 
 
 class Supervisor:

@@ -6,6 +6,7 @@ from typing import Any
 
 from harness_actors.executors.context import DeltaContext
 from harness_actors.results import Usage
+from harness_actors.signals import TurnComplete, Waiting
 from harness_actors.state import OPEN_CALLS, StateDelta
 from harness_actors.tools.reaping import RunReaper
 from harness_actors.turn import call_scheduler as tool_calls
@@ -87,9 +88,12 @@ def _rounds_are_not_counted() -> Patches:
 
 
 def _rounds_ahead() -> Patches:
-    def patched(self: TurnLoop) -> None:
-        end_round(self)
+    def patched(
+        self: TurnLoop, ended: TurnComplete | Waiting | None
+    ) -> TurnComplete | Waiting | None:
+        left = end_round(self, ended)
         self._awaited = None
+        return left
 
     end_round = TurnLoop._end_round
     return [(TurnLoop, "_end_round", patched)]

@@ -1,0 +1,128 @@
+"""An agent: a model with instructions and tools, and what surrounds them."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import InitVar, dataclass, field, replace
+from typing import Any
+
+from harness_actors.coordination.graph import Workflow
+from harness_actors.errors import ConfigError
+from harness_actors.models.chain import Fallback, ModelChain
+from harness_actors.policies import Approvals, Hooks
+from harness_actors.policies.capabilities import checked_capabilities
+from harness_actors.policies.middleware import as_chain
+from harness_actors.ports import Agent, Model, Tool
+
+ARTIFACT_READER = "read_artifact"
+"""A tool that the harness adds where long results are kept, about which approvals may decide."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChatAgent:
+    """A model with instructions and tools.
+
+    Args:
+        models: In place of `model`: a chain, of which the next is asked where one does not
+            answer. It becomes the `model`.
+        fallback: When that is; None for `Fallback()`, which is where its provider failed.
+
+    Attributes:
+        model: Whatever answers a conversation; a `ModelChain` where `models` were given.
+        instructions: The system prompt; empty for none.
+        tools: What the model may call. `work_complete` is added by the harness where
+            the run is to end by it.
+        name: Shown to people.
+        hooks: Functions that are asked, or told, at fixed points of a run: `Hooks`, functions by
+            kind, an object whose methods are named by kinds, or several of these. None for none.
+        middleware: What stands around tool calls and model calls, the outermost first; see
+            `MiddlewareChain`.
+        capabilities: What it may work with; tools that need more are not offered. None for all.
+        approvals: Which calls a person must approve first. None for none.
+        predicates: Functions by the names that `Custom` predicates of contracts have.
+        judges: Models by the names that `ModelJudged` predicates have; the agent's own model judges
+            under its own name, and where none is named.
+
+    Raises:
+        ConfigError: Something else is given as one of these, two tools have one name, or nobody
+            knows a capability.
+    """
+
+    model: Model = None  # type: ignore[assignment]
+    instructions: str = ""
+    tools: Sequence[Tool] = ()
+    name: str = "agent"
+    hooks: Any = None
+    middleware: Sequence[Any] = ()
+    capabilities: Sequence[str] | None = None
+    approvals: Approvals | None = None
+    predicates: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
+    judges: Mapping[str, Model] = field(default_factory=dict)
+    models: InitVar[Sequence[Model] | None] = None
+    fallback: InitVar[Fallback | None] = None
+
+    def __post_init__(self, models: Sequence[Model] | None, fallback: Fallback | None) -> None:
+        model = _one_model(self.model, models, fallback)
+        object.__setattr__(self, "model", model)
+        if not hasattr(self.model, "complete"):
+            problem = f'must be a model such as OpenAIModel("gpt-4.1"), not {self.model!r}'
+            raise ConfigError("model", problem)
+        for tool in self.tools:
+            if not hasattr(tool, "spec"):
+                raise ConfigError("tools", f"{tool!r} is not a tool; decorate it with @tool")
+        names = [tool.spec.name for tool in self.tools]
+        for name in names:
+            if names.count(name) > 1:
+                raise ConfigError("tools", f"two tools are named {name!r}")
+        # A copy: what the caller does to the list later is not ours.
+        object.__setattr__(self, "tools", tuple(self.tools))
+        object.__setattr__(self, "hooks", Hooks.given(self.hooks) or None)
+        object.__setattr__(self, "middleware", as_chain(self.middleware).members)
+        may = checked_capabilities(self.capabilities, self.tools)
+        object.__setattr__(self, "capabilities", may)
+        if self.approvals is not None:
+            if not isinstance(self.approvals, Approvals):
+                raise ConfigError("approvals", f"must be Approvals(...), not {self.approvals!r}")
+            self.approvals.check_tools({*names, ARTIFACT_READER})
+        self._check_named("predicates", "functions", callable)
+        self._check_named("judges", "models", lambda one: hasattr(one, "complete"))
+
+    def _check_named(self, name: str, what: str, is_one: Callable[[Any], bool]) -> None:
+        given = getattr(self, name)
+        if not isinstance(given, Mapping) or not all(map(is_one, given.values())):
+            raise ConfigError(name, f"must be {what} by their names, not {given!r:.80}")
+        object.__setattr__(self, name, dict(given))
+
+
+def _one_model(
+    model: Model | None, models: Sequence[Model] | None, fallback: Fallback | None
+) -> Model | None:
+    """The model of an agent, which may be a chain."""
+    if models is None:
+        if fallback is not None:
+            raise ConfigError("fallback", "is for several models; give them as models=[…]")
+        return model
+    if model is not None:
+        problem = "an agent has a model or models; give all of them, the preferred first, here"
+        raise ConfigError("models", problem)
+    chain = ModelChain(models, fallback)
+    # Of one there is nothing to fall back to.
+    return chain if len(chain.models) > 1 else chain.models[0]
+
+
+def with_hooks(agent: Agent | Workflow, hooks: object) -> Agent | Workflow:
+    """The same agent with further hooks, after its own.
+
+    Args:
+        agent: A `ChatAgent`, or a workflow around one.
+        hooks: As of `ChatAgent`; None for no more.
+
+    Raises:
+        ConfigError: They are none, or the agent is of another class.
+    """
+    more = Hooks.given(hooks)
+    if not more:
+        return agent
+    if isinstance(agent, Workflow):
+        return replace(agent, agent=with_hooks(agent.agent, more))  # type: ignore[arg-type]
+    if not isinstance(agent, ChatAgent):
+        raise ConfigError("hooks", "an agent of your own class has its hooks as its own `hooks`")
+    return replace(agent, hooks=(agent.hooks or Hooks()) + more)

@@ -1,0 +1,131 @@
+"""What a turn does when its rounds come to nothing: it tells the model, and then ends."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from weakref import WeakKeyDictionary
+
+from harness_actors.conversation import Conversation, repaired
+from harness_actors.events import StallFound
+from harness_actors.messages import Message
+from harness_actors.ports import RunContext
+from harness_actors.progress import RunProgress, Stall
+from harness_actors.signals import TurnComplete
+from harness_actors.state import STALLED_ROUNDS, TURN_COUNT
+from harness_actors.turn.meter import TurnMeter
+from harness_actors.turn.preparation import PreparedAgent
+
+WARNING = (
+    "You repeat yourself: {stall}. To go on in the same way brings nothing new and ends the run. "
+    "Use what you know by now, or do something else: make another call, or try another approach. "
+    "If the task cannot be done, say what is in the way."
+)
+
+ReadStall = Callable[[RunProgress, Conversation], Stall | None]
+"""Takes the rounds that have ended, and says how the run comes to nothing; None where it does
+not."""
+
+
+class KnownProgress:
+    """The progress of the runs that are served in this process, each with its conversation: they
+    are forgotten together."""
+
+    def __init__(self) -> None:
+        self._known: WeakKeyDictionary[Conversation, RunProgress] = WeakKeyDictionary()
+
+    def of(self, context: RunContext, prepared: PreparedAgent) -> RunProgress | None:
+        """That of a run; None where nobody asks for it."""
+        spec, rules = context.spec, context.spec.config.stall
+        if rules is None:
+            return None
+        known = self._known.get(context.log)
+        if known is None or known.run_id != spec.run_id:
+            task, _ = repaired(spec.task)
+            known = RunProgress(
+                spec.run_id, rules, prepared.volatile, context.log, task[-1] if task else None
+            )
+            self._known[context.log] = known
+        return known
+
+
+class Stalls:
+    """Watches the rounds of one turn.
+
+    Args:
+        context: The run.
+        meter: What the turn uses.
+        progress: That of the run.
+        read: Says how it comes to nothing.
+        grace: Rounds that may go on in the same way once the model was told.
+    """
+
+    def __init__(
+        self,
+        context: RunContext,
+        meter: TurnMeter,
+        progress: RunProgress,
+        read: ReadStall,
+        grace: int,
+    ) -> None:
+        self._context = context
+        self._meter = meter
+        self._progress = progress
+        self._read = read
+        self._grace = grace
+
+    @classmethod
+    def of(
+        cls, context: RunContext, meter: TurnMeter, progress: RunProgress | None, read: ReadStall
+    ) -> "Stalls | None":
+        """Those of a turn; None where nobody asks whether its run comes on."""
+        rules = context.spec.config.stall
+        if progress is None or rules is None:
+            return None
+        return cls(context, meter, progress, read, rules.grace)
+
+    def after_round(self, ended: TurnComplete | None) -> TurnComplete | None:
+        """Look at the round that has ended.
+
+        The model is told once. When it goes on in the same way, the turn ends by that, and so
+        does the run. One that answers without a call is told by whoever judges the turn.
+
+        Args:
+            ended: How the turn ends by that round; None where it goes on.
+
+        Returns:
+            The same, as this leaves it.
+        """
+        if ended is not None and ended.ending != "text":
+            return ended
+        stall = self._read(self._progress, self._context.log)
+        if stall is not None:
+            self._tell(stall)
+        if ended is not None:
+            return ended if stall is None else replace(ended, stall=stall.text)
+        return self._judged(stall)
+
+    def _judged(self, stall: Stall | None) -> TurnComplete | None:
+        stalled = self._context.get(STALLED_ROUNDS)
+        if stall is None:
+            if stalled:
+                self._context.set(STALLED_ROUNDS, 0)
+            return None
+        if stalled >= self._grace:
+            return TurnComplete(ending="stalled", stall=stall.text)
+        if stalled == 0:
+            warning = Message.user(WARNING.format(stall=stall.text))
+            self._context.add_message(warning)
+            self._meter.told(warning.tokens)
+        self._context.set(STALLED_ROUNDS, stalled + 1)
+        return None
+
+    def _tell(self, stall: Stall) -> None:
+        self._context.emit(
+            StallFound(
+                turn=self._context.get(TURN_COUNT),
+                round=self._meter.rounds,
+                kind=stall.kind,
+                rounds=stall.rounds,
+                what=stall.what,
+                text=stall.text,
+            )
+        )
