@@ -23,7 +23,7 @@ from harness_actors.contracts import (
     TaskContract,
 )
 from harness_actors.errors import BadInputError, ConfigError
-from harness_actors.events import ContractVerified
+from harness_actors.events import ContractVerified, ToolReturned
 from harness_actors.results import decode_result, encode_result
 from harness_actors.testing import Reply, ScriptedModel
 from harness_actors.tools import coding_tools
@@ -113,6 +113,11 @@ async def test_the_contract_of_a_run_is_its_own(tmp_path: Path) -> None:
         without = await harness.run("go")
     assert with_one.contract is not None
     assert without.contract is None
+    answers = [
+        [one.event.text for one in result.transcript if isinstance(one.event, ToolReturned)]
+        for result in (with_one, without)
+    ]
+    assert answers == [["Noted; it is being checked."], ["Work recorded as complete: It is done."]]
     assert "contract" not in encode_result(without)
 
 

@@ -1,11 +1,11 @@
 """`run_command`: a shell command in the workspace."""
 
 import signal
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from harness_actors.errors import ToolError
-from harness_actors.ports import LargeResult, ToolContext
+from harness_actors.ports import LargeResult, Tool, ToolContext
 from harness_actors.tools.environment import command_environment
 from harness_actors.tools.function import FunctionTool, tool
 from harness_actors.tools.paths import workspace_of
@@ -85,6 +85,23 @@ class CommandRunner:
 
 
 run_command = CommandRunner().as_tool()
+
+
+def runner_among(tools: Iterable[Tool]) -> CommandRunner:
+    """How the commands of an agent find their programs: as its `run_command` has it.
+
+    Args:
+        tools: Those of the agent.
+
+    Returns:
+        One without settings where none of them runs commands.
+    """
+    for one in tools:
+        # The method that the tool was made of knows whose it is.
+        runner = getattr(getattr(one, "function", None), "__self__", None)
+        if isinstance(runner, CommandRunner):
+            return runner
+    return CommandRunner()
 
 
 def _with_output(words: str, result: CommandResult) -> str:

@@ -21,6 +21,7 @@ from harness_actors.events import ContractVerified
 from harness_actors.ports import ContractCommands, ContractFiles, RunContext
 from harness_actors.results import LimitKind, Usage
 from harness_actors.state import CONTRACT, COVERAGE, TURN_COUNT, VERIFIED, Verified
+from harness_actors.tools.command import runner_among
 from harness_actors.turn.bounds import Bounds
 from harness_actors.turn.deadline import Allowance, Raised, TimedOut, run_within
 from harness_actors.turn.judges import RunJudge
@@ -200,10 +201,13 @@ class ContractGate:
             return self.services.contract_commands(folder)
         if folder is None:
             return None
+        runner = runner_among(self.prepared.by_name.values())
         return WorkspaceCommands(
             folder=folder,
             id=self.place.id,
-            variables={RUN_VARIABLE: spec.run_id},
+            path=runner.path,
+            bare_python=runner.bare_python,
+            variables={**runner.variables, RUN_VARIABLE: spec.run_id},
             processes=self.services.processes,
             run_id=spec.run_id,
             cover=cover_of(spec.workspace, folder),

@@ -17,7 +17,7 @@ BUGS = (
         name="results of earlier runs of a conversation count",
         path="harness_actors/turn/tool_results.py",
         before="        if begun_by and message.encoded == begun_by[-1].encoded:\n",
-        after="        if begun_by and message.encoded == begun_by[0].encoded and not results:\n",
+        after="        if begun_by and message is begun_by[-1].encoded:\n",
         promise="the results of a run are its own",
         tests=(
             "tests/turn/test_tool_results.py::test_what_stands_before_the_task_is_of_other_runs",

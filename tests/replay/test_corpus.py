@@ -35,9 +35,10 @@ NEVER_YET = {
     ("cancelled", "parent"),
 }
 """Endings that no run has by itself, or that no code brings about yet."""
-ELSEWHERE = (ContractVerified, HookFailed, ToolsCounted, StallFound, ModelFellBack)
-"""Events of agents with gates or several models, and of runs that repeat themselves: none of the
-corpus has them; `test_gates`, `test_stalls` and `tests/test_fallback.py` record such runs."""
+ELSEWHERE = (HookFailed, ToolsCounted, StallFound, ModelFellBack, ContractVerified)
+"""Events of agents with gates or several models, of runs with contracts, and of such as repeat
+themselves: none of the corpus has them; `test_gates`, `test_contracts`, `test_stalls` and
+`tests/test_fallback.py` record such runs."""
 
 OTHERWISE = {
     ("second", "must-not-ask"): {

@@ -35,6 +35,7 @@ from harness_actors.results import Usage
 from harness_actors.signals import RunEnd
 from harness_actors.state import COVERAGE, USAGE, VERIFIED
 from harness_actors.testing.scripted import Reply
+from harness_actors.tools.command import CommandRunner
 from tests.contracts.grounds import contract_with
 from tests.executors.driver import (
     Driver,
@@ -293,6 +294,19 @@ async def test_commands_run_in_the_workspace_and_are_told_of(bench: Bench) -> No
 
     assert end.completion_verified
     assert "exited with 1; it printed: of run" in told(driver)[0]
+
+
+async def test_commands_find_the_programs_that_those_of_the_agent_find(
+    bench: Bench, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    programs = tmp_path_factory.mktemp("programs")
+    (programs / "its_check").write_text("#!/bin/sh\ntest $ANSWER = 42\n")
+    (programs / "its_check").chmod(0o755)
+    runner = CommandRunner(path=(str(programs),), variables={"ANSWER": "42"})
+    contract = contract_with(CommandSucceeds("its_check"))
+    driver = bench.driver(contract, [finishes()], tools=[runner.as_tool()])
+
+    assert (await ended(driver)).completion_verified
 
 
 async def test_tool_results_are_those_of_the_newest_call_of_this_run(bench: Bench) -> None:
