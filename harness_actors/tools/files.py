@@ -22,8 +22,8 @@ MAX_PLACES = 10
 """Places that are told of a text that is there more than once."""
 
 
-# Others than the run may change files, so none of these calls is answered by an earlier one. Yet who
-# reads the same again and again goes in circles.
+# Others than the run may change files, so none of these calls is answered by an earlier one. Yet
+# who reads the same again and again goes in circles.
 @tool(
     effect="read_only",
     resource_keys=["file:{path}"],
