@@ -282,7 +282,7 @@ async def test_a_key_that_is_missing_is_told_with_the_variable_to_set(tmp_path: 
         ),
         (
             "enviroment: {}",
-            "enviroment: there is no such field; there are model, persona, environment, harness",
+            "enviroment: there is no such field; there are model, models, fallback, persona",
         ),
         ("environment: {tools: ['no_such_module:f']}", "no_such_module"),
         ("environment: {tools: ['broken:f']}", "broken"),

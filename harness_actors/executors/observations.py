@@ -31,8 +31,8 @@ class Asked:
     question: str
     number: int
 
-    def with_answer(self, answer: Any) -> tuple[dict[str, Any], int]:
-        """As it is stored with an answer, and how many bytes that takes.
+    def with_answer(self, answer: Any) -> tuple[dict[str, Any], str, int]:
+        """As it is stored with an answer, that as JSON, and how many bytes all of it takes.
 
         Raises:
             WorkflowError: The answer is no plain JSON, or too large.
@@ -51,7 +51,7 @@ class Asked:
             "number": self.number,
             "answer": json.loads(encoded),
         }
-        return plain, size
+        return plain, encoded, size
 
 
 class Observations:
@@ -69,8 +69,8 @@ class Observations:
         self._bytes = 0
         for plain in stored:
             asked = asked_of(executor, plain)
-            self._answers[asked] = json.dumps(plain["answer"])
-            self._bytes += asked.with_answer(plain["answer"])[1]
+            _, self._answers[asked], size = asked.with_answer(plain["answer"])
+            self._bytes += size
 
     def ask(self, kind: object, question: Any) -> Asked:
         """Ask once more.
@@ -97,14 +97,14 @@ class Observations:
         Raises:
             WorkflowError: It is no plain JSON, or too large, or the place has too much of it.
         """
-        plain, size = asked.with_answer(answer)
+        plain, encoded, size = asked.with_answer(answer)
         if self._bytes + size > MOST_PLACE_BYTES:
             problem = (
                 f"observes {asked.kind!r} in {size:,} bytes where it has observed {self._bytes:,} "
                 f"before; in one place {MOST_PLACE_BYTES:,} is most"
             )
             raise WorkflowError(self._executor, problem)
-        self._answers[asked] = json.dumps(plain["answer"])
+        self._answers[asked] = encoded
         self._bytes += size
         return plain
 
@@ -121,12 +121,30 @@ def encoded_plain(executor: str, name: str, value: Any) -> str:
     Raises:
         WorkflowError: It is no plain JSON value, or nested too deep.
     """
-    if is_too_deep(value):
+    if not (is_flat := _is_flat(value)) and is_too_deep(value):
         problem = f"{name} must be nested {MOST_LEVELS} levels deep at most"
         raise WorkflowError(executor, problem)
     try:
+        if is_flat:
+            # Most are, and read again they are what they were.
+            return json.dumps(value, sort_keys=True)
         # Keys are texts before they are sorted, as they are when it is read again.
         as_read = json.loads(json.dumps(value, allow_nan=False))
         return json.dumps(as_read, sort_keys=True)
     except (TypeError, ValueError) as error:
         raise WorkflowError(executor, f"{name} must be a plain JSON value: {error}") from None
+
+
+_SIMPLE = frozenset((str, int, bool, type(None)))
+
+
+def _is_flat(value: Any) -> bool:
+    """Whether it is a text, a whole number and the like, or a list or a mapping of just these."""
+    match value:
+        case dict():
+            return type(value) is dict and all(
+                type(name) is str and type(one) in _SIMPLE for name, one in value.items()
+            )
+        case list() | tuple():
+            return type(value) in (list, tuple) and all(type(one) in _SIMPLE for one in value)
+    return type(value) in _SIMPLE

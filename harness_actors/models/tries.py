@@ -3,8 +3,6 @@
 A model tells it from within, so that whoever asks it, and what stands between them, need not.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -69,15 +67,17 @@ class CallTries:
 _TRIES: ContextVar[CallTries | None] = ContextVar("call_tries", default=None)
 
 
-@contextmanager
-def tries_told() -> Iterator[CallTries]:
-    """Take what is told of a model call that is begun inside, also in its tasks."""
-    tries = CallTries()
-    token = _TRIES.set(tries)
-    try:
-        yield tries
-    finally:
-        _TRIES.reset(token)
+class TriesTold:
+    """Takes what is told of a model call that is begun inside, also in its tasks."""
+
+    # Not a generator, which takes three times as long: it stands around every call.
+    def __enter__(self) -> CallTries:
+        tries = CallTries()
+        self._token = _TRIES.set(tries)
+        return tries
+
+    def __exit__(self, *_: object) -> None:
+        _TRIES.reset(self._token)
 
 
 def current_tries() -> CallTries:

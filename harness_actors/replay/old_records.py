@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from harness_actors.events import QuestionAnswered
 from harness_actors.messages import Failure, Message
 from harness_actors.state import ANSWERS, StateDelta
+from harness_actors.turn.one_call import NEAR
 
 CUT_ARGUMENTS = (
     "The call was not made: your answer reached its length limit in the middle of the arguments. "
@@ -41,6 +42,18 @@ def is_old(result: Message) -> bool:
     return result.is_error and result.failure is None
 
 
+def as_told_then(refusal: str, told: str | None) -> str:
+    """Why a call was refused, as an earlier version said it, which named no tools that are like
+    one that there is not.
+
+    Args:
+        refusal: What is said now.
+        told: What the journal has; None for nothing.
+    """
+    shorter = refusal.partition(NEAR)[0]
+    return shorter if told == shorter else refusal
+
+
 def tools_told(messages: Iterable[Message]) -> set[str] | None:
     """The tools that a model was told of when it asked for one that there is not; None where it
     never did."""
@@ -50,8 +63,7 @@ def tools_told(messages: Iterable[Message]) -> set[str] | None:
         name = asked.get(message.tool_call_id or "")
         opening = f"There is no tool {name!r}. Tools: "
         if message.role == "tool" and message.is_error and message.text.startswith(opening):
-            told = message.text.removeprefix(opening).partition(". Did you mean")[0]
-            told = told.removesuffix(".")
+            told = message.text.removeprefix(opening).partition(NEAR)[0].removesuffix(".")
             return set() if told == "none" else set(told.split(", "))
     return None
 

@@ -1,7 +1,7 @@
 """What stands in a rerun where the agent, its tools and the time stood."""
 
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from harness_actors.ports import (
 )
 from harness_actors.progress import RunProgress, Stall
 from harness_actors.records import WorkspaceSpec
-from harness_actors.replay.old_records import tools_told
+from harness_actors.replay.old_records import as_told_then, tools_told
 from harness_actors.replay.recording import Recording
 from harness_actors.replay.tape import Tape, asked_in
 from harness_actors.state import (
@@ -34,7 +34,7 @@ from harness_actors.state import (
 from harness_actors.turn.approvals import APPROVALS
 from harness_actors.turn.bounds import Due
 from harness_actors.turn.one_call import PlannedCall, run_call
-from harness_actors.turn.outcomes import ToolOutcome
+from harness_actors.turn.outcomes import ToolDenied, ToolOutcome
 from harness_actors.turn.texts import MESSAGE_TOKENS, part_tokens, spoken_in
 
 WORK_COMPLETE, READ_ARTIFACT = "work_complete", "read_artifact"
@@ -144,7 +144,11 @@ class RecordedCalls:
         # Files may be gone by now.
         if isinstance(tool, RecordedTool) or (tool and tool.spec.name == READ_ARTIFACT):
             return await self.stage.open_tape().result(planned.call)
-        return await run_call(planned, context, due)
+        outcome = await run_call(planned, context, due)
+        if isinstance(outcome, ToolDenied) and tool is None:
+            told = self.stage.open_tape().told_of(planned.call)
+            outcome = replace(outcome, text=as_told_then(outcome.text, told))
+        return outcome
 
     async def text(self, call: ToolCall) -> str:
         """What its model was told of a call."""

@@ -146,6 +146,11 @@ class Tape:
         limit = self.limit_by_time() if is_out_of_time(message) else None
         return outcome_of(message.text, failure_in_words(message), limit)
 
+    def told_of(self, call: ToolCall) -> str | None:
+        """What the model was told of a call; None where the journal has nothing of it."""
+        message = self._results.get(self._place_of(call))
+        return None if message is None else message.text
+
     def waves_of(self, plans: Sequence[PlannedCall]) -> list[Sequence[PlannedCall]]:
         """The calls of a message as they were made: a wave is written in one change.
 

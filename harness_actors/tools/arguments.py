@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 MAX_FAULTS = 5
 """Faults that one error names; a model that sees more corrects no better."""
+MAX_SCHEMA = 600
+"""Characters of its schema that one error tells."""
 MAX_QUOTE = 80
 """Characters quoted of a value at fault."""
 
@@ -108,7 +110,20 @@ class Arguments:
         lines = [self._fault(fault) for fault in found[:MAX_FAULTS]]
         if len(found) > MAX_FAULTS:
             lines.append(f"and {len(found) - MAX_FAULTS} more")
-        return f"the arguments of {self.tool!r} break its schema: {'; '.join(lines)}"
+        told = f"the arguments of {self.tool!r} break its schema: {'; '.join(lines)}"
+        wanted = self._schema_of({str(fault["loc"][0]) for fault in found if fault["loc"]})
+        return f"{told}. Wanted: {wanted}" if wanted else told
+
+    def _schema_of(self, at_fault: set[str]) -> str:
+        """What the schema says of the arguments at fault; empty where it has none of them."""
+        properties, kinds = self.schema["properties"], self.schema.get("$defs", {})
+        parts = {}
+        for name, part in properties.items():
+            if name in at_fault:
+                kind = part.get("$ref", "").removeprefix("#/$defs/")
+                parts[name] = kinds.get(kind, part)
+        text = json.dumps(parts, ensure_ascii=False) if parts else ""
+        return text if len(text) <= MAX_SCHEMA else f"{text[: MAX_SCHEMA - 3]}..."
 
     def _fault(self, fault: Mapping[str, Any]) -> str:
         where = ".".join(str(part) for part in fault["loc"]) or "the object"

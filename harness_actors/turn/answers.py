@@ -15,7 +15,7 @@ from harness_actors.errors import (
 )
 from harness_actors.messages import Message, MessageFacts, ToolCall
 from harness_actors.models.chain import whole
-from harness_actors.models.tries import CallTries, tries_told
+from harness_actors.models.tries import CallTries, TriesTold
 from harness_actors.models.waits import NotAskedAgainError, metered
 from harness_actors.ports import Model, ModelRequest, ModelResponse, RunContext
 from harness_actors.signals import Parked, TurnComplete
@@ -70,7 +70,7 @@ async def ask(
     model = prepared.agent.model
     # A copy: a model may keep its request, and the log goes on growing.
     request = ModelRequest(messages=(*prepared.head, *context.log), tools=prepared.tools)
-    with metered() as meter, tries_told() as tries:
+    with metered() as meter, TriesTold() as tries:
         allowance = Allowance(bounds.wall_due(), bounds.working_left(working_s), meter)
         context.when_parking(meter.give_up)
         try:

@@ -214,4 +214,4 @@ def is_async(function: object) -> bool:
 
 def size_on_record(plain: Mapping[str, Any]) -> int:
     """Bytes that an answer takes where it is kept."""
-    return len(json.dumps(plain))
+    return len(json.dumps(plain)) if plain else len("{}")

@@ -46,6 +46,7 @@ CUT_ARGUMENTS = (
 CUT = "its run was stopped"
 COMPARED = 100
 """Names that another one is compared with, at most: a message may hold many such calls."""
+NEAR = " Did you mean"
 NEAREST = 2
 """Names that are told where there is no tool of a name, at most."""
 NO_CALLS_LEFT = "The call was not made: the run has used all of its tool calls."
@@ -147,7 +148,7 @@ def plan_calls(
 def _no_such(name: str, known: Sequence[str]) -> str:
     told = f"There is no tool {name!r}. Tools: {', '.join(known) or 'none'}."
     near = get_close_matches(name, known[:COMPARED], NEAREST)
-    return f"{told} Did you mean {' or '.join(map(repr, near))}?" if near else told
+    return f"{told}{NEAR} {' or '.join(map(repr, near))}?" if near else told
 
 
 async def run_call(planned: PlannedCall, context: ToolContext, due: Due) -> ToolOutcome:

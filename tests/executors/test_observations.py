@@ -5,11 +5,13 @@ import json
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+import hypothesis.strategies as st
 import pytest
+from hypothesis import given
 
 from harness_actors.errors import WorkflowError
 from harness_actors.executors import DeltaContext
-from harness_actors.executors.observations import MOST_BYTES, MOST_PLACE_BYTES
+from harness_actors.executors.observations import MOST_BYTES, MOST_PLACE_BYTES, encoded_plain
 from harness_actors.ports import Agent
 from harness_actors.records import RunSpec
 from harness_actors.signals import Parked, RepairTrigger, Waiting
@@ -269,6 +271,26 @@ async def test_one_that_is_too_large_is_refused_by_its_kind_and_its_size() -> No
 
     with pytest.raises(WorkflowError, match=r"observes 'any' in 65,537 bytes, and 65,536 is most"):
         await context.observe("any", 2, makes(fits + "x"))
+
+
+SIMPLE = st.none() | st.booleans() | st.integers() | st.text(max_size=5)
+KEYS = st.text(max_size=3) | st.integers(0, 9) | st.booleans() | st.none()
+PLAIN = st.recursive(
+    SIMPLE | st.floats(allow_nan=False, allow_infinity=False),
+    lambda of: st.lists(of, max_size=3) | st.dictionaries(KEYS, of, max_size=3),
+)
+
+
+@given(PLAIN | st.tuples(SIMPLE, SIMPLE))
+def test_a_value_is_kept_as_it_is_read_again_with_its_keys_in_order(value: Any) -> None:
+    as_read = json.loads(json.dumps(value))
+    assert encoded_plain("judge", "it", value) == json.dumps(as_read, sort_keys=True)
+
+
+def test_a_number_of_too_many_digits_is_refused_wherever_it_stands() -> None:
+    for value in (10**5000, [10**5000], {"n": 10**5000}, [[10**5000]]):
+        with pytest.raises(WorkflowError, match="must be a plain JSON value"):
+            encoded_plain("judge", "it", value)
 
 
 async def test_a_place_with_too_much_is_refused_also_by_whoever_comes_again() -> None:

@@ -25,7 +25,7 @@ from harness_actors.models import (
     Price,
     tell_spent,
 )
-from harness_actors.models.tries import tries_told
+from harness_actors.models.tries import TriesTold
 from harness_actors.results import Usage
 from harness_actors.testing import Reply, ScriptedModel
 from tests.models.requests import a_request
@@ -155,7 +155,7 @@ async def test_a_model_of_ones_own_tells_what_a_failed_try_has_used() -> None:
             tell_spent(Usage(input_tokens=7, cost_usd=0.5))
             raise ModelBusyError("paid", "busy")
 
-    with tries_told() as tries:
+    with TriesTold() as tries:
         await ModelChain([Paid(), says("hello")]).complete(a_request())  # type: ignore[list-item]
 
     assert tries.model == "says"

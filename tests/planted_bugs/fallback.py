@@ -69,9 +69,9 @@ BUGS = (
     ),
     Bug(
         name="only the key of the first model is asked for",
-        path="harness_actors/chat_agent.py",
-        before="        for model in models_of(self.workflow.agent.model):\n",
-        after="        for model in models_of(self.workflow.agent.model)[:1]:\n",
+        path="harness_actors/agents.py",
+        before="    yield from models_of(agent.model)\n",
+        after="    yield from models_of(agent.model)[:1]\n",
         promise="a run with a fallback has all keys when it begins",
         tests=(f"{CHAIN}::test_keys_of_all_models_are_asked_for_when_a_run_is_submitted",),
     ),

@@ -131,8 +131,8 @@ BUGS = (
     Bug(
         name="waits of a call that fails are work",
         path="harness_actors/turn/answers.py",
-        before="    return Answer(response, max(told_s, meter.waited_s))\n",
-        after="    return Answer(response, told_s)\n",
+        before="    return Answer(response, max(told_s, meter.waited_s), tries)\n",
+        after="    return Answer(response, told_s, tries)\n",
         promise="a run's working time leaves out waits on rate limits",
         tests=(
             "tests/turn/test_deadline.py::test_what_a_model_waited_before_it_failed_is_no_work",
@@ -318,8 +318,8 @@ BUGS = (
     Bug(
         name="waits that a model measures and tells are left out twice",
         path="harness_actors/turn/answers.py",
-        before="    return Answer(response, max(told_s, meter.waited_s))\n",
-        after="    return Answer(response, told_s + meter.waited_s)\n",
+        before="    return Answer(response, max(told_s, meter.waited_s), tries)\n",
+        after="    return Answer(response, told_s + meter.waited_s, tries)\n",
         promise="a run's working time is bounded, and is what was worked",
         tests=(
             "tests/turn/test_deadline.py::test_a_wait_that_is_measured_and_told_is_left_out_once",
