@@ -30,6 +30,8 @@ class ToolSpec:
             time of day does. Else a call that succeeded is not made again with the same
             arguments, until something was called that may write.
         needs: Capabilities that an agent must have to be offered it, such as ``"shell"``.
+        polled: It is meant to be asked again and again, as how a job is, so equal answers are no
+            circle. None means: if it is volatile.
     """
 
     name: str
@@ -41,6 +43,7 @@ class ToolSpec:
     timeout_s: float | None = None
     volatile: bool = False
     needs: tuple[str, ...] = ()
+    polled: bool | None = None
 
     def as_wire(self) -> dict[str, Any]:
         """The tool in the Chat Completions format."""

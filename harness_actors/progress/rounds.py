@@ -50,17 +50,17 @@ class Round:
 
 
 def round_of(
-    answer: Message, results: Mapping[str, Message], volatile: Collection[str] = ()
+    answer: Message, results: Mapping[str, Message], polled: Collection[str] = ()
 ) -> Round:
     """What happened in a round.
 
     Args:
         answer: The message of the model.
         results: Those of its calls, by their ids; of those that wait there is none.
-        volatile: Names of the tools whose answer changes by itself: a job is asked about, say.
+        polled: Names of the tools that are meant to be asked again and again: how a job is, say.
     """
     calls = tuple(
-        _made(call, results.get(call.id)) for call in answer.tool_calls if call.name not in volatile
+        _made(call, results.get(call.id)) for call in answer.tool_calls if call.name not in polled
     )
     return Round(calls, len(calls) < len(answer.tool_calls), _digest(answer.text.strip()))
 

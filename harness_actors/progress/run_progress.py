@@ -19,7 +19,7 @@ class RunProgress:
     Args:
         run_id: The run.
         rules: After how many rounds a stall is told.
-        volatile: Names of the tools whose answers change by themselves.
+        polled: Names of the tools that are meant to be asked again and again.
         log: The conversation so far.
         task: The last message that the run began with; what stands before it is of other runs.
             None where there is none.
@@ -29,12 +29,12 @@ class RunProgress:
         self,
         run_id: str,
         rules: StallConfig,
-        volatile: Collection[str],
+        polled: Collection[str],
         log: Conversation,
         task: Message | None,
     ) -> None:
         self.run_id = run_id
-        self._volatile = volatile
+        self._polled = polled
         self._watch = ProgressWatch(rules)
         self._read_to = _beginning(log, self._watch.reach, task)
 
@@ -46,7 +46,7 @@ class RunProgress:
             on, and where there was none.
         """
         stall: Stall | None = None
-        for ended, end in _rounds(log, self._read_to, self._volatile):
+        for ended, end in _rounds(log, self._read_to, self._polled):
             stall, self._read_to = self._watch.add(ended), end
         return stall
 
@@ -64,9 +64,7 @@ def _beginning(log: Conversation, rounds: int, task: Message | None) -> int:
     return 0
 
 
-def _rounds(
-    log: Conversation, start: int, volatile: Collection[str]
-) -> Iterator[tuple[Round, int]]:
+def _rounds(log: Conversation, start: int, polled: Collection[str]) -> Iterator[tuple[Round, int]]:
     """The rounds from a place on whose calls all have their results, each with its end."""
     place = start
     while place < len(log):
@@ -79,4 +77,4 @@ def _rounds(
             place += 1
         if any(call.id not in results for call in answer.tool_calls):
             return
-        yield round_of(answer, results, volatile), place
+        yield round_of(answer, results, polled), place

@@ -22,8 +22,15 @@ MAX_PLACES = 10
 """Places that are told of a text that is there more than once."""
 
 
-# Others than the run may change files, so none of these calls is answered by an earlier one.
-@tool(effect="read_only", resource_keys=["file:{path}"], volatile=True, needs=["filesystem"])
+# Others than the run may change files, so none of these calls is answered by an earlier one. Yet
+# who reads the same again and again goes in circles.
+@tool(
+    effect="read_only",
+    resource_keys=["file:{path}"],
+    volatile=True,
+    polled=False,
+    needs=["filesystem"],
+)
 def read_file(
     path: str,
     context: ToolContext,
@@ -51,6 +58,7 @@ def read_file(
     idempotent=True,
     resource_keys=["file:{path}"],
     volatile=True,
+    polled=False,
     needs=["filesystem"],
 )
 def write_file(path: str, content: str, context: ToolContext) -> str:
@@ -105,6 +113,7 @@ def edit_file(path: str, old_text: str, new_text: str, context: ToolContext) -> 
     idempotent=True,
     resource_keys=["file:{path}"],
     volatile=True,
+    polled=False,
     needs=["filesystem"],
 )
 def create_directory(path: str, context: ToolContext) -> str:

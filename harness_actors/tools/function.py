@@ -66,6 +66,7 @@ class FunctionTool(Generic[P, R]):
             timeout_s=self.options.timeout_s,
             volatile=self.options.volatile,
             needs=self.options.needs,
+            polled=self.options.polled,
         )
 
     async def run(self, arguments: str, context: ToolContext) -> str:
@@ -135,6 +136,7 @@ def tool(
     worker: bool = False,
     retries: int = 0,
     retry_on: Sequence[type[Exception]] = (ConnectionError, TimeoutError),
+    polled: bool | None = None,
 ) -> Callable[[Callable[P, R]], FunctionTool[P, R]]: ...
 
 
@@ -152,6 +154,7 @@ def tool(
     worker: bool = False,
     retries: int = 0,
     retry_on: Sequence[type[Exception]] = (ConnectionError, TimeoutError),
+    polled: bool | None = None,
 ) -> Any:
     """Make a function a tool.
 
@@ -178,6 +181,8 @@ def tool(
             processor hard or cannot be trusted to end.
         retries: How often a failed call is made again, 0 to 10; for idempotent tools.
         retry_on: Which exceptions are worth that. `timeout_s` is for all tries together.
+        polled: It is meant to be asked again and again, as how a job is: a run that does so is
+            not told that it goes in circles. None means: if it is `volatile`.
 
     Raises:
         ConfigError: An option or the function's signature cannot be used.
@@ -192,6 +197,7 @@ def tool(
         "worker": worker,
         "retries": retries,
         "retry_on": retry_on,
+        "polled": polled,
     }
     if function is not None:
         return _decorate(function, name, facts, sys._getframe(1).f_locals)

@@ -31,6 +31,7 @@ class ToolOptions:
     retries: int = 0
     retry_on: tuple[type[Exception], ...] = ()
     needs: tuple[str, ...] = ()
+    polled: bool | None = None
 
 
 def checked_options(
@@ -46,6 +47,7 @@ def checked_options(
     worker: bool,
     retries: int,
     retry_on: Sequence[type[Exception]],
+    polled: bool | None,
 ) -> ToolOptions:
     """The options, checked.
 
@@ -82,6 +84,7 @@ def checked_options(
         worker=worker,
         retries=retries,
         retry_on=tuple(retry_on),
+        polled=polled,
     )
 
 

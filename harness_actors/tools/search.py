@@ -36,7 +36,7 @@ _SCAN = Path(__file__).with_name("scan_process.py")
 
 
 # Others than the run may change files: each of these looks anew.
-@tool(effect="read_only", volatile=True, needs=["filesystem"])
+@tool(effect="read_only", volatile=True, polled=False, needs=["filesystem"])
 def list_directory(context: ToolContext, path: str = ".", depth: int = 2) -> str:
     """List the files and folders in a folder of the workspace, indented by level.
 
@@ -60,7 +60,7 @@ def list_directory(context: ToolContext, path: str = ".", depth: int = 2) -> str
     return "\n".join(lines)
 
 
-@tool(effect="read_only", volatile=True, needs=["filesystem"])
+@tool(effect="read_only", volatile=True, polled=False, needs=["filesystem"])
 def find_files(pattern: str, context: ToolContext, path: str = ".", max_results: int = 50) -> str:
     """Find files by name.
 
@@ -93,7 +93,7 @@ def find_files(pattern: str, context: ToolContext, path: str = ".", max_results:
     return "\n".join([*found, *reach.notes()])
 
 
-@tool(effect="read_only", volatile=True, needs=["filesystem"])
+@tool(effect="read_only", volatile=True, polled=False, needs=["filesystem"])
 def grep_files(
     pattern: str,
     context: ToolContext,

@@ -9,7 +9,7 @@ from harness_actors.errors import ConfigError
 from harness_actors.messages import Message
 from harness_actors.policies import Approvals, Hooks, MiddlewareChain, offered_tools
 from harness_actors.policies.middleware import as_chain
-from harness_actors.ports import Agent, TokenCounter, Tool, ToolSet
+from harness_actors.ports import Agent, TokenCounter, Tool, ToolSet, ToolSpec
 from harness_actors.turn.around import AroundTools
 from harness_actors.turn.texts import counted, well_formed
 
@@ -56,15 +56,19 @@ class PreparedAgent:
         return AroundTools(self.middleware, self.agent_path)
 
     @cached_property
-    def volatile(self) -> frozenset[str]:
-        """Names of its tools whose answers change by themselves."""
-        return frozenset(name for name, tool in self.by_name.items() if tool.spec.volatile)
+    def polled(self) -> frozenset[str]:
+        """Names of its tools that are meant to be asked again and again."""
+        return frozenset(name for name, tool in self.by_name.items() if _is_polled(tool.spec))
 
     @property
     def counts_tools(self) -> bool:
         """Whether somebody is told how often each tool was called."""
         counting = any(hasattr(member, "counts_tools") for member in self.middleware.members)
         return counting or bool(self.hooks.agent_stop)
+
+
+def _is_polled(spec: ToolSpec) -> bool:
+    return spec.volatile if spec.polled is None else spec.polled
 
 
 async def prepare(agent: Agent, config: HarnessConfig, counter: TokenCounter) -> PreparedAgent:

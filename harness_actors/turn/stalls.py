@@ -15,7 +15,7 @@ from harness_actors.turn.meter import TurnMeter
 from harness_actors.turn.preparation import PreparedAgent
 
 WARNING = (
-    "You repeat yourself: {stall}. To go on in the same way brings nothing new and ends the run. "
+    "You go in circles: {stall}. To go on in the same way brings nothing new and ends the run. "
     "Use what you know by now, or do something else: make another call, or try another approach. "
     "If the task cannot be done, say what is in the way."
 )
@@ -41,7 +41,7 @@ class KnownProgress:
         if known is None or known.run_id != spec.run_id:
             task, _ = repaired(spec.task)
             known = RunProgress(
-                spec.run_id, rules, prepared.volatile, context.log, task[-1] if task else None
+                spec.run_id, rules, prepared.polled, context.log, task[-1] if task else None
             )
             self._known[context.log] = known
         return known

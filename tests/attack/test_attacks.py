@@ -9,6 +9,9 @@ from tests.attack.classes.hidden_workspaces import WAYS, try_way
 
 ATTACKS = all_attacks()
 
+# Some start many commands, each of which takes a second on an idle machine.
+pytestmark = pytest.mark.timeout(300)
+
 
 @pytest.mark.parametrize(
     "attack", [pytest.param(one, id=name) for name, one in ATTACKS.items() if one.quick]

@@ -112,7 +112,7 @@ BUGS = (
     Bug(
         name="tools whose answers change by themselves are watched like others",
         path="harness_actors/turn/preparation.py",
-        before="for name, tool in self.by_name.items() if tool.spec.volatile)\n",
+        before="for name, tool in self.by_name.items() if _is_polled(tool.spec))\n",
         after="for name in () if name)\n",
         promise="a job may be asked about for ever",
         tests=(STALLS + "test_a_job_may_be_asked_about_for_ever",),
@@ -124,6 +124,14 @@ BUGS = (
         after="pass\n",
         promise="a run that goes on in circles ends by that, with its words",
         tests=(STALLS + "test_the_same_call_for_ever_is_told_once_and_then_ends_the_run",),
+    ),
+    Bug(
+        name="files may be read again and again",
+        path="harness_actors/turn/preparation.py",
+        before="    return spec.volatile if spec.polled is None else spec.polled\n",
+        after="    return spec.volatile\n",
+        promise="a model that reads the same files again and again is told so",
+        tests=(STALLS + "test_whoever_reads_the_same_files_again_and_again_is_told",),
     ),
     Bug(
         name="a rerun looks for circles itself",

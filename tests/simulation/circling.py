@@ -20,7 +20,7 @@ ONE_DECISION = "a turn has one decision"
 
 CIRCLING = 0.15
 """Share of the schedules in which models go in circles."""
-WARNED = "You repeat yourself: "
+WARNED = "You go in circles: "
 NOT_JUDGED = frozenset({"watch", "work_complete"})
 KINDS: tuple[ToolKind, ...] = ("recall", "recall", "watch")
 

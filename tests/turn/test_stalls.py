@@ -1,6 +1,7 @@
 """A run that only repeats itself is told so once, and ended if it goes on; others never are."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,9 +10,11 @@ from harness_actors.config import StallConfig
 from harness_actors.events import ContinuationPrompt, StallFound, StopDecided
 from harness_actors.executors.stop_decision import SAID_AGAIN
 from harness_actors.messages import Message
+from harness_actors.records import WorkspaceSpec
 from harness_actors.signals import RunEnd
 from harness_actors.state import STALLED_ROUNDS
 from harness_actors.testing.scripted import Reply
+from harness_actors.tools import coding_tools
 from tests.executors.driver import (
     Driver,
     RecordingModel,
@@ -27,7 +30,7 @@ def look(name: str) -> Reply:
 
 
 def warnings(messages: Sequence[Message]) -> list[str]:
-    return [one.text for one in messages if one.text.startswith("You repeat yourself: ")]
+    return [one.text for one in messages if one.text.startswith("You go in circles: ")]
 
 
 def ended(outcome: object) -> tuple[str, str]:
@@ -119,6 +122,19 @@ async def test_one_decision_is_made_for_each_turn() -> None:
     await driver.run()
     decided = [(one.turn, one.decision) for one in driver.happened(StopDecided)]
     assert decided == [(1, "continue"), (2, "continue"), (3, "stop")]
+
+
+async def test_whoever_reads_the_same_files_again_and_again_is_told(tmp_path: Path) -> None:
+    (tmp_path / "notes").mkdir()
+    for number in range(5):
+        (tmp_path / "notes" / f"{number}.txt").write_text(f"Nothing of use in {number}.")
+    script = [Reply.call("read_file", {"path": f"notes/{number % 5}.txt"}) for number in range(80)]
+    agent = SimpleAgent(RecordingModel(script), coding_tools())
+    driver = driving(agent, workspace=WorkspaceSpec(path=str(tmp_path)))
+
+    assert ended(await driver.run()) == ("stalled", "repetition")
+    assert len(driver.model.requests) == 12
+    assert len(warnings(driver.state.log)) == 1
 
 
 # ---- who must not be stopped ----------------------------------------------------------------

@@ -52,11 +52,48 @@ def fetch(order: str) -> str:
     if order.startswith("good"):
         return "answered " + CANARY
     raise KeyError("failed " + CANARY)
+
+@tool(effect="network")
+def pay(order: str, why: str) -> str:
+    """Pay an order.
+
+    Args:
+        order: Its name.
+        why: What for.
+    """
+    return "paid " + CANARY
+
+def asks(event):
+    from harness_actors.policies import Ask
+    return Ask("asked because " + CANARY) if "asked" in event.arguments["order"] else None
 '''
 AGENT = f"""
 environment: {{tools: ["hostile_tools:fetch"]}}
 persona: {{instructions: {json.dumps(CANARY)}}}
 """
+APPROVING = f"""
+environment: {{tools: ["hostile_tools:pay"]}}
+persona:
+  instructions: Pay.
+  hooks: {{pre_tool: ["hostile_tools:asks"]}}
+  approvals:
+    rules:
+      - {{decide: ask, tools: [pay], why: {json.dumps(CANARY)}}}
+"""
+PROMPT = re.compile(rb"(?:y/n/e[a-z/]*|why not)>")
+"""What stands where somebody is to decide."""
+
+
+def _pays(messages: Sequence[Message]) -> Reply:
+    answered = sum(message.role == "tool" for message in messages)
+    # Long ones are cut where they are shown, and whole texts shown when they are asked for.
+    if answered < 2:
+        order = f"{'asked' if answered else 'ruled'} {CANARY}"
+        return Reply.call("pay", {"order": order, "why": f"{CANARY} {'x' * 9000} {CANARY}"})
+    return Reply.call("work_complete", {"summary": f"done {CANARY}"})
+
+
+pays = over_messages(_pays)
 
 
 def _says(messages: Sequence[Message]) -> Reply:
@@ -84,7 +121,14 @@ class Terminal:
     folder: Path
     written: list[tuple[str, str]] = field(default_factory=list)
 
-    async def run(self, *words: str | Path, typed: str = "") -> str:
+    async def run(self, *words: str | Path, typed: str = "", decided: Sequence[str] = ()) -> str:
+        """Run one command.
+
+        Args:
+            words: What it is called with.
+            typed: What is typed at once.
+            decided: What is typed at each place at which somebody is to decide.
+        """
         ours, theirs = pty.openpty()
         environment = {name: value for name, value in os.environ.items() if "OPENAI" not in name}
         try:
@@ -101,17 +145,22 @@ class Terminal:
             os.close(theirs)
         os.write(ours, typed.encode())
         async with asyncio.timeout(END_WITHIN_S):
-            text = (await asyncio.to_thread(_read_all, ours)).decode("utf-8", "surrogateescape")
+            text = (await asyncio.to_thread(_read_all, ours, decided)).decode(
+                "utf-8", "surrogateescape"
+            )
             await process.wait()
         self.written.append((" ".join(map(str, words[:3])), text))
         return text
 
 
-def _read_all(handle: int) -> bytes:
-    found = b""
+def _read_all(handle: int, decided: Sequence[str]) -> bytes:
+    found, left, told = b"", list(decided), 0
     try:
         while piece := os.read(handle, 1 << 16):
             found += piece
+            if left and (prompt := PROMPT.search(found, told)):
+                told = prompt.end()
+                os.write(handle, f"{left.pop(0)}\n".encode())
     except OSError:
         pass  # so the end of a terminal is told
     finally:
@@ -152,12 +201,22 @@ async def _commands(outside: Path) -> list[tuple[str, str]]:
     folder.mkdir()
     (folder / "hostile_tools.py").write_text(TOOLS)
     (folder / "agent.yaml").write_text(AGENT)
+    (folder / "approving.yaml").write_text(APPROVING)
     tasks = [
         {"id": f"task{NAME}", "task": f"do {CANARY}"},
         {"id": "check", "task": "do it", "check": {"command": f"echo '{CANARY[:20]}'; false"}},
     ]
     (folder / "tasks.jsonl").write_text("".join(json.dumps(task) + "\n" for task in tasks))
     terminal = Terminal(folder / "home", folder)
+    approving = Terminal(folder / "approving", folder, terminal.written)
+    async with LoopbackServer(pays) as paying, asyncio.TaskGroup() as both:
+        both.create_task(_decide(approving, paying.base_url))
+        both.create_task(_show_all(terminal, folder))
+    return terminal.written
+
+
+async def _show_all(terminal: Terminal, folder: Path) -> None:
+    """Every command, after runs that say all that they can."""
     agent = ("--agent", folder / "agent.yaml", "--runtime", "local")
     refusing = LoopbackServer(faults=always(Refuse(400, message=f"refused {CANARY}")))
     async with LoopbackServer(says) as good, refusing as bad:
@@ -183,7 +242,6 @@ async def _commands(outside: Path) -> list[tuple[str, str]]:
         await terminal.run("doctor", "--model-base-url", f"http://127.0.0.1:1/{NAME}")
         await terminal.run("doctor", "--json")
         await terminal.run("ctl", "cell", "list")
-    return terminal.written
 
 
 async def _look(terminal: Terminal, where: Sequence[str | Path], run_id: str = "") -> None:
@@ -201,6 +259,32 @@ async def _look(terminal: Terminal, where: Sequence[str | Path], run_id: str = "
     await terminal.run("ctl", "store", "expire", *where)
 
 
+async def _decide(terminal: Terminal, base_url: str) -> None:
+    """Calls that wait for approval: shown, listed, decided about with words of people."""
+    model = ("--model", "scripted", "--model-base-url", base_url, "--runtime", "local")
+    pay = ("run", f"pay {CANARY}", "--agent", terminal.folder / "approving.yaml", *model)
+    edited = json.dumps({"order": f"other {CANARY}", "why": CANARY})
+    await terminal.run(*pay, "-v", decided=("v", "y", "n", "no"))
+    await terminal.run(*pay, decided=("what?", f"e {edited}", "y"))
+    for words in (
+        ("deny", "--note", f"denied {CANARY}"),
+        ("approve", "--note", f"approved {CANARY}", "--arguments", edited),
+    ):
+        # Whoever wants lines of JSON is asked nothing, so that the run waits.
+        await terminal.run(*pay, "--json")
+        listed = json.loads(await terminal.run("ctl", "run", "list", "--json"))
+        run_id = next(one["run_id"] for one in listed if one["status"].startswith("waiting"))
+        await terminal.run("ctl", "run", "list", "--status", "waiting")
+        await terminal.run("ctl", "run", "show", run_id)
+        await terminal.run("ctl", "run", "approve", run_id, NAME)
+        await terminal.run("ctl", "run", "approve", run_id, "--arguments", json.dumps({NAME: NAME}))
+        await terminal.run("ctl", "run", words[0], run_id, *words[1:])
+        await terminal.run("ctl", "run", "show", run_id, "--full")
+        await terminal.run("ctl", "run", "resume", run_id, "--runtime", "local", decided=("y",))
+        await terminal.run("ctl", "run", "show", run_id, "--full")
+        await terminal.run("ctl", "run", "events", run_id)
+
+
 def _rename_all(store: Path) -> None:
     """Write it into columns that no run of ours would have it in."""
     with closing(sqlite3.connect(store)) as journal, journal:
@@ -212,7 +296,7 @@ def _rename_all(store: Path) -> None:
 ATTACKS = (
     Attack(
         name="terminal_escapes",
-        what="Escape sequences in texts, names, errors and journals, shown by every command.",
+        what="Escape sequences in texts, names, errors, journals and calls that wait for approval.",
         run=run,
         tries=3,
         quick=1,
