@@ -134,6 +134,8 @@ class KeyedModel(PlannedModel):
 class HostedModel(PlannedModel):
     """The same, and it asks the model that its cell hosts before it answers."""
 
+    needs_local_host = True
+
     def __init__(self, workload: Workload, oracle: Oracle, chance: Random, reach: Reach) -> None:
         super().__init__(workload, oracle, chance)
         self._reach = reach

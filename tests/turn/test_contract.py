@@ -26,8 +26,10 @@ from harness_actors.contracts import (
     TaskContract,
     ToolResultSuccess,
 )
+from harness_actors.errors import ModelRefusedError
 from harness_actors.events import ContinuationPrompt, ContractVerified, StopDecided
 from harness_actors.messages import Message, ToolCall
+from harness_actors.models.chain import Fallback, ModelChain
 from harness_actors.policies import Deny, Hooks
 from harness_actors.ports import Model, ToolContext
 from harness_actors.records import WorkspaceSpec
@@ -567,3 +569,21 @@ def test_a_contract_of_a_config_is_kept_as_plain_values() -> None:
     assert config.contract == REPORT.as_plain()
     assert HarnessConfig.from_mapping(json.loads(json.dumps(config.as_mapping()))) == config
     assert replace(config, contract=None) == HarnessConfig()
+
+
+async def test_where_the_agent_has_several_models_the_next_judges_if_one_does_not_answer(
+    bench: Bench,
+) -> None:
+    async def breaks() -> None:
+        raise ModelRefusedError("critic", "no such model")
+
+    first = RecordingModel([], before=breaks)
+    first.name = "another"
+    chain = ModelChain(
+        [first, RecordingModel(lambda _: Reply.text(YES))],
+        Fallback(on=("errors", "refusal")),
+    )
+    contract = contract_with(ModelJudged("it is polite", model="critic"))
+    driver = bench.driver(contract, [finishes()], judges={"critic": chain})
+
+    assert (await ended(driver)).completion_verified
