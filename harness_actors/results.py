@@ -259,6 +259,11 @@ class HarnessResult:
         check_reason(self.status, self.reason.kind)
 
     @property
+    def ok(self) -> bool:
+        """It ended `done`, and its contract is met if it had one."""
+        return self.status == "done" and (self.contract is None or self.contract.satisfied)
+
+    @property
     def questions(self) -> tuple[OpenQuestion, ...]:
         """What it asks its user; empty unless its status is `awaiting_input`."""
         return self.reason.questions if self.status == "awaiting_input" else ()

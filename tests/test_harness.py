@@ -282,7 +282,7 @@ async def test_what_the_caller_does_to_its_list_later_does_not_matter() -> None:
         ({"limits": {"token": 5}}, "limits.token"),
         ({"limits": 5}, "limits"),
         ({"completion": "maybe"}, "completion"),
-        ({"stall": {}}, "stall"),
+        ({"stall": {"threshold": 1}}, "stall.threshold"),
         ({"compaction": {"soft": 0.5}}, "compaction"),
         ({"contract": 7}, "contract"),
         ({"hooks": 7}, "hooks"),

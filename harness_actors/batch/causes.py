@@ -80,7 +80,8 @@ def cause_of(outcome: TaskOutcome) -> str:
         more = f" (and {len(others)} more)" if others else ""
         return f"run {outcome.run_id} asks: {short_question(first.text)}{more}"
     contract = outcome.contract
-    if contract is not None and not contract.satisfied and outcome.reason.kind == "blocked":
+    by_contract = outcome.verdict == "contract unmet" or outcome.reason.kind == "blocked"
+    if contract is not None and not contract.satisfied and by_contract:
         for missing in contract.unmet[:1]:
             left = len(contract.unmet) - 1
             told = f" (and {left} more)" if left else ""

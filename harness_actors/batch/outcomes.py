@@ -16,9 +16,18 @@ from harness_actors.results import (
     decode_contract,
 )
 
-Verdict = Literal["ok", "failed", "check failed", "limit", "stalled", "cancelled", "waiting"]
-"""How a task ended, with its check: `check failed` only where its run ended `done`; `waiting`
-where it has not, and its run waits for its user."""
+Verdict = Literal[
+    "ok",
+    "failed",
+    "check failed",
+    "contract unmet",
+    "limit",
+    "stalled",
+    "cancelled",
+    "waiting",
+]
+"""How a task ended, with its check: `check failed` and `contract unmet` only where its run ended
+`done`; `waiting` where it has not, and its run waits for its user."""
 
 OUT_OF_BUDGET = ("limit", "budget")
 """Status and reason of what was stopped because the budget of the whole batch was spent."""
@@ -112,16 +121,18 @@ class TaskOutcome:
 
     @property
     def ok(self) -> bool:
-        """The run ended `done`, and its check passed if it has one."""
+        """The run ended `done`, its contract is met and its check passed, if it has them."""
         return self.verdict == "ok"
 
     @property
     def verdict(self) -> Verdict:
-        """How it ended, with its check."""
+        """How it ended, with its contract and its check."""
         if self.status == "awaiting_input":
             return "waiting"
         if self.status != "done":
             return cast("Verdict", self.status)
+        if self.contract is not None and not self.contract.satisfied:
+            return "contract unmet"
         return "ok" if self.check is None or self.check.passed else "check failed"
 
     @property

@@ -20,6 +20,7 @@ ENDED: Mapping[Verdict, str] = {
     "ok": "ok",
     "failed": "failed",
     "check failed": "failed their check",
+    "contract unmet": "short of their contract",
     "limit": "at a limit",
     "stalled": "stalled",
     "cancelled": "cancelled",

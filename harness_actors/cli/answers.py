@@ -138,7 +138,7 @@ class Answers:
         if result.status == "awaiting_input":
             self._put(result)
         else:
-            self.all_done = self.all_done and result.status == "done"
+            self.all_done = self.all_done and result.ok
 
     def _put(self, waiting: "HarnessResult") -> None:
         """Say what is asked: the first of what is open, for the next line is the answer to it."""

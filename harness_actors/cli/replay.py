@@ -196,4 +196,4 @@ async def _fork(
         say(json_line(encode_result(ended[run_id])))
     elif text := ended[run_id].output_text.strip():
         say(text)
-    return ALL_DONE if ended[run_id].status == "done" else NOT_ALL_DONE
+    return ALL_DONE if ended[run_id].ok else NOT_ALL_DONE

@@ -158,7 +158,7 @@ async def _run(
         assert harness.store is not None, "the run is in it"
         tell_waiting(result, harness.store, lines)
         return INTERRUPTED if asker is not None and asker.was_stopped else NOT_ALL_DONE
-    return ALL_DONE if result.status == "done" else NOT_ALL_DONE
+    return ALL_DONE if result.ok else NOT_ALL_DONE
 
 
 async def _stream(harness: "AgentHarness", task: str, screen: Screen) -> "Stream":

@@ -27,7 +27,8 @@ async def note(path: str, seconds: float, context: ToolContext) -> str:
     finally:
         os.close(handle)
     await asyncio.sleep(seconds)
-    return "noted"
+    # Else a run that writes many lines would be one that repeats itself.
+    return f"noted by {context.call_id}"
 
 
 @tool(effect="read_only")
@@ -73,8 +74,8 @@ def look_then_complete(*, rounds: int) -> Program:
     """An agent that calls the read-only `look` in each round, then completes."""
 
     def script(messages: Sequence[Message]) -> Reply:
-        if replies(messages) < rounds:
-            return Reply.call("look", {"topic": "x" * 200})
+        if (spoken := replies(messages)) < rounds:
+            return Reply.call("look", {"topic": f"{spoken:0200}"})
         return Reply.call("work_complete", {"summary": "seen"})
 
     return Program.of(ChatAgent(model=ScriptedModel(script), tools=[look]))

@@ -1,10 +1,11 @@
 """The line of a task: all that its run and its check have said is in it."""
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import pytest
 
+from harness_actors.batch.causes import cause_of
 from harness_actors.batch.outcomes import (
     RETRYABLE,
     CheckResult,
@@ -16,7 +17,15 @@ from harness_actors.batch.outcomes import (
 )
 from harness_actors.batch.tasks import BadTask, Task
 from harness_actors.records import MadeWith
-from harness_actors.results import Deliverable, HarnessResult, Reason, Status, Usage
+from harness_actors.results import (
+    ContractResult,
+    Deliverable,
+    HarnessResult,
+    Reason,
+    Requirement,
+    Status,
+    Usage,
+)
 
 RESULT = HarnessResult(
     run_id="r",
@@ -73,6 +82,36 @@ def test_a_line_has_all_that_is_known_of_its_task() -> None:
         "setup": "s",
     }
     assert decode_outcome(line) == outcome
+
+
+@pytest.mark.parametrize(
+    ("satisfied", "passed", "verdict"),
+    [
+        (True, None, "ok"),
+        (True, False, "check failed"),
+        (False, None, "contract unmet"),
+        (False, True, "contract unmet"),
+    ],
+)
+def test_who_is_let_through_without_what_its_contract_wants_is_no_success(
+    satisfied: bool, passed: bool | None, verdict: str
+) -> None:
+    missing = Requirement(
+        id="R1", description="a report", optional=False, status="unmet", why="not there"
+    )
+    contract = ContractResult(
+        satisfied=satisfied, attempts=6, recommendation="continue", requirements=(missing,)
+    )
+    reason = Reason(kind="unverified", message="after 5 nudges")
+    result = replace(RESULT, status="done", reason=reason, contract=contract)
+    check = None if passed is None else replace(CHECK, passed=passed)
+
+    outcome = outcome_of(Task(id="t1", task="x"), result, attempt=1, check=check)
+
+    assert (result.ok, outcome.verdict) == (satisfied, verdict)
+    assert outcome.ok == (verdict == "ok")
+    if not satisfied:
+        assert cause_of(outcome) == "R1: a report: not there"
 
 
 def test_a_task_that_cannot_be_run_says_all_that_is_wrong_with_it() -> None:

@@ -6,6 +6,17 @@ RUNS = "tests/turn/test_contract.py::"
 
 BUGS = (
     Bug(
+        name="who is let through without what its contract wants is a success",
+        path="harness_actors/batch/outcomes.py",
+        before="        if self.contract is not None and not self.contract.satisfied:\n",
+        after="        if False:\n",
+        promise="what was not met is not counted as done",
+        tests=(
+            "tests/batch/test_outcomes.py"
+            "::test_who_is_let_through_without_what_its_contract_wants_is_no_success",
+        ),
+    ),
+    Bug(
         name="an older success of a tool counts",
         path="harness_actors/turn/tool_results.py",
         before="            for call in reversed(message.tool_calls):\n",

@@ -189,4 +189,4 @@ def _is_ok(heading: "RunHeading", passed: set[str]) -> bool:
 
     if RunNote.read(heading.metadata) is not None:
         return heading.run_id in passed
-    return heading.end is not None and heading.end.status == "done"
+    return heading.end is not None and heading.end.ok

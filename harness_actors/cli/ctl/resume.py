@@ -116,7 +116,7 @@ def take_up(found: Mapping[Path, Sequence[str]], taking: Taking) -> int:
     _tell(asked, results, taking)
     if len(results) < len(asked) or (asker is not None and asker.was_stopped):
         return INTERRUPTED
-    done = all(result.status == "done" for result in results.values())
+    done = all(result.ok for result in results.values())
     return ALL_DONE if done else NOT_ALL_DONE
 
 
