@@ -134,9 +134,9 @@ class Played:
 async def play(scenario: Scenario, folder: Path, **given: Any) -> Played:
     """A scenario in this process."""
     async with scenario.server() as server, scenario.harness(folder, server.base_url, **given) as h:
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(100):
             result = await h.run(TASK)
-    return _played(result, server, folder)
+    return played(result, server, folder)
 
 
 async def play_killed(module: str, folder: Path, seed: int) -> Played:
@@ -147,7 +147,7 @@ async def play_killed(module: str, folder: Path, seed: int) -> Played:
     number, wait_s = draw.randint(1, asked), draw.uniform(0, LATEST_KILL_S)
     print(f"seed {seed}: killed {wait_s * 1000:.0f} ms after request {number} of {asked}")
     cut = folder / "cut"
-    async with scenario.server(latency_s=ANSWER_S) as server, asyncio.timeout(60):
+    async with scenario.server(latency_s=ANSWER_S) as server, asyncio.timeout(100):
         first = await _begun(module, cut, server.base_url)
         await server.until_asked(number)
         await asyncio.sleep(wait_s)
@@ -157,14 +157,15 @@ async def play_killed(module: str, folder: Path, seed: int) -> Played:
         second = await _begun(module, cut, server.base_url)
         out, error = await second.communicate()
     assert second.returncode == 0, error.decode()
-    return _played(decode_result(json.loads(out)), server, cut)
+    return played(decode_result(json.loads(out)), server, cut)
 
 
-def _played(result: HarnessResult, server: LoopbackServer, folder: Path) -> Played:
+def played(result: HarnessResult, server: LoopbackServer, folder: Path) -> Played:
+    """What came of it, with what the server was asked."""
     bodies = tuple(one.body for one in server.seen)
-    played = Played(result=result, bodies=bodies, workspace=folder / "work")
-    played.check_growth()
-    return played
+    one = Played(result=result, bodies=bodies, workspace=folder / "work")
+    one.check_growth()
+    return one
 
 
 async def _begun(module: str, folder: Path, url: str) -> asyncio.subprocess.Process:
