@@ -71,3 +71,14 @@ async def test_of_what_nobody_knows_the_opposite_is_no_more_true(
 ) -> None:
     played, _ = await judged(tmp_path, Reply.text(JUNK[1]), fault, opposite=True)
     check_unknown(played)
+
+
+async def test_nothing_to_judge_is_no_verdict_either(tmp_path: Path) -> None:
+    # By the agent's own model, which would be asked beside the others.
+    flawed = ModelJudged("The report has errors.", files=("report.md",))
+    settings = {"contract": contract_with(Not(flawed))}
+    played = await play(Scenario(script=in_order(DONE), settings=settings), tmp_path)
+
+    assert played.ending == ("done", "unverified", False)
+    assert [told.count("nothing to judge") for told in played.told] == [1] * 5
+    assert len(played.bodies) == 6
