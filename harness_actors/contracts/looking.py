@@ -250,7 +250,8 @@ class Looks:
                 assert files is not None
                 read = await files.read(path, MOST_ANSWER_CHARS)
                 if not read.holds:
-                    return Finding(verdict="unmet", why=cut(f"nothing to judge: {read.told}"))
+                    # Nobody has judged, so its opposite is not known either.
+                    return Finding(verdict="unknown", why=cut(f"nothing to judge: {read.told}"))
                 shown[path] = read.told
             text = judge_text(predicate.rubric, answer, shown)
             said: object = await judge.ask(text, model=predicate.model)

@@ -101,7 +101,9 @@ class Stalls:
             self._tell(stall)
         if ended is not None:
             return ended if stall is None else replace(ended, stall=stall.text)
-        return self._judged(stall)
+        # Words that were cut off are told so, and their turn is judged when they are so again.
+        cut_off = stall is not None and stall.kind == "monologue"
+        return self._judged(None if cut_off else stall)
 
     def _judged(self, stall: Stall | None) -> TurnComplete | None:
         stalled = self._context.get(STALLED_ROUNDS)

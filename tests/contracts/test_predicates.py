@@ -231,11 +231,11 @@ async def test_a_judge_is_taken_at_its_word_if_it_gives_one(
 async def test_a_judge_is_not_asked_about_a_file_that_is_not_there(folder: Path) -> None:
     judge = ScriptedJudge('{"met": true}')
 
-    finding = await found(
-        folder, ModelJudged("Good.", files=("none.md",)), judge=judge, answer="done"
-    )
-
-    assert (finding.verdict, judge.asked) == ("unmet", [])
+    bad = ModelJudged("It has errors.", files=("none.md",))
+    for predicate in (bad, Not(bad)):
+        finding = await found(folder, predicate, judge=judge, answer="done")
+        assert finding.verdict == "unknown"
+    assert judge.asked == []
 
 
 def holds(question: CustomQuestion) -> bool:

@@ -171,4 +171,14 @@ BUGS = (
             "tests/cli/test_contract_command.py::test_what_is_missing_is_shown_and_told_by_the_exit_status",
         ),
     ),
+    Bug(
+        name="what there was nothing to judge of counts as judged",
+        path="harness_actors/contracts/looking.py",
+        before='Finding(verdict="unknown", why=cut(f"nothing to judge: {read.told}"))',
+        after='Finding(verdict="unmet", why=cut(f"nothing to judge: {read.told}"))',
+        promise="the opposite of what nobody has judged does not hold",
+        tests=(
+            "tests/contracts/test_predicates.py::test_a_judge_is_not_asked_about_a_file_that_is_not_there",
+        ),
+    ),
 )

@@ -149,4 +149,12 @@ BUGS = (
         promise="what a run of any length takes is bounded",
         tests=(WATCH + "test_what_is_remembered_is_bounded",),
     ),
+    Bug(
+        name="words that are cut off for ever are a circle, too",
+        path="harness_actors/turn/stalls.py",
+        before="        return self._judged(None if cut_off else stall)\n",
+        after="        return self._judged(stall)\n",
+        promise="one answer is told one thing, and words alone end no run as a repetition",
+        tests=("tests/turn/test_recovery.py::test_the_same_words_cut_off_for_ever_are_no_circle",),
+    ),
 )

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from harness_actors.config import StallConfig
 from harness_actors.conversation import Conversation
 from harness_actors.messages import Message
 from harness_actors.signals import RunEnd
@@ -56,6 +57,14 @@ async def test_a_text_that_is_cut_off_ever_again_is_never_accepted(completion: A
     assert "length limit" in end.reason.message
     assert not end.completion_verified
     assert len(driver.model.requests) == 2 * 6
+
+
+async def test_the_same_words_cut_off_for_ever_are_no_circle() -> None:
+    driver, end = await run([CUT] * 30, stall=StallConfig())
+
+    assert (end.status, end.reason.kind) == ("done", "unverified")
+    assert told(driver)[::2] == [CUT_TEXT] * 6, "one message for each answer"
+    assert len(told(driver)) == 11
 
 
 async def test_what_was_cut_off_uses_up_no_nudge_while_something_new_happens() -> None:
