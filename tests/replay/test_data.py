@@ -42,7 +42,7 @@ async def test_the_words_of_results_decide_nothing(tmp_path: Path) -> None:
         Reply.calls([("fail", {"how": "told"}), ("slow", {}), ("long", {"characters": 300_000})]),
         Reply.calls([("read", {"text": "a"}), ("hang", {}), ("read", {"text": "b"})]),
     ]
-    session = await recorded(tmp_path / "runs.db", program(script), limits={"working_s": 0.5})
+    session = await recorded(tmp_path / "runs.db", program(script), limits={"working_s": 1.5})
     recording = session.recording()
     told = [message.disposition for message in recording.messages if message.role == "tool"]
     assert told == ["failed", "timed_out", "done", "done", "timed_out", "refused"]
