@@ -32,9 +32,11 @@ async def hold(folder: str) -> str:
     """
     with (Path(folder) / "log").open("a") as log:
         log.write("held\n")
+        line = log.tell()
     while not (Path(folder) / "released").exists():  # noqa: ASYNC110 - another process makes it
         await asyncio.sleep(0.02)
-    return "was held"
+    # Else a run that is held often would be one that repeats itself.
+    return f"was held, up to {line}"
 
 
 def agent_of(folder: Path) -> ChatAgent:
