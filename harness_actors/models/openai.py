@@ -16,6 +16,7 @@ from harness_actors.errors import (
     ModelAnswerError,
     ModelBusyError,
     ModelRefusedError,
+    ModelSetupError,
 )
 from harness_actors.messages import ToolCall
 from harness_actors.models.backoff import Backoff
@@ -49,6 +50,8 @@ logger = logging.getLogger(__name__)
 
 DEFAULT_BASE_URL = "https://api.openai.com/v1"
 DEFAULT_KEY_NAME = "OPENAI_API_KEY"
+REFUSING_STATUSES = (400, 422)
+"""Of a provider that does not take a request as it is."""
 UNREACHABLE_RETRIES = 3
 """Retries of an endpoint that never answered: a dead one is told within seconds."""
 
@@ -82,6 +85,10 @@ class OpenAIModel:
         max_answer_bytes: Largest answer, unpacked, at least 1; of a stream, the longest line
             and all that is kept. What is larger fails the run.
         backoff: The waits between attempts.
+        structured_output: The provider can hold its model to a schema (`response_format` and
+            ``"strict": true``), where an agent has an `output_type`; None says so of OpenAI's own
+            endpoint alone. What it answers is looked at in any case, and one that refuses such a
+            request is asked without.
 
     Attributes:
         name: As given.
@@ -91,6 +98,10 @@ class OpenAIModel:
     Raises:
         ConfigError: A setting is out of range.
     """
+
+    # Of models in blobs from before there was such a thing.
+    _structured: bool | None = None
+    _refuses_forms = False
 
     def __init__(
         self,
@@ -107,6 +118,7 @@ class OpenAIModel:
         max_connections: int | None = None,
         max_answer_bytes: int = ANSWER_BYTES,
         backoff: Backoff | None = None,
+        structured_output: bool | None = None,
     ) -> None:
         _check(name, max_retries=max_retries, timeout_s=timeout_s, max_connections=max_connections)
         if max_answer_bytes < 1:
@@ -134,6 +146,7 @@ class OpenAIModel:
             timeout_s=timeout_s, max_connections=max_connections, most_bytes=max_answer_bytes
         )
         self._answered = False
+        self._structured = structured_output
 
     def changed(
         self, *, base_url: str | None = None, settings: Mapping[str, Any] | None = None
@@ -166,7 +179,14 @@ class OpenAIModel:
         return f"OpenAIModel({self.name!r}, base_url={self.base_url!r})"
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_answered": False}
+        return {**self.__dict__, "_answered": False, "_refuses_forms": False}
+
+    @property
+    def structured_output(self) -> bool:
+        """Whether its provider can hold it to a schema."""
+        if self._structured is None:
+            return self.base_url.rstrip("/") == DEFAULT_BASE_URL
+        return self._structured
 
     @property
     def costs_known(self) -> bool:
@@ -203,6 +223,14 @@ class OpenAIModel:
             ModelSetupError: A wrong key, an unknown model, an endpoint that is not there,
                 or a request that the provider does not accept.
         """
+        if self._may_be_held(request):
+            try:
+                return await self.answer(self._encoder.encode(request, strict=True))
+            except ModelSetupError as error:
+                self._check_refused(error)
+            response = await self.answer(self._encoder.encode(request))
+            self._note_refused()
+            return response
         return await self.answer(self._encoder.encode(request))
 
     async def answer(self, body: RequestBody) -> ModelResponse:
@@ -228,7 +256,45 @@ class OpenAIModel:
         Raises:
             ModelError: As `complete`.
         """
+        if self._may_be_held(request):
+            return self._stream_held(request)
         return self.stream_answer(self._encoder.encode(request, stream=True))
+
+    async def _stream_held(self, request: ModelRequest) -> AsyncGenerator[str | ModelResponse]:
+        body = self._encoder.encode(request, stream=True, strict=True)
+        try:
+            async with aclosing(self.stream_answer(body)) as pieces:
+                async for piece in pieces:
+                    yield piece
+            return
+        except ModelSetupError as error:
+            # It is refused before it has said anything.
+            self._check_refused(error)
+        async with aclosing(
+            self.stream_answer(self._encoder.encode(request, stream=True))
+        ) as pieces:
+            async for piece in pieces:
+                yield piece
+        self._note_refused()
+
+    def _may_be_held(self, request: ModelRequest) -> bool:
+        return request.strict is not None and self.structured_output and not self._refuses_forms
+
+    def _check_refused(self, error: ModelSetupError) -> None:
+        """Raise an error that has nothing to do with a form to which the provider is to hold."""
+        # Each says it in words of its own; of another fault it complains a second time.
+        if error.status not in REFUSING_STATUSES:
+            raise error
+
+    def _note_refused(self) -> None:
+        """It has answered without the form; it is not asked with one again."""
+        self._refuses_forms = True
+        logger.warning(
+            "%r at %s refuses requests that hold it to a schema; it is asked without. "
+            "structured_output=False says so from the start",
+            self.name,
+            self._endpoint().shown_url,
+        )
 
     async def stream_answer(self, body: RequestBody) -> AsyncGenerator[str | ModelResponse]:
         """Answer, in pieces, a request that is encoded with ``"stream": true`` already."""
