@@ -7,6 +7,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import aclosing
 from copy import copy
 from dataclasses import replace
+from functools import partial
 from importlib import import_module
 from typing import Any
 from urllib.parse import urlsplit
@@ -16,22 +17,21 @@ from harness_actors.errors import (
     ModelAnswerError,
     ModelBusyError,
     ModelRefusedError,
-    ModelSetupError,
 )
-from harness_actors.messages import ToolCall
 from harness_actors.models.backoff import Backoff
 from harness_actors.models.body import RequestBody
 from harness_actors.models.bounded import ANSWER_BYTES, OutOfBoundsError, read_at_most
 from harness_actors.models.connection import Connection
 from harness_actors.models.failures import (
     CONTENT_FILTER,
-    KEY_MARK,
     AttemptFailedError,
     Endpoint,
     KeyFilter,
     reported_failure,
     unreachable_failure,
+    without_key,
 )
+from harness_actors.models.holding import complete_held, stream_held
 from harness_actors.models.keys import ProviderKey
 from harness_actors.models.prices import FREE, Price, note_unknown, price_of
 from harness_actors.models.streaming import StreamedAnswer, read_events
@@ -50,8 +50,6 @@ logger = logging.getLogger(__name__)
 
 DEFAULT_BASE_URL = "https://api.openai.com/v1"
 DEFAULT_KEY_NAME = "OPENAI_API_KEY"
-REFUSING_STATUSES = (400, 422)
-"""Of a provider that does not take a request as it is."""
 UNREACHABLE_RETRIES = 3
 """Retries of an endpoint that never answered: a dead one is told within seconds."""
 
@@ -224,13 +222,8 @@ class OpenAIModel:
                 or a request that the provider does not accept.
         """
         if self._may_be_held(request):
-            try:
-                return await self.answer(self._encoder.encode(request, strict=True))
-            except ModelSetupError as error:
-                self._check_refused(error)
-            response = await self.answer(self._encoder.encode(request))
-            self._note_refused()
-            return response
+            encode = partial(self._encoder.encode, request)
+            return await complete_held(self.answer, encode, self._note_refused)
         return await self.answer(self._encoder.encode(request))
 
     async def answer(self, body: RequestBody) -> ModelResponse:
@@ -256,35 +249,13 @@ class OpenAIModel:
         Raises:
             ModelError: As `complete`.
         """
+        encode = partial(self._encoder.encode, request, stream=True)
         if self._may_be_held(request):
-            return self._stream_held(request)
-        return self.stream_answer(self._encoder.encode(request, stream=True))
-
-    async def _stream_held(self, request: ModelRequest) -> AsyncGenerator[str | ModelResponse]:
-        body = self._encoder.encode(request, stream=True, strict=True)
-        try:
-            async with aclosing(self.stream_answer(body)) as pieces:
-                async for piece in pieces:
-                    yield piece
-            return
-        except ModelSetupError as error:
-            # It is refused before it has said anything.
-            self._check_refused(error)
-        async with aclosing(
-            self.stream_answer(self._encoder.encode(request, stream=True))
-        ) as pieces:
-            async for piece in pieces:
-                yield piece
-        self._note_refused()
+            return stream_held(self.stream_answer, encode, self._note_refused)
+        return self.stream_answer(encode())
 
     def _may_be_held(self, request: ModelRequest) -> bool:
         return request.strict is not None and self.structured_output and not self._refuses_forms
-
-    def _check_refused(self, error: ModelSetupError) -> None:
-        """Raise an error that has nothing to do with a form to which the provider is to hold."""
-        # Each says it in words of its own; of another fault it complains a second time.
-        if error.status not in REFUSING_STATUSES:
-            raise error
 
     def _note_refused(self) -> None:
         """It has answered without the form; it is not asked with one again."""
@@ -352,7 +323,7 @@ class OpenAIModel:
         if response.finish_reason == CONTENT_FILTER:
             tell_spent(response.usage)
             raise ModelRefusedError(self.name, "the provider's content filter stopped the answer")
-        return _without(endpoint.secret, response)
+        return without_key(endpoint.secret, response)
 
     def _failure(
         self, failed: AttemptFailedError | UnusableAnswerError | OutOfBoundsError
@@ -400,26 +371,6 @@ class OpenAIModel:
     def _endpoint(self) -> Endpoint:
         key = self._key.value(model=self.name, base_url=self.base_url)
         return Endpoint(model=self.name, base_url=self.base_url, key_name=self._key.name, key=key)
-
-
-def _without(key: str, response: ModelResponse) -> ModelResponse:
-    """The response without a key in it, which a provider may echo; an empty one is none."""
-    calls, reason = response.tool_calls, response.finish_reason
-    spoken = (response.text or "", reason, *(text for call in calls for text in _texts(call)))
-    if not key or not any(key in text for text in spoken):
-        return response
-    return replace(
-        response,
-        text=None if response.text is None else response.text.replace(key, KEY_MARK),
-        tool_calls=tuple(
-            ToolCall(*(text.replace(key, KEY_MARK) for text in _texts(call))) for call in calls
-        ),
-        finish_reason=reason.replace(key, KEY_MARK),
-    )
-
-
-def _texts(call: ToolCall) -> tuple[str, str, str]:
-    return call.id, call.name, call.arguments
 
 
 def _check(name: str, *, max_retries: int, timeout_s: float, max_connections: int | None) -> None:
