@@ -119,6 +119,13 @@ async def test_a_value_that_fits_is_there_though_another_gate_objects(tmp_path: 
     assert result.output == Report(total=4)
 
 
+async def test_a_run_that_is_not_done_has_no_value(tmp_path: Path) -> None:
+    more: dict[str, Any] = {"contract": contract_with(ContainsText("signed")), "max_turns": 2}
+    result = await ran(tmp_path, lambda _: done({"total": 4}), Report, **more)
+    assert (result.status, result.reason.kind) == ("limit", "max_turns")
+    assert result.output is None
+
+
 async def test_all_causes_stand_in_one_message(tmp_path: Path) -> None:
     async def stop(event: Any) -> Any:
         return Deny("not on a Monday")

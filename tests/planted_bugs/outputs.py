@@ -1,0 +1,158 @@
+"""Bugs of the values that runs are to come to."""
+
+from tests.planted_bugs.bug import Bug
+
+RUNS = "tests/test_output_runs.py::"
+TYPES = "tests/outputs/test_output_type.py::"
+STRICT = "tests/outputs/test_strict.py::"
+
+BUGS = (
+    Bug(
+        name="a code fault in a validator is told to the model as if the value were wrong",
+        path="harness_actors/outputs/output_type.py",
+        before="    except Exception as error:\n        raise OutputCodeError from error\n",
+        after="    except Exception as error:\n        raise ToolError(str(error)) from error\n",
+        promise="what a validator raises but a fault of the value fails the run",
+        tests=(f"{RUNS}test_code_of_the_user_that_fails_ends_the_run",),
+    ),
+    Bug(
+        name="a validator has all the time of the world",
+        path="harness_actors/outputs/output_type.py",
+        before="    limit = asyncio.timeout(CHECK_S)\n",
+        after="    limit = asyncio.timeout(None)\n",
+        promise="a validator that does not end is given up",
+        tests=(f"{TYPES}test_code_that_does_not_end_is_given_up",),
+    ),
+    Bug(
+        name="numbers that a journal cannot keep are taken",
+        path="harness_actors/outputs/reading.py",
+        before="            return value.bit_length() > MOST_BITS\n",
+        after="            return value.bit_length() > 64 * MOST_BITS\n",
+        promise="a value is kept as the model gave it",
+        tests=(f"{TYPES}test_a_value_fits_or_it_is_said_in_what_not",),
+    ),
+    Bug(
+        name="of several fenced blocks the first is the value",
+        path="harness_actors/outputs/reading.py",
+        before="    return blocks[0].strip() if len(blocks) == 1 else text\n",
+        after="    return blocks[0].strip() if blocks else text\n",
+        promise="a block is taken for the value where there is one",
+        tests=(f"{TYPES}test_a_fenced_block_is_taken_for_the_value_where_there_is_one",),
+    ),
+    Bug(
+        name="a schema that says nothing holds all values",
+        path="harness_actors/outputs/schema_output.py",
+        before="        if not SAYS_SOMETHING & schema.keys():\n",
+        after="        if not schema:\n",
+        promise="what nothing can be held to is refused",
+        tests=(f"{TYPES}test_what_is_no_type_is_refused_before_anything_runs",),
+    ),
+    Bug(
+        name="references of a schema do not follow it into the arguments",
+        path="harness_actors/outputs/schema_output.py",
+        before='            moved[name] = f"#/properties/{OUTPUT}{value[1:]}"\n',
+        after="            moved[name] = value\n",
+        promise="a schema means the same as an argument",
+        tests=(f"{TYPES}test_a_schema_stays_whole_where_it_is_an_argument",),
+    ),
+    Bug(
+        name="strict objects take other names",
+        path="harness_actors/outputs/strict.py",
+        before='    return {**made, "required": list(properties), "additionalProperties": False}\n',
+        after='    return {**made, "required": list(properties)}\n',
+        promise="strict mode wants closed objects",
+        tests=(f"{STRICT}test_all_that_is_there_is_required_and_nothing_else_allowed",),
+    ),
+    Bug(
+        name="an object of any names is closed",
+        path="harness_actors/outputs/strict.py",
+        before='    if not properties or made.get("additionalProperties", False) is not False:\n',
+        after="    if not properties:\n",
+        promise="strict mode never allows less than what fits",
+        tests=(
+            f"{STRICT}test_what_is_not_strict_is_asked_for_as_it_is_and_what_is_no_object_not_at_all",
+        ),
+    ),
+    Bug(
+        name="all providers are sent the form",
+        path="harness_actors/models/openai.py",
+        before='            return self.base_url.rstrip("/") == DEFAULT_BASE_URL\n',
+        after="            return True\n",
+        promise="an unknown provider is not sent what it may refuse",
+        tests=(f"{STRICT}test_who_has_a_strict_mode_is_a_setting_of_the_model",),
+    ),
+    Bug(
+        name="a provider that refuses the form is asked with it again",
+        path="harness_actors/models/openai.py",
+        before="        self._refuses_forms = True\n",
+        after="        self._refuses_forms = False\n",
+        promise="a form that was refused is not sent again",
+        tests=("tests/models/test_holding.py::test_it_is_not_sent_to_who_has_refused_it",),
+    ),
+    Bug(
+        name="a stream that was refused late is said again",
+        path="harness_actors/models/holding.py",
+        before="        if begun:\n            raise\n",
+        after="",
+        promise="what was said is not said again",
+        tests=("tests/models/test_holding.py::test_what_was_said_is_not_said_again",),
+    ),
+    Bug(
+        name="a run that is not done has a value",
+        path="harness_actors/executors/stop_decision.py",
+        before='        output=turn.output if status == "done" else None,\n',
+        after="        output=turn.output,\n",
+        promise="the output of a run that has not ended done is None",
+        tests=(f"{RUNS}test_a_run_that_is_not_done_has_no_value",),
+    ),
+    Bug(
+        name="a value is lost where another gate objects",
+        path="harness_actors/turn/gates.py",
+        before="            value = looked.value\n",
+        after="            value = None if causes else looked.value\n",
+        promise="who is let through with a value that fits has it",
+        tests=(f"{RUNS}test_a_value_that_fits_is_there_though_another_gate_objects",),
+    ),
+    Bug(
+        name="types are packed for each run",
+        path="harness_actors/typed_runs.py",
+        before="            self._programs = [known, *self._programs][:KEPT]\n",
+        after="            self._programs = [*self._programs][:KEPT]\n",
+        promise="the second run of a type costs no more than any other",
+        tests=(f"{RUNS}test_the_type_of_a_run_is_its_own",),
+    ),
+    Bug(
+        name="a rerun does not compare values",
+        path="harness_actors/replay/differences.py",
+        before='        "output": result.output,\n',
+        after="",
+        promise="a rerun that comes to another value differs",
+        tests=("tests/replay/test_outputs.py::test_another_value_is_a_difference",),
+    ),
+    Bug(
+        name="a rerun looks for a fault of a validator in the code",
+        path="harness_actors/replay/stand_ins.py",
+        before="                return replace(result, ends=tape.error)\n",
+        after="                return result\n",
+        promise="a run with a type comes out the same from its journal",
+        tests=("tests/replay/test_outputs.py::test_a_value_that_a_tool_takes",),
+    ),
+    Bug(
+        name="a crash of a validator is nobody's",
+        path="harness_actors/turn/execution.py",
+        before="        typed = self._prepared.output is not None and self.is_completion(plan)\n",
+        after="        typed = False\n",
+        promise="a run whose validator ends its process does not do so for ever",
+        tests=(
+            "tests/outputs/test_gate.py::test_a_value_in_a_call_is_announced_before_it_is_looked_at",
+        ),
+    ),
+    Bug(
+        name="a look at an answer is not announced",
+        path="harness_actors/turn/output_gate.py",
+        before="        self.context.tools_started([ANNOUNCED])\n",
+        after="",
+        promise="a run whose validator ends its process does not do so for ever",
+        tests=("tests/outputs/test_gate.py::test_an_answer_is_announced_before_it_is_looked_at",),
+    ),
+)
