@@ -35,7 +35,7 @@ LOOKED_AT = "no value is taken that nobody has looked at"
 FLAW = "the type of the output has a flaw"
 WORDS = (FLAW, f"it took longer than {CHECK_S:g} s")
 """In the end of a run whose type has failed."""
-FLAWED, HANGS, CRASHES = 0.03, 0.02, 0.03
+FLAWED, HANGS, CRASHES = 0.06, 0.03, 0.03
 MOST_CRASHES = 2
 """In one run: with one more it would be ended."""
 TAKES_S = (0.0, 0.0, 0.01, 0.1, 0.7)
@@ -46,7 +46,7 @@ OURS = frozenset({AGENT_TURN, STOP_DECISION})
 
 def plan_values(workload: Workload, seed: int) -> Workload:
     """The workload of a seed, perhaps with runs that are to come to values."""
-    return replace(workload, typed=Random(f"{seed}/values").random() < TYPED)
+    return replace(workload, typed=Random(f"{seed}/shapes").random() < TYPED)
 
 
 def value_at(run_id: str, position: int) -> dict[str, Any]:
