@@ -111,10 +111,18 @@ async def test_who_never_answers_by_the_type_comes_to_nothing(
     assert nudges(result) == 5
 
 
-async def test_a_value_that_fits_is_there_though_another_gate_objects(tmp_path: Path) -> None:
-    contract = contract_with(ContainsText("signed"))
-    more: dict[str, Any] = {"completion": "answer", "contract": contract}
-    result = await ran(tmp_path, lambda _: says({"total": 4}), Report, **more)
+@pytest.mark.parametrize("gate", ["contract", "hooks"])
+async def test_a_value_that_fits_is_there_though_another_gate_objects(
+    tmp_path: Path, gate: str
+) -> None:
+    async def stop(event: Any) -> Any:
+        return Deny("not on a Monday")
+
+    more: dict[str, Any] = {
+        "contract": {"contract": contract_with(ContainsText("signed"))},
+        "hooks": {"hooks": {"agent_stop": stop}},
+    }[gate]
+    result = await ran(tmp_path, lambda _: says({"total": 4}), Report, completion="answer", **more)
     assert (result.status, result.reason.kind) == ("done", "unverified")
     assert result.output == Report(total=4)
 

@@ -98,6 +98,7 @@ def test_a_name_stands_alone() -> None:
         {"type": "array", "items": {"type": "integer"}},
         {"type": "object"},
         {"type": "object", "additionalProperties": {"type": "integer"}},
+        {"type": "object", "properties": {"a": {"type": "null"}}, "additionalProperties": True},
         {"type": "object", "properties": {"a": {"type": "object"}}},
         {"type": "object", "properties": {"a": {}}},
         {"type": "object", "properties": {"a": True}},
