@@ -19,6 +19,7 @@ from harness_actors.testing import Reply, ScriptedModel
 from harness_actors.tools import ask_user
 from tests.contracts.grounds import contract_with
 from tests.outputs.forms import SCHEMA, Faulty, Place, Report, Slow
+from tests.outputs.later import Basket, Fruit, Leaf, Tree
 
 ASKED = "Count.\n\nWhen the task is done, answer with JSON and with nothing else."
 
@@ -70,6 +71,33 @@ async def test_a_run_comes_to_an_instance_of_its_type(tmp_path: Path, runtime: A
     written = json.loads(json.dumps(encode_result(result)))
     assert written["output"] == {"total": 4, "lines": [{"name": "a"}]}
     assert decode_result(written).output == result.output_plain
+
+
+@pytest.mark.parametrize("runtime", ["local", pytest.param("ray", marks=pytest.mark.ray)])
+async def test_types_travel_with_all_that_their_annotations_name(
+    tmp_path: Path, runtime: Any
+) -> None:
+    values: list[tuple[Any, dict[str, Any], Any]] = [
+        (
+            Tree,
+            {"leaves": [{"name": "a"}], "below": [{"leaves": []}]},
+            Tree([Leaf("a")], [Tree([])]),
+        ),
+        (Basket, {"trees": [{"name": "b"}]}, Basket(trees=[Fruit(name="b")])),
+        (Place, {"city": "Rome"}, Place("Rome")),
+        (SCHEMA, {"total": 1}, {"total": 1}),
+    ]
+
+    def script(messages: Any) -> Reply:
+        task = next(m.text for m in reversed(messages) if m.role == "user")
+        spoken = messages[-1].role == "tool"
+        return done(json.loads(task) if spoken else "none of these")
+
+    async with a_harness(tmp_path, script, runtime=runtime, address="local") as harness:
+        for kind, value, wanted in values:
+            result = await harness.run(json.dumps(value), output_type=kind)
+            assert result.output == wanted
+            assert "break its schema" in told(result)[0]
 
 
 async def test_an_answer_is_the_value(tmp_path: Path) -> None:
