@@ -146,10 +146,11 @@ async def test_a_value_that_fits_is_there_though_another_gate_objects(
     async def stop(event: Any) -> Any:
         return Deny("not on a Monday")
 
-    more: dict[str, Any] = {
-        "contract": {"contract": contract_with(ContainsText("signed"))},
-        "hooks": {"hooks": {"agent_stop": stop}},
-    }[gate]
+    gates: dict[str, Any] = {
+        "contract": contract_with(ContainsText("signed")),
+        "hooks": {"agent_stop": stop},
+    }
+    more = {gate: gates[gate]}
     result = await ran(tmp_path, lambda _: says({"total": 4}), Report, completion="answer", **more)
     assert (result.status, result.reason.kind) == ("done", "unverified")
     assert result.output == Report(total=4)
