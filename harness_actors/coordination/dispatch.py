@@ -56,7 +56,7 @@ class Dispatch:
         code = run.spec.code if executor in run.spec.custom else ""
         slot = self._router.slot_for(run_id, executor, code, run.losses)
         run.hop_number = next(self._hop_numbers)
-        run.sent = run.received = run.receipt = 0
+        run.sent = run.received = run.receipt = run.started_after = 0
         run.busy_since = None
         if slot.index == QUARANTINE and not self._router.isolate(run_id):
             run.slot = None

@@ -135,7 +135,8 @@ class Answered:
 @dataclass(frozen=True, slots=True)
 class ToolsStarted:
     """From a host: tools begin to run that no pending record announced, or an executor of the
-    user's own, or a large answer is taken in. Never committed.
+    user's own, or a large answer is taken in. Never committed. It has the number of what its host
+    said before it, and may come earlier than that.
 
     Attributes:
         tools: Their names, each once; empty where it is not a tool.
@@ -162,7 +163,8 @@ class Envelope:
         run_id: The run that it is about.
         term: Term of the coordinator.
         hop_number: Which hop of the run; answers carry that of what they answer.
-        seq: Number within the hop, growing from 1 in each direction.
+        seq: Number within the hop, growing from 1 in each direction; `ToolsStarted` has that of
+            the message before it.
         body: What is said.
     """
 

@@ -136,6 +136,19 @@ class RunChanges:
                 )
             )
 
+    def tools_started(self, run: ActiveRun, tools: tuple[str, ...], *, after: int) -> None:
+        """A host says that tools begin which no change announces.
+
+        Args:
+            run: The run.
+            tools: Which.
+            after: Number of what the host said before it, which may come later than this. What
+                came after it says more.
+        """
+        if after >= max(run.received, run.started_after):
+            run.started_after = after
+            self.busy(run, tools)
+
     def busy(self, run: ActiveRun, tools: tuple[str, ...] = ()) -> None:
         """Tools of a run, or an executor of its user's own, begin to run.
 

@@ -392,9 +392,9 @@ async def test_messages_of_a_hop_are_numbered_in_their_order(a_host: Makes) -> N
     desk = a_host(act)
     await desk.say(deliver())
     await desk.answer()
-    assert [envelope.seq for envelope in desk.coordinator.heard] == [1, 2, 3, 4]
-    kinds = [type(envelope.body) for envelope in desk.coordinator.heard]
-    assert kinds == [Changed, ToolsStarted, Changed, Answered]
+    heard = [(type(envelope.body), envelope.seq) for envelope in desk.coordinator.heard]
+    # That tools begin may come earlier, and has the number of what it comes after.
+    assert heard == [(Changed, 1), (ToolsStarted, 1), (Changed, 2), (Answered, 3)]
 
 
 async def test_a_commit_for_which_nobody_waits_any_more_does_no_harm(a_host: Makes) -> None:

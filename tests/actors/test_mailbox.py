@@ -147,18 +147,27 @@ async def test_what_needs_no_answer_leaves_before_telling_returns() -> None:
     assert receiver.batches == [], "it was not sent a second time"
 
 
-async def test_what_needs_no_answer_never_overtakes_what_was_posted_before() -> None:
+async def test_what_needs_no_answer_leaves_at_once_though_a_call_waits_for_its_answer() -> None:
     receiver = Receiver()
     outbox, told = telling(receiver)
     receiver.gate.clear()
     outbox.post(an_envelope(1))
     await receiver.until(lambda: receiver.in_flight == 1)
-    outbox.tell(an_envelope(2))
+    outbox.post(an_envelope(2))
+    outbox.tell(an_envelope(3))
+    assert told == [an_envelope(3)]
     receiver.gate.set()
     await until_idle()
-    outbox.tell(an_envelope(3))
     assert receiver.batches == [[1], [2]]
-    assert told == [an_envelope(3)]
+
+
+async def test_nothing_is_told_of_an_outbox_that_is_closed() -> None:
+    receiver = Receiver()
+    outbox, told = telling(receiver)
+    outbox.close()
+    outbox.tell(an_envelope(1))
+    await until_idle()
+    assert (told, receiver.batches) == ([], [])
 
 
 async def test_where_nothing_can_be_told_at_once_it_is_posted() -> None:

@@ -8,7 +8,7 @@ from tests.chaos.battle import Battle, Size
 from tests.chaos.kinds import KINDS
 
 SLOW = 8
-"""How many times its bar recovery may take beside three other groups of tests, on two cores;
+"""How many times its bar recovery may take beside other groups of tests, on two cores;
 `make chaos` holds it to the bar itself."""
 
 pytestmark = [pytest.mark.ray, pytest.mark.timeout(400)]

@@ -186,6 +186,53 @@ def test_a_run_that_dies_with_each_answer_that_it_takes_in_is_isolated_and_ends(
     assert world.events().count("executor_lost") == 3
 
 
+def a_round_and_another(run: Served, signal: Signal) -> Work:
+    """Two rounds of calls that may be made again: each begins, and is on disk with its results."""
+    for number in range(2):
+        yield TOOLS
+        call = ToolCall(f"call_{number}", "tool", "{}")
+        result = Message.tool_result(call.id, "done")
+        yield StateDelta((), run.add(Message.assistant(None, [call]), result))
+    yield WaitFor(99)
+    return StateDelta(), TurnComplete(ending="completed")
+
+
+def test_that_tools_begin_is_known_though_it_overtakes_the_round_before() -> None:
+    world = World({**Team().handlers, AGENT_TURN: a_round_and_another})
+    world.submit(a_spec())
+    move_until(world, TURN)
+    host, run = world.hosts[TURN], world.coordinator.runs["run"]
+    for _ in range(3):
+        host.work("run")
+    second, first, round_one = host.outbox
+    assert (first.seq, second.seq, round_one.seq) == (0, 1, 1)
+
+    host.outbox.clear()
+    host.outbox.extend([second, first, round_one])
+    for heard in ("the second begins", "the first began before", "the first is over"):
+        world.hear(TURN)
+        assert run.busy_since is not None, heard
+    world.lose(TURN)
+    assert run.losses == 1
+
+
+def test_that_tools_begin_is_old_news_once_their_results_are_there() -> None:
+    world = World({**Team().handlers, AGENT_TURN: a_round_and_another})
+    world.submit(a_spec())
+    move_until(world, TURN)
+    host, run = world.hosts[TURN], world.coordinator.runs["run"]
+    for _ in range(2):
+        host.work("run")
+    began, round_one = host.outbox
+    host.outbox.clear()
+    host.outbox.extend([round_one, began])
+    for heard in ("their results", "that they begin"):
+        world.hear(TURN)
+        assert run.busy_since is None, heard
+    world.lose(TURN)
+    assert run.losses == 0
+
+
 def test_thousands_of_calls_that_are_not_idempotent_make_changes_of_one_size() -> None:
     calls = [ToolCall(f"call_{number}", "tool", "{}") for number in range(3000)]
 

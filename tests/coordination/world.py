@@ -172,12 +172,16 @@ class Host:
         elif isinstance(piece, WaitFor):
             run.waits_for = piece.change
         elif piece == TOOLS:
-            self._post(run, ToolsStarted())
+            # It may overtake what was posted before, so here it does.
+            self.outbox.appendleft(self._envelope(run, ToolsStarted()))
 
     def _post(self, run: Served, body: Any) -> int:
         run.sent += 1
-        self.outbox.append(Envelope(run.spec.run_id, self._term, run.hop_number, run.sent, body))
+        self.outbox.append(self._envelope(run, body))
         return run.sent
+
+    def _envelope(self, run: Served, body: Any) -> Envelope:
+        return Envelope(run.spec.run_id, self._term, run.hop_number, run.sent, body)
 
 
 class World:

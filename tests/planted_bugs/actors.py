@@ -730,4 +730,14 @@ BUGS = (
             "tests/actors/test_begun_runs.py::test_a_run_that_is_over_is_not_begun_whenever_that_is_told",
         ),
     ),
+    Bug(
+        name="that tools begin waits for the disk",
+        path="harness_actors/actors/mailbox.py",
+        before="        if self._closed or not self._tell((parcel,)):\n",
+        after="        if not (self.is_idle and self._tell((parcel,))):\n",
+        promise="that a run's tools begin is known before they can end their process",
+        tests=(
+            "tests/actors/test_mailbox.py::test_what_needs_no_answer_leaves_at_once_though_a_call_waits_for_its_answer",
+        ),
+    ),
 )

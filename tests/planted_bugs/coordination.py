@@ -143,8 +143,8 @@ BUGS = (
     Bug(
         name="a message that comes twice is taken twice",
         path="harness_actors/coordination/coordinator.py",
-        before="            or envelope.seq <= run.received\n",
-        after="            or envelope.seq < run.received\n",
+        before="        if envelope.seq <= run.received:\n",
+        after="        if envelope.seq < run.received:\n",
         promise="whatever is delivered again, it happened once",
         tests=("tests/coordination/test_coordinator.py::test_what_was_heard_twice_is_taken_once",),
     ),
@@ -379,6 +379,26 @@ BUGS = (
         promise="session_end hooks hear of an end in the process that served the run last",
         tests=(
             "tests/coordination/test_losses.py::test_the_end_of_a_run_is_told_where_it_was_served_last",
+        ),
+    ),
+    Bug(
+        name="what is over ends what has begun since",
+        path="harness_actors/coordination/coordinator.py",
+        before="                if run.busy_since is None and run.started_after >= envelope.seq:\n",
+        after="                if run.busy_since is None and False:\n",
+        promise="a run that kills its process again and again is isolated, and ends",
+        tests=(
+            "tests/coordination/test_losses.py::test_that_tools_begin_is_known_though_it_overtakes_the_round_before",
+        ),
+    ),
+    Bug(
+        name="tools whose results are there begin",
+        path="harness_actors/coordination/run_changes.py",
+        before="        if after >= max(run.received, run.started_after):\n",
+        after="        if after >= run.started_after:\n",
+        promise="a run is blamed for a death only where its own tools ran",
+        tests=(
+            "tests/coordination/test_losses.py::test_that_tools_begin_is_old_news_once_their_results_are_there",
         ),
     ),
 )

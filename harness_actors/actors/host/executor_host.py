@@ -259,10 +259,14 @@ class ExecutorHost(Hosted):
             started_at=deliver.started_at,
             send=lambda delta: self._send_change(run, delta),
             # Before a tool that ends its process does: that it was this run's must be known.
-            on_tools_started=lambda tools: self._outbox.tell(self._next(run, ToolsStarted(tools))),
+            on_tools_started=partial(self._tools_started, run),
             parking=run.parking,
             texts=run.texts,
         )
+
+    def _tools_started(self, run: ServedRun, tools: tuple[str, ...]) -> None:
+        # Of the number of what was posted before it, which it may overtake.
+        self._outbox.tell(self._envelope(run, ToolsStarted(tools)))
 
     def _left_by(self, context: DeltaContext | None, began: float, failed: RunEnd) -> StateDelta:
         """What a failed executor had written, as far as it can be committed."""
@@ -307,6 +311,9 @@ class ExecutorHost(Hosted):
 
     def _next(self, run: ServedRun, body: FromHost) -> Envelope:
         run.sent += 1
+        return self._envelope(run, body)
+
+    def _envelope(self, run: ServedRun, body: FromHost) -> Envelope:
         return Envelope(run.spec.run_id, self._term, run.hop_number, run.sent, body)
 
 
