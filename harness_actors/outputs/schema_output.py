@@ -116,13 +116,11 @@ class SchemaOutput(OutputType):
         return str(await held(partial(self._problem, text, in_thread)))
 
     async def _problem(self, text: str, in_thread: InThread) -> str:
-        from harness_actors.contracts.schemas import is_quick
-
-        value, fault = await in_thread(read_or_problem, text)
+        if len(text) <= QUICK_CHARS and self._is_quick:
+            return str(await in_thread(_faults, text, self.given))
+        _, fault = await in_thread(read_or_problem, text)
         if fault:
             return str(fault)
-        if len(text) <= QUICK_CHARS and is_quick(self.given):
-            return str(await in_thread(_faults, value, self.given))
         from harness_actors.contracts.workspace import WorkspaceFiles
 
         # In a process, which can be stopped.
@@ -130,16 +128,25 @@ class SchemaOutput(OutputType):
         look = await WorkspaceFiles(folder=None).look(question, time_s=CHECK_S / 2)
         return "" if look.holds else _named(look.told)
 
-    @property
+    @cached_property
+    def _is_quick(self) -> bool:
+        from harness_actors.contracts.schemas import is_quick
+
+        return is_quick(self.given)
+
+    @cached_property
     def _both(self) -> Arguments:
         # What the schema says of it is looked at after that.
         summary = Argument(name=SUMMARY, type=str, description=SUMMARY_IS)
         return Arguments("work_complete", (summary, Argument(name=OUTPUT, type=Any)))
 
 
-def _faults(value: Any, schema: Mapping[str, Any]) -> str:
+def _faults(text: str, schema: Mapping[str, Any]) -> str:
     from harness_actors.contracts.schema_check import UntoldError, faults_of
 
+    value, fault = read_or_problem(text)
+    if fault:
+        return fault
     try:
         return _named("; ".join(faults_of(value, schema)))
     except UntoldError as error:
