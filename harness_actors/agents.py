@@ -13,12 +13,14 @@ from harness_actors.actors.packing import pack
 from harness_actors.chat_agent import ARTIFACT_READER as ARTIFACT_READER
 from harness_actors.chat_agent import ChatAgent as ChatAgent
 from harness_actors.chat_agent import with_hooks as with_hooks
+from harness_actors.chat_agent import with_output_type as with_output_type
 from harness_actors.config import HarnessConfig
 from harness_actors.coordination.graph import DEFAULT_EDGES, Workflow
 from harness_actors.errors import BadInputError, ConfigError
 from harness_actors.messages import Message, check_plain
 from harness_actors.models.chain import models_of
 from harness_actors.models.prices import check_cost_bounds
+from harness_actors.outputs import OutputType
 from harness_actors.policies import Hooks, offered_tools
 from harness_actors.ports import Agent, AskingTool, Model
 from harness_actors.records import MadeWith, RunSpec, WorkspaceSpec
@@ -36,12 +38,18 @@ class Program:
 
     @classmethod
     def of(cls, agent: Agent | Workflow) -> "Program":
-        """The program of an agent, or of a workflow around one."""
+        """The program of an agent, or of a workflow around one.
+
+        Raises:
+            ConfigError: Its `output_type` is no type.
+        """
         if isinstance(agent, Workflow):
             # Settings are those of each run: with them, one agent would be several.
             workflow = replace(agent, config=None) if agent.config is not None else agent
         else:
             workflow = Workflow(agent, DEFAULT_EDGES)
+        # What is no type is told here, of agents of the user's own class, too.
+        OutputType.of(getattr(workflow.agent, "output_type", None))
         secrets: dict[str, str] = {}
         for model in _models_of(workflow.agent):
             # A Ray of our own does not have them: see `joining.withheld`.
@@ -128,11 +136,14 @@ class Program:
         from harness_actors.tools.completion import work_complete
 
         agent = self.workflow.agent
+        output = OutputType.of(getattr(agent, "output_type", None))
+        ending = work_complete if output is None else output.completion(checked=False)
         try:
             return RequestHead(
                 instructions=str(agent.instructions),
                 tools=tuple(tool.spec.as_wire() for tool in offered_tools(agent)),
-                completion=work_complete.spec.as_wire(),
+                completion=ending.spec.as_wire(),
+                asked="" if output is None else output.prompt(agent.model),
             )
         except Exception:  # noqa: BLE001 - a user's own agent, whose runs will say what is wrong
             return None

@@ -7,6 +7,7 @@ from typing import Any
 from harness_actors.coordination.graph import Workflow
 from harness_actors.errors import ConfigError
 from harness_actors.models.chain import Fallback, ModelChain
+from harness_actors.outputs import OutputType
 from harness_actors.policies import Approvals, Hooks
 from harness_actors.policies.capabilities import checked_capabilities
 from harness_actors.policies.middleware import as_chain
@@ -40,6 +41,8 @@ class ChatAgent:
         predicates: Functions by the names that `Custom` predicates of contracts have.
         judges: Models by the names that `ModelJudged` predicates have; the agent's own model judges
             under its own name, and where none is named.
+        output_type: What its runs are to come to, as `HarnessResult.output`: a pydantic model, a
+            dataclass, another type of which JSON has values, or a JSON schema. None for words.
 
     Raises:
         ConfigError: Something else is given as one of these, two tools have one name, or nobody
@@ -56,6 +59,7 @@ class ChatAgent:
     approvals: Approvals | None = None
     predicates: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
     judges: Mapping[str, Model] = field(default_factory=dict)
+    output_type: Any = None
     models: InitVar[Sequence[Model] | None] = None
     fallback: InitVar[Fallback | None] = None
 
@@ -84,6 +88,7 @@ class ChatAgent:
             self.approvals.check_tools({*names, ARTIFACT_READER})
         self._check_named("predicates", "functions", callable)
         self._check_named("judges", "models", lambda one: hasattr(one, "complete"))
+        object.__setattr__(self, "output_type", OutputType.of(self.output_type))
 
     def _check_named(self, name: str, what: str, is_one: Callable[[Any], bool]) -> None:
         given = getattr(self, name)
@@ -126,3 +131,24 @@ def with_hooks(agent: Agent | Workflow, hooks: object) -> Agent | Workflow:
     if not isinstance(agent, ChatAgent):
         raise ConfigError("hooks", "an agent of your own class has its hooks as its own `hooks`")
     return replace(agent, hooks=(agent.hooks or Hooks()) + more)
+
+
+def with_output_type(agent: Agent | Workflow, output_type: object) -> Agent | Workflow:
+    """The same agent with another value that its runs are to come to.
+
+    Args:
+        agent: A `ChatAgent`, or a workflow around one.
+        output_type: As of `ChatAgent`; None leaves its own.
+
+    Raises:
+        ConfigError: It is no type, or the agent is of another class.
+    """
+    output = OutputType.of(output_type)
+    if output is None:
+        return agent
+    if isinstance(agent, Workflow):
+        return replace(agent, agent=with_output_type(agent.agent, output))  # type: ignore[arg-type]
+    if not isinstance(agent, ChatAgent):
+        problem = "an agent of your own class has it as its own `output_type`"
+        raise ConfigError("output_type", problem)
+    return replace(agent, output_type=output)

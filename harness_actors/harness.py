@@ -35,6 +35,7 @@ from harness_actors.messages import Message
 from harness_actors.ports import Agent
 from harness_actors.records import WorkspaceSpec
 from harness_actors.results import HarnessResult
+from harness_actors.typed_runs import TypedRuns
 
 
 class AgentHarness:
@@ -103,6 +104,7 @@ class AgentHarness:
         self._workspace = None if workspace is None else Path(workspace).resolve()
         has_workspace = self._workspace is not None
         self._program = self._program.held_to(self.config, has_workspace=has_workspace)
+        self._typed = TypedRuns(self._program)
         self._conversation_id: str | None = None
         self._is_on_record = False
         self._active: FollowedRun | None = None
@@ -128,7 +130,9 @@ class AgentHarness:
         """The journal's file; None before the first run of a harness that was given none."""
         return self._placed.path
 
-    async def run(self, message: str | Sequence[Message], *, contract: Any = None) -> HarnessResult:
+    async def run(
+        self, message: str | Sequence[Message], *, contract: Any = None, output_type: Any = None
+    ) -> HarnessResult:
         """Do one run to its end.
 
         A caller that is cancelled, by `asyncio.timeout` for one, parks the run at once: nobody
@@ -140,6 +144,8 @@ class AgentHarness:
             message: The task: the text of a user message, or messages.
             contract: What it must have come to before it is over: a `TaskContract`, in place of
                 that of the settings. None for that one.
+            output_type: What it is to come to, in place of that of the agent: see `ChatAgent`. None
+                for that one.
 
         Returns:
             How it ended, whatever the model and the tools did; or, with the status
@@ -149,16 +155,24 @@ class AgentHarness:
         Raises:
             BadInputError: The message is empty, or no message; or the contract is at fault, or
                 asks for what no run of this agent could have.
+            ConfigError: `output_type` is no type.
+            AgentCodeError: It cannot be sent to another process.
             ConversationBusyError: A run of this harness is not over, or waits for its user.
             RunParkedError: `park` was called before it ended.
             CellError: The actors did not come up.
             StoreError: The journal cannot be written; `resume` goes on when it can. Or it was
                 moved or removed since the last run, and the conversation with it.
         """
-        return await _last(self.run_stream(message, text=False, contract=contract))
+        stream = self.run_stream(message, text=False, contract=contract, output_type=output_type)
+        return await _last(stream)
 
     async def run_stream(
-        self, message: str | Sequence[Message], *, text: bool = True, contract: Any = None
+        self,
+        message: str | Sequence[Message],
+        *,
+        text: bool = True,
+        contract: Any = None,
+        output_type: Any = None,
     ) -> AsyncGenerator[RunEvent | HarnessResult | TextDelta | TextGap]:
         """Do one run to its end, as `run` does, event by event; the result comes last.
 
@@ -172,15 +186,18 @@ class AgentHarness:
                 its process, `RunResumed` or `ExecutorLost` follows, and what was told of it at
                 position 0 is void: it is begun and told again. False: only what is on disk.
             contract: As of `run`.
+            output_type: As of `run`.
 
         A reader that leaves early parks the run, once the stream is closed: by
         `contextlib.aclosing`, or else at some later time by Python itself.
         """
         check_task(message)
         config = self.config if contract is None else with_contract(self.config, contract)
-        program = self._program.held_to(config, has_workspace=self._workspace is not None)
+        program, output = self._typed.program_for(output_type)
+        program = program.held_to(config, has_workspace=self._workspace is not None)
         run_id = new_run_id()
         self._begin(run_id)
+        self._typed.begun(run_id, output)
         try:
             if self._is_on_record:
                 assert self._conversation_id is not None, "it was begun"
@@ -250,7 +267,8 @@ class AgentHarness:
                 texts = {number: answer_text(answer) for number, answer in answers.items()}
                 await runtime.answer(run_id, texts)
             if heading.end is not None:
-                yield heading.end.with_transcript(await runtime.events(run_id))
+                end = heading.end.with_transcript(await runtime.events(run_id))
+                yield await self._typed.given(end)
                 return
             begin = partial(runtime.resume, [run_id], secrets=self._program.secrets)
             told = self._told(runtime, begin, cursor=cursor, text=text)
@@ -344,7 +362,7 @@ class AgentHarness:
             async with aclosing(items):
                 async for item in items:
                     self._is_on_record = True
-                    yield item
+                    yield await self._typed.given(item) if isinstance(item, HarnessResult) else item
         except (ActorLostError, CellError, StoreError):
             # This cell serves nobody any more; the next call gets another.
             await self.close()

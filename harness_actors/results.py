@@ -241,6 +241,11 @@ class HarnessResult:
             journal.
         wall_s: Seconds from its first start to its end.
         contract: How its contract stood at the end; None where it had none.
+        output: The value that it came to, where it had an `output_type`: of a type an instance of
+            that, where whoever gives the result has the type; else plain values. None where it has
+            ended without one that fits.
+        output_as_given: The same as plain values, as the model gave it, where `output` is an
+            instance; see `output_plain`.
     """
 
     run_id: str
@@ -254,6 +259,8 @@ class HarnessResult:
     transcript: tuple[RunEvent, ...] = ()
     wall_s: float = 0.0
     contract: ContractResult | None = None
+    output: Any = None
+    output_as_given: Any = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         check_reason(self.status, self.reason.kind)
@@ -268,16 +275,28 @@ class HarnessResult:
         """What it asks its user; empty unless its status is `awaiting_input`."""
         return self.reason.questions if self.status == "awaiting_input" else ()
 
+    @property
+    def output_plain(self) -> Any:
+        """The value that it came to, as plain values: what journals and files have of it."""
+        return self.output if self.output_as_given is None else self.output_as_given
+
+    def with_output(self, instance: Any) -> "HarnessResult":
+        """The same with an instance of a type in the place of its plain values."""
+        return replace(self, output=instance, output_as_given=self.output_plain)
+
     def with_transcript(self, events: tuple[RunEvent, ...]) -> "HarnessResult":
         return replace(self, transcript=events)
 
 
 def encode_result(result: HarnessResult) -> dict[str, Any]:
     """The result as plain values, without its transcript; `decode_result` reads it."""
-    plain = asdict(replace(result, transcript=()))
-    del plain["transcript"]
-    if result.contract is None:
-        del plain["contract"]
+    # Not an instance, which may be anything.
+    plain = asdict(replace(result, transcript=(), output=None, output_as_given=None))
+    del plain["transcript"], plain["output_as_given"]
+    plain["output"] = result.output_plain
+    for name in ("contract", "output"):
+        if plain[name] is None:
+            del plain[name]
     return plain
 
 

@@ -14,6 +14,7 @@ import orjson
 from harness_actors.config import HarnessConfig
 from harness_actors.coordination.graph import DEFAULT_EDGES, Workflow
 from harness_actors.models.chain import ModelChain, models_of, shown_name
+from harness_actors.outputs import OutputType
 from harness_actors.policies import Hook, Hooks, offered_tools
 from harness_actors.policies.hooks import KINDS, hook_name
 from harness_actors.ports import Agent, Model, Tool
@@ -152,7 +153,7 @@ def _model_parts(model: Model) -> dict[str, Any]:
 
 
 def _gates(agent: Agent) -> dict[str, Any]:
-    """Hooks, middleware, capabilities and approvals, as far as an agent has any."""
+    """Hooks, middleware, capabilities, approvals and what else bounds it, as far as it has any."""
     parts: dict[str, Any] = {}
     hooks = Hooks.given(getattr(agent, "hooks", None))
     for kind in KINDS:
@@ -167,6 +168,8 @@ def _gates(agent: Agent) -> dict[str, Any]:
         parts["capabilities"] = plain(set(capabilities))
     if (approvals := getattr(agent, "approvals", None)) is not None:
         parts["approvals"] = plain(approvals)
+    if (output := OutputType.of(getattr(agent, "output_type", None))) is not None:
+        parts["output_type"] = plain(output.schema)
     for name, judge in (getattr(agent, "judges", None) or {}).items():
         parts |= {f"judges.{name}.{part}": one for part, one in _model_parts(judge).items()}
     return parts

@@ -58,6 +58,9 @@ class TurnComplete:
     """Why what the agent came to is not accepted, where it says that it is done."""
     stall: str = ""
     """How its last rounds came to nothing, as a sentence; empty where they did not."""
+    output: Any = None
+    """The value that it says it is done with, as plain values, where it fits the type that the
+    run is to come to."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,6 +100,8 @@ class RunEnd:
     reason: Reason
     output_text: str = ""
     completion_verified: bool = False
+    output: Any = None
+    """The value of the run, as plain values."""
 
     def __post_init__(self) -> None:
         # Here, at the executor that made it, and not later at the coordinator.
@@ -122,6 +127,8 @@ def encode_signal(signal: Signal) -> dict[str, Any]:
     for name in ("findings", "stall"):
         if not values.get(name, True):
             del values[name]
+    if values.get("output", ...) is None:
+        del values["output"]
     return {"kind": type(signal).__name__, **values}
 
 

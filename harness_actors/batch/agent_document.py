@@ -37,6 +37,7 @@ class ModelFields(_Fields):
     base_url: str | None = None
     key_name: str | None = Field(default=None, min_length=1)
     settings: dict[str, Any] = Field(default_factory=dict)
+    structured_output: bool | None = None
     price: PriceFields | None = None
 
 
@@ -47,6 +48,7 @@ class PersonaFields(_Fields):
     hooks: dict[str, list[str]] | list[str] = Field(default_factory=dict)
     middleware: list[str | dict[str, dict[str, Any]]] = Field(default_factory=list)
     contract: Any = None
+    output_type: Any = None
     judges: dict[str, Any] = Field(default_factory=dict)
     autonomy: str | None = None
     approvals: dict[str, Any] | None = None

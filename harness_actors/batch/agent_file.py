@@ -17,6 +17,7 @@ from harness_actors.batch.agent_document import (
     read_judges,
 )
 from harness_actors.batch.agent_gates import approvals_of, hooks_of, middleware_of
+from harness_actors.batch.agent_output import output_of
 from harness_actors.config import HarnessConfig
 from harness_actors.coordination.graph import Workflow
 from harness_actors.errors import BadInputError, ConfigError, ModelSetupError
@@ -107,6 +108,7 @@ def load_agent_file(path: Path, overrides: AgentOverrides | None = None) -> Load
         capabilities=given.environment.capabilities,
         approvals=approvals,
         judges=judges,
+        output_type=output_of(given.persona.output_type, beside, path),
     )
     if contract is not None:
         agent = contract.put_to(agent, beside)
@@ -145,6 +147,7 @@ def _made(given: ModelFields, over: AgentOverrides, path: Path, section: str) ->
             key_name=given.key_name,
             settings={**given.settings, **over.model_settings},
             price=_price(given, over.model),
+            structured_output=given.structured_output,
             source=str(path) if section == "model" else f"{path}: {section}",
         )
 
@@ -180,6 +183,7 @@ def make_model(
     key_name: str | None = None,
     settings: Mapping[str, Any] | None = None,
     price: "Price | None" = None,
+    structured_output: bool | None = None,
     source: str = "--model",
 ) -> Model:
     """The model of an id: ``local`` is the embedded one, all others speak over HTTP.
@@ -190,6 +194,7 @@ def make_model(
         key_name: The environment variable with its key; None for the usual one.
         settings: Fields of each request, such as ``temperature``.
         price: What its tokens cost; None for the list price. The embedded model is free.
+        structured_output: As of `OpenAIModel`; the embedded model has none.
         source: Where the id should have been given, for the error.
 
     Raises:
@@ -204,7 +209,14 @@ def make_model(
         return _local_model(name, settings, source)
     from harness_actors.models import OpenAIModel
 
-    return OpenAIModel(name, base_url=base_url, key_name=key_name, settings=settings, price=price)
+    return OpenAIModel(
+        name,
+        base_url=base_url,
+        key_name=key_name,
+        settings=settings,
+        price=price,
+        structured_output=structured_output,
+    )
 
 
 def _price(given: ModelFields, asked: str | None) -> "Price | None":

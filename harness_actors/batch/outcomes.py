@@ -94,6 +94,7 @@ class TaskOutcome:
         model: Name of the model.
         setup: Hash of both with the settings: equal set-ups have equal ones.
         contract: How what its run was held to stood at the end; None where it was held to nothing.
+        output: The value that its run came to, as plain values, where it was to come to one.
     """
 
     id: str
@@ -118,6 +119,7 @@ class TaskOutcome:
     model: str | None = None
     setup: str | None = None
     contract: ContractResult | None = None
+    output: Any = None
 
     @property
     def ok(self) -> bool:
@@ -200,6 +202,7 @@ def outcome_of(
         model=None if made_with is None else made_with.model,
         setup=setup,
         contract=result.contract,
+        output=result.output_plain,
     )
 
 
@@ -227,8 +230,9 @@ def may_help_again(result: HarnessResult) -> bool:
 def encode_outcome(outcome: TaskOutcome) -> dict[str, Any]:
     """The outcome as plain values, in the order of the results file."""
     plain = asdict(outcome)
-    if outcome.contract is None:
-        del plain["contract"]
+    for name in ("contract", "output"):
+        if plain[name] is None:
+            del plain[name]
     return plain
 
 

@@ -136,7 +136,9 @@ class Terminal:
             self.lines.end(result)
         answer = result.output_text.strip()
         if answer and answer != self._written.strip():
-            say(result.output_text)
+            # A value alone is what was asked for: a program may read it.
+            value = result.output_plain
+            say(result.output_text if value is None else json_line(value))
         self._answer, self._written = None, ""
 
     def cut(self) -> None:

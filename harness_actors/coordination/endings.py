@@ -115,4 +115,5 @@ def result_of(run: ActiveRun, end: RunEnd, *, now: float) -> HarnessResult:
         usage=Usage(**values.get(USAGE.name, {})),
         wall_s=max(0.0, now - run.counts_from - run.waiting_s(now)),
         contract=contract_result(run.spec.config.contract, values),
+        output=end.output,
     )

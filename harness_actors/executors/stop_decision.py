@@ -161,4 +161,5 @@ def _end(
         reason=Reason(kind=kind, message=message, details=details or {}),
         output_text=turn.text,
         completion_verified=verified,
+        output=turn.output if status == "done" else None,
     )

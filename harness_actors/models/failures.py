@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
@@ -15,8 +15,10 @@ from harness_actors.errors import (
     ModelRefusedError,
     ModelSetupError,
 )
+from harness_actors.messages import ToolCall
 from harness_actors.models.backoff import asked_delay_s
 from harness_actors.models.keys import NO_KEY
+from harness_actors.ports import ModelResponse
 
 PROBLEM_CHARS = 500
 READ_CHARS = 8 * PROBLEM_CHARS
@@ -128,6 +130,26 @@ class KeyFilter:
     def rest(self) -> str:
         """What was held back, where nothing follows."""
         return self._held
+
+
+def without_key(key: str, response: ModelResponse) -> ModelResponse:
+    """The response without a key in it, which a provider may echo; an empty one is none."""
+    calls, reason = response.tool_calls, response.finish_reason
+    spoken = (response.text or "", reason, *(text for call in calls for text in _texts(call)))
+    if not key or not any(key in text for text in spoken):
+        return response
+    return replace(
+        response,
+        text=None if response.text is None else response.text.replace(key, KEY_MARK),
+        tool_calls=tuple(
+            ToolCall(*(text.replace(key, KEY_MARK) for text in _texts(call))) for call in calls
+        ),
+        finish_reason=reason.replace(key, KEY_MARK),
+    )
+
+
+def _texts(call: ToolCall) -> tuple[str, str, str]:
+    return call.id, call.name, call.arguments
 
 
 def without_keys(text: str) -> str:

@@ -7,6 +7,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import aclosing
 from copy import copy
 from dataclasses import replace
+from functools import partial
 from importlib import import_module
 from typing import Any
 from urllib.parse import urlsplit
@@ -17,20 +18,20 @@ from harness_actors.errors import (
     ModelBusyError,
     ModelRefusedError,
 )
-from harness_actors.messages import ToolCall
 from harness_actors.models.backoff import Backoff
 from harness_actors.models.body import RequestBody
 from harness_actors.models.bounded import ANSWER_BYTES, OutOfBoundsError, read_at_most
 from harness_actors.models.connection import Connection
 from harness_actors.models.failures import (
     CONTENT_FILTER,
-    KEY_MARK,
     AttemptFailedError,
     Endpoint,
     KeyFilter,
     reported_failure,
     unreachable_failure,
+    without_key,
 )
+from harness_actors.models.holding import complete_held, stream_held
 from harness_actors.models.keys import ProviderKey
 from harness_actors.models.prices import FREE, Price, note_unknown, price_of
 from harness_actors.models.streaming import StreamedAnswer, read_events
@@ -82,6 +83,10 @@ class OpenAIModel:
         max_answer_bytes: Largest answer, unpacked, at least 1; of a stream, the longest line
             and all that is kept. What is larger fails the run.
         backoff: The waits between attempts.
+        structured_output: The provider can hold its model to a schema (`response_format` and
+            ``"strict": true``), where an agent has an `output_type`; None says so of OpenAI's own
+            endpoint alone. What it answers is looked at in any case, and one that refuses such a
+            request is asked without.
 
     Attributes:
         name: As given.
@@ -91,6 +96,10 @@ class OpenAIModel:
     Raises:
         ConfigError: A setting is out of range.
     """
+
+    # Of models in blobs from before there was such a thing.
+    _structured: bool | None = None
+    _refuses_forms = False
 
     def __init__(
         self,
@@ -107,6 +116,7 @@ class OpenAIModel:
         max_connections: int | None = None,
         max_answer_bytes: int = ANSWER_BYTES,
         backoff: Backoff | None = None,
+        structured_output: bool | None = None,
     ) -> None:
         _check(name, max_retries=max_retries, timeout_s=timeout_s, max_connections=max_connections)
         if max_answer_bytes < 1:
@@ -134,6 +144,7 @@ class OpenAIModel:
             timeout_s=timeout_s, max_connections=max_connections, most_bytes=max_answer_bytes
         )
         self._answered = False
+        self._structured = structured_output
 
     def changed(
         self, *, base_url: str | None = None, settings: Mapping[str, Any] | None = None
@@ -166,7 +177,14 @@ class OpenAIModel:
         return f"OpenAIModel({self.name!r}, base_url={self.base_url!r})"
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_answered": False}
+        return {**self.__dict__, "_answered": False, "_refuses_forms": False}
+
+    @property
+    def structured_output(self) -> bool:
+        """Whether its provider can hold it to a schema."""
+        if self._structured is None:
+            return self.base_url.rstrip("/") == DEFAULT_BASE_URL
+        return self._structured
 
     @property
     def costs_known(self) -> bool:
@@ -203,6 +221,9 @@ class OpenAIModel:
             ModelSetupError: A wrong key, an unknown model, an endpoint that is not there,
                 or a request that the provider does not accept.
         """
+        if self._may_be_held(request):
+            encode = partial(self._encoder.encode, request)
+            return await complete_held(self.answer, encode, self._note_refused)
         return await self.answer(self._encoder.encode(request))
 
     async def answer(self, body: RequestBody) -> ModelResponse:
@@ -228,7 +249,23 @@ class OpenAIModel:
         Raises:
             ModelError: As `complete`.
         """
-        return self.stream_answer(self._encoder.encode(request, stream=True))
+        encode = partial(self._encoder.encode, request, stream=True)
+        if self._may_be_held(request):
+            return stream_held(self.stream_answer, encode, self._note_refused)
+        return self.stream_answer(encode())
+
+    def _may_be_held(self, request: ModelRequest) -> bool:
+        return request.strict is not None and self.structured_output and not self._refuses_forms
+
+    def _note_refused(self) -> None:
+        """It has answered without the form; it is not asked with one again."""
+        self._refuses_forms = True
+        logger.warning(
+            "%r at %s refuses requests that hold it to a schema; it is asked without. "
+            "structured_output=False says so from the start",
+            self.name,
+            self._endpoint().shown_url,
+        )
 
     async def stream_answer(self, body: RequestBody) -> AsyncGenerator[str | ModelResponse]:
         """Answer, in pieces, a request that is encoded with ``"stream": true`` already."""
@@ -286,7 +323,7 @@ class OpenAIModel:
         if response.finish_reason == CONTENT_FILTER:
             tell_spent(response.usage)
             raise ModelRefusedError(self.name, "the provider's content filter stopped the answer")
-        return _without(endpoint.secret, response)
+        return without_key(endpoint.secret, response)
 
     def _failure(
         self, failed: AttemptFailedError | UnusableAnswerError | OutOfBoundsError
@@ -334,26 +371,6 @@ class OpenAIModel:
     def _endpoint(self) -> Endpoint:
         key = self._key.value(model=self.name, base_url=self.base_url)
         return Endpoint(model=self.name, base_url=self.base_url, key_name=self._key.name, key=key)
-
-
-def _without(key: str, response: ModelResponse) -> ModelResponse:
-    """The response without a key in it, which a provider may echo; an empty one is none."""
-    calls, reason = response.tool_calls, response.finish_reason
-    spoken = (response.text or "", reason, *(text for call in calls for text in _texts(call)))
-    if not key or not any(key in text for text in spoken):
-        return response
-    return replace(
-        response,
-        text=None if response.text is None else response.text.replace(key, KEY_MARK),
-        tool_calls=tuple(
-            ToolCall(*(text.replace(key, KEY_MARK) for text in _texts(call))) for call in calls
-        ),
-        finish_reason=reason.replace(key, KEY_MARK),
-    )
-
-
-def _texts(call: ToolCall) -> tuple[str, str, str]:
-    return call.id, call.name, call.arguments
 
 
 def _check(name: str, *, max_retries: int, timeout_s: float, max_connections: int | None) -> None:

@@ -70,14 +70,28 @@ class RequestEncoder:
             b"" if "stream_options" in settings else b',"stream_options":{"include_usage":true}'
         )
         self._stream = b',"stream":true' + options
+        self._has_format = "response_format" in settings
 
-    def encode(self, request: ModelRequest, *, stream: bool = False) -> RequestBody:
-        """The body of a request."""
-        tail = [b"]"]
-        if request.tools.specs:
-            tail += (b',"tools":', request.tools.encoded, self._settings_with_tools)
+    def encode(
+        self, request: ModelRequest, *, stream: bool = False, strict: bool = False
+    ) -> RequestBody:
+        """The body of a request.
+
+        Args:
+            request: The request.
+            stream: Its answer is to come in pieces.
+            strict: With what the provider is to hold its model to.
+        """
+        form = request.strict if strict else None
+        tail, tools = [b"]"], request.tools
+        if form is not None and form.tools is not None:
+            tools = form.tools
+        if tools.specs:
+            tail += (b',"tools":', tools.encoded, self._settings_with_tools)
         else:
             tail.append(self._settings)
+        if form is not None and form.response_format is not None and not self._has_format:
+            tail += (b',"response_format":', form.response_format)
         if stream:
             tail.append(self._stream)
         tail.append(b"}")

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from harness_actors.ports.models import Model as Model
     from harness_actors.ports.models import ModelRequest as ModelRequest
     from harness_actors.ports.models import ModelResponse as ModelResponse
+    from harness_actors.ports.models import StrictForm as StrictForm
     from harness_actors.ports.models import TokenCounter as TokenCounter
     from harness_actors.ports.runs import Executor as Executor
     from harness_actors.ports.runs import RunContext as RunContext
@@ -82,6 +83,7 @@ __getattr__, __dir__, __all__ = loaded_on_use(
         "ModelResponse": "models",
         "NewestResult": "verification",
         "RunContext": "runs",
+        "StrictForm": "models",
         "TOLD_CHARS": "tool_context",
         "TokenCounter": "models",
         "Tool": "tools",

@@ -10,6 +10,19 @@ from harness_actors.results import Usage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StrictForm:
+    """What a provider is sent that can hold its model to a form.
+
+    Attributes:
+        tools: In the place of those of the request; None for these.
+        response_format: The field of that name, encoded; None leaves it out.
+    """
+
+    tools: ToolSet | None = None
+    response_format: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ModelRequest:
     """One question to a model.
 
@@ -17,10 +30,13 @@ class ModelRequest:
         messages: The conversation, the system prompt first; joined on the wire from
             their encoded bytes.
         tools: What the model may call.
+        strict: What it may be held to by a provider that can. A model may leave it alone, for
+            what it says is looked at in any case.
     """
 
     messages: Sequence[Message]
     tools: ToolSet
+    strict: StrictForm | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol
 
 from harness_actors.messages import ToolCall, encode_json
@@ -32,6 +32,7 @@ class ToolSpec:
         needs: Capabilities that an agent must have to be offered it, such as ``"shell"``.
         polled: It is meant to be asked again and again, as how a job is, so equal answers are no
             circle. None means: if it is volatile.
+        strict: Providers that can are to hold their models to `parameters`.
     """
 
     name: str
@@ -44,17 +45,26 @@ class ToolSpec:
     volatile: bool = False
     needs: tuple[str, ...] = ()
     polled: bool | None = None
+    strict: bool = False
 
     def as_wire(self) -> dict[str, Any]:
         """The tool in the Chat Completions format."""
-        return {
-            "type": "function",
-            "function": {
-                "name": self.name,
-                "description": self.description,
-                "parameters": self.parameters,
-            },
+        function: dict[str, Any] = {
+            "name": self.name,
+            "description": self.description,
+            "parameters": self.parameters,
         }
+        if self.strict:
+            function["strict"] = True
+        return {"type": "function", "function": function}
+
+    def held_to(self, parameters: Mapping[str, Any]) -> "ToolSpec":
+        """The same for a provider that holds its model to the schema.
+
+        Args:
+            parameters: The schema, in the form that strict mode takes.
+        """
+        return replace(self, parameters=parameters, strict=True)
 
 
 class ToolOutput(str):

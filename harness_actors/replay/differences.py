@@ -148,6 +148,7 @@ def _end(result: HarnessResult | None) -> dict[str, Any]:
         "turns": result.turn_count,
         "answer": result.output_text,
         "verified": result.completion_verified,
+        "output": result.output,
         "usage": usage,
     }
 

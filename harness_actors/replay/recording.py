@@ -1,7 +1,8 @@
 """One run as its journal tells it: what was asked for, and every committed change."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from harness_actors.errors import RunNotFoundError
 from harness_actors.events import TurnStarted
@@ -27,6 +28,7 @@ class Recording:
         end: How it ended; None while it is unfinished.
         others: What other runs added to its conversation, with journal positions.
         tools: Names of its agent's tools; None where they are not on record.
+        takes_output: It comes to a value with the tool that it ends by.
     """
 
     spec: RunSpec
@@ -35,6 +37,7 @@ class Recording:
     end: HarnessResult | None
     others: tuple[tuple[int, Message], ...] = ()
     tools: frozenset[str] | None = None
+    takes_output: bool = False
 
     @property
     def messages(self) -> list[Message]:
@@ -78,20 +81,22 @@ def load_recording(journal: JournalReader, run_id: str) -> Recording:
         for change in _changes(journal, heading.run_id)
         for message in change.delta.messages
     ]
+    with damage(journal.path):
+        head = head_of(journal, stored.spec.code)
     return Recording(
         spec=stored.spec,
         added_at=stored.added_at,
         changes=changes if stored.end else changes[: stored.state.version],
         end=stored.end,
         others=tuple(sorted(others, key=lambda placed: placed[0])),
-        tools=_tools(journal, stored.spec.code),
+        tools=None if head is None else _names_of(head.tools, journal),
+        takes_output=head is not None and head.takes_output,
     )
 
 
-def _tools(journal: JournalReader, code: str) -> frozenset[str] | None:
+def _names_of(tools: Iterable[Mapping[str, Any]], journal: JournalReader) -> frozenset[str]:
     with damage(journal.path):
-        head = head_of(journal, code)
-        return None if head is None else frozenset(tool["function"]["name"] for tool in head.tools)
+        return frozenset(tool["function"]["name"] for tool in tools)
 
 
 def _changes(journal: JournalReader, run_id: str) -> Iterator[StoredChange]:

@@ -373,4 +373,5 @@ def _as_end(result: HarnessResult) -> RunEnd:
         reason=result.reason,
         output_text=result.output_text,
         completion_verified=result.completion_verified,
+        output=result.output,
     )

@@ -7,11 +7,15 @@ from typing import Any
 
 from harness_actors.conversation import Conversation
 from harness_actors.messages import ToolCall
+from harness_actors.outputs import OutputType
+from harness_actors.outputs.output_type import InThread
+from harness_actors.outputs.words import NOT_CHECKED
 from harness_actors.policies import Approvals, Hooks, ToolUsage
 from harness_actors.policies.hooks import KINDS, HookKind
 from harness_actors.ports import (
     AskedQuestion,
     AskingTool,
+    Model,
     ModelRequest,
     ModelResponse,
     Tool,
@@ -34,7 +38,8 @@ from harness_actors.state import (
 from harness_actors.turn.approvals import APPROVALS
 from harness_actors.turn.bounds import Due
 from harness_actors.turn.one_call import PlannedCall, run_call
-from harness_actors.turn.outcomes import ToolDenied, ToolOutcome
+from harness_actors.turn.outcomes import ToolDenied, ToolFailure, ToolOutcome
+from harness_actors.turn.output_gate import OBSERVED as OBSERVED_OUTPUT
 from harness_actors.turn.texts import MESSAGE_TOKENS, part_tokens, spoken_in
 
 WORK_COMPLETE, READ_ARTIFACT = "work_complete", "read_artifact"
@@ -143,7 +148,11 @@ class RecordedCalls:
         tool = planned.tool
         # Files may be gone by now.
         if isinstance(tool, RecordedTool) or (tool and tool.spec.name == READ_ARTIFACT):
-            return await self.stage.open_tape().result(planned.call)
+            tape = self.stage.open_tape()
+            result = await tape.result(planned.call)
+            if isinstance(result, ToolFailure) and result.text == NOT_CHECKED:
+                return replace(result, ends=tape.error)
+            return result
         outcome = await run_call(planned, context, due)
         if isinstance(outcome, ToolDenied) and tool is None:
             told = self.stage.open_tape().told_of(planned.call)
@@ -162,6 +171,32 @@ class RecordedCalls:
     def waves_of(self, plans: Sequence[PlannedCall]) -> list[Sequence[PlannedCall]]:
         """Those that the journal shows: it does not hold what may run beside what."""
         return self.stage.open_tape().waves_of(plans)
+
+
+class RecordedOutput(OutputType):
+    """A form of which nothing is known: what fitted it is on record."""
+
+    given = None
+
+    @property
+    def schema(self) -> Mapping[str, Any]:
+        return {}
+
+    parameters = schema
+
+    def completion(self, *, checked: bool) -> Tool:
+        return RecordedTool(_recorded(WORK_COMPLETE))
+
+    def prompt(self, model: Model) -> str:
+        return ""
+
+    async def read_arguments(self, arguments: str, in_thread: InThread) -> str:
+        """Never called: see `RecordedCalls`."""
+        raise NotImplementedError("a rerun looks at no value")
+
+    async def problem(self, text: str, in_thread: InThread) -> str:
+        """Never called: it is on record."""
+        raise NotImplementedError("a rerun looks at no value")
 
 
 @dataclass(frozen=True)
@@ -190,6 +225,7 @@ class RecordedAgent:
     hooks: Hooks = field(default_factory=Hooks)
     middleware: tuple[ToolUsage, ...] = ()
     approvals: Approvals | None = None
+    output_type: OutputType | None = None
 
     @classmethod
     def of(cls, recording: Recording, stage: Stage) -> "RecordedAgent":
@@ -207,6 +243,7 @@ class RecordedAgent:
             middleware=(ToolUsage(),) if _counts_tools(recording) else (),
             # What it decides is on record, too.
             approvals=Approvals() if APPROVALS in _observed(recording) else None,
+            output_type=RecordedOutput() if _has_output(recording) else None,
         )
 
 
@@ -264,17 +301,25 @@ def tools_of(recording: Recording) -> list[ToolSpec]:
     if recording.spec.config.artifacts is not None:
         names.discard(READ_ARTIFACT)
     fenced = _not_idempotent(recording)
-    return [
-        ToolSpec(
-            name=name,
-            description="recorded",
-            parameters={"type": "object"},
-            idempotent=name not in fenced,
-            # Whatever a call was answered with, and by whom, is in the journal.
-            volatile=True,
-        )
-        for name in sorted(names)
-    ]
+    return [_recorded(name, idempotent=name not in fenced) for name in sorted(names)]
+
+
+def _recorded(name: str, *, idempotent: bool = True) -> ToolSpec:
+    return ToolSpec(
+        name=name,
+        description="recorded",
+        parameters={"type": "object"},
+        idempotent=idempotent,
+        # Whatever a call was answered with, and by whom, is in the journal.
+        volatile=True,
+    )
+
+
+def _has_output(recording: Recording) -> bool:
+    """Whether the run was to come to a value, as far as the journal shows it."""
+    if recording.spec.config.completion == "explicit":
+        return recording.takes_output
+    return OBSERVED_OUTPUT in _observed(recording)
 
 
 def _kinds_asked(recording: Recording) -> list[HookKind]:

@@ -193,6 +193,12 @@ class Tape:
         # Of one whose turn did not come in this visit, nobody looks at the words.
         raise ToolError("" if told is None else told.text)
 
+    @property
+    def error(self) -> Mapping[str, Any] | None:
+        """Facts of the error that ended the turn; None where none did."""
+        ending = self._ending()
+        return None if ending is None else ending.error
+
     def seconds_left(self) -> float | None:
         """What is left of the limit by time that ended the turn, of which the journal has nothing
         more; None where none did."""

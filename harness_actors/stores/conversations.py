@@ -29,11 +29,14 @@ class RequestHead:
         instructions: The system prompt; empty for none.
         tools: The agent's tools, in the Chat Completions format.
         completion: The same of the tool that the harness adds where a run ends by it.
+        asked: What the instructions end with where a run ends by its answer, and that is to be a
+            value; empty for nothing.
     """
 
     instructions: str
     tools: tuple[Mapping[str, Any], ...]
     completion: Mapping[str, Any]
+    asked: str = ""
 
     @property
     def schemas(self) -> dict[str, Mapping[str, Any]]:
@@ -48,8 +51,15 @@ class RequestHead:
                 "instructions": self.instructions,
                 "tools": self.tools,
                 "completion": self.completion,
+                **({"asked": self.asked} if self.asked else {}),
             }
         )
+
+    @property
+    def takes_output(self) -> bool:
+        """Whether a run comes to a value with the tool that it ends by."""
+        function = self.completion.get("function") or {}
+        return "output" in (function.get("parameters") or {}).get("properties", {})
 
 
 def request_name(code: str) -> str:
@@ -115,8 +125,9 @@ def conversation_of(
             tools = (*tools, reader)
         if config.completion == "explicit":
             tools = (*tools, head.completion)
-        if head.instructions:
-            messages.insert(0, Message.system(head.instructions).body)
+        asked = head.asked if config.completion == "answer" else ""
+        if words := "\n\n".join(filter(None, (head.instructions, asked))):
+            messages.insert(0, Message.system(words).body)
     return StoredConversation(
         conversation_id=run.spec.conversation_id, messages=tuple(messages), tools=tools
     )
@@ -154,6 +165,7 @@ def head_of(journal: ReadableJournal, code: str) -> RequestHead | None:
         instructions=plain["instructions"],
         tools=tuple(plain["tools"]),
         completion=plain["completion"],
+        asked=plain.get("asked", ""),
     )
 
 

@@ -54,10 +54,27 @@ class Arguments:
         Raises:
             ToolError: It is not JSON, not an object, or breaks the schema.
         """
-        from pydantic import ValidationError
-
         text = text if text.strip() else "{}"
         self._check_json(text)
+        return self._read(text)
+
+    def faults_in(self, text: str) -> list[str]:
+        """What is wrong with arguments, a sentence each; none where they fit.
+
+        Args:
+            text: A JSON object.
+        """
+        from pydantic import ValidationError
+
+        try:
+            self._model.model_validate_json(text)
+        except ValidationError as error:
+            return self._lines(error)
+        return []
+
+    def _read(self, text: str) -> dict[str, Any]:
+        from pydantic import ValidationError
+
         try:
             # In JSON mode, so that strict fields take what JSON has for their type.
             values = self._model.model_validate_json(text)
@@ -82,12 +99,7 @@ class Arguments:
     def _check_json(self, text: str) -> None:
         """Refuse what pydantic would take or report without a clear word."""
         try:
-            value = json.loads(
-                text,
-                object_pairs_hook=_unique_keys,
-                parse_constant=_refuse_constant,
-                parse_float=_finite,
-            )
+            value = read_strictly(text)
         except RecursionError:
             raise ToolError(f"{self._intro}: nested too deeply") from None
         except ValueError as error:
@@ -106,13 +118,17 @@ class Arguments:
         return f"expected an object with {', '.join(names)}" if names else "expected {}"
 
     def _faults(self, error: "ValidationError") -> str:
+        told = f"the arguments of {self.tool!r} break its schema: {'; '.join(self._lines(error))}"
+        found = error.errors(include_url=False, include_context=False)
+        wanted = self._schema_of({str(fault["loc"][0]) for fault in found if fault["loc"]})
+        return f"{told}. Wanted: {wanted}" if wanted else told
+
+    def _lines(self, error: "ValidationError") -> list[str]:
         found = error.errors(include_url=False, include_context=False)
         lines = [self._fault(fault) for fault in found[:MAX_FAULTS]]
         if len(found) > MAX_FAULTS:
             lines.append(f"and {len(found) - MAX_FAULTS} more")
-        told = f"the arguments of {self.tool!r} break its schema: {'; '.join(lines)}"
-        wanted = self._schema_of({str(fault["loc"][0]) for fault in found if fault["loc"]})
-        return f"{told}. Wanted: {wanted}" if wanted else told
+        return lines
 
     def _schema_of(self, at_fault: set[str]) -> str:
         """What the schema says of the arguments at fault; empty where it has none of them."""
@@ -133,6 +149,21 @@ class Arguments:
         if fault["type"] == "missing":
             return f"{where}: required, but left out"
         return f"{where}: {fault['msg']}, got {_quote(fault['input'])}"
+
+
+def read_strictly(text: str) -> Any:
+    """The value of a JSON text; what JSON does not have, though Python takes it, is refused.
+
+    Raises:
+        ValueError: It is no JSON, a key is given twice, or a number is none.
+        RecursionError: It is nested too deeply.
+    """
+    return json.loads(
+        text,
+        object_pairs_hook=_unique_keys,
+        parse_constant=_refuse_constant,
+        parse_float=_finite,
+    )
 
 
 def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

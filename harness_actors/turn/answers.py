@@ -69,7 +69,8 @@ async def ask(
     """
     model = prepared.agent.model
     # A copy: a model may keep its request, and the log goes on growing.
-    request = ModelRequest(messages=(*prepared.head, *context.log), tools=prepared.tools)
+    messages = (*prepared.head, *context.log)
+    request = ModelRequest(messages=messages, tools=prepared.tools, strict=prepared.strict)
     with metered() as meter, TriesTold() as tries:
         allowance = Allowance(bounds.wall_due(), bounds.working_left(working_s), meter)
         context.when_parking(meter.give_up)

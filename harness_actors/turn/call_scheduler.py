@@ -16,7 +16,13 @@ from harness_actors.turn.bounds import Bounds
 from harness_actors.turn.execution import Execution
 from harness_actors.turn.gates import Gates
 from harness_actors.turn.one_call import PlannedCall, plan_calls
-from harness_actors.turn.outcomes import ToolDenied, ToolExecutionResult, ToolOutcome
+from harness_actors.turn.outcomes import (
+    ToolDenied,
+    ToolExecutionResult,
+    ToolFailure,
+    ToolOutcome,
+)
+from harness_actors.turn.outputs import value_in
 from harness_actors.turn.preparation import PreparedAgent
 from harness_actors.turn.questions import NOT_BEGUN, Asking, asks
 from harness_actors.turn.services import AgentTurnServices
@@ -84,7 +90,7 @@ class ToolCalls:
             self._meter.write()
             await self._context.flush()
         elif held != 0 and (
-            own := [plan.call.name for plan in plans if self._execution.is_own_tool(plan)]
+            own := [plan.call.name for plan in plans if self._execution.may_crash(plan)]
         ):
             self._context.tools_started(list(dict.fromkeys(own)))
             self._execution.announce(lambda: answer_event(self._context.log[-1]))
@@ -163,8 +169,10 @@ class ToolCalls:
             elif listed:
                 self._context.set(OPEN_CALLS, ())
                 self._asking.forget()
-            if self._execution.is_completion(wave[0]) and not results[0].is_error:
-                return TurnComplete(ending="completed", text=_summary(wave[0].call))
+            if self._execution.is_completion(wave[0]) and (
+                over := self._over(wave[0].call, results[0])
+            ):
+                return over
             if listed and begun < len(plans):
                 # The last results leave with what belongs to the whole round.
                 self._meter.write()
@@ -194,6 +202,15 @@ class ToolCalls:
             if result is None:
                 return None
         return (result or await self._execution.make(plan, keys[0], announced=listed),)
+
+    def _over(self, call: ToolCall, result: ToolOutcome) -> TurnComplete | None:
+        """How the turn ends by a `work_complete`; None where it does not."""
+        if not result.is_error:
+            output = None if self._prepared.output is None else value_in(call)
+            return TurnComplete(ending="completed", text=_summary(call), output=output)
+        if isinstance(result, ToolFailure) and result.ends is not None:
+            return TurnComplete(ending="error", error=result.ends)
+        return None
 
     def _is_gated(self, plan: PlannedCall) -> bool:
         """Whether gates have a say in it, who may want it otherwise than the last time."""

@@ -18,6 +18,9 @@ from harness_actors.turn.services import AgentTurnServices
 from harness_actors.turn.state import TurnState
 from harness_actors.turn.workplace import Workplace
 
+LAST_LOOK_S = 0.5
+"""For looking at the value of a run whose time is up."""
+
 
 @dataclass(eq=False)
 class Execution:
@@ -102,9 +105,16 @@ class Execution:
         """Whether it runs one of the agent's own tools."""
         return plan.tool is not None and plan.tool is not self._prepared.completion
 
+    def may_crash(self, plan: PlannedCall) -> bool:
+        """Whether it runs code that is not ours."""
+        typed = self._prepared.output is not None and self.is_completion(plan)
+        return typed or self.is_own_tool(plan)
+
     def _due(self, plan: PlannedCall) -> Due:
         """When a call must end. A run that is done may say so when its time is up, too."""
-        if self.is_completion(plan):
-            return Due(None)
         due, budget = self._bounds.work_due(self._state.meter.working_s), self._state.budget
+        if self.is_completion(plan):
+            if self._prepared.output is None or due.seconds is None:
+                return Due(None)
+            return Due(max(due.seconds, LAST_LOOK_S), due.kind)
         return due if budget is None else budget.sooner(due)

@@ -31,6 +31,7 @@ from harness_actors.turn.hook_calls import Asked, HookCalls, Withhold, size_on_r
 from harness_actors.turn.meter import TurnMeter
 from harness_actors.turn.one_call import PlannedCall
 from harness_actors.turn.outcomes import ToolExecutionResult, ToolFailure, ToolOutcome
+from harness_actors.turn.output_gate import OutputGate
 from harness_actors.turn.preparation import PreparedAgent
 from harness_actors.turn.services import AgentTurnServices
 from harness_actors.turn.texts import shortened, well_formed
@@ -64,6 +65,8 @@ class Gates:
         services: Those of the process.
         calls: Asks the hooks.
         contract: Verifies what the run must have come to; None for nothing.
+        output: Holds its answer to a type; None where it is text, or the tool that ends the run
+            takes a value.
     """
 
     context: RunContext
@@ -72,6 +75,7 @@ class Gates:
     services: AgentTurnServices
     calls: HookCalls
     contract: "ContractGate | None" = None
+    output: OutputGate | None = None
 
     @classmethod
     def of(
@@ -83,9 +87,11 @@ class Gates:
         bounds: Bounds,
         place: Workplace,
     ) -> "Gates | None":
-        """Those of a run; None where it has neither hooks, nor approvals, nor a contract."""
+        """Those of a run; None where it has neither hooks, nor approvals, nor a contract, nor an
+        answer that must be of a type."""
         has_contract = context.spec.config.contract is not None
-        if not prepared.hooks and prepared.approvals is None and not has_contract:
+        typed = prepared.output if prepared.completion is None else None
+        if not (prepared.hooks or prepared.approvals is not None or has_contract or typed):
             return None
         calls = HookCalls(context, prepared.hooks, services.in_thread, bounds.wall_due)
         contract = None
@@ -94,7 +100,8 @@ class Gates:
             from harness_actors.turn.verification import ContractGate
 
             contract = ContractGate(context, prepared, meter, services, bounds, place)
-        return cls(context, prepared, meter, services, calls, contract)
+        output = None if typed is None else OutputGate(context, typed, meter, services, bounds)
+        return cls(context, prepared, meter, services, calls, contract, output)
 
     @property
     def of_calls(self) -> bool:
@@ -204,7 +211,15 @@ class Gates:
         stop = self._event(AgentStop, text=ended.text, tool_usage=partial(dict, self.meter.used))
         stopped = (await self.calls.judge("agent_stop", turn, stop)).plain
         causes = [asked["denied"] for asked in (guarded, stopped) if "denied" in asked]
-        better = False
+        value, better = ended.output, False
+        if self.output is not None:
+            looked = await self.output.at_end(ended.text)
+            if looked.error is not None:
+                return TurnComplete(ending="error", error=looked.error)
+            if looked.limit is not None:
+                return replace(ended, ending="limit", limit=looked.limit)
+            causes += [looked.cause] if looked.cause else []
+            value = looked.value
         if self.contract is not None:
             came = await self.contract.at_end(ended.text)
             if came.limit is not None:
@@ -212,8 +227,8 @@ class Gates:
                 return replace(ended, ending="limit", limit=came.limit)
             causes += [came.cause] if came.cause else []
             better = came.better
-        if causes or better:
-            return replace(ended, findings=tuple(causes), progressed=better)
+        if causes or better or self.output is not None:
+            return replace(ended, findings=tuple(causes), progressed=better, output=value)
         return ended
 
     def _message(self) -> int:

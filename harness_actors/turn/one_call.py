@@ -10,6 +10,8 @@ import orjson
 
 from harness_actors.errors import ToolError
 from harness_actors.messages import ToolCall
+from harness_actors.outputs import OutputCodeError
+from harness_actors.outputs.words import NOT_CHECKED
 from harness_actors.policies import CallDeniedError
 from harness_actors.policies.approvals import ApprovalNeed
 from harness_actors.ports import (
@@ -33,6 +35,7 @@ from harness_actors.turn.outcomes import (
     ToolOutcome,
     ToolTimeout,
 )
+from harness_actors.turn.outputs import facts_of
 from harness_actors.turn.preparation import PreparedAgent
 from harness_actors.turn.texts import ERROR_CHARS, shortened, well_formed
 from harness_actors.turn.tracebacks import user_traceback
@@ -173,6 +176,9 @@ async def run_call(planned: PlannedCall, context: ToolContext, due: Due) -> Tool
             return _late(planned, outcome, by_run=within is due)
         case Raised(CallDeniedError(reason=reason)):
             return ToolDenied(text=shortened(well_formed(reason), ERROR_CHARS), how="denied")
+        case Raised(OutputCodeError() as failed):
+            facts = facts_of(failed)
+            return ToolFailure(text=NOT_CHECKED, traceback=facts.get("traceback", ""), ends=facts)
         case Raised(error):
             # Everything else is an answer to the model, also what is no `Exception`: `sys.exit`
             # in a tool, or the panic of a library in Rust, would end the process of all its

@@ -1,7 +1,8 @@
 """What comes of a call: a closed set of values, each with what its result message needs."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from harness_actors.messages import Failure, MessageFacts
 from harness_actors.ports import ToolOutput
@@ -99,9 +100,11 @@ class ToolFailure(_Outcome):
 
     Attributes:
         traceback: Where it failed in code of a user, for that one; empty elsewhere.
+        ends: Facts of the error by which the run ends; None where the model goes on with it.
     """
 
     traceback: str = ""
+    ends: Mapping[str, Any] | None = None
 
     @property
     def failure(self) -> Failure:

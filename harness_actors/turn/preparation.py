@@ -7,9 +7,10 @@ from functools import cached_property
 from harness_actors.config import HarnessConfig
 from harness_actors.errors import ConfigError
 from harness_actors.messages import Message
+from harness_actors.outputs import OutputType
 from harness_actors.policies import Approvals, Hooks, MiddlewareChain, offered_tools
 from harness_actors.policies.middleware import as_chain
-from harness_actors.ports import Agent, TokenCounter, Tool, ToolSet, ToolSpec
+from harness_actors.ports import Agent, StrictForm, TokenCounter, Tool, ToolSet, ToolSpec
 from harness_actors.turn.around import AroundTools
 from harness_actors.turn.texts import counted, well_formed
 
@@ -30,6 +31,8 @@ class PreparedAgent:
         hooks: Those of the agent.
         middleware: That of the agent.
         approvals: Which of its calls a person must approve; None for none.
+        output: What its runs are to come to; None where words are enough.
+        strict: What providers are sent that can hold their models to that; None for nothing.
     """
 
     agent: Agent
@@ -42,6 +45,8 @@ class PreparedAgent:
     hooks: Hooks = field(default_factory=Hooks)
     middleware: MiddlewareChain = field(default_factory=MiddlewareChain)
     approvals: Approvals | None = None
+    output: OutputType | None = None
+    strict: StrictForm | None = None
 
     @property
     def agent_path(self) -> tuple[str, ...]:
@@ -75,8 +80,8 @@ async def prepare(agent: Agent, config: HarnessConfig, counter: TokenCounter) ->
     """Make an agent ready for requests.
 
     Raises:
-        ConfigError: Two tools have one name, or one has that of a tool of the harness; or what
-            is to approve of calls is no policy.
+        ConfigError: Two tools have one name, or one has that of a tool of the harness; what is to
+            approve of calls is no policy; or what runs are to come to is no type.
     """
     approvals = getattr(agent, "approvals", None)
     if approvals is not None and not isinstance(approvals, Approvals):
@@ -85,7 +90,9 @@ async def prepare(agent: Agent, config: HarnessConfig, counter: TokenCounter) ->
     checked = bool(hooks.agent_stop or hooks.output_guard) or config.contract is not None
     # Ours come last, and from the first request on: the tools are a part of every one.
     own = [] if config.artifacts is None else [_artifact_reader()]
-    ending = _completion_tool(checked=checked) if config.completion == "explicit" else None
+    output = OutputType.of(getattr(agent, "output_type", None))
+    explicit = config.completion == "explicit"
+    ending = _completion_tool(output, checked=checked) if explicit else None
     own += [] if ending is None else [ending]
     tools = [*offered_tools(agent), *own]
     by_name: dict[str, Tool] = {}
@@ -100,11 +107,14 @@ async def prepare(agent: Agent, config: HarnessConfig, counter: TokenCounter) ->
         by_name[name] = tool
     tool_set = ToolSet.of(tool.spec for tool in tools)
     head: tuple[Message, ...] = ()
-    if agent.instructions:
-        prompt = Message.system(well_formed(agent.instructions))
-        head = (await counted(prompt, counter),)
+    strict = None if output is None else _strict_form(output, agent, tool_set, ending)
+    asked = "" if output is None or explicit else output.prompt(agent.model)
+    if words := "\n\n".join(filter(None, (agent.instructions, asked))):
+        head = (await counted(Message.system(well_formed(words)), counter),)
     overhead = sum(message.tokens for message in head)
     overhead += await counter.count(tool_set.encoded.decode()) if tools else 0
+    if strict is not None and strict.response_format is not None:
+        overhead += await counter.count(strict.response_format.decode())
     return PreparedAgent(
         agent=agent,
         counter=counter,
@@ -116,11 +126,23 @@ async def prepare(agent: Agent, config: HarnessConfig, counter: TokenCounter) ->
         hooks=hooks,
         middleware=as_chain(getattr(agent, "middleware", None)),
         approvals=approvals,
+        output=output,
+        strict=strict,
     )
 
 
-def _completion_tool(*, checked: bool) -> Tool:
+def _strict_form(
+    output: OutputType, agent: Agent, tools: ToolSet, ending: Tool | None
+) -> StrictForm | None:
+    from harness_actors.outputs.strict import strict_form
+
+    return strict_form(output, agent.model, tools, None if ending is None else ending.spec.name)
+
+
+def _completion_tool(output: OutputType | None, *, checked: bool) -> Tool:
     # Here, because the room of tools loads pydantic, and listing executors must not.
+    if output is not None:
+        return output.completion(checked=checked)
     from harness_actors.tools.completion import work_complete, work_complete_to_check
 
     return work_complete_to_check if checked else work_complete

@@ -2,8 +2,9 @@ import asyncio
 import json
 import os
 import signal
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner, Result
@@ -60,6 +61,7 @@ async def test_a_json_stream_is_a_line_for_each_event_and_text_and_the_result_la
 GAZING = """
 import time
 from pathlib import Path
+from typing import Any
 from harness_actors import tool
 
 @tool(effect="read_only")
@@ -272,3 +274,38 @@ def test_an_address_is_refused_where_no_ray_is_used(
 
     assert refused.exit_code == 2
     assert "--address: it names a Ray, and --runtime local uses none" in refused.stderr
+
+
+TYPED = """
+model: {id: scripted}
+persona:
+  output_type: {type: object, required: [total], properties: {total: {type: integer}}}
+"""
+
+
+async def test_a_value_is_on_stdout_alone_and_a_part_of_the_json(tmp_path: Path) -> None:
+    def counts(body: Mapping[str, Any]) -> Reply:
+        spoken = sum(message["role"] == "assistant" for message in body["messages"])
+        value = {"total": "four" if spoken == 0 else 4}
+        return Reply.call("work_complete", {"summary": "Counted.", "output": value})
+
+    (tmp_path / "agent.yaml").write_text(TYPED)
+    agent = ("--agent", str(tmp_path / "agent.yaml"))
+    home = {"HARNESS_HOME": str(tmp_path / "home")}
+    async with LoopbackServer(counts) as server:
+        words = ["run", "count", "--runtime", "local", "--model-base-url", server.base_url, *agent]
+        status, out, error = await finished(await started(words, **home))
+        assert (status, out) == (0, '{"total": 4}\n'), error
+        status, out, _ = await finished(await started([*words, "--json"], **home))
+    result = json.loads(out)
+    assert status == 0
+    assert (result["output"], result["output_text"]) == ({"total": 4}, "Counted.")
+    (line,) = [x for x in error.splitlines() if x.startswith("run ")]
+    show = ["ctl", "run", "show", line.split()[1]]
+    status, out, _ = await finished(await started([*show, "--json"], **home))
+    shown = json.loads(out)
+    assert shown["result"]["output"] == {"total": 4}
+    status, out, _ = await finished(await started(show, **home))
+    assert '{"total": 4}' in out
+    status, out, _ = await finished(await started(["replay", line.split()[1]], **home))
+    assert status == 0, out

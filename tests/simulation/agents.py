@@ -26,6 +26,7 @@ from tests.simulation.gates import gates_of
 from tests.simulation.oracle import Oracle
 from tests.simulation.questions import ASKS, question_of
 from tests.simulation.tools import KINDS, WatchedTool, deafly
+from tests.simulation.valuing import value_at
 from tests.simulation.waves import REPEATED
 from tests.simulation.workload import PlannedRound, PlannedTool, Workload
 
@@ -83,11 +84,16 @@ class PlannedModel:
     ) -> ModelResponse:
         position = len(messages)
         usage = Usage(model_calls=1, input_tokens=10 * position, output_tokens=10, cost_usd=0.01)
+        value = value_at(run_id, position) if self._workload.typed else None
         if planned is None and completion == "explicit":
-            done = ToolCall(self._id(position, 0), "work_complete", '{"summary":"done"}')
+            given = {"summary": "done"} | ({} if value is None else {"output": value})
+            arguments = orjson.dumps(given).decode()
+            done = ToolCall(self._id(position, 0), "work_complete", arguments)
             return ModelResponse(
                 text=None, tool_calls=(done,), finish_reason="tool_calls", usage=usage
             )
+        if planned is None and value is not None:
+            return ModelResponse(text=orjson.dumps(value).decode(), usage=usage)
         if planned is None or not planned.calls:
             return ModelResponse(text=whole_answer_of(run_id), usage=usage)
         calls = tuple(
@@ -184,6 +190,7 @@ class PlannedAgent:
     capabilities: Sequence[str] | None = None
     approvals: Any = None
     predicates: Mapping[str, Any] | None = None
+    output_type: Any = None
 
 
 _PROGRAMS: dict[str, Callable[[], Workflow]] = {}

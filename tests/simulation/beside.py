@@ -157,7 +157,7 @@ class Reader:
             self._gap = False
 
     def _take_piece(self, spoken: Spoken) -> None:
-        if spoken.text == whole_answer_of(self._run_id):
+        if spoken.text == whole_answer_of(self._run_id) or spoken.text.startswith("{"):
             return
         if spoken.answer != self._answer:
             self._answer, self._at = spoken.answer, 0

@@ -8,6 +8,7 @@ from harness_actors.policies import Hooks
 from tests.simulation.contracts import predicates_of
 from tests.simulation.oracle import Oracle
 from tests.simulation.questions import ASKS
+from tests.simulation.valuing import DrawnOutput
 from tests.simulation.workload import PlannedRun, Workload
 
 MOODY = 0.5
@@ -54,5 +55,6 @@ def gates_of(workload: Workload, oracle: Oracle) -> dict[str, Any]:
         "middleware": oracle.passing.middleware() if workload.passed else (),
         "approvals": workload.approvals,
         "predicates": predicates_of(oracle.verifying) if workload.contracted else {},
+        "output_type": DrawnOutput(oracle.valuing) if workload.typed else None,
         "capabilities": oracle.judging.capabilities(limited=workload.limited),
     }

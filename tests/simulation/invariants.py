@@ -11,7 +11,7 @@ from harness_actors.errors import HarnessError
 from harness_actors.events import DERIVED_EVENTS, RunCompleted, TurnCompleted
 from harness_actors.results import HarnessResult
 from harness_actors.state import AGENT_TURN
-from tests.simulation import driver, guarding, passing, user
+from tests.simulation import driver, guarding, passing, user, valuing
 from tests.simulation.disk import DiskRun, MemoryJournal
 from tests.simulation.executors import FLAW, JUDGED
 from tests.simulation.journals import view_of_run
@@ -116,7 +116,8 @@ def _check_own_end(schedule: "Schedule", run: DiskRun, end: HarnessResult) -> No
 
 def _is_by_gates(schedule: "Schedule", message: str) -> bool:
     guarded = schedule.workload.guarded and guarding.WORDS in message
-    return guarded or (schedule.workload.passed and passing.WORDS in message)
+    typed = schedule.workload.typed and any(words in message for words in valuing.WORDS)
+    return guarded or typed or (schedule.workload.passed and passing.WORDS in message)
 
 
 def _has_limit(schedule: "Schedule", run: DiskRun, kind: str) -> bool:

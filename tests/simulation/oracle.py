@@ -25,6 +25,7 @@ from tests.simulation.serving import ServedStep, Serving
 from tests.simulation.spending import Spending
 from tests.simulation.talking import Talking
 from tests.simulation.trying import Trying
+from tests.simulation.valuing import Valuing
 from tests.simulation.verifying import Verifying
 from tests.simulation.waits import Waits
 from tests.simulation.waves import REPEATED, AtOnce
@@ -47,6 +48,7 @@ class Oracle:
     ) -> None:
         self.ledger = ledger
         self.machine = machine
+        self._typed = workload.typed
         self._disk = ledger.disk
         self._disk.written = self._written
         self.serving_rules = Serving(ledger, machine)
@@ -60,6 +62,7 @@ class Oracle:
         self.guarding = Guarding(ledger, seed)
         self.passing = Passing(ledger, seed)
         self.verifying = Verifying(ledger, machine, seed)
+        self.valuing = Valuing(ledger, machine, seed)
         self.working = Working(ledger, seed)
         self.trying = Trying(ledger, seed)
         self.at_once = AtOnce(ledger)
@@ -169,6 +172,8 @@ class Oracle:
         self.passing.changed(run, change, log)
         self.circling.changed(run, change)
         self.verifying.changed(run, change)
+        if self._typed:
+            self.valuing.changed(run, change)
         for write in change.delta.writes:
             if write.key == OPEN_CALLS.name and write.change == "set" and write.value:
                 open_ids = {call.id for call in Conversation(log).open_calls()}

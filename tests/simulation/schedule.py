@@ -62,6 +62,7 @@ from tests.simulation.serving import WatchedExecutor
 from tests.simulation.tools import Commands
 from tests.simulation.trying import plan_tries
 from tests.simulation.user import User
+from tests.simulation.valuing import plan_values
 from tests.simulation.waves import plan_waves
 from tests.simulation.working import plan_workers, workers_of
 from tests.simulation.workload import plan_workload
@@ -144,7 +145,7 @@ class Schedule:
         self.workload = plan_workers(plan_artifacts(self.workload, seed), seed)
         self.workload = plan_gates(plan_tries(self.workload, seed), seed)
         self.workload = plan_circles(plan_approvals(self.workload, seed), seed)
-        self.workload = plan_contracts(self.workload, seed)
+        self.workload = plan_values(plan_contracts(self.workload, seed), seed)
         pauses = Pauses(Random(f"{seed}/pauses"))
         self.loop = loop = SimulatedLoop(Random(f"{seed}/order"), pauses)
 

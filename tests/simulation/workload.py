@@ -161,6 +161,7 @@ class Workload:
         passed: Middleware stands around calls.
         approvals: Which calls a person must approve of; None for none.
         contracted: Runs are held to contracts.
+        typed: Runs are to come to values.
         copies: Messages go through pickle.
         budget_usd: What all runs may cost together; None for no bound.
         listened: Runs whose text somebody reads while it is said.
@@ -181,6 +182,7 @@ class Workload:
     passed: bool = False
     approvals: Approvals | None = None
     contracted: bool = False
+    typed: bool = False
     copies: bool = False
     budget_usd: float | None = None
     listened: frozenset[str] = frozenset()

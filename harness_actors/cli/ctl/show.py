@@ -10,7 +10,7 @@ import typer
 from harness_actors.cli import options
 from harness_actors.cli.ctl import selection, whole
 from harness_actors.cli.failures import ALL_DONE, failures_told
-from harness_actors.printing.plain import say, say_json
+from harness_actors.printing.plain import json_line, say, say_json
 
 if TYPE_CHECKING:
     from harness_actors.cli.ctl.facts import RunFacts
@@ -184,6 +184,8 @@ def _rows(told: dict[str, Any], facts: "RunFacts") -> list[tuple[str, str]]:
         if where := facts.heading.end.reason.traceback if facts.heading.end else "":
             rows.append(("failed here", where))
         rows.append(("answer", told["result"]["output_text"]))
+        if (output := told["result"].get("output")) is not None:
+            rows.append(("output", json_line(output)))
         contract = facts.heading.end.contract if facts.heading.end else None
         rows += [("not met", line.strip()) for line in unmet_lines(contract)]
     return rows
