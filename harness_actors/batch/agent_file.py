@@ -47,6 +47,11 @@ class LoadedAgent:
         """The agent itself, without the workflow around it."""
         return self.agent.agent if isinstance(self.agent, Workflow) else self.agent
 
+    @property
+    def brings_folder(self) -> bool:
+        """Whether its runs work in a folder also where none is named."""
+        return self.workspace is not None or bool(self.innermost.tools)
+
 
 @dataclass(frozen=True, kw_only=True)
 class AgentOverrides:
