@@ -1,5 +1,6 @@
 """`harness run --contract`: a file holds the run."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -83,3 +84,30 @@ async def test_its_faults_name_file_line_and_field_before_a_model_is_asked(
     assert (status, out) == (2, "")
     assert f"{tmp_path / 'contract.yaml'}" in error.replace("\n", "")
     assert told in " ".join(error.split())
+
+
+async def test_its_questions_are_answered_by_another_command(tmp_path: Path) -> None:
+    (tmp_path / "contract.yaml").write_text(
+        "goal: g\noutputs: [{id: a, predicate: {contains_text: May}}]\nquestions: [Until when?]\n"
+    )
+    home = {"HARNESS_HOME": str(tmp_path / "home")}
+    async with LoopbackServer(answers) as server:
+        status, _, error = await run_with(tmp_path, server, "--json")
+        assert (status, server.requests) == (1, []), error
+        asked = await finished(await started(["ctl", "run", "ls", "--json"], **home))
+        run_id = json.loads(asked[1].splitlines()[0])["run_id"]
+        arguments = [
+            "ctl",
+            "run",
+            "answer",
+            run_id,
+            "c1",
+            "in May",
+            "--resume",
+            "--runtime",
+            "local",
+        ]
+        status, out, error = await finished(await started(arguments, **home))
+
+    assert status == 0, error
+    assert "in May" in out
