@@ -174,7 +174,8 @@ class ContractGate:
         return record
 
     async def _verify(self, attempt: int, answer: str, judge: RunJudge) -> Verification:
-        held = with_answers(self._plain, self.context.get(ANSWERS))
+        answers: dict[str, str] = self.context.get(ANSWERS)
+        held = with_answers(self._plain, answers)
         verifier = loaded(orjson.dumps(held))
         return await verifier.verify(self._grounds(answer, judge), attempt=attempt)
 
