@@ -38,6 +38,14 @@ class ModelFields(_Fields):
     key_name: str | None = Field(default=None, min_length=1)
     settings: dict[str, Any] = Field(default_factory=dict)
     price: PriceFields | None = None
+    timeout_s: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    max_retries: int | None = Field(default=None, ge=0)
+
+    @property
+    def bounds(self) -> dict[str, Any]:
+        """Those that were given of how long and how often it is asked."""
+        given = {"timeout_s": self.timeout_s, "max_retries": self.max_retries}
+        return {name: value for name, value in given.items() if value is not None}
 
 
 class PersonaFields(_Fields):

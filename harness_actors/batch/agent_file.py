@@ -95,7 +95,8 @@ def load_agent_file(path: Path, overrides: AgentOverrides | None = None) -> Load
             base_url=over.base_url or judge.base_url or given.model.base_url,
             settings=judge.settings,
             price=_price(judge, None),
-            source=str(path),
+            bounds=judge.bounds,
+            source=f"{path}: persona.judges.{name}",
         )
         for name, judge in read_judges(given.persona.judges, path).items()
     }
@@ -150,6 +151,8 @@ def _made(given: ModelFields, over: AgentOverrides, path: Path, section: str) ->
             key_name=given.key_name,
             settings={**given.settings, **over.model_settings},
             price=_price(given, over.model),
+            # Of the file's own model, and of no other one that a flag names.
+            bounds=given.bounds if over.model in (None, given.id) else None,
             source=str(path) if section == "model" else f"{path}: {section}",
         )
 
@@ -185,6 +188,7 @@ def make_model(
     key_name: str | None = None,
     settings: Mapping[str, Any] | None = None,
     price: "Price | None" = None,
+    bounds: Mapping[str, Any] | None = None,
     source: str = "--model",
 ) -> Model:
     """The model of an id: ``local`` is the embedded one, all others speak over HTTP.
@@ -195,6 +199,7 @@ def make_model(
         key_name: The environment variable with its key; None for the usual one.
         settings: Fields of each request, such as ``temperature``.
         price: What its tokens cost; None for the list price. The embedded model is free.
+        bounds: `timeout_s` and `max_retries` of a model that speaks over HTTP.
         source: Where the id should have been given, for the error.
 
     Raises:
@@ -206,10 +211,20 @@ def make_model(
         example = "for example --model gpt-4.1-mini, or --model local for the embedded one"
         raise BadInputError(source, (f"no model is named; {example}",))
     if name == LOCAL_MODEL or name.startswith(f"{LOCAL_MODEL}/"):
+        if bounds:
+            problem = f"{', '.join(bounds)}: the embedded model has none; it is at no provider"
+            raise BadInputError(source, (problem,))
         return _local_model(name, settings, source)
     from harness_actors.models import OpenAIModel
 
-    return OpenAIModel(name, base_url=base_url, key_name=key_name, settings=settings, price=price)
+    return OpenAIModel(
+        name,
+        base_url=base_url,
+        key_name=key_name,
+        settings=settings,
+        price=price,
+        **(bounds or {}),
+    )
 
 
 def _price(given: ModelFields, asked: str | None) -> "Price | None":
