@@ -99,7 +99,7 @@ async def test_a_failing_tool_is_told_of() -> None:
     driver = driving(SimpleAgent(RecordingModel(script), [tool]))
     outcome = await driver.run()
     assert isinstance(outcome, RunEnd)
-    assert outcome.reason.message == "all calls of your last 5 answers failed, and all were of look"
+    assert outcome.reason.message == "all calls of your last 7 answers failed, and all were of look"
     assert len(tool.calls) == 7
 
 
