@@ -9,6 +9,7 @@ from harness_actors.agents import ChatAgent
 from harness_actors.errors import BadInputError
 
 if TYPE_CHECKING:
+    from harness_actors.batch.agent_file import LoadedAgent
     from harness_actors.contracts import TaskContract
     from harness_actors.contracts.plain import Faults
 
@@ -74,6 +75,38 @@ def contract_in(given: object, path: Path) -> AgentContract | None:
     _refuse(path, faults)
     assert contract is not None, "it has no fault"
     return AgentContract(path=path, contract=contract)
+
+
+def with_contract_file(loaded: "LoadedAgent", path: Path, *, has_workspace: bool) -> "LoadedAgent":
+    """An agent whose runs are held to the contract of a file, in place of its own.
+
+    Args:
+        loaded: The agent.
+        path: The contract, YAML or JSON; its functions are found beside it as well.
+        has_workspace: The runs work in a folder.
+
+    Raises:
+        BadInputError: The contract cannot be read or is at fault, or no run of this agent could
+            meet it; names file, line and field of each fault.
+    """
+    from harness_actors.contracts.document import load_contract
+    from harness_actors.contracts.fitting import fit
+
+    read, agent = load_contract(path), loaded.innermost
+    predicates = getattr(agent, "predicates", None) or {}
+    judges = getattr(agent, "judges", None) or {}
+    customs, faults = fit(
+        read.contract,
+        predicates=predicates,
+        is_judge=lambda name: name == agent.model.name or name in judges,
+        has_workspace=has_workspace,
+        beside=path.resolve().parent,
+    )
+    read.refuse(faults)
+    if customs:
+        assert isinstance(loaded.agent, ChatAgent), "of a file or of flags"
+        loaded = replace(loaded, agent=replace(loaded.agent, predicates={**predicates, **customs}))
+    return replace(loaded, config=replace(loaded.config, contract=read.contract.as_plain()))
 
 
 def _refuse(path: Path, faults: "Faults") -> None:

@@ -39,6 +39,14 @@ class ModelFields(_Fields):
     settings: dict[str, Any] = Field(default_factory=dict)
     structured_output: bool | None = None
     price: PriceFields | None = None
+    timeout_s: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    max_retries: int | None = Field(default=None, ge=0)
+
+    @property
+    def bounds(self) -> dict[str, Any]:
+        """Those that were given of how long and how often it is asked."""
+        given = {"timeout_s": self.timeout_s, "max_retries": self.max_retries}
+        return {name: value for name, value in given.items() if value is not None}
 
 
 class PersonaFields(_Fields):

@@ -48,6 +48,11 @@ class LoadedAgent:
         """The agent itself, without the workflow around it."""
         return self.agent.agent if isinstance(self.agent, Workflow) else self.agent
 
+    @property
+    def brings_folder(self) -> bool:
+        """Whether its runs work in a folder also where none is named."""
+        return self.workspace is not None or bool(self.innermost.tools)
+
 
 @dataclass(frozen=True, kw_only=True)
 class AgentOverrides:
@@ -91,7 +96,8 @@ def load_agent_file(path: Path, overrides: AgentOverrides | None = None) -> Load
             base_url=over.base_url or judge.base_url or given.model.base_url,
             settings=judge.settings,
             price=_price(judge, None),
-            source=str(path),
+            bounds=judge.bounds,
+            source=f"{path}: persona.judges.{name}",
         )
         for name, judge in read_judges(given.persona.judges, path).items()
     }
@@ -148,6 +154,8 @@ def _made(given: ModelFields, over: AgentOverrides, path: Path, section: str) ->
             settings={**given.settings, **over.model_settings},
             price=_price(given, over.model),
             structured_output=given.structured_output,
+            # Of the file's own model, and of no other one that a flag names.
+            bounds=given.bounds if over.model in (None, given.id) else None,
             source=str(path) if section == "model" else f"{path}: {section}",
         )
 
@@ -184,6 +192,7 @@ def make_model(
     settings: Mapping[str, Any] | None = None,
     price: "Price | None" = None,
     structured_output: bool | None = None,
+    bounds: Mapping[str, Any] | None = None,
     source: str = "--model",
 ) -> Model:
     """The model of an id: ``local`` is the embedded one, all others speak over HTTP.
@@ -195,6 +204,7 @@ def make_model(
         settings: Fields of each request, such as ``temperature``.
         price: What its tokens cost; None for the list price. The embedded model is free.
         structured_output: As of `OpenAIModel`; the embedded model has none.
+        bounds: `timeout_s` and `max_retries` of a model that speaks over HTTP.
         source: Where the id should have been given, for the error.
 
     Raises:
@@ -206,6 +216,9 @@ def make_model(
         example = "for example --model gpt-4.1-mini, or --model local for the embedded one"
         raise BadInputError(source, (f"no model is named; {example}",))
     if name == LOCAL_MODEL or name.startswith(f"{LOCAL_MODEL}/"):
+        if bounds:
+            problem = f"{', '.join(bounds)}: the embedded model has none; it is at no provider"
+            raise BadInputError(source, (problem,))
         return _local_model(name, settings, source)
     from harness_actors.models import OpenAIModel
 
@@ -216,6 +229,7 @@ def make_model(
         settings=settings,
         price=price,
         structured_output=structured_output,
+        **(bounds or {}),
     )
 
 

@@ -34,6 +34,7 @@ class AgentFlags:
     base_url: str | None = None
     settings: tuple[str, ...] = ()
     workspace: Path | None = None
+    contract: Path | None = None
     max_turns: int | None = None
     token_limit: int | None = None
     cost_limit: float | None = None
@@ -50,13 +51,18 @@ class AgentFlags:
             with_tools: Give a general agent the coding tools.
 
         Raises:
-            BadInputError: The file or a flag is at fault, no model is named, or there is no
+            BadInputError: A file or a flag is at fault, no model is named, or there is no
                 key for it.
             ConfigError: A setting is out of range or of a part that is not built.
         """
         loaded = self._loaded(with_tools)
         self._check_key(loaded)
-        return loaded
+        if self.contract is None:
+            return loaded
+        from harness_actors.batch.agent_contract import with_contract_file
+
+        has_workspace = self.workspace is not None or loaded.brings_folder
+        return with_contract_file(loaded, self.contract, has_workspace=has_workspace)
 
     def load_file(self, path: Path) -> "LoadedAgent":
         """The agent of a file, under these flags; whether it has a key is not looked at.

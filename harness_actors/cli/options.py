@@ -104,6 +104,15 @@ OnQuestionOption = Annotated[
         "fail the run.",
     ),
 ]
+ContractOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--contract",
+        metavar="FILE",
+        help="What the run must have come to before it is over, YAML or JSON; in place of the "
+        "contract of the agent file.",
+    ),
+]
 RuntimeOption = Annotated[
     RuntimeChoice,
     typer.Option(

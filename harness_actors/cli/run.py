@@ -33,6 +33,7 @@ def run(
     model_base_url: options.BaseUrlOption = None,
     setting: options.SettingsOption = None,
     workspace: options.WorkspaceOption = None,
+    contract: options.ContractOption = None,
     max_turns: options.MaxTurnsOption = None,
     token_limit: options.TokenLimitOption = None,
     cost_limit: options.CostLimitOption = None,
@@ -65,6 +66,8 @@ def run(
     that needs approval; the run goes on with the answer. Elsewhere, and with --json, the run
     waits: it is said how to answer, and the exit status is 1.
 
+    With --contract the run is over when that is met; without, the exit status is 1.
+
     Examples:
 
         harness run "Why do the tests fail?" --model gpt-4.1-mini --workspace .
@@ -77,6 +80,8 @@ def run(
           jq -j 'select(.type == "text_delta").text'
 
         harness run "Refund order 17." --agent billing.yaml -v --debug
+
+        harness run "Write the report." --agent writer.yaml --contract contract.yaml
     """
     flags = AgentFlags(
         agent=agent,
@@ -84,6 +89,7 @@ def run(
         base_url=model_base_url,
         settings=tuple(setting or ()),
         workspace=workspace,
+        contract=contract,
         max_turns=max_turns,
         token_limit=token_limit,
         cost_limit=cost_limit,

@@ -39,7 +39,7 @@ def check_where(runtime: str, address: str | None) -> None:
 
 def fresh_workspace(loaded: "LoadedAgent", lines: EventLines) -> str | None:
     """A folder for an agent with tools that was given none: a copy of its own, or empty."""
-    if loaded.workspace is None and not loaded.innermost.tools:
+    if not loaded.brings_folder:
         return None
     folder = mkdtemp(prefix="harness-run-")
     if loaded.workspace is not None:

@@ -86,6 +86,12 @@ async def _asked(function: CustomPredicate, question: CustomQuestion, thread: In
     except SystemExit as error:
         # In a task it would end the event loop.
         raise RuntimeError(f"SystemExit: {error}") from None
+    except asyncio.CancelledError as error:
+        task = asyncio.current_task()
+        if task is not None and task.cancelling():
+            raise
+        # Its own, such as that of a task which it has cancelled: nobody cancels the run.
+        raise RuntimeError(f"CancelledError: {error}") from None
 
 
 async def _called(function: CustomPredicate, question: CustomQuestion, thread: InThread) -> Any:

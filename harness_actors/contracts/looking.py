@@ -31,7 +31,12 @@ from harness_actors.contracts.findings import (
     no_workspace,
     short,
 )
-from harness_actors.contracts.judging import MOST_ANSWER_CHARS, judge_text, read_judgement
+from harness_actors.contracts.judging import (
+    EXPECTED,
+    MOST_ANSWER_CHARS,
+    judge_text,
+    read_judgement,
+)
 from harness_actors.contracts.leaves import (
     AlwaysTrue,
     CommandSucceeds,
@@ -257,8 +262,8 @@ class Looks:
             said: object = await judge.ask(text, model=predicate.model)
             judgement = read_judgement(said) if isinstance(said, str) else None
             if judgement is None:
-                why = f"the judge answered neither yes nor no: {short(str(said))}"
-                return Finding(verdict="unknown", why=why)
+                why = f"the judge answered neither yes nor no: {short(str(said))}; "
+                return Finding(verdict="unknown", why=f"{why}it is to answer with {EXPECTED}")
             is_so, reason = judgement
             if is_so:
                 return met("judgement", predicate.model or "", reason)

@@ -1,5 +1,6 @@
 """Contracts as plain values, as files have them: read with all their faults, and written."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import MISSING, fields
 from typing import Any
@@ -160,6 +161,9 @@ class _Reader:
             criteria = self._values("acceptability", values["acceptability"], AcceptabilityCriteria)
             values["acceptability"] = self._made("acceptability", AcceptabilityCriteria, criteria)
         if self.faults.found:
+            # What is at fault stands in no relation to the rest, but the rest may be at fault.
+            alone = {**values, "outputs": _stand_in("outputs"), "questions": ()}
+            self._made("", TaskContract, {**alone, "acceptability": AcceptabilityCriteria()})
             return None
         made: TaskContract | None = self._made("", TaskContract, values)
         return made
@@ -173,7 +177,8 @@ class _Reader:
         if "predicate" in values:
             values["predicate"] = self._predicate(f"{at}.predicate", values["predicate"])
             if values["predicate"] is None:
-                return None
+                # The others of its fields may be at fault, too.
+                values["predicate"] = AlwaysTrue()
             values.setdefault("description", str(values["predicate"]))
         return self._made(at, RequiredOutput, {"id": f"R{place + 1}", **values})
 
@@ -228,32 +233,37 @@ class _Reader:
             self.faults.add(at, problem if at else f"{where} {problem}")
             return None
         assert isinstance(given, Mapping)
-        before = len(self.faults.found)
         for name in (name for name in given if name not in known):
             there = f"there are {', '.join(known)}" if known else "it has none"
             self.faults.add(_below(at, name), f"there is no such field; {there}")
-        values = {name: value for name, value in given.items() if value is not None}
-        needed = [
-            name
-            for name, field in known.items()
-            if field.default is MISSING and field.default_factory is MISSING
-        ]
+        values = {
+            name: value for name, value in given.items() if value is not None and name in known
+        }
+        needed = [name for name, field in known.items() if not _has_default(field)]
         for name in needed:
             if name in values or (name in optional and _can_do_without(name, values)):
                 continue
             self.faults.add(_below(at, name), "is missing")
-        return None if len(self.faults.found) > before else values
+            values[name] = _stand_in(name)
+        return values
 
     def _made(
         self, at: str, kind: type[Any], values: Mapping[str, Any] | None, *, named: bool = True
     ) -> Any:
         if values is None:
             return None
-        try:
-            return kind(**values)
-        except ConfigError as error:
-            self.faults.add(_below(at, error.field) if named else at, error.problem)
-            return None
+        left = dict(values)
+        while True:
+            try:
+                return kind(**left)
+            except ConfigError as error:
+                self.faults.add(_below(at, error.field) if named else at, error.problem)
+                name = _FIRST_NAME.split(error.field, maxsplit=1)[0]
+                if name not in left or left[name] == _stand_in(name):
+                    return None
+                left[name] = _stand_in(name)
+                if any(one.name == name and _has_default(one) for one in fields(kind)):
+                    del left[name]
 
     def _list(self, name: str, given: object, make: Any) -> Any:
         if not isinstance(given, list | tuple):
@@ -263,6 +273,23 @@ class _Reader:
 
 
 _EXAMPLE = "{file_exists: report.md}"
+_FIRST_NAME = re.compile(r"[.\[]")
+
+
+def _stand_in(name: str) -> Any:
+    """What stands in the place of a field that is at fault, so that the others are looked at."""
+    match name:
+        case "schema":
+            return {}
+        case "outputs":
+            return (RequiredOutput(id="R1", description="a part"),)
+        case "parts":
+            return (AlwaysTrue(),)
+    return "x"
+
+
+def _has_default(field: Any) -> bool:
+    return field.default is not MISSING or field.default_factory is not MISSING
 
 
 def _known() -> str:

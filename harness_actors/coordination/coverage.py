@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from harness_actors.results import ContractResult, Requirement
-from harness_actors.state import COVERAGE, VERIFIED
+from harness_actors.state import ANSWERS, COVERAGE, VERIFIED
+from harness_actors.turn.contract_questions import with_answers
 
 SHOWN_CHARS = 200
 """Of a description, in a result."""
@@ -21,6 +22,7 @@ def contract_result(
     """
     if contract is None:
         return None
+    contract = with_answers(contract, values.get(ANSWERS.name) or {})
     verified, coverage = values.get(VERIFIED.name), values.get(COVERAGE.name) or {}
     requirements = tuple(
         _requirement(output, coverage.get(output["id"])) for output in contract["outputs"]

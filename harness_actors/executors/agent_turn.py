@@ -38,6 +38,7 @@ from harness_actors.turn import (
     prepare,
     refused_input,
 )
+from harness_actors.turn.contract_questions import ask_first, tell_answers
 
 PREPARED_AGENTS = 64
 """Agents kept ready; runs of one batch share one."""
@@ -78,10 +79,13 @@ class AgentTurn:
         prepared = await self._prepared(context)
         workspace = await self._workspace(context)
         if context.get(TURN) is None:
-            refused = await self._begin(context, prepared)
-            if refused is not None:
-                self._end(context, refused)
-                return refused
+            begun = await self._begin(context, prepared)
+            if isinstance(begun, TurnComplete):
+                self._end(context, begun)
+            if begun is not None:
+                return begun
+        elif context.spec.config.contract is not None:
+            await tell_answers(context, prepared)
         progress = self._progress.of(context, prepared)
         loop = TurnLoop(context, prepared, self._services, workspace, progress)
         outcome = await loop.run()
@@ -89,10 +93,14 @@ class AgentTurn:
             self._end(context, outcome)
         return outcome
 
-    async def _begin(self, context: RunContext, prepared: PreparedAgent) -> TurnComplete | None:
-        """Begin a turn; how it ends already, where a guard does not let the task pass."""
-        refused: TurnComplete | None = None
-        if context.get(TURN_COUNT) == 0:
+    async def _begin(
+        self, context: RunContext, prepared: PreparedAgent
+    ) -> TurnComplete | Waiting | None:
+        """Begin a turn; how it ends already, where a guard does not let the task pass, or that
+        the user is asked first."""
+        refused: TurnComplete | Waiting | None = None
+        is_first = context.get(TURN_COUNT) == 0
+        if is_first:
             guarded = (await begin_session(context, prepared, self._services)).plain
             if "ends" in guarded:
                 refused = refused_input(guarded["ends"])
@@ -105,6 +113,8 @@ class AgentTurn:
         context.emit(
             TurnStarted(turn=context.get(TURN_COUNT), max_turns=context.spec.config.max_turns)
         )
+        if is_first and refused is None and context.spec.config.contract is not None:
+            return await ask_first(context, prepared)
         return refused
 
     async def over(self, agent: Agent, spec: RunSpec, end: RunEnd, turn: int) -> None:

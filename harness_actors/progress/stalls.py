@@ -1,6 +1,6 @@
 """The ways in which a run goes on and comes to nothing, and how each is found."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -62,12 +62,14 @@ def find_stall(rounds: Sequence[Round], stale: int, rules: StallConfig) -> Stall
     if not rounds[-1].calls:
         return _monologue(rounds, rules)
     if _are_equal(rounds, rules.threshold, 1):
-        return Stall("repetition", rules.threshold, _names(rounds[-1:]))
+        return Stall("repetition", _equal(rounds, 1), _names(rounds[-1:]))
     for period in range(2, _LONGEST_CIRCLE + 1):
         if _are_equal(rounds, period * rules.threshold, period):
-            return Stall("alternation", period * rules.threshold, _names(rounds[-period:]))
+            return Stall("alternation", _equal(rounds, period), _names(rounds[-period:]))
     if stale >= rules.no_news:
-        return Stall("no_news", rules.no_news, _names(rounds[-rules.no_news :]))
+        # No more than whoever takes the run over reads again.
+        count = min(stale, len(rounds))
+        return Stall("no_news", count, _names(rounds[-count:]))
     return _failures(rounds, rules)
 
 
@@ -81,13 +83,22 @@ def _are_equal(rounds: Sequence[Round], count: int, period: int) -> bool:
     )
 
 
+def _equal(rounds: Sequence[Round], period: int) -> int:
+    """How many of the newest rounds, all that are known, go on in turns of a period."""
+    count = period
+    while _are_equal(rounds, count + 1, period):
+        count += 1
+    return count
+
+
 def _failures(rounds: Sequence[Round], rules: StallConfig) -> Stall | None:
     newest = rounds[-rules.failures :]
     calls = [call for round_ in newest for call in round_.calls]
     if len(newest) < rules.failures or any(round_.polls or not round_.calls for round_ in newest):
         return None
     if all(call.failed for call in calls) and len({call.tool for call in calls}) == 1:
-        return Stall("failures", rules.failures, calls[0].tool)
+        tool = calls[0].tool
+        return Stall("failures", _ending(rounds, lambda one: _fails(one, tool)), tool)
     return None
 
 
@@ -95,8 +106,23 @@ def _monologue(rounds: Sequence[Round], rules: StallConfig) -> Stall | None:
     newest = rounds[-rules.threshold :]
     if len(newest) < rules.threshold or any(one.calls or one.polls for one in newest):
         return None
-    same = len({one.words for one in newest}) == 1
-    return Stall("monologue", rules.threshold) if same else None
+    words = newest[-1].words
+    if any(one.words != words for one in newest):
+        return None
+    says = _ending(rounds, lambda one: not (one.calls or one.polls) and one.words == words)
+    return Stall("monologue", says)
+
+
+def _fails(one: Round, tool: str) -> bool:
+    calls_it = bool(one.calls) and not one.polls
+    return calls_it and all(call.failed and call.tool == tool for call in one.calls)
+
+
+def _ending(rounds: Sequence[Round], holds: Callable[[Round], bool]) -> int:
+    """Of how many of the newest rounds, one after the other, something holds."""
+    return next(
+        (count for count, one in enumerate(reversed(rounds)) if not holds(one)), len(rounds)
+    )
 
 
 def _names(rounds: Sequence[Round]) -> str:

@@ -20,9 +20,10 @@ from harness_actors.contracts.plain import contract_of
 from harness_actors.events import ContractVerified
 from harness_actors.ports import ContractCommands, ContractFiles, RunContext
 from harness_actors.results import LimitKind, Usage
-from harness_actors.state import CONTRACT, COVERAGE, TURN_COUNT, VERIFIED, Verified
+from harness_actors.state import ANSWERS, CONTRACT, COVERAGE, TURN_COUNT, VERIFIED, Verified
 from harness_actors.tools.command import runner_among
 from harness_actors.turn.bounds import Bounds
+from harness_actors.turn.contract_questions import with_answers
 from harness_actors.turn.deadline import Allowance, Raised, TimedOut, run_within
 from harness_actors.turn.judges import RunJudge
 from harness_actors.turn.meter import TurnMeter
@@ -173,7 +174,9 @@ class ContractGate:
         return record
 
     async def _verify(self, attempt: int, answer: str, judge: RunJudge) -> Verification:
-        verifier = loaded(orjson.dumps(self._plain))
+        answers: dict[str, str] = self.context.get(ANSWERS)
+        held = with_answers(self._plain, answers)
+        verifier = loaded(orjson.dumps(held))
         return await verifier.verify(self._grounds(answer, judge), attempt=attempt)
 
     def _grounds(self, answer: str, judge: RunJudge) -> Grounds:

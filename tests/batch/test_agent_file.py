@@ -2,6 +2,7 @@ import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -459,3 +460,32 @@ def test_a_faulty_contract_of_a_file_is_told_with_its_line(
         load_agent_file(path)
     assert caught.value.source == str(path)
     assert told in caught.value.faults[0]
+
+
+def test_models_of_a_chain_and_judges_take_time_and_retries(tmp_path: Path) -> None:
+    path = tmp_path / "agent.yaml"
+    path.write_text(
+        "models: [{id: a, timeout_s: 3, max_retries: 0}, {id: b, timeout_s: 7.5}]\n"
+        "persona: {judges: {strict: {id: j, timeout_s: 9, max_retries: 2}}}\n"
+    )
+    agent: Any = load_agent_file(path).agent
+    models = [*agent.model.models, agent.judges["strict"]]
+    assert [model._max_retries for model in models] == [0, 5, 2]
+    assert [model._connection._timeout_s for model in models] == [3, 7.5, 9]
+
+
+@pytest.mark.parametrize(
+    ("model", "told"),
+    [
+        ("{id: a, timeout_s: 0}", "model.timeout_s"),
+        ("{id: a, max_retries: -1}", "model.max_retries"),
+        ("{id: local, max_retries: 1}", "max_retries: the embedded model has none"),
+    ],
+)
+def test_time_and_retries_that_no_model_takes_are_refused(
+    tmp_path: Path, model: str, told: str
+) -> None:
+    path = tmp_path / "agent.yaml"
+    path.write_text(f"model: {model}\n")
+    with pytest.raises(BadInputError, match=told):
+        load_agent_file(path)

@@ -280,27 +280,13 @@ def test_all_faults_of_plain_values_are_told_with_their_fields() -> None:
                 ],
                 "questions": {"a": "b"},
                 "aim": "x",
-            }
-        )
-
-    assert [fault.partition(": ")[0] for fault in caught.value.faults] == ["aim", "goal"]
-    with pytest.raises(BadInputError) as caught:
-        TaskContract.from_mapping(
-            {
-                "goal": "x",
-                "outputs": [
-                    {"id": "a"},
-                    {"predicate": {"file_exits": "x"}},
-                    {"predicate": {"any": [{"custom": ""}, {"command": {"run": "x"}}]}},
-                    {"predicate": {"file_exists": "a", "always_true": {}}},
-                    7,
-                ],
-                "questions": {"a": "b"},
                 "acceptability": {"min_confidence": "high"},
             }
         )
 
     assert [fault.partition(": ")[0] for fault in caught.value.faults] == [
+        "aim",
+        "goal",
         "outputs[0].description",
         "outputs[1].predicate",
         "outputs[2].predicate.any[0].custom",
@@ -310,6 +296,30 @@ def test_all_faults_of_plain_values_are_told_with_their_fields() -> None:
         "outputs[4]",
         "questions",
         "acceptability.min_confidence",
+    ]
+
+
+def test_a_fault_hides_no_other_of_the_same_fields() -> None:
+    with pytest.raises(BadInputError) as caught:
+        TaskContract.from_mapping(
+            {
+                "goal": 7,
+                "outputs": [
+                    {"id": 3, "typ": "x", "type": "y", "predicate": {"file_exit": "a"}},
+                    {"predicate": {"file_exists": {"paht": "a", "path": "/a", "folder": 3}}},
+                ],
+            }
+        )
+
+    assert [fault.partition(": ")[0] for fault in caught.value.faults] == [
+        "outputs[0].typ",
+        "outputs[0].predicate",
+        "outputs[0].id",
+        "outputs[0].type",
+        "outputs[1].predicate.file_exists.paht",
+        "outputs[1].predicate.file_exists.path",
+        "outputs[1].predicate.file_exists.folder",
+        "goal",
     ]
 
 

@@ -208,7 +208,10 @@ async def test_a_tool_has_succeeded_if_its_newest_result_is_a_success(
         ('{"met": "yes"}', "unknown", "neither yes nor no"),
         ("I would say so.", "unknown", "neither yes nor no: 'I would say so.'"),
         ("[" * 100_000, "unknown", "neither yes nor no"),
-        ("true", "unknown", "neither yes nor no"),
+        ("true", "met", ""),
+        ("Yes.", "met", ""),
+        ("**NO**", "unmet", "It is kind."),
+        ("yes and no", "unknown", 'it is to answer with {"met": true'),
         ('{"met": true} {"met": false}', "unknown", "neither yes nor no"),
         ("", "unknown", "neither yes nor no"),
     ],
@@ -263,6 +266,14 @@ async def leaves_later(_: CustomQuestion) -> bool:
     sys.exit("bye")
 
 
+def is_cancelled(_: CustomQuestion) -> bool:
+    raise asyncio.CancelledError("enough")
+
+
+async def is_cancelled_later(_: CustomQuestion) -> bool:
+    raise asyncio.CancelledError
+
+
 def stops(_: CustomQuestion) -> bool:
     raise StopIteration
 
@@ -280,6 +291,8 @@ def stops(_: CustomQuestion) -> bool:
         (leaves, "unknown", "SystemExit: 3"),
         (leaves_later, "unknown", "SystemExit: bye"),
         (stops, "unknown", "StopIteration"),
+        (is_cancelled, "unknown", "CancelledError: enough"),
+        (is_cancelled_later, "unknown", "CancelledError"),
     ],
 )
 async def test_a_function_of_the_user_answers_or_is_a_finding(

@@ -101,12 +101,12 @@ BUGS = (
         name="a turn that was put aside begins with all that a turn may use",
         path="harness_actors/executors/agent_turn.py",
         before="""\
-                self._end(context, refused)
-                return refused
+            if begun is not None:
+                return begun
 """,
         after="""\
-                self._end(context, refused)
-                return refused
+            if begun is not None:
+                return begun
         elif context.spec.config.turn_limits is not None:
             context.set(TURN_BEGAN, context.get(USAGE))
 """,

@@ -106,4 +106,24 @@ BUGS = (
         promise="the result says what is missing",
         tests=("tests/test_contract_runs.py::test_the_result_says_what_is_not_met",),
     ),
+    Bug(
+        name="what the user has answered is not counted",
+        path="harness_actors/turn/verification.py",
+        before="        held = with_answers(self._plain, answers)\n",
+        after="        held = with_answers(self._plain, {})\n",
+        promise="answers to the questions of a contract count in each verification",
+        tests=(
+            "tests/test_contract_questions.py::test_all_are_asked_before_the_model_and_answered_in_another_harness",
+        ),
+    ),
+    Bug(
+        name="the model is not told what the user has answered",
+        path="harness_actors/turn/contract_questions.py",
+        before="    if not asked or asked[0].call_id:\n",
+        after="    if not asked or not asked[0].call_id:\n",
+        promise="the answers to the questions of a contract are one message to the model",
+        tests=(
+            "tests/test_contract_questions.py::test_all_are_asked_before_the_model_and_answered_in_another_harness",
+        ),
+    ),
 )

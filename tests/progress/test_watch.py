@@ -70,6 +70,14 @@ def test_equal_calls_with_equal_results_are_a_repetition_at_the_third_time() -> 
     )
 
 
+@pytest.mark.parametrize("names", ["a", "ab", "abcde"])
+def test_each_stall_tells_how_many_rounds_show_it(names: str) -> None:
+    watch = ProgressWatch()
+    told = [stall.rounds for stall in map(watch.add, map(read, names * 6)) if stall is not None]
+    most = min(told[0] + len(told), watch.reach - REMEMBERED_ROUNDS + 1)
+    assert told[: most - told[0]] == list(range(told[0], most))
+
+
 def test_order_and_spaces_of_arguments_are_no_difference() -> None:
     ways = ['{"a": 1, "b": 2}', '{"b":2,"a":1}', ' {"b": 2, "a": 1}']
     assert found([a_round(("look", one, "x")) for one in ways]) == [(3, "repetition")]

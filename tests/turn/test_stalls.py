@@ -58,7 +58,10 @@ async def test_the_same_call_for_ever_is_told_once_and_then_ends_the_run(
     assert ended(outcome) == ("stalled", "repetition")
     assert isinstance(outcome, RunEnd)
     words = 'you made look({"at":"a"}) 3 times in a row, with the same result each time'
-    assert outcome.reason.message == words
+    # Each is told with how often it was by then.
+    assert outcome.reason.message == words.replace("3", "5")
+    told = [one.rounds for one in driver.events if isinstance(one, StallFound)]
+    assert told == [3, 4, 5]
     assert len(driver.model.requests) == 5
     assert [len(warnings(request.messages)) for request in driver.model.requests] == [0, 0, 0, 1, 1]
     assert words in warnings(driver.model.requests[3].messages)[0]
@@ -96,7 +99,7 @@ async def test_a_failing_tool_is_told_of() -> None:
     driver = driving(SimpleAgent(RecordingModel(script), [tool]))
     outcome = await driver.run()
     assert isinstance(outcome, RunEnd)
-    assert outcome.reason.message == "all calls of your last 5 answers failed, and all were of look"
+    assert outcome.reason.message == "all calls of your last 7 answers failed, and all were of look"
     assert len(tool.calls) == 7
 
 
