@@ -8,7 +8,7 @@ from harness_actors.config import StallConfig
 from harness_actors.events import StopDecided
 from harness_actors.messages import Message
 from harness_actors.records import RunChanged
-from harness_actors.state import AGENT_TURN
+from harness_actors.state import AGENT_TURN, STOP_DECISION
 from tests.simulation.disk import DiskRun
 from tests.simulation.ledger import Ledger
 from tests.simulation.workload import PlannedRound, PlannedRun, PlannedTool, ToolKind, Workload
@@ -22,6 +22,7 @@ CIRCLING = 0.15
 """Share of the schedules in which models go in circles."""
 WARNED = "You go in circles: "
 NOT_JUDGED = frozenset({"watch", "work_complete"})
+_DECIDING = frozenset({AGENT_TURN, STOP_DECISION})
 KINDS: tuple[ToolKind, ...] = ("recall", "recall", "watch")
 
 Shown = tuple[tuple[str, str, str], ...]
@@ -130,7 +131,9 @@ class Circling:
 
     def _round(self, run: DiskRun, known: _Run) -> None:
         stall, rounds = run.spec.config.stall, known.rounds
-        if stall is None or AGENT_TURN in run.spec.custom or not rounds[-1]:
+        # A user's own stop decision may go on with a run whose calls are spent.
+        theirs = not _DECIDING.isdisjoint(run.spec.custom)
+        if stall is None or theirs or not rounds[-1]:
             return
         equal = _equal(rounds)
         most = stall.threshold + stall.grace
