@@ -80,7 +80,7 @@ class ReadyAgent:
     def config_for(self, task: Task) -> HarnessConfig:
         """The settings of its run: limits and contract are the task's where it has them."""
         config = with_limits(self.config, task.limits)
-        return config if task.contract is None else with_contract(config, task.contract)
+        return config if task.contract is None else with_contract(config, task.contract or None)
 
     def held_for(self, task: Task) -> "ReadyAgent":
         """This agent with the functions that the contract of a task asks by name.

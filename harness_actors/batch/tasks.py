@@ -47,7 +47,8 @@ class Task:
         workspace: The folder that its run begins with a copy of; None for none.
         check: How its outcome is scored; None leaves it unscored.
         contract: What its run must have come to before it is over, in place of what its agent is
-            held to: a `TaskContract`, or its plain values, as which it is kept; None for none.
+            held to: a `TaskContract`, or its plain values, as which it is kept; None leaves it at
+            that, and ``{}`` holds the run to nothing. A line of a tasks file says so by `null`.
         agent: An agent file to run it with; None takes the agent of the batch.
         limits: Bounds of its run, `max_turns` and the fields of `Limits`; they take
             precedence over those of the batch.
@@ -133,6 +134,10 @@ def parse_task(content: Mapping[str, Any] | object, *, base: Path) -> Task | Bad
                 _sentence(fault) for fault in error.errors(include_url=False, include_context=False)
             ),
         )
+    if given.contract == {}:
+        return bad_task(content, ("contract: is empty; say null to hold this task to nothing",))
+    lifted = given.contract is None and "contract" in given.model_fields_set
+    contract = {} if lifted else given.contract
     workspace, check = _folder(base, given.workspace), None
     if given.check is not None:
         check = Check(
@@ -149,10 +154,10 @@ def parse_task(content: Mapping[str, Any] | object, *, base: Path) -> Task | Bad
         agent=None if given.agent is None else str((base / given.agent).resolve()),
         limits=given.limits,
         metadata=given.metadata,
-        contract=given.contract,
+        contract=contract,
         beside=None if given.contract is None else str(base.resolve()),
         # Of the paths as they are written: a folder that is moved holds the same tasks.
-        task_hash=content_hash(given.model_dump()),
+        task_hash=content_hash({**given.model_dump(), "contract": contract}),
     )
     faults = find_faults(task)
     return bad_task(content, faults) if faults else task
@@ -190,7 +195,7 @@ def find_faults(task: Task) -> tuple[str, ...]:
 
 
 def _contract_faults(given: object) -> list[str]:
-    if given is None:
+    if given is None or given == {}:
         return []
     # Here, for it loads what checks schemas, which most batches do not need.
     from harness_actors.contracts.plain import read_contract
@@ -227,7 +232,8 @@ def content_hash(content: Mapping[str, Any]) -> str:
     named = {
         name: value
         for name, value in content.items()
-        if name not in ("id", "task_hash", "beside") and value not in (None, {}, "")
+        if name not in ("id", "task_hash", "beside")
+        and (value not in (None, {}, "") or (name == "contract" and value == {}))
     }
     check = named.get("check")
     if isinstance(check, Mapping) and check.get("keep") in ([], ()):

@@ -5,9 +5,12 @@ from pathlib import Path
 
 import pytest
 
+from harness_actors.agents import ChatAgent
+from harness_actors.batch.agents import Agents
 from harness_actors.batch.tasks import BadTask, Check, Task, content_hash, parse_task, with_limits
 from harness_actors.config import HarnessConfig
 from harness_actors.errors import ConfigError
+from harness_actors.testing import ScriptedModel
 
 
 def parsed(base: Path, **content: object) -> Task:
@@ -82,6 +85,17 @@ def test_a_check_that_keeps_nothing_has_the_hash_that_it_had_without_the_field(
     assert Task(task="do it", check=Check(command="true")).task_hash == "3a70fa3dad45b03a"
 
 
+def test_null_lifts_the_contract_of_the_agent(tmp_path: Path) -> None:
+    lifted, silent = parsed(tmp_path, contract=None), parsed(tmp_path)
+    held = HarnessConfig(contract={"goal": "x", "outputs": ["a"]})
+    agents = Agents.of(ChatAgent(model=ScriptedModel([])), held)
+
+    assert (lifted.contract, silent.contract) == ({}, None)
+    assert lifted.task_hash == Task(task="do it", contract={}).task_hash != silent.task_hash
+    assert agents.for_task(lifted).held_for(lifted).config_for(lifted).contract is None
+    assert agents.for_task(silent).config_for(silent).contract == held.contract
+
+
 def test_the_hash_is_that_of_the_content_alone(tmp_path: Path) -> None:
     elsewhere = tmp_path / "elsewhere"
     for base in (tmp_path, elsewhere):
@@ -107,6 +121,7 @@ def test_the_hash_is_that_of_the_content_alone(tmp_path: Path) -> None:
         ({"check": {"command": "x", "files": "no"}}, "check.files: there is no folder"),
         ({"check": {"command": "x", "timeout_s": -1}}, "check.timeout_s: should be greater than 0"),
         ({"agent": "no.yaml"}, "agent: there is no file"),
+        ({"contract": {}}, "contract: is empty; say null to hold this task to nothing"),
         ({"contract": {"goal": "x"}}, "contract.outputs: is missing"),
         ({"limits": {"tokens": -5}}, "limits.tokens: must be a whole number of at least 1"),
         ({"limits": {"max_turns": 0}}, "max_turns: must be a whole number of at least 1"),
