@@ -94,6 +94,9 @@ class Program:
             predicates=known,
             is_judge=judges.__contains__,
             has_workspace=has_workspace,
+            tools=(
+                {tool.spec.name for tool in agent.tools} if isinstance(agent, ChatAgent) else None
+            ),
             beside=beside,
         )
         if not faults.found and customs.keys() - known and not isinstance(agent, ChatAgent):

@@ -21,6 +21,7 @@ from harness_actors.contracts import (
     FileExists,
     ModelJudged,
     TaskContract,
+    ToolResultSuccess,
 )
 from harness_actors.errors import BadInputError, ConfigError
 from harness_actors.events import ContractVerified, ToolReturned
@@ -126,6 +127,10 @@ async def test_the_contract_of_a_run_is_its_own(tmp_path: Path) -> None:
     [
         ({"goal": "x"}, "outputs: is missing"),
         ({"goal": "x", "outputs": [{"predicate": {"file_there": "a"}}]}, "outputs[0].predicate"),
+        (
+            contract_with(ToolResultSuccess("write_fiel")),
+            "the agent has no tool 'write_fiel'; the nearest are write_file",
+        ),
         (contract_with(Custom("nobody")), "no predicate 'nobody' is registered"),
         (contract_with(Custom("no_module:f")), "outputs[0].predicate"),
         (contract_with(ModelJudged("x", model="gpt-9")), "no judge is named 'gpt-9'"),

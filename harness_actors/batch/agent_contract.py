@@ -50,6 +50,7 @@ class AgentContract:
             predicates=agent.predicates,
             is_judge=lambda name: name == agent.model.name or name in agent.judges,
             has_workspace=True,
+            tools={tool.spec.name for tool in agent.tools},
             beside=beside,
         )
         _refuse(self.path, faults)
@@ -100,6 +101,7 @@ def with_contract_file(loaded: "LoadedAgent", path: Path, *, has_workspace: bool
         predicates=predicates,
         is_judge=lambda name: name == agent.model.name or name in judges,
         has_workspace=has_workspace,
+        tools={tool.spec.name for tool in agent.tools} if isinstance(agent, ChatAgent) else None,
         beside=path.resolve().parent,
     )
     read.refuse(faults)
