@@ -38,7 +38,7 @@ from harness_actors.harness import AgentHarness
 from harness_actors.models import OpenAIModel
 from harness_actors.testing import CheckableTask, FallibleModel, checkable_task, fallible_server
 from harness_actors.testing.checkable import KINDS
-from harness_actors.testing.fallible import MISBEHAVIOURS, Misbehaviour
+from harness_actors.testing.fallible import MISBEHAVIOURS, Misbehaviour, ToolNames
 from harness_actors.tools import coding_tools
 
 RATE = 0.04
@@ -131,9 +131,12 @@ class Outcome:
 
 
 async def measure(
-    run: Contender, rates: Mapping[Misbehaviour, float], options: Any
+    run: Contender,
+    rates: Mapping[Misbehaviour, float],
+    options: Any,
+    tools: ToolNames | None = None,
 ) -> list[Outcome]:
-    """All tasks of one contender under some faults."""
+    """All tasks of one contender under some faults; `tools` is what it calls its own."""
     with tempfile.TemporaryDirectory(prefix="completion-") as name:
         tasks = [
             checkable_task(
@@ -146,7 +149,7 @@ async def measure(
         ]
         for task in tasks:
             task.prepare()
-        model = FallibleModel(tasks, rates, seed=options.seed, stall_s=STALL_S)
+        model = FallibleModel(tasks, rates, seed=options.seed, tools=tools, stall_s=STALL_S)
         free = asyncio.Semaphore(AT_ONCE)
         async with fallible_server(model) as server:
 
