@@ -15,7 +15,7 @@ What would change our mind: a framework that does better than ours in either row
 import argparse
 import asyncio
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +44,6 @@ from harness_actors.testing import ToolNames
 from harness_actors.testing.fallible import MISBEHAVIOURS, Misbehaviour
 
 OURS = "harness_actors"
-OUR_RUNS = {DEFAULTS: run_defaults, CHECKED: run_contract}
 FAULTS = (MIXED, "claims", "wanders")
 HEADS = ("fault", "", "", "truly complete", "false success", "calls a task", "said")
 
@@ -52,12 +51,23 @@ Found = dict[tuple[str, str, str], list[Outcome]]
 """By fault, row and name."""
 
 
-async def measure_peer(
-    contender: Contender, python: Path, rates: Mapping[Misbehaviour, float], options: Any
-) -> tuple[list[Outcome], str]:
-    """All tasks of one framework, and what it said most often of those that it gave up.
+Measured = AsyncIterator[tuple[str, str, list[Outcome], str]]
+"""Fault, row, what came out, and what was said most often of tasks that were given up."""
+
+
+async def measure_ours(options: Any) -> Measured:
+    """All tasks under all faults, in both rows."""
+    for row, run in ((DEFAULTS, run_defaults), (CHECKED, run_contract)):
+        for fault in options.faults:
+            rates = rates_of(fault, smoke=options.smoke)
+            yield fault, row, await bench_completion.measure(run, rates, options), ""
+
+
+async def measure_peer(contender: Contender, options: Any) -> Measured:
+    """The same of a framework.
 
     Raises:
+        InstallError: Its environment could not be made.
         RuntimeError: Its process ended before its time.
     """
     prefix = contender.prefix
@@ -67,10 +77,23 @@ async def measure_peer(
         edit=f"{prefix}edit_file",
         run=f"{prefix}run_command",
     )
-    async with finishing(contender, python) as at_work:
-        outcomes = await bench_completion.measure(at_work.run, rates, options, tools)
-    said = ", ".join(f"{times} × {what[:60]}" for what, times in at_work.said.most_common(2))
-    return outcomes, said
+    module = f"benchmarks.peers.{contender.entry.partition(':')[0]}"
+    python = python_of(contender.environment)
+    async with finishing(python, module, prefix=prefix) as at_work:
+        for row in (DEFAULTS, CHECKED):
+            for fault in options.faults:
+                at_work.how = row
+                at_work.said.clear()
+                rates = rates_of(fault, smoke=options.smoke)
+                outcomes = await bench_completion.measure(at_work.run, rates, options, tools)
+                common = at_work.said.most_common(2)
+                said = ", ".join(f"{times} × {what[:60]}" for what, times in common)
+                yield fault, row, outcomes, said
+
+
+def rates_of(fault: str, *, smoke: bool) -> Mapping[Misbehaviour, float]:
+    drawn = MISBEHAVIOURS if fault == MIXED else [one for one in MISBEHAVIOURS if one == fault]
+    return dict.fromkeys(drawn, RATE if not smoke else 0.2)
 
 
 def findings_of(found: Found) -> list[Finding]:
@@ -104,36 +127,30 @@ def findings_of(found: Found) -> list[Finding]:
     return findings
 
 
-def compare(options: argparse.Namespace) -> None:
-    """Let everybody do all tasks under each fault, in turn, and print what came out."""
+async def compare(options: argparse.Namespace) -> None:
+    """Let everybody do all tasks, one after the other, and print what came out."""
+    options.machine = machine()
     found: Found = {}
     rows: list[tuple[str, ...]] = []
     failed: dict[str, str] = {}
-    options.machine = machine()
 
-    def told(fault: str, row: str, name: str, outcomes: list[Outcome], said: str) -> None:
-        found[fault, row, name] = outcomes
-        shown = f"{share(outcomes, truly):.0f} %", f"{share(outcomes, falsely):.0f} %"
-        rows.append((fault, row, name, *shown, f"{calls_a_task(outcomes):.1f}", said))
-        print("  ".join(rows[-1]), file=sys.stderr, flush=True)
+    async def add(name: str, measured: Measured) -> None:
+        async for fault, row, outcomes, said in measured:
+            found[fault, row, name] = outcomes
+            shown = f"{share(outcomes, truly):.0f} %", f"{share(outcomes, falsely):.0f} %"
+            rows.append((fault, row, name, *shown, f"{calls_a_task(outcomes):.1f}", said))
+            print("  ".join(rows[-1]), file=sys.stderr, flush=True)
 
-    for fault in options.faults:
-        drawn = MISBEHAVIOURS if fault == MIXED else (fault,)
-        rates = dict.fromkeys(drawn, RATE if not options.smoke else 0.2)
-        for row in (DEFAULTS, CHECKED):
-            ours = asyncio.run(bench_completion.measure(OUR_RUNS[row], rates, options))
-            told(fault, row, OURS, ours, "")
-            for name, contender in chosen(options.only, FINISHERS[row]).items():
-                try:
-                    python = python_of(contender.environment)
-                    outcomes, said = asyncio.run(measure_peer(contender, python, rates, options))
-                except (InstallError, RuntimeError) as error:
-                    failed[f"{fault}, {contender.label}"] = f"{type(error).__name__}: {error}"
-                    continue
-                told(fault, row, name, outcomes, said)
-    publish(
-        "peer completion", "%", options, findings_of(found), figures(found, failed), (HEADS, rows)
-    )
+    await add(OURS, measure_ours(options))
+    for name, contender in chosen(options.only, FINISHERS[DEFAULTS]).items():
+        try:
+            await add(name, measure_peer(contender, options))
+        except (InstallError, RuntimeError) as error:
+            failed[name] = f"{type(error).__name__}: {error}"
+    places = {fault: at for at, fault in enumerate(options.faults)}
+    rows.sort(key=lambda row: (places[row[0]], row[1] == CHECKED))
+    came = figures(found, failed)
+    publish("peer completion", "%", options, findings_of(found), came, (HEADS, rows))
     for name, why in failed.items():
         print(f"{name}: {why}", file=sys.stderr)
 
@@ -179,4 +196,4 @@ def parse_arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
 
 
 if __name__ == "__main__":
-    compare(parse_arguments())
+    asyncio.run(compare(parse_arguments()))

@@ -1,9 +1,9 @@
 """A task that can be checked, as a contender gets it: in nothing but the standard library.
 
-    python -m benchmarks.peers.checked module:function
+    python -m benchmarks.peers.checked module
 
-reads a task from each line of standard input, does all of them at once by that coroutine, and
-answers each with a line.
+reads a task from each line of standard input, does all of them at once by the coroutine of the
+module that it names, and answers each with a line.
 """
 
 import argparse
@@ -40,6 +40,7 @@ class CheckedTask:
     """What is to be done, and by what a user can tell that it is.
 
     Attributes:
+        how: The coroutine that does it: `defaults` or `checked`.
         base_url: The model server.
         timeout_s: Of one attempt of a request.
         name: By which an answer tells whose it is.
@@ -49,6 +50,7 @@ class CheckedTask:
         expected: For each file the texts of which one must be in it in the end.
     """
 
+    how: str
     base_url: str
     timeout_s: float
     name: str
@@ -95,12 +97,12 @@ async def _answer(finish: Finish, task: CheckedTask) -> dict[str, Any]:
     return {"name": task.name, "claimed": True, "said": ""}
 
 
-async def serve(entry: str, answers: Callable[[str], object]) -> None:
+async def serve(name: str, answers: Callable[[str], object]) -> None:
     """Do the task of every line until there are no more."""
-    module, _, function = entry.partition(":")
-    finish: Finish = getattr(import_module(module), function)
+    module = import_module(name)
 
     async def one(task: CheckedTask) -> None:
+        finish: Finish = getattr(module, task.how)
         answers(json.dumps(await _answer(finish, task)))
 
     async with asyncio.TaskGroup() as group:
@@ -110,12 +112,12 @@ async def serve(entry: str, answers: Callable[[str], object]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.peers.checked")
-    parser.add_argument("entry")
-    entry = parser.parse_args().entry
+    parser.add_argument("module")
+    module = parser.parse_args().module
     # What a framework prints goes where errors go.
     out = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
-    asyncio.run(serve(entry, lambda line: print(line, file=out, flush=True)))
+    asyncio.run(serve(module, lambda line: print(line, file=out, flush=True)))
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from typing import Any
 
 from benchmarks.bench_completion import TIMEOUT_S
 from benchmarks.peers.checked import CheckedTask
-from benchmarks.peers.contenders import Contender
+from benchmarks.peers.contenders import DEFAULTS
 from harness_actors.testing import CheckableTask
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -22,18 +22,21 @@ class Finishing:
     """The process of a contender; see `finishing`.
 
     Attributes:
+        how: The coroutine of its script that does the tasks.
         said: What it said of tasks that it does not hold to be done, and how often.
     """
 
     def __init__(self, process: asyncio.subprocess.Process, prefix: str) -> None:
         self._process = process
         self._prefix = prefix
+        self.how = DEFAULTS
         self._waiting: dict[str, asyncio.Future[dict[str, Any]]] = {}
         self.said: Counter[str] = Counter()
 
     async def run(self, base_url: str, task: CheckableTask) -> bool:
         """Let it do a task; whether it holds it to be done."""
         told = CheckedTask(
+            how=self.how,
             base_url=base_url,
             timeout_s=TIMEOUT_S,
             name=task.name,
@@ -72,18 +75,24 @@ def expected_of(task: CheckableTask) -> Mapping[str, tuple[str, ...]]:
 
 
 @asynccontextmanager
-async def finishing(contender: Contender, python: Path) -> AsyncIterator[Finishing]:
-    """A contender that waits for tasks, in its own environment."""
+async def finishing(python: Path, module: str, *, prefix: str = "") -> AsyncIterator[Finishing]:
+    """A contender that waits for tasks, in its own environment.
+
+    Args:
+        python: The interpreter of the environment.
+        module: Its script, with the coroutines that do tasks.
+        prefix: Of the names of the tools that it is given.
+    """
     process = await asyncio.create_subprocess_exec(
         str(python),
-        *("-m", "benchmarks.peers.checked", f"benchmarks.peers.{contender.entry}"),
+        *("-m", "benchmarks.peers.checked", module),
         cwd=ROOT,
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         # What it prints is no part of what this process has to say.
         stderr=asyncio.subprocess.DEVNULL,
     )
-    at_work = Finishing(process, contender.prefix)
+    at_work = Finishing(process, prefix)
     listening = asyncio.create_task(at_work.listen())
     try:
         yield at_work
