@@ -26,6 +26,7 @@ from benchmarks import bench_completion
 from benchmarks.bench_completion import (
     MIXED,
     RATE,
+    TIMEOUT_S,
     Outcome,
     calls_a_task,
     falsely,
@@ -180,6 +181,7 @@ def parse_arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--tasks", type=int, default=40)
     parser.add_argument("--files", type=int, default=6, help="steps of a task")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--timeout-s", type=float, default=TIMEOUT_S, help="of an attempt")
     parser.add_argument("--smoke", action="store_true", help="once and small: does it run?")
     options = parser.parse_args(given)
     try:

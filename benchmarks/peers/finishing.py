@@ -8,7 +8,6 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from benchmarks.bench_completion import TIMEOUT_S
 from benchmarks.peers.checked import CheckedTask
 from benchmarks.peers.contenders import DEFAULTS
 from harness_actors.testing import CheckableTask
@@ -33,12 +32,12 @@ class Finishing:
         self._waiting: dict[str, asyncio.Future[dict[str, Any]]] = {}
         self.said: Counter[str] = Counter()
 
-    async def run(self, base_url: str, task: CheckableTask) -> bool:
+    async def run(self, base_url: str, task: CheckableTask, timeout_s: float) -> bool:
         """Let it do a task; whether it holds it to be done."""
         told = CheckedTask(
             how=self.how,
             base_url=base_url,
-            timeout_s=TIMEOUT_S,
+            timeout_s=timeout_s,
             name=task.name,
             prompt=task.prompt,
             folder=str(task.folder),

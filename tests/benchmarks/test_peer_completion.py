@@ -20,7 +20,7 @@ from harness_actors.testing import CheckableTask, checkable_task
 from harness_actors.testing.checkable import KINDS
 from harness_actors.testing.fallible import Misbehaviour
 
-OPTIONS = Namespace(tasks=3, files=3, seed=0)
+OPTIONS = Namespace(tasks=3, files=3, seed=0, timeout_s=1.5)
 
 
 async def finish(how: str) -> tuple[list[Outcome], list[str]]:

@@ -90,7 +90,7 @@ async def _evaluate(
                     f"openai-api/{MODEL}/{MODEL}",
                     base_url=task.base_url,
                     api_key=KEY,
-                    timeout=task.timeout_s,
+                    client_timeout=task.timeout_s,
                     memoize=False,
                 ),
                 log_dir=logs,
