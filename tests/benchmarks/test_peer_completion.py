@@ -17,7 +17,7 @@ from benchmarks.peers.contenders import CHECKED, DEFAULTS, FINISHERS
 from benchmarks.peers.finishing import expected_of, finishing
 from harness_actors.contracts import AnyOf, ContainsText
 from harness_actors.testing import CheckableTask, checkable_task
-from harness_actors.testing.checkable import KINDS
+from harness_actors.testing.checkable import KINDS, Kind
 from harness_actors.testing.fallible import Misbehaviour
 
 OPTIONS = Namespace(tasks=3, files=3, seed=0, timeout_s=1.5)
@@ -57,8 +57,7 @@ async def test_a_framework_whose_process_dies_is_not_compared() -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_user_of_a_framework_knows_what_our_contract_knows(kind: str, tmp_path: Path) -> None:
-    assert kind in KINDS
+def test_a_user_of_a_framework_knows_what_our_contract_knows(kind: Kind, tmp_path: Path) -> None:
     task = checkable_task("task-1", tmp_path, kind=kind)
 
     texts: dict[str, list[str]] = {}

@@ -14,7 +14,6 @@ os.environ["INSPECT_DISPLAY"] = "none"
 from inspect_ai import Task, eval_async
 from inspect_ai.agent import AgentAttempts, AgentState, AgentSubmit, react
 from inspect_ai.dataset import Sample
-from inspect_ai.log import EvalLog
 from inspect_ai.model import get_model
 from inspect_ai.scorer import CORRECT, INCORRECT, Score, Scorer, Target, accuracy, scorer
 from inspect_ai.solver import TaskState
@@ -62,16 +61,16 @@ async def checked(task: CheckedTask) -> None:
     async def say_what_is_missing(state: AgentState, scores: list[Score]) -> str:
         return scores[0].explanation or ""
 
-    log = await _evaluate(task, attempts=AgentAttempts(ATTEMPTS, say_what_is_missing), check=True)
-    (sample,) = log.samples
-    (found,) = sample.scores.values()
-    if found.value != CORRECT:
-        raise NotDoneError(found.explanation)
+    attempts = AgentAttempts(ATTEMPTS, say_what_is_missing)
+    found = await _evaluate(task, attempts=attempts, check=True)
+    if found is None or found.value != CORRECT:
+        raise NotDoneError("the scorer says so")
 
 
 async def _evaluate(
     task: CheckedTask, *, attempts: int | AgentAttempts, check: bool = False
-) -> EvalLog:
+) -> Score | None:
+    """The score of the task, where there is a check."""
     agent = react(
         prompt=INSTRUCTIONS,
         tools=[ToolDef(one) for one in task.tools],
@@ -98,6 +97,8 @@ async def _evaluate(
                 ctl_server=False,
                 score=check,
             )
-    if log.status != "success":
-        raise RuntimeError(f"the evaluation ended {log.status}: {log.error}")
-    return log
+            if log.status != "success":
+                raise RuntimeError(f"the evaluation ended {log.status}: {log.error}")
+            # Samples are read from the log, while that is there.
+            (sample,) = log.samples
+            return next(iter((sample.scores or {}).values()), None)
