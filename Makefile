@@ -44,9 +44,12 @@ bench: setup
 	$(BIN)/python -m benchmarks $(ARGS)
 
 # Beside other frameworks, each in an environment of its own (made on first use in the user's cache
-# folder, or in $HARNESS_BENCH_CACHE). ARGS='--only ray,langgraph --n 1' (ARGS=--help lists them).
+# folder, or in $HARNESS_BENCH_CACHE): what a round costs, and then what a fallible model completes.
+# ARGS='--only ray,langgraph --n 1' runs the first alone, COMPLETION='--only langgraph --faults mixed' the
+# second (ARGS=--help and COMPLETION=--help list them).
 bench-peers: setup
-	$(BIN)/python -m benchmarks.peers.bench_peers $(ARGS)
+	$(if $(COMPLETION),,$(BIN)/python -m benchmarks.peers.bench_peers $(ARGS))
+	$(if $(ARGS),,$(BIN)/python -m benchmarks.peers.bench_peer_completion $(COMPLETION))
 
 # Kills, stops and starves real batches, and looks for what was lost or done twice. About 50 minutes;
 # ARGS='--kinds agent_turn,driver --times 5' and so on (ARGS=--help lists them).

@@ -1,6 +1,7 @@
 """Does a fallible model still end with the task truly done, or with an honest no?
 
     python benchmarks/bench_completion.py [--tasks 40] [--files 6] [--only FAULT] [--seed 0]
+        [--timeout-s 1.5]
 
 Tasks of three kinds (write files, check and fix, find and report) by a capable model that
 misbehaves at 4 % of its steps, each fault alone and all of them mixed: for our defaults, for ours
@@ -38,14 +39,15 @@ from harness_actors.harness import AgentHarness
 from harness_actors.models import OpenAIModel
 from harness_actors.testing import CheckableTask, FallibleModel, checkable_task, fallible_server
 from harness_actors.testing.checkable import KINDS
-from harness_actors.testing.fallible import MISBEHAVIOURS, Misbehaviour
+from harness_actors.testing.fallible import MISBEHAVIOURS, Misbehaviour, ToolNames
 from harness_actors.tools import coding_tools
 
 RATE = 0.04
 AT_ONCE = 8
-STALL_S = 3.0
 TIMEOUT_S = 1.5
-"""Of one attempt: shorter than a stall, so that this is one."""
+"""Of one attempt. On a machine with other work a longer one keeps its slowness out of this."""
+STALL = 2.0
+"""How long a stall is, in timeouts."""
 RETRIES = 5
 MIXED = "mixed"
 DEFAULTS, CONTRACT, BY_HAND = "our defaults", "ours with a contract", "by hand"
@@ -55,7 +57,8 @@ AT_MOST_CALLS = 9.5
 AT_MOST_WANDERED = 10
 """Calls until a model that wanders is stopped or brought back."""
 
-Contender = Callable[[str, CheckableTask], Awaitable[bool]]
+Contender = Callable[[str, CheckableTask, float], Awaitable[bool]]
+"""Does a task with a model server, given the timeout of an attempt."""
 
 
 def contract_of(task: CheckableTask) -> TaskContract:
@@ -75,18 +78,20 @@ def contract_of(task: CheckableTask) -> TaskContract:
     return TaskContract(goal=task.name, outputs=tuple(outputs))
 
 
-async def run_defaults(base_url: str, task: CheckableTask) -> bool:
+async def run_defaults(base_url: str, task: CheckableTask, timeout_s: float) -> bool:
     """As an agent with the shipped tools and no setting; whether it ended `completed`."""
-    return await run_ours(base_url, task, None)
+    return await run_ours(base_url, task, timeout_s, None)
 
 
-async def run_contract(base_url: str, task: CheckableTask) -> bool:
+async def run_contract(base_url: str, task: CheckableTask, timeout_s: float) -> bool:
     """The same, held to what the task must have come to."""
-    return await run_ours(base_url, task, contract_of(task))
+    return await run_ours(base_url, task, timeout_s, contract_of(task))
 
 
-async def run_ours(base_url: str, task: CheckableTask, contract: TaskContract | None) -> bool:
-    model = OpenAIModel("fallible", base_url=base_url, api_key="none", timeout_s=TIMEOUT_S)
+async def run_ours(
+    base_url: str, task: CheckableTask, timeout_s: float, contract: TaskContract | None
+) -> bool:
+    model = OpenAIModel("fallible", base_url=base_url, api_key="none", timeout_s=timeout_s)
     store = task.folder.with_suffix(".db")
     agent = ChatAgent(model=model, tools=coding_tools())
     async with AgentHarness(agent, runtime="local", store=store, workspace=task.folder) as harness:
@@ -95,9 +100,9 @@ async def run_ours(base_url: str, task: CheckableTask, contract: TaskContract | 
     return result.status == "done" and result.reason.kind == "completed"
 
 
-async def run_hand(base_url: str, task: CheckableTask) -> bool:
+async def run_hand(base_url: str, task: CheckableTask, timeout_s: float) -> bool:
     async with AsyncOpenAI(
-        base_url=base_url, api_key="none", timeout=TIMEOUT_S, max_retries=RETRIES
+        base_url=base_url, api_key="none", timeout=timeout_s, max_retries=RETRIES
     ) as client:
         try:
             return await run_by_hand(client, task.prompt, task.folder)
@@ -131,9 +136,12 @@ class Outcome:
 
 
 async def measure(
-    run: Contender, rates: Mapping[Misbehaviour, float], options: Any
+    run: Contender,
+    rates: Mapping[Misbehaviour, float],
+    options: Any,
+    tools: ToolNames | None = None,
 ) -> list[Outcome]:
-    """All tasks of one contender under some faults."""
+    """All tasks of one contender under some faults; `tools` is what it calls its own."""
     with tempfile.TemporaryDirectory(prefix="completion-") as name:
         tasks = [
             checkable_task(
@@ -146,13 +154,14 @@ async def measure(
         ]
         for task in tasks:
             task.prepare()
-        model = FallibleModel(tasks, rates, seed=options.seed, stall_s=STALL_S)
+        stall_s = STALL * options.timeout_s
+        model = FallibleModel(tasks, rates, seed=options.seed, tools=tools, stall_s=stall_s)
         free = asyncio.Semaphore(AT_ONCE)
         async with fallible_server(model) as server:
 
             async def one(task: CheckableTask) -> Outcome:
                 async with free:
-                    claimed = await run(server.base_url, task)
+                    claimed = await run(server.base_url, task, options.timeout_s)
                 met = [fault for name, _, fault in model.occurred if name == task.name]
                 return Outcome(
                     task=task.name,
@@ -274,6 +283,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--tasks", type=int, default=40)
     parser.add_argument("--files", type=int, default=6, help="steps of a task")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--timeout-s", type=float, default=TIMEOUT_S, help="of an attempt")
     parser.add_argument("--only", action="append", choices=(*MISBEHAVIOURS, MIXED), metavar="FAULT")
     parser.add_argument("--smoke", action="store_true", help="once and small: does it run?")
     options = parser.parse_args()

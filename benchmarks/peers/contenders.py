@@ -14,12 +14,14 @@ class Contender:
         entry: Its coroutine, as ``module:function`` below this package.
         environment: Name of its requirements; None for the environment of this project.
         distributions: Whose versions are told beside its figures.
+        prefix: Of the names of the tools that it is given, where it has tools of these names.
     """
 
     label: str
     entry: str
     environment: str | None
     distributions: tuple[str, ...]
+    prefix: str = ""
 
     @property
     def command(self) -> Sequence[str]:
@@ -132,6 +134,43 @@ SURVIVORS: Mapping[str, Contender] = MappingProxyType(
     }
 )
 """Those that keep something by which a second process can go on."""
+
+
+def _finisher(name: str, *distributions: str, entry: str, prefix: str = "") -> Contender:
+    return Contender(
+        label=f"{name}, with a check" if entry == "checked" else name,
+        entry=f"scripts.finish_{name.replace('-', '_')}:{entry}",
+        environment=name,
+        distributions=(*distributions, "openai"),
+        prefix=prefix,
+    )
+
+
+DEFAULTS, CHECKED = "defaults", "checked"
+
+
+def _finishers(entry: str) -> Mapping[str, Contender]:
+    """One coroutine of everybody's script."""
+    return MappingProxyType(
+        {
+            "openai-agents": _finisher("openai-agents", "openai-agents", entry=entry),
+            "pydantic-ai": _finisher("pydantic-ai", "pydantic-ai-slim", entry=entry),
+            "langgraph": _finisher("langgraph", "langgraph", "langchain", entry=entry),
+            "agent-framework": _finisher(
+                "agent-framework", "agent-framework-core", "agent-framework-openai", entry=entry
+            ),
+            "deepagents": _finisher(
+                "deepagents", "deepagents", "langchain", entry=entry, prefix="task_"
+            ),
+            "inspect-ai": _finisher("inspect-ai", "inspect_ai", entry=entry),
+        }
+    )
+
+
+FINISHERS: Mapping[str, Mapping[str, Contender]] = MappingProxyType(
+    {entry: _finishers(entry) for entry in (DEFAULTS, CHECKED)}
+)
+"""Those that do tasks that can be checked: as they come, and with a check of the user's own."""
 
 
 def chosen(

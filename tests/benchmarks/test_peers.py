@@ -19,14 +19,15 @@ from benchmarks.peers.bench_peers import (
     parse_arguments,
 )
 from benchmarks.peers.contend import contend
-from benchmarks.peers.contenders import CONTENDERS, SURVIVORS, Contender
+from benchmarks.peers.contenders import CONTENDERS, FINISHERS, SURVIVORS, Contender
 from benchmarks.peers.conversations import Work
 from benchmarks.peers.environments import REQUIREMENTS, python_of, versions_of
 from benchmarks.peers.report import Measured, Size
 from benchmarks.windows import Window
 
 PEERS = REQUIREMENTS.parent
-EVERYBODY = [*CONTENDERS.values(), *SURVIVORS.values()]
+FINISHING = [one for row in FINISHERS.values() for one in row.values()]
+EVERYBODY = [*CONTENDERS.values(), *SURVIVORS.values(), *FINISHING]
 ENVIRONMENTS = sorted({one.environment for one in EVERYBODY if one.environment})
 
 
