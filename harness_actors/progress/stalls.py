@@ -34,11 +34,14 @@ class Stall:
         kind: In which way.
         rounds: How many rounds show it.
         what: The calls that it repeats, for a reader; empty where there are none.
+        begun: The repetition that the newest rounds of one without news begin; None where they
+            begin none.
     """
 
     kind: StallKind
     rounds: int
     what: str = ""
+    begun: "Stall | None" = None
 
     @property
     def text(self) -> str:
@@ -48,7 +51,8 @@ class Stall:
 
 def looked_at(rules: StallConfig) -> int:
     """How many of the newest rounds `find_stall` needs at most."""
-    return max(_LONGEST_CIRCLE * rules.threshold, rules.no_news, rules.failures)
+    told_and_gone_on = rules.threshold + rules.grace
+    return max(_LONGEST_CIRCLE * rules.threshold, rules.no_news, rules.failures, told_and_gone_on)
 
 
 def find_stall(rounds: Sequence[Round], stale: int, rules: StallConfig) -> Stall | None:
@@ -68,8 +72,9 @@ def find_stall(rounds: Sequence[Round], stale: int, rules: StallConfig) -> Stall
             return Stall("alternation", _equal(rounds, period), _names(rounds[-period:]))
     if stale >= rules.no_news:
         # No more than whoever takes the run over reads again.
-        count = min(stale, len(rounds))
-        return Stall("no_news", count, _names(rounds[-count:]))
+        count, equal = min(stale, len(rounds)), _equal(rounds, 1)
+        begun = Stall("repetition", equal, _names(rounds[-1:])) if equal > 1 else None
+        return Stall("no_news", count, _names(rounds[-count:]), begun)
     return _failures(rounds, rules)
 
 

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from weakref import WeakKeyDictionary
 
+from harness_actors.config import StallConfig
 from harness_actors.conversation import Conversation, repaired
 from harness_actors.events import StallFound
 from harness_actors.messages import Message
@@ -55,7 +56,7 @@ class Stalls:
         meter: What the turn uses.
         progress: That of the run.
         read: Says how it comes to nothing.
-        grace: Rounds that may go on in the same way once the model was told.
+        rules: After how many rounds it is told, and how many may go on in the same way then.
     """
 
     def __init__(
@@ -64,13 +65,13 @@ class Stalls:
         meter: TurnMeter,
         progress: RunProgress,
         read: ReadStall,
-        grace: int,
+        rules: StallConfig,
     ) -> None:
         self._context = context
         self._meter = meter
         self._progress = progress
         self._read = read
-        self._grace = grace
+        self._threshold, self._grace = rules.threshold, rules.grace
 
     @classmethod
     def of(
@@ -80,13 +81,15 @@ class Stalls:
         rules = context.spec.config.stall
         if progress is None or rules is None:
             return None
-        return cls(context, meter, progress, read, rules.grace)
+        return cls(context, meter, progress, read, rules)
 
     def after_round(self, ended: TurnComplete | None) -> TurnComplete | None:
         """Look at the round that has ended.
 
         The model is told once. When it goes on in the same way, the turn ends by that, and so
-        does the run. One that answers without a call is told by whoever judges the turn.
+        does the run. One that was told of calls without news, and then repeats one of them alone,
+        goes on in another way: it is told once more. One that answers without a call is told by
+        whoever judges the turn.
 
         Args:
             ended: How the turn ends by that round; None where it goes on.
@@ -111,14 +114,32 @@ class Stalls:
             if stalled:
                 self._context.set(STALLED_ROUNDS, 0)
             return None
-        if stalled >= self._grace:
+        told = self._to_tell(stall, stalled)
+        if told is None and (stalled == self._grace or stalled >= 2 * self._grace):
             return TurnComplete(ending="stalled", stall=stall.text)
-        if stalled == 0:
-            warning = Message.user(WARNING.format(stall=stall.text))
+        if told is not None:
+            warning = Message.user(WARNING.format(stall=told.text))
             self._context.add_message(warning)
             self._meter.told(warning.tokens)
-        self._context.set(STALLED_ROUNDS, stalled + 1)
+        told_again = told is not None and stalled > 0
+        self._context.set(STALLED_ROUNDS, 1 + (self._grace if told_again else stalled))
         return None
+
+    def _to_tell(self, stall: Stall, stalled: int) -> Stall | None:
+        """What the model is to be told; None where it was, and goes on in the same way."""
+        if stalled == 0:
+            return stall
+        if stalled > self._grace:
+            return None
+        # A model that is told to stop reading in circles may read one thing for ever: it has
+        # heard, and needs to hear that this is a circle, too.
+        another = stall if stall.kind == "repetition" else None
+        if stalled == self._grace and stall.begun is not None and stall.begun.rounds >= stalled:
+            another = stall.begun
+        if another is None or another.rounds - stalled >= self._threshold:
+            # It was one already when the model was told.
+            return None
+        return another
 
     def _tell(self, stall: Stall) -> None:
         self._context.emit(

@@ -119,7 +119,7 @@ class Circling:
                 self._ledger.broken(TOLD_ONCE, f"{run.spec.run_id} only asks how a job is")
             elif (
                 known.told_at is not None
-                and _equal(known.rounds) > len(known.rounds) - known.told_at
+                and _equal(known.rounds) - (len(known.rounds) - known.told_at) >= stall.threshold
             ):
                 text = f"{run.spec.run_id} is told after round {known.told_at}, and again"
                 self._ledger.broken(TOLD_ONCE, text)

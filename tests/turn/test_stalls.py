@@ -80,6 +80,36 @@ async def test_whoever_does_something_else_when_told_goes_on() -> None:
     assert driver.value(STALLED_ROUNDS) == 0
 
 
+@pytest.mark.parametrize("rounds_per_turn", [1, 40])
+@pytest.mark.parametrize(("repeated", "times"), [("a", 2), ("e", 3)])
+async def test_who_gives_up_one_circle_for_another_is_told_of_that_too(
+    repeated: str, times: int, rounds_per_turn: int
+) -> None:
+    wanders = [look(name) for name in "abcdeabcde"]
+    script = [*wanders, *[look(repeated)] * 50]
+    driver = a_driver(script, max_rounds_per_turn=rounds_per_turn)
+
+    assert ended(await driver.run()) == ("stalled", "repetition")
+    first, second = warnings(driver.state.log)
+    assert "nothing new came of your last" in first
+    assert f'you made look({{"at":"{repeated}"}}) {times} times in a row' in second
+    told = [len(warnings(request.messages)) for request in driver.model.requests]
+    assert told[-5:] == [0, 1, 1, 2, 2]
+
+
+async def test_who_comes_back_when_told_of_the_second_circle_goes_on() -> None:
+    wanders = [look(name) for name in "abcdeabcde"]
+    driver = a_driver([*wanders, *[look("a")] * 2, look("f"), finishes()])
+    assert ended(await driver.run()) == ("done", "completed")
+    assert len(warnings(driver.state.log)) == 2
+
+
+async def test_who_wanders_on_is_told_once() -> None:
+    driver = a_driver([look("abcde"[number % 5]) for number in range(60)])
+    assert ended(await driver.run()) == ("stalled", "repetition")
+    assert len(warnings(driver.state.log)) == 1
+
+
 @pytest.mark.parametrize(
     ("names", "kind", "at"),
     [("ab", "alternation", 6), ("abc", "no_news", 8), ("abcd", "no_news", 9)],

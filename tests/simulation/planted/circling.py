@@ -53,7 +53,7 @@ def _always_watched() -> Patches:
     def patched(context: Any, *given: Any) -> Stalls:
         rules = context.spec.config.stall or StallConfig(threshold=2)
         progress = run_progress.RunProgress(context.spec.run_id, rules, (), context.log, None)
-        return Stalls(context, given[0], progress, given[2], rules.grace)
+        return Stalls(context, given[0], progress, given[2], rules)
 
     return [(Stalls, "of", staticmethod(patched))]
 
