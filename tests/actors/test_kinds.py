@@ -34,7 +34,7 @@ from harness_actors.testing import ManualClock
 from harness_actors.tools.supervision.client import SupervisedProcesses
 from tests.actors.followers import opened
 
-WITHIN_S = 60.0
+WITHIN_S = 150.0
 Kill = Callable[[Slot, ProcessMark], None]
 ECHO, LAME = Slot("echo"), Slot("lame")
 
