@@ -2,6 +2,7 @@
 
 import re
 import resource
+import time
 from pathlib import Path
 
 import pytest
@@ -10,11 +11,15 @@ from tests.pages import run_python_of
 
 MOST_CPU_S = 6.0
 """Of two cores at rest these are less than 3 s; what the clock says depends on the neighbours."""
+LOOP = 3_000_000
+LOOP_S = 0.15
+"""What a loop of so many rounds takes of such a core. A machine that needs longer is slower at
+everything, and has as much more."""
 
 
 @pytest.mark.timeout(240)
 def test_the_python_of_the_readme_runs_and_is_soon_done(tmp_path: Path) -> None:
-    before_s = _cpu_of_children_s()
+    before_s, slowness = _cpu_of_children_s(), _slowness()
 
     ended = run_python_of("README.md", tmp_path)
 
@@ -22,7 +27,15 @@ def test_the_python_of_the_readme_runs_and_is_soon_done(tmp_path: Path) -> None:
     # How so small a model puts it is its own affair.
     said = r"done with [1-4] model calls: .*\S.*\n"
     assert re.fullmatch(said, ended.stdout), ended.stdout
-    assert _cpu_of_children_s() - before_s < MOST_CPU_S
+    slowness = max(slowness, _slowness())
+    assert _cpu_of_children_s() - before_s < MOST_CPU_S * slowness
+
+
+def _slowness() -> float:
+    began, total = time.process_time(), 0
+    for number in range(LOOP):
+        total += number
+    return max(1.0, (time.process_time() - began) / LOOP_S)
 
 
 def _cpu_of_children_s() -> float:
