@@ -12,6 +12,7 @@ from harness_actors.actors.embedded import EMBEDDED_MODEL_URL
 from harness_actors.actors.packing import pack
 from harness_actors.chat_agent import ARTIFACT_READER as ARTIFACT_READER
 from harness_actors.chat_agent import ChatAgent as ChatAgent
+from harness_actors.chat_agent import fitted as fitted
 from harness_actors.chat_agent import with_hooks as with_hooks
 from harness_actors.chat_agent import with_output_type as with_output_type
 from harness_actors.config import HarnessConfig
@@ -83,22 +84,12 @@ class Program:
         """
         if config.contract is None:
             return self
-        from harness_actors.contracts.fitting import fit
         from harness_actors.contracts.plain import contract_of
 
         agent = self.workflow.agent
         known = getattr(agent, "predicates", None) or {}
-        judges = {agent.model.name, *(getattr(agent, "judges", None) or {})}
-        customs, faults = fit(
-            contract_of(config.contract, source=source),
-            predicates=known,
-            is_judge=judges.__contains__,
-            has_workspace=has_workspace,
-            tools=(
-                {tool.spec.name for tool in agent.tools} if isinstance(agent, ChatAgent) else None
-            ),
-            beside=beside,
-        )
+        contract = contract_of(config.contract, source=source)
+        customs, faults = fitted(agent, contract, has_workspace=has_workspace, beside=beside)
         if not faults.found and customs.keys() - known and not isinstance(agent, ChatAgent):
             faults.add("", "an agent of your own class has its functions as its own `predicates`")
         if faults.found:

@@ -2,7 +2,8 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import InitVar, dataclass, field, replace
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from harness_actors.coordination.graph import Workflow
 from harness_actors.errors import ConfigError
@@ -12,6 +13,11 @@ from harness_actors.policies import Approvals, Hooks
 from harness_actors.policies.capabilities import checked_capabilities
 from harness_actors.policies.middleware import as_chain
 from harness_actors.ports import Agent, Model, Tool
+
+if TYPE_CHECKING:
+    from harness_actors.contracts import TaskContract
+    from harness_actors.contracts.customs import CustomPredicate
+    from harness_actors.contracts.plain import Faults
 
 ARTIFACT_READER = "read_artifact"
 """A tool that the harness adds where long results are kept, about which approvals may decide."""
@@ -152,3 +158,28 @@ def with_output_type(agent: Agent | Workflow, output_type: object) -> Agent | Wo
         problem = "an agent of your own class has it as its own `output_type`"
         raise ConfigError("output_type", problem)
     return replace(agent, output_type=output)
+
+
+def fitted(
+    agent: Agent, contract: "TaskContract", *, has_workspace: bool, beside: Path | None
+) -> "tuple[dict[str, CustomPredicate], Faults]":
+    """The functions that a contract asks an agent for, and why no run of it could meet it.
+
+    Args:
+        agent: The agent.
+        contract: The contract.
+        has_workspace: Its runs work in a folder.
+        beside: A folder whose modules are found as well, before all others.
+    """
+    from harness_actors.contracts.fitting import fit
+
+    judges = {agent.model.name, *(getattr(agent, "judges", None) or {})}
+    return fit(
+        contract,
+        predicates=getattr(agent, "predicates", None) or {},
+        is_judge=judges.__contains__,
+        has_workspace=has_workspace,
+        # What one of the user's own class offers is known when it runs.
+        tools={tool.spec.name for tool in agent.tools} if isinstance(agent, ChatAgent) else None,
+        beside=beside,
+    )

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness_actors.agents import ChatAgent
+from harness_actors.agents import ChatAgent, fitted
 from harness_actors.errors import BadInputError
 
 if TYPE_CHECKING:
@@ -43,16 +43,7 @@ class AgentContract:
         Raises:
             BadInputError: A function cannot be found, or the agent has no such judge.
         """
-        from harness_actors.contracts.fitting import fit
-
-        customs, faults = fit(
-            self.contract,
-            predicates=agent.predicates,
-            is_judge=lambda name: name == agent.model.name or name in agent.judges,
-            has_workspace=True,
-            tools={tool.spec.name for tool in agent.tools},
-            beside=beside,
-        )
+        customs, faults = fitted(agent, self.contract, has_workspace=True, beside=beside)
         _refuse(self.path, faults)
         return replace(agent, predicates={**agent.predicates, **customs}) if customs else agent
 
@@ -91,23 +82,17 @@ def with_contract_file(loaded: "LoadedAgent", path: Path, *, has_workspace: bool
             meet it; names file, line and field of each fault.
     """
     from harness_actors.contracts.document import load_contract
-    from harness_actors.contracts.fitting import fit
 
-    read, agent = load_contract(path), loaded.innermost
-    predicates = getattr(agent, "predicates", None) or {}
-    judges = getattr(agent, "judges", None) or {}
-    customs, faults = fit(
-        read.contract,
-        predicates=predicates,
-        is_judge=lambda name: name == agent.model.name or name in judges,
-        has_workspace=has_workspace,
-        tools={tool.spec.name for tool in agent.tools} if isinstance(agent, ChatAgent) else None,
-        beside=path.resolve().parent,
+    read, beside = load_contract(path), path.resolve().parent
+    customs, faults = fitted(
+        loaded.innermost, read.contract, has_workspace=has_workspace, beside=beside
     )
     read.refuse(faults)
     if customs:
-        assert isinstance(loaded.agent, ChatAgent), "of a file or of flags"
-        loaded = replace(loaded, agent=replace(loaded.agent, predicates={**predicates, **customs}))
+        agent = loaded.agent
+        assert isinstance(agent, ChatAgent), "of a file or of flags"
+        held = replace(agent, predicates={**agent.predicates, **customs})
+        loaded = replace(loaded, agent=held)
     return replace(loaded, config=replace(loaded.config, contract=read.contract.as_plain()))
 
 
