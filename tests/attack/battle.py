@@ -14,7 +14,7 @@ from typing import Any
 from uuid import uuid4
 
 from harness_actors.testing import LoopbackProcess
-from tests.attack.good_model import ENOUGH_VARIABLE, LOG_VARIABLE, NOTES
+from tests.attack.good_model import ENOUGH_VARIABLE, LOG_VARIABLE, NOTES, note
 from tests.attack.hostile_modes import Mode
 from tests.attack.memory import MemoryWatch
 
@@ -83,7 +83,7 @@ class _Battle:
             )
         template = self._folder / "good"
         template.mkdir()
-        (template / NOTES).write_text("an old note\n")
+        (template / NOTES).write_text(f"{note(0)}\n")
         limits = {"limits": {"model_calls": 1_000_000, "tool_calls": 1_000_000}}
         self._write_agent("good", server.base_url, ("read_file", "edit_file"), limits)
         lines = [self._task(name, "good") for name in GOOD]

@@ -29,5 +29,13 @@ def works(body: dict[str, Any]) -> Reply:
     done = sum(message["role"] == "tool" for message in messages)
     if done % 2 == 0:
         return Reply.call("read_file", {"path": NOTES})
-    old, new = ("old", "new") if done % 4 == 1 else ("new", "old")
-    return Reply.call("edit_file", {"path": NOTES, "old_text": old, "new_text": new})
+    # Each edit is another one: notes that change to and fro are a circle, which ends a run.
+    edits = done // 2
+    return Reply.call(
+        "edit_file", {"path": NOTES, "old_text": note(edits), "new_text": note(edits + 1)}
+    )
+
+
+def note(edits: int) -> str:
+    """What the notes say after so many edits."""
+    return f"note {edits}."

@@ -258,4 +258,14 @@ BUGS = (
             "tests/stores/test_round_trips.py::test_what_became_of_a_call_comes_back_wherever_its_result_is_read",
         ),
     ),
+    Bug(
+        name="a log that another process moves is taken for moved",
+        path="harness_actors/stores/marks.py",
+        before="    if pages != moved or moved < 0:\n",
+        after="    if pages != moved:\n",
+        promise="a journal that two processes open at once stays whole",
+        tests=(
+            "tests/stores/test_processes.py::test_a_journal_that_is_opened_while_another_process_moves_its_log_stays_whole",
+        ),
+    ),
 )

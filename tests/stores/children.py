@@ -1,5 +1,6 @@
 """What other processes do to a journal: ``python -m tests.stores.children WHAT PATH``."""
 
+import fcntl
 import json
 import os
 import resource
@@ -34,6 +35,15 @@ def begin_a_term(path: Path) -> None:
     journal = SqliteJournal(path)
     print(journal.begin_term(), flush=True)
     journal.close()
+
+
+def move_the_log_until_told(path: Path) -> None:
+    """Hold the lock of whoever moves the log, until a line comes."""
+    with path.with_name(f"{path.name}-shm").open("r+b") as index:
+        # WAL_CKPT_LOCK, see https://www.sqlite.org/walformat.html#wal_locks
+        fcntl.lockf(index, fcntl.LOCK_EX, 1, 121)
+        print("holds it", flush=True)
+        sys.stdin.readline()
 
 
 def read_without_pickle(path: Path) -> None:

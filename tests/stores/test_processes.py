@@ -25,7 +25,9 @@ def start() -> Iterator[Start]:
     def start(what: str, path: Path) -> "subprocess.Popen[str]":
         command = [sys.executable, "-m", "tests.stores.children", what, str(path)]
         root = Path(__file__).parents[2]
-        child = subprocess.Popen(command, cwd=root, stdout=subprocess.PIPE, text=True)
+        child = subprocess.Popen(
+            command, cwd=root, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
         started.append(child)
         return child
 
@@ -96,6 +98,24 @@ def test_processes_that_make_the_same_file_at_once_share_it(path: Path, start: S
     assert sorted(terms) == [1, 2, 3, 4]
     # Two that close at once may each leave the log to the other.
     SqliteJournal(path).close()
+    assert [file.name for file in path.parent.iterdir()] == [path.name]
+
+
+def test_a_journal_that_is_opened_while_another_process_moves_its_log_stays_whole(
+    path: Path, start: Start
+) -> None:
+    first = SqliteJournal(path)
+    first.commit(first.begin_term(), [added(), a_round(1)])
+    child = start("move_the_log_until_told", path)
+    output(child).readline()
+
+    second = SqliteJournal(path)
+    child.communicate("go on\n")
+
+    third = SqliteJournal(path)
+    assert third.position() == first.position() == 2
+    for journal in (first, second, third):
+        journal.close()
     assert [file.name for file in path.parent.iterdir()] == [path.name]
 
 
