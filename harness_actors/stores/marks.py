@@ -81,7 +81,7 @@ def move_log(path: Path, connection: sqlite3.Connection, *, truncate: bool) -> b
         made = connection.execute("INSERT INTO marks (mark) VALUES (randomblob(16))").lastrowid
     mode = "TRUNCATE" if truncate else "PASSIVE"
     _, pages, moved = connection.execute(f"PRAGMA wal_checkpoint({mode})").fetchone()
-    # Both are -1 where another process moves the log just now: it does not know of this mark.
+    # Both are -1 where another process moves the log just now, maybe only as far as an older mark.
     if pages != moved or moved < 0:
         return False
     log = beside(path, "-wal")
