@@ -57,7 +57,8 @@ class TurnComplete:
     findings: tuple[str, ...] = ()
     """Why what the agent came to is not accepted, where it says that it is done."""
     stall: str = ""
-    """How its last rounds came to nothing, as a sentence; empty where they did not."""
+    """How its last rounds came to nothing, as the model or the user is told; empty where they did
+    not."""
     output: Any = None
     """The value that it says it is done with, as plain values, where it fits the type that the
     run is to come to."""

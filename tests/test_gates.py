@@ -16,7 +16,7 @@ from harness_actors.testing import Reply, ScriptedModel
 from harness_actors.tools import coding_tools
 from tests.pages import run_python, text_of
 
-PAGE = text_of("docs/gates.md")
+PAGE = text_of("docs/gates.md") + text_of("docs/control.md")
 EXAMPLES = re.findall(
     r"```python\n(.*?)```\n\nIt prints `(.*?)`\.$", PAGE, re.DOTALL | re.MULTILINE
 )

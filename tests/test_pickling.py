@@ -17,6 +17,7 @@ from harness_actors.coordination.protocol import (
 from harness_actors.events import RoundCompleted, RunEvent
 from harness_actors.messages import Message
 from harness_actors.pickling import pickled_by_position
+from harness_actors.policies import Hooks
 from harness_actors.ports import ToolSpec
 from harness_actors.signals import CompactionComplete, RepairComplete, RepairTrigger, TurnComplete
 from harness_actors.state import StateDelta, Write
@@ -81,9 +82,10 @@ def test_a_value_of_another_number_of_fields_is_refused() -> None:
     [
         ToolOptions(name="look"),
         ToolSpec(name="look", description="", parameters={}, timeout_s=2.0),
+        Hooks(pre_tool=print, output_guard=print),
     ],
 )
-def test_a_tool_that_was_pickled_before_its_newest_field_was_there_has_the_default(
+def test_what_was_pickled_before_its_newest_field_was_there_has_the_default(
     value: Any,
 ) -> None:
     assert without_fields(value, 1) == value

@@ -121,11 +121,11 @@ class StallFound(Event):
     turn: int
     round: int
     kind: str
-    """`repetition`, `alternation`, `no_news`, `failures` or `monologue`."""
+    """`repetition`, `alternation`, `no_news`, `failures`, `monologue` or, of a hook, `hook`."""
     rounds: int
-    """How many show it."""
+    """How many show it; 1 of a hook."""
     what: str
-    """The calls that it repeats, for a reader; empty where there are none."""
+    """The calls that it repeats, or what the hook says; empty where there are none."""
     text: str
     """It as a sentence, as the model was told."""
 

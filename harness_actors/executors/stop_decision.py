@@ -20,7 +20,6 @@ NUDGE = (
     "- something is left to do: make the next tool call;\n"
     "- something failed: try another approach."
 )
-SAID_AGAIN = "You repeat yourself: these words have been read."
 NOT_ACCEPTED = "The task does not count as done yet:\n{reasons}\nSee to that, then {again}."
 AGAIN: Mapping[Completion, str] = {
     "explicit": "call `work_complete` again",
@@ -60,7 +59,7 @@ class StopDecision:
                 return _continue(context, count, "max_rounds_per_turn")
             end = _out_of_nudges(signal, context.spec.config, nudges)
             if end is None:
-                words = f"{NUDGE}\n{SAID_AGAIN}" if signal.stall else NUDGE
+                words = f"{NUDGE}\n{signal.stall}" if signal.stall else NUDGE
                 _nudge(context, words, count, nudges + 1)
                 return _continue(context, count, "work_complete_not_called")
         context.emit(StopDecided(turn=count, decision="stop", reason=end.reason.kind))

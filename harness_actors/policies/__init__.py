@@ -7,6 +7,7 @@ from harness_actors.policies.decisions import Approve as Approve
 from harness_actors.policies.decisions import Refuse as Refuse
 from harness_actors.policies.decisions import Respond as Respond
 from harness_actors.policies.hook_events import AfterModel as AfterModel
+from harness_actors.policies.hook_events import AfterRound as AfterRound
 from harness_actors.policies.hook_events import AfterTool as AfterTool
 from harness_actors.policies.hook_events import AgentStop as AgentStop
 from harness_actors.policies.hook_events import BeforeModel as BeforeModel
@@ -28,6 +29,8 @@ from harness_actors.policies.tool_usage import ToolUsage as ToolUsage
 from harness_actors.policies.verdicts import Allow as Allow
 from harness_actors.policies.verdicts import Ask as Ask
 from harness_actors.policies.verdicts import Change as Change
+from harness_actors.policies.verdicts import Circling as Circling
 from harness_actors.policies.verdicts import Deny as Deny
 from harness_actors.policies.verdicts import EndRun as EndRun
+from harness_actors.policies.verdicts import Novel as Novel
 from harness_actors.policies.verdicts import Replace as Replace

@@ -1,9 +1,18 @@
 """What an answer of a hook means, by its kind."""
 
 from harness_actors.policies.hooks import HookKind
-from harness_actors.policies.verdicts import Allow, Ask, Change, Deny, EndRun, Replace
+from harness_actors.policies.verdicts import (
+    Allow,
+    Ask,
+    Change,
+    Circling,
+    Deny,
+    EndRun,
+    Novel,
+    Replace,
+)
 
-Verdict = Allow | Deny | EndRun | Change | Ask | Replace
+Verdict = Allow | Deny | EndRun | Change | Ask | Replace | Novel | Circling
 
 _TAKEN: dict[HookKind, tuple[type[Verdict], ...]] = {
     "session_start": (),
@@ -15,6 +24,7 @@ _TAKEN: dict[HookKind, tuple[type[Verdict], ...]] = {
     "agent_stop": (Allow, Deny),
     "input_guard": (Allow, Deny, EndRun),
     "output_guard": (Allow, Deny, EndRun),
+    "stall": (Novel, Circling),
 }
 
 
@@ -34,7 +44,7 @@ def verdict_of(kind: HookKind, answer: object) -> Verdict:
         known = ", ".join([*(one.__name__ for one in taken), "None"])
         raise ValueError(f"returned {type(answer).__name__}, where {kind} takes {known}")
     match answer:
-        case Deny(text) | EndRun(text) | Ask(text) | Replace(text):
+        case Deny(text) | EndRun(text) | Ask(text) | Replace(text) | Circling(text):
             if not isinstance(text, str):
                 raise ValueError(f"returned {type(answer).__name__} of what is no text")
     return answer

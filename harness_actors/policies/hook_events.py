@@ -126,6 +126,21 @@ class AfterTool(HookEvent):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AfterRound(HookEvent):
+    """A round is over: its answer, and the results of its calls.
+
+    Attributes:
+        round: The round of the turn, from 1.
+        messages: The conversation.
+        stall: How the run goes in circles by the rules of the harness; empty where it does not.
+    """
+
+    round: int
+    messages: tuple[Message, ...]
+    stall: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AgentStop(HookEvent):
     """The agent says that it is done.
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 from harness_actors.errors import ConfigError
+from harness_actors.pickling import unpickled_with_defaults
 
 HookKind = Literal[
     "session_start",
@@ -17,6 +18,7 @@ HookKind = Literal[
     "agent_stop",
     "input_guard",
     "output_guard",
+    "stall",
 ]
 KINDS: tuple[HookKind, ...] = get_args(HookKind)
 HOOK_TIMEOUT_S = 10.0
@@ -70,6 +72,7 @@ class Hook:
         return (self.on_error or ("deny" if kind == "pre_tool" else "allow")) == "deny"
 
 
+@unpickled_with_defaults
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hooks:
     """The hooks of an agent, by kind, each in the order in which they are asked.
@@ -86,6 +89,8 @@ class Hooks:
         agent_stop: Asked with `AgentStop`; may return `Allow` or `Deny`.
         input_guard: Asked with `InputText`; may return `Allow`, `Deny` or `EndRun`.
         output_guard: Asked with `OutputText`; may return `Allow`, `Deny` or `EndRun`.
+        stall: Asked with `AfterRound` whether a round came to something; may return `Novel` or
+            `Circling`.
 
     Raises:
         ConfigError: Something else is given.
@@ -100,6 +105,7 @@ class Hooks:
     agent_stop: Any = ()
     input_guard: Any = ()
     output_guard: Any = ()
+    stall: Any = ()
 
     def __post_init__(self) -> None:
         for kind in KINDS:

@@ -78,6 +78,22 @@ class Replace:
     text: str
 
 
+@dataclass(frozen=True, slots=True)
+class Novel:
+    """Of `stall`: the round came to something, whatever the rules of the harness say."""
+
+
+@dataclass(frozen=True, slots=True)
+class Circling:
+    """Of `stall`: the run goes in circles, whatever the rules of the harness say.
+
+    Attributes:
+        what: For the model, after "You go in circles:": what it does again and again.
+    """
+
+    what: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallVerdict:
     """What all `pre_tool` hooks together say of one call.

@@ -7,10 +7,10 @@ from typing import Literal
 from harness_actors.config import StallConfig
 from harness_actors.progress.rounds import Round
 
-StallKind = Literal["repetition", "alternation", "no_news", "failures", "monologue"]
+StallKind = Literal["repetition", "alternation", "no_news", "failures", "monologue", "hook"]
 """`repetition`: the same calls with the same results; `alternation`: two or three rounds by turns;
 `no_news`: calls that were all made before, with results that are all known; `failures`: calls of
-one tool that all fail; `monologue`: the same words, and no call."""
+one tool that all fail; `monologue`: the same words, and no call; `hook`: a hook says so."""
 
 _LONGEST_CIRCLE = 3
 """Rounds of the longest circle that is known by its turns; longer ones bring no news."""
@@ -23,6 +23,7 @@ _WORDS: dict[StallKind, str] = {
     "their results are the same",
     "failures": "all calls of your last {rounds} answers failed, and all were of {what}",
     "monologue": "you said the same thing {rounds} times, and called nothing",
+    "hook": "{what}",
 }
 
 

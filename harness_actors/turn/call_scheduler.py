@@ -13,8 +13,8 @@ from harness_actors.signals import TurnComplete, Waiting
 from harness_actors.state import OPEN_CALLS, TURN_COUNT, OpenCall
 from harness_actors.turn.approvals import first_to_approve
 from harness_actors.turn.bounds import Bounds
+from harness_actors.turn.call_gates import CallGates
 from harness_actors.turn.execution import Execution
-from harness_actors.turn.gates import Gates
 from harness_actors.turn.one_call import PlannedCall, plan_calls
 from harness_actors.turn.outcomes import (
     ToolDenied,
@@ -51,7 +51,7 @@ class ToolCalls:
         state: TurnState,
         bounds: Bounds,
         place: Workplace,
-        gates: Gates | None = None,
+        gates: CallGates | None = None,
     ) -> None:
         self._context = context
         self._prepared = prepared
@@ -214,7 +214,7 @@ class ToolCalls:
 
     def _is_gated(self, plan: PlannedCall) -> bool:
         """Whether gates have a say in it, who may want it otherwise than the last time."""
-        return plan.around is not None or (self._gates is not None and self._gates.of_calls)
+        return plan.around is not None or self._gates is not None
 
     async def _judged(
         self, plans: list[PlannedCall], *, unasked: Collection[str] = ()

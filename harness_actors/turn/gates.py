@@ -1,57 +1,35 @@
-"""The gates of one turn: what stands before and after its calls, its answers and its end."""
+"""The gates of one turn: what stands around its model calls, its rounds and its end."""
 
-from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
-
-import orjson
+from typing import TYPE_CHECKING
 
 from harness_actors.policies import (
     AfterModel,
-    AfterTool,
+    AfterRound,
     AgentStop,
-    Ask,
     BeforeModel,
-    BeforeTool,
-    Change,
-    Deny,
-    HookEvent,
+    Circling,
+    Novel,
     OutputText,
-    Replace,
 )
-from harness_actors.policies.approvals import ApprovalNeed
-from harness_actors.policies.verdicts import CallVerdict, encoded_arguments, shortened_reason
-from harness_actors.ports import LargeResult, ModelResponse, RunContext
+from harness_actors.policies.verdicts import shortened_reason
+from harness_actors.ports import ModelResponse, RunContext
+from harness_actors.progress import Stall
 from harness_actors.signals import TurnComplete
 from harness_actors.state import TURN_COUNT
-from harness_actors.turn.approvals import NOT_MADE, asked_about, denied, ruled
 from harness_actors.turn.bounds import Bounds
-from harness_actors.turn.hook_calls import Asked, HookCalls, Withhold, size_on_record
+from harness_actors.turn.call_gates import CallGates
+from harness_actors.turn.hook_calls import Asked, HookCalls
 from harness_actors.turn.meter import TurnMeter
-from harness_actors.turn.one_call import PlannedCall
-from harness_actors.turn.outcomes import ToolExecutionResult, ToolFailure, ToolOutcome
 from harness_actors.turn.output_gate import OutputGate
 from harness_actors.turn.preparation import PreparedAgent
 from harness_actors.turn.services import AgentTurnServices
-from harness_actors.turn.texts import shortened, well_formed
+from harness_actors.turn.stalls import AskAboutStall
 from harness_actors.turn.workplace import Workplace
 
 if TYPE_CHECKING:
     from harness_actors.turn.verification import ContractGate
-
-VERDICTS_BYTES = 512 * 1024
-"""What is kept of the verdicts on the calls of one message, at most."""
-WITHHELD = {
-    "failed": "The result of this call is withheld: a hook that must look at it first has failed.",
-    "cut": (
-        "The result of this call is withheld: the run's time was over before a hook had looked at "
-        "it, which must be first."
-    ),
-}
-"""What stands in the place of a result that nobody may see, by why not; nothing of what the hook or
-the tool said is in it."""
-TOO_MUCH = "its hooks have changed too much in this message; call again by itself"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +40,8 @@ class Gates:
         context: The run.
         prepared: The agent.
         meter: What the turn uses.
-        services: Those of the process.
-        calls: Asks the hooks.
+        hooks: Asks the hooks.
+        of_calls: Those of its calls and their results; None where nobody has a say in these.
         contract: Verifies what the run must have come to; None for nothing.
         output: Holds its answer to a type; None where it is text, or the tool that ends the run
             takes a value.
@@ -72,8 +50,8 @@ class Gates:
     context: RunContext
     prepared: PreparedAgent
     meter: TurnMeter
-    services: AgentTurnServices
-    calls: HookCalls
+    hooks: HookCalls
+    of_calls: CallGates | None = None
     contract: "ContractGate | None" = None
     output: OutputGate | None = None
 
@@ -93,7 +71,9 @@ class Gates:
         typed = prepared.output if prepared.completion is None else None
         if not (prepared.hooks or prepared.approvals is not None or has_contract or typed):
             return None
-        calls = HookCalls(context, prepared.hooks, services.in_thread, bounds.wall_due)
+        hooks = HookCalls(
+            context, prepared.hooks, services.in_thread, bounds.wall_due, prepared.agent_path
+        )
         contract = None
         if has_contract:
             # Here, for it loads what checks schemas, which most runs do not need.
@@ -101,115 +81,82 @@ class Gates:
 
             contract = ContractGate(context, prepared, meter, services, bounds, place)
         output = None if typed is None else OutputGate(context, typed, meter, services, bounds)
-        return cls(context, prepared, meter, services, calls, contract, output)
+        of_calls = CallGates.of(context, prepared, services, hooks)
+        return cls(context, prepared, meter, hooks, of_calls, contract, output)
 
     @property
-    def of_calls(self) -> bool:
-        """Whether somebody has a say in calls or their results."""
-        hooks = self.prepared.hooks
-        return bool(hooks.pre_tool or hooks.post_tool) or self.prepared.approvals is not None
-
-    @property
-    def of_results(self) -> bool:
-        """Whether hooks have a say in results, which must be left whole until they had it."""
-        return bool(self.prepared.hooks.post_tool)
+    def of_rounds(self) -> AskAboutStall | None:
+        """Asks the hooks that have a say in whether a round came to something; None without any."""
+        return self._after_round if self.prepared.hooks.stall else None
 
     async def before_model(self) -> None:
         """The model is about to be asked."""
         number = self.meter.rounds + 1
-        event = self._event(BeforeModel, round=number, messages=partial(tuple, self.context.log))
-        await self.calls.tell("pre_model", number, event)
+        event = self.hooks.event(
+            BeforeModel,
+            round=number,
+            messages=partial(tuple, self.context.log),
+        )
+        await self.hooks.tell("pre_model", number, event)
 
     async def after_model(self, response: ModelResponse, text: str) -> None:
         """The model has answered."""
         number = self.meter.rounds
-        event = self._event(
+        event = self.hooks.event(
             AfterModel,
             round=number,
             text=text,
             tool_calls=tuple(response.tool_calls),
             usage=response.usage,
         )
-        await self.calls.tell("post_model", number, event)
+        await self.hooks.tell("post_model", number, event)
 
-    async def before_calls(
-        self, plans: Sequence[PlannedCall], unasked: Collection[str] = ()
-    ) -> list[PlannedCall]:
-        """What becomes of the calls of a message, before the first of them begins.
-
-        Those that a person must approve have an `approval`: also those that have it by now.
+    async def _after_round(self, stall: Stall | None) -> Stall | None:
+        """How a run goes in circles when its hooks were asked, too: the first that knows counts.
 
         Args:
-            plans: The calls.
-            unasked: Ids of those that no hook is asked about: what is on record of them counts.
+            stall: How it does by the rules of the harness; None where it does not.
         """
-        hooked = await self._hooked(plans, unasked)
-        if self.prepared.approvals is None:
-            return hooked
-        return await ruled(self.context, self.prepared, hooked, self._message(), self.services)
-
-    async def _hooked(
-        self, plans: Sequence[PlannedCall], unasked: Collection[str]
-    ) -> list[PlannedCall]:
-        if not self.prepared.hooks.pre_tool:
-            return list(plans)
-        kept, judged, message = 0, [], self._message()
-        for plan in plans:
-            if plan.tool is None or plan.tool is self.prepared.completion:
-                judged.append(plan)
-                continue
-            known = plan.call.id in unasked
-            ask = partial(self._judge_call, plan, VERDICTS_BYTES - kept)
-            asked = await self.calls.observe(
-                "pre_tool",
-                [message, plan.call.id],
-                _ask_nobody if known else ask,
-                announce=not kept and not known,
-                call_id=plan.call.id,
-            )
-            kept += size_on_record(asked.plain)
-            judged.append(_judged(plan, asked.plain))
-        return judged
-
-    async def after_call(self, plan: PlannedCall, outcome: ToolOutcome) -> ToolOutcome:
-        """What the model is told of a call, whatever became of it."""
-        if plan.tool is not None and plan.tool is self.prepared.completion:
-            return outcome
-        ask = partial(self._look_at, plan, outcome)
-        asked = await self.calls.observe(
-            "post_tool",
-            [self._message(), plan.call.id],
-            ask,
-            announce=False,
-            call_id=plan.call.id,
+        number = self.meter.rounds
+        event = self.hooks.event(
+            AfterRound,
+            round=number,
+            messages=partial(tuple, self.context.log),
+            stall="" if stall is None else stall.text,
         )
-        if (why := asked.plain.get("withheld")) is not None:
-            text = WITHHELD[why]
-        elif "replaced" not in asked.plain:
-            return outcome
-        else:
-            known = asked.text
-            text = await self.services.text_on_record(plan.call) if known is None else known
-        if isinstance(outcome.text, LargeResult):
-            outcome.text.close()
-        if isinstance(outcome, ToolExecutionResult):
-            # In place of all that there was, images included.
-            return ToolExecutionResult(text=text)
-        if why is not None and isinstance(outcome, ToolFailure):
-            # A traceback says what the tool has raised.
-            return ToolFailure(text=text)
-        return replace(outcome, text=text)
+
+        async def ask(asked: Asked) -> None:
+            told = event()
+            for hook in self.prepared.hooks.stall:
+                match await self.hooks.answer("stall", hook, told, asked):
+                    case Novel():
+                        asked.plain["novel"] = True
+                        return
+                    case Circling(what):
+                        asked.plain["circling"] = shortened_reason(what)
+                        return
+
+        plain = (await self.hooks.observe("stall", number, ask)).plain
+        if "novel" in plain:
+            return None
+        if "circling" in plain:
+            return Stall("hook", 1, plain["circling"])
+        return stall
 
     async def at_end(self, ended: TurnComplete) -> TurnComplete:
         """How a turn ends by which the agent says that it is done: all gates are asked, and
         whatever speaks against that is in its findings."""
         turn = self.context.get(TURN_COUNT)
-        output = self._event(OutputText, text=ended.text)
-        guarded = (await self.calls.judge("output_guard", turn, output)).plain
+        output = self.hooks.event(OutputText, text=ended.text)
+        guarded = (await self.hooks.judge("output_guard", turn, output)).plain
         if "ends" in guarded:
             return _refused_by("output_guard", guarded["ends"])
-        stop = self._event(AgentStop, text=ended.text, tool_usage=partial(dict, self.meter.used))
-        stopped = (await self.calls.judge("agent_stop", turn, stop)).plain
+        stop = self.hooks.event(
+            AgentStop,
+            text=ended.text,
+            tool_usage=partial(dict, self.meter.used),
+        )
+        stopped = (await self.hooks.judge("agent_stop", turn, stop)).plain
         causes = [asked["denied"] for asked in (guarded, stopped) if "denied" in asked]
         value, better = ended.output, False
         if self.output is not None:
@@ -231,97 +178,6 @@ class Gates:
             return replace(ended, findings=tuple(causes), progressed=better, output=value)
         return ended
 
-    def _message(self) -> int:
-        """Where in the log the message stands whose calls are made. Ids come again in others, and
-        a round whose calls Repair has closed is the place of the next message, too."""
-        log = self.context.log
-        return next(at for at in range(len(log) - 1, -1, -1) if log[at].role == "assistant")
-
-    async def _judge_call(self, plan: PlannedCall, room: int, asked: Asked) -> None:
-        """Ask all hooks about a call: the first denial wins, and changes add up."""
-        verdict = CallVerdict()
-        for hook in self.prepared.hooks.of("pre_tool"):
-            arguments = verdict.arguments or plan.call.arguments
-            event = self._call_event(plan, arguments)()
-            answer = await self.calls.answer("pre_tool", hook, event, asked)
-            match answer:
-                case Deny(reason):
-                    verdict = CallVerdict(denied=shortened_reason(reason))
-                    break
-                case Ask(why):
-                    verdict = replace(verdict, asks=shortened_reason(why))
-                case Change(changed):
-                    try:
-                        verdict = replace(verdict, arguments=encoded_arguments(changed))
-                    except ValueError as error:
-                        asked.failed(hook, str(error))
-                        if hook.denies_on_error("pre_tool"):
-                            reason = f"the hook {hook.name} {error}"
-                            verdict = CallVerdict(denied=reason)
-                            break
-        if size_on_record(verdict.as_plain()) > room:
-            verdict = CallVerdict(denied=TOO_MUCH)
-        asked.plain |= verdict.as_plain()
-
-    async def _look_at(self, plan: PlannedCall, outcome: ToolOutcome, asked: Asked) -> None:
-        text = outcome.text
-        for hook in self.prepared.hooks.of("post_tool"):
-            event = self._event(
-                AfterTool,
-                call_id=plan.call.id,
-                tool_name=plan.call.name,
-                arguments=partial(_parsed, plan.given.arguments),
-                disposition=outcome.failure or "done",
-                text=text,
-            )
-            answer = await self.calls.answer("post_tool", hook, event(), asked)
-            if isinstance(answer, Withhold):
-                # Those after it hear of the call, and not of what it said.
-                text, asked.plain["withheld"] = WITHHELD[answer.why], answer.why
-            elif isinstance(answer, Replace) and "withheld" not in asked.plain:
-                text = shortened(well_formed(answer.text))
-                asked.text, asked.plain["replaced"] = text, True
-
-    def _call_event(self, plan: PlannedCall, arguments: str) -> Callable[[], HookEvent]:
-        assert plan.tool is not None, "others are not asked about"
-        spec = plan.tool.spec
-        return self._event(
-            BeforeTool,
-            call_id=plan.call.id,
-            tool_name=plan.call.name,
-            arguments=partial(_parsed, arguments),
-            raw_arguments=plan.call.arguments,
-            effect=spec.effect,
-            idempotent=plan.idempotent,
-        )
-
-    def _event(self, kind: type[HookEvent], **facts: Any) -> Callable[[], HookEvent]:
-        """Makes an event, once somebody is to be told; what is callable is made then, too."""
-
-        def make() -> HookEvent:
-            made = {name: fact() if callable(fact) else fact for name, fact in facts.items()}
-            return kind(
-                run_id=self.context.spec.run_id,
-                agent_path=self.prepared.agent_path,
-                turn=self.context.get(TURN_COUNT),
-                **made,
-            )
-
-        return make
-
-
-async def _ask_nobody(asked: Asked) -> None:
-    """Leave it at what is known."""
-
-
-def _judged(plan: PlannedCall, plain: dict[str, Any]) -> PlannedCall:
-    told = {name: text for name, text in plain.items() if name in ("denied", "asks", "arguments")}
-    verdict = CallVerdict.from_plain(told)
-    if verdict.denied is not None:
-        return denied(plan, NOT_MADE.format(reason=verdict.denied))
-    changed = replace(plan, arguments=verdict.arguments)
-    return changed if verdict.asks is None else asked_about(changed, ApprovalNeed(why=verdict.asks))
-
 
 def _refused_by(kind: str, reason: str) -> TurnComplete:
     error = {"reason": "agent_error", "type": kind, "message": reason}
@@ -331,11 +187,3 @@ def _refused_by(kind: str, reason: str) -> TurnComplete:
 def refused_input(reason: str) -> TurnComplete:
     """How a run ends whose task a guard does not let pass."""
     return _refused_by("input_guard", reason)
-
-
-def _parsed(arguments: str) -> Any:
-    """A copy of one's own for each that is told."""
-    try:
-        return orjson.loads(arguments)
-    except orjson.JSONDecodeError:
-        return None

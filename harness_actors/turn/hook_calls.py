@@ -13,6 +13,7 @@ from harness_actors.policies.answers import Verdict, verdict_of
 from harness_actors.policies.hooks import LATE_S, HookKind
 from harness_actors.policies.verdicts import shortened_reason
 from harness_actors.ports import RunContext
+from harness_actors.state import TURN_COUNT
 from harness_actors.turn.bounds import Due
 from harness_actors.turn.deadline import Allowance, Raised, TimedOut, run_within
 from harness_actors.turn.interruption import is_ctrl_c
@@ -64,12 +65,32 @@ class HookCalls:
         hooks: Those of the agent.
         in_thread: Runs a blocking function.
         due: When the run's own time is over.
+        agent_path: The names of the agents down to the one at work.
     """
 
     context: RunContext | None
     hooks: Hooks
     in_thread: Callable[..., Awaitable[Any]]
     due: Callable[[], Due]
+    agent_path: tuple[str, ...]
+
+    def event(self, kind: type[HookEvent], **facts: Any) -> Callable[[], HookEvent]:
+        """Makes an event of the run, once somebody is to be told.
+
+        Args:
+            kind: Of the event.
+            facts: What it tells besides; what is callable is made then, too.
+        """
+
+        def make() -> HookEvent:
+            assert self.context is not None, "the run is not over"
+            made = {name: fact() if callable(fact) else fact for name, fact in facts.items()}
+            # What comes before the first turn is of that turn.
+            turn = max(1, self.context.get(TURN_COUNT))
+            run_id = self.context.spec.run_id
+            return kind(run_id=run_id, agent_path=self.agent_path, turn=turn, **made)
+
+        return make
 
     async def observe(
         self,

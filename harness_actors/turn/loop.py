@@ -76,10 +76,12 @@ class TurnLoop:
         folder_id = None if self._watched is None else self._watched.id
         place = Workplace(workspace, folder_id, services.artifacts(context.spec))
         self._gates = Gates.of(context, prepared, self._meter, services, self._bounds, place)
+        of_calls = None if self._gates is None else self._gates.of_calls
         self._calls = ToolCalls(
-            context, prepared, services, self._state, self._bounds, place, self._gates
+            context, prepared, services, self._state, self._bounds, place, of_calls
         )
-        self._stalls = Stalls.of(context, self._meter, progress, services.read_stall)
+        ask = None if self._gates is None else self._gates.of_rounds
+        self._stalls = Stalls.of(context, self._meter, progress, services.read_stall, ask)
         self._models = TurnChain.of(prepared.agent.model, limits)
         self._last: Awaitable[None] | None = None
         self._awaited: Awaitable[None] | None = None
@@ -125,7 +127,7 @@ class TurnLoop:
     async def _finish_open_calls(self) -> TurnComplete | Waiting | None:
         if not self._context.log.open_calls():
             return None
-        return self._end_round(await self._calls.finish())
+        return await self._end_round(await self._calls.finish())
 
     def _budget(self) -> TurnBudget | None:
         limits = self._context.spec.config.turn_limits
@@ -200,7 +202,7 @@ class TurnLoop:
             completion = self._context.spec.config.completion
             ended = TurnComplete(ending="text", findings=findings_of(response, completion))
         self._context.emit(self._completed(response, spent, len(calls)))
-        return self._end_round(ended)
+        return await self._end_round(ended)
 
     def _tell(self, fallback: ModelFellBack | None) -> None:
         if fallback is not None:
@@ -223,12 +225,14 @@ class TurnLoop:
             return None
         return Voice(sink, self._context.get(TURN_COUNT), self._meter.rounds + 1)
 
-    def _end_round(self, ended: TurnComplete | Waiting | None) -> TurnComplete | Waiting | None:
+    async def _end_round(
+        self, ended: TurnComplete | Waiting | None
+    ) -> TurnComplete | Waiting | None:
         """The results of a round are in the log; how the turn ends, or None where it goes on."""
         if isinstance(ended, Waiting):
             return ended
         if self._stalls is not None:
-            ended = self._stalls.after_round(ended)
+            ended = await self._stalls.after_round(ended)
         ended = ended or self._rounds_done()
         if ended is not None:
             return ended

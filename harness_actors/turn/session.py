@@ -15,8 +15,6 @@ from harness_actors.turn.services import AgentTurnServices
 
 logger = logging.getLogger(__name__)
 
-FIRST_TURN = 1
-
 
 async def begin_session(
     context: RunContext, prepared: PreparedAgent, services: AgentTurnServices
@@ -30,25 +28,13 @@ async def begin_session(
         return Asked()
     spec = context.spec
     bounds = Bounds(spec.config.limits, context.started_at, services.clock)
-    calls = HookCalls(context, prepared.hooks, services.in_thread, bounds.wall_due)
-    path = prepared.agent_path
-
-    def started() -> SessionStart:
-        return SessionStart(
-            run_id=spec.run_id,
-            agent_path=path,
-            turn=FIRST_TURN,
-            task=spec.task,
-            conversation_id=spec.conversation_id,
-        )
-
-    def said() -> InputText:
-        text = "\n".join(message.text for message in spec.task if message.role == "user")
-        return InputText(
-            run_id=spec.run_id, agent_path=path, turn=FIRST_TURN, text=text, task=spec.task
-        )
-
+    calls = HookCalls(
+        context, prepared.hooks, services.in_thread, bounds.wall_due, prepared.agent_path
+    )
+    started = calls.event(SessionStart, task=spec.task, conversation_id=spec.conversation_id)
     await calls.tell("session_start", "run", started)
+    text = "\n".join(message.text for message in spec.task if message.role == "user")
+    said = calls.event(InputText, text=text, task=spec.task)
     return await calls.judge("input_guard", "task", said)
 
 
@@ -63,9 +49,10 @@ async def end_session(
     hooks = Hooks.given(getattr(agent, "hooks", None))
     if not hooks.session_end:
         return
+    calls = HookCalls(None, hooks, in_thread, lambda: Due(None), (agent.name,))
     event = SessionEnd(
         run_id=spec.run_id,
-        agent_path=(agent.name,),
+        agent_path=calls.agent_path,
         turn=turn,
         status=end.status,
         reason=end.reason.kind,
@@ -73,7 +60,6 @@ async def end_session(
         output_text=end.output_text,
     )
     asked = Asked()
-    calls = HookCalls(None, hooks, in_thread, lambda: Due(None))
     for hook in hooks.session_end:
         await calls.answer("session_end", hook, event, asked)
     for name, problem in asked.plain.get("failed", ()):

@@ -1,6 +1,6 @@
 """What a turn does when its rounds come to nothing: it tells the model, and then ends."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from weakref import WeakKeyDictionary
 
@@ -20,10 +20,14 @@ WARNING = (
     "Use what you know by now, or do something else: make another call, or try another approach. "
     "If the task cannot be done, say what is in the way."
 )
+SAID_AGAIN = "You repeat yourself: these words have been read."
 
 ReadStall = Callable[[RunProgress, Conversation], Stall | None]
 """Takes the rounds that have ended, and says how the run comes to nothing; None where it does
 not."""
+
+AskAboutStall = Callable[[Stall | None], Awaitable[Stall | None]]
+"""Asks whoever has a say in whether a round came to something; takes and returns what that is."""
 
 
 class KnownProgress:
@@ -57,6 +61,7 @@ class Stalls:
         progress: That of the run.
         read: Says how it comes to nothing.
         rules: After how many rounds it is told, and how many may go on in the same way then.
+        ask: Asks the user's own hooks; None where there are none.
     """
 
     def __init__(
@@ -66,24 +71,31 @@ class Stalls:
         progress: RunProgress,
         read: ReadStall,
         rules: StallConfig,
+        ask: AskAboutStall | None = None,
     ) -> None:
         self._context = context
         self._meter = meter
         self._progress = progress
         self._read = read
         self._threshold, self._grace = rules.threshold, rules.grace
+        self._ask = ask
 
     @classmethod
     def of(
-        cls, context: RunContext, meter: TurnMeter, progress: RunProgress | None, read: ReadStall
+        cls,
+        context: RunContext,
+        meter: TurnMeter,
+        progress: RunProgress | None,
+        read: ReadStall,
+        ask: AskAboutStall | None = None,
     ) -> "Stalls | None":
         """Those of a turn; None where nobody asks whether its run comes on."""
         rules = context.spec.config.stall
         if progress is None or rules is None:
             return None
-        return cls(context, meter, progress, read, rules)
+        return cls(context, meter, progress, read, rules, ask)
 
-    def after_round(self, ended: TurnComplete | None) -> TurnComplete | None:
+    async def after_round(self, ended: TurnComplete | None) -> TurnComplete | None:
         """Look at the round that has ended.
 
         The model is told once. When it goes on in the same way, the turn ends by that, and so
@@ -100,10 +112,12 @@ class Stalls:
         if ended is not None and ended.ending != "text":
             return ended
         stall = self._read(self._progress, self._context.log)
+        if self._ask is not None:
+            stall = await self._ask(stall)
         if stall is not None:
             self._tell(stall)
         if ended is not None:
-            return ended if stall is None else replace(ended, stall=stall.text)
+            return ended if stall is None else replace(ended, stall=_in_the_nudge(stall))
         # Words that were cut off are told so, and their turn is judged when they are so again.
         cut_off = stall is not None and stall.kind == "monologue"
         return self._judged(None if cut_off else stall)
@@ -152,3 +166,8 @@ class Stalls:
                 text=stall.text,
             )
         )
+
+
+def _in_the_nudge(stall: Stall) -> str:
+    """What whoever judges an answer without a call tells the model of it."""
+    return SAID_AGAIN if stall.kind == "monologue" else f"You go in circles: {stall.text}."

@@ -99,6 +99,7 @@ def a_tool(
     *,
     idempotent: bool = False,
     timeout_s: float | None = None,
+    volatile: bool = False,
 ) -> SimpleTool:
     """A tool that answers with a text, or raises what it is given."""
 
@@ -107,7 +108,7 @@ def a_tool(
             raise answer
         return answer
 
-    return SimpleTool(name, act, idempotent=idempotent, timeout_s=timeout_s)
+    return SimpleTool(name, act, idempotent=idempotent, timeout_s=timeout_s, volatile=volatile)
 
 
 class RecordingModel:

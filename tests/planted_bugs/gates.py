@@ -5,7 +5,7 @@ from tests.planted_bugs.bug import Bug
 BUGS = (
     Bug(
         name="a call that a hook has denied is made",
-        path="harness_actors/turn/gates.py",
+        path="harness_actors/turn/call_gates.py",
         before="    if verdict.denied is not None:\n",
         after="    if verdict.denied is not None and plan.idempotent:\n",
         promise="a denied call never runs",
@@ -28,7 +28,7 @@ BUGS = (
     ),
     Bug(
         name="hooks after a call are not asked where it was not made",
-        path="harness_actors/turn/gates.py",
+        path="harness_actors/turn/call_gates.py",
         before="""\
         if plan.tool is not None and plan.tool is self.prepared.completion:
 """,
@@ -63,7 +63,7 @@ BUGS = (
     ),
     Bug(
         name="a hook sees what the model wrote and not what one before it has changed",
-        path="harness_actors/turn/gates.py",
+        path="harness_actors/turn/call_gates.py",
         before="            arguments = verdict.arguments or plan.call.arguments\n",
         after="            arguments = plan.call.arguments\n",
         promise="changes of several hooks add up",
@@ -150,7 +150,7 @@ BUGS = (
     ),
     Bug(
         name="a hook lets pass what one before it has withheld",
-        path="harness_actors/turn/gates.py",
+        path="harness_actors/turn/call_gates.py",
         before="""\
             elif isinstance(answer, Replace) and "withheld" not in asked.plain:
                 text = shortened""",
@@ -165,7 +165,7 @@ BUGS = (
     ),
     Bug(
         name="what a withheld failure raised stays in its traceback",
-        path="harness_actors/turn/gates.py",
+        path="harness_actors/turn/call_gates.py",
         before="        if why is not None and isinstance(outcome, ToolFailure):\n",
         after="        if why is None and isinstance(outcome, ToolFailure):\n",
         promise="of a result that is withheld nothing is on record",

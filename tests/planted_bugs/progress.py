@@ -4,6 +4,7 @@ from tests.planted_bugs.bug import Bug
 
 STALLS = "tests/turn/test_stalls.py::"
 WATCH = "tests/progress/test_watch.py::"
+HOOKS = "tests/turn/test_stall_hooks.py::"
 
 BUGS = (
     Bug(
@@ -180,5 +181,42 @@ BUGS = (
         after="        return self._judged(stall)\n",
         promise="one answer is told one thing, and words alone end no run as a repetition",
         tests=("tests/turn/test_recovery.py::test_the_same_words_cut_off_for_ever_are_no_circle",),
+    ),
+    Bug(
+        name="a hook that calls a round novel leaves the circle",
+        path="harness_actors/turn/gates.py",
+        before='        if "novel" in plain:\n            return None\n',
+        after='        if "novel" in plain and stall is None:\n            return None\n',
+        promise="what hooks say of a round counts, whatever the rules say",
+        tests=(HOOKS + "test_what_a_hook_calls_novel_is_no_circle",),
+    ),
+    Bug(
+        name="hooks after the one that knows have a say",
+        path="harness_actors/turn/gates.py",
+        before="""\
+                        asked.plain["novel"] = True
+                        return
+""",
+        after='                        asked.plain["novel"] = True\n',
+        promise="the first hook that knows counts",
+        tests=(HOOKS + "test_the_first_hook_that_knows_counts_and_nobody_is_asked_after_it",),
+    ),
+    Bug(
+        name="what a hook says of words alone is not told",
+        path="harness_actors/turn/stalls.py",
+        before='    return SAID_AGAIN if stall.kind == "monologue" else',
+        after='    return SAID_AGAIN if stall.kind != "" else',
+        promise="a model is told what it repeats",
+        tests=(HOOKS + "test_words_without_a_call_are_judged_too_and_told_with_the_nudge",),
+    ),
+    Bug(
+        name="an agent packed before a kind of hooks was there cannot be unpacked",
+        path="harness_actors/policies/hooks.py",
+        before="@unpickled_with_defaults\n@dataclass",
+        after="@dataclass",
+        promise="a run goes on with the agent that it was begun with",
+        tests=(
+            "tests/test_pickling.py::test_what_was_pickled_before_its_newest_field_was_there_has_the_default",
+        ),
     ),
 )

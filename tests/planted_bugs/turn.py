@@ -254,10 +254,10 @@ BUGS = (
     Bug(
         name="a turn that died in its last round parks before it is judged",
         path="harness_actors/turn/loop.py",
-        before="        return self._end_round(await self._calls.finish())\n",
+        before="        return await self._end_round(await self._calls.finish())\n",
         after="""\
         self._meter.rounds -= 1
-        ended = self._end_round(await self._calls.finish())
+        ended = await self._end_round(await self._calls.finish())
         self._meter.rounds += 1
         return ended
 """,

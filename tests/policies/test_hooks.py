@@ -6,7 +6,18 @@ from typing import Any
 import pytest
 
 from harness_actors.errors import ConfigError
-from harness_actors.policies import Allow, Ask, Change, Deny, EndRun, Hook, Hooks, Replace
+from harness_actors.policies import (
+    Allow,
+    Ask,
+    Change,
+    Circling,
+    Deny,
+    EndRun,
+    Hook,
+    Hooks,
+    Novel,
+    Replace,
+)
 from harness_actors.policies.answers import verdict_of
 from harness_actors.policies.hooks import KINDS, HookKind
 from harness_actors.policies.verdicts import CallVerdict, encoded_arguments, shortened_reason
@@ -66,6 +77,8 @@ def test_only_pre_tool_denies_where_a_hook_fails_unless_it_is_told_otherwise() -
         ("post_tool", Replace("x")),
         ("agent_stop", Deny("no")),
         ("input_guard", EndRun("no")),
+        ("stall", Novel()),
+        ("stall", Circling("you wait")),
     ],
 )
 def test_an_answer_that_its_kind_takes_is_taken(kind: HookKind, answer: Any) -> None:
@@ -88,6 +101,9 @@ def test_nonsense_is_no_answer_of_any_kind(kind: HookKind, answer: Any) -> None:
         ("pre_tool", EndRun("no")),
         ("pre_tool", Deny(7)),  # type: ignore[arg-type]
         ("post_tool", Replace(None)),  # type: ignore[arg-type]
+        ("stall", Deny("no")),
+        ("stall", Circling(None)),  # type: ignore[arg-type]
+        ("agent_stop", Novel()),
     ],
 )
 def test_an_answer_of_another_kind_is_nonsense(kind: HookKind, answer: Any) -> None:

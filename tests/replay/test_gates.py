@@ -8,16 +8,19 @@ import pytest
 
 from harness_actors.agents import ChatAgent, Program
 from harness_actors.policies import (
+    AfterRound,
     AfterTool,
     AgentStop,
     BeforeModel,
     BeforeTool,
     Change,
+    Circling,
     Deny,
     EndRun,
     Hook,
     Hooks,
     InputText,
+    Novel,
     OutputText,
     Redact,
     Replace,
@@ -26,7 +29,7 @@ from harness_actors.policies import (
 )
 from harness_actors.testing import Reply, ScriptedModel
 from harness_actors.turn import hook_calls
-from harness_actors.turn.gates import WITHHELD
+from harness_actors.turn.call_gates import WITHHELD
 from tests.replay.recorded_runs import TOOLS, done, recorded
 from tests.replay.test_replay import check
 
@@ -71,6 +74,16 @@ async def refuse(event: OutputText) -> EndRun:
 
 async def refuse_task(event: InputText) -> EndRun:
     return EndRun("no")
+
+
+async def all_is_novel(event: AfterRound) -> Novel:
+    return Novel()
+
+
+async def no_reading(event: AfterRound) -> Circling | None:
+    answer = next(one for one in reversed(event.messages) if one.role == "assistant")
+    reads = any(call.name == "read" for call in answer.tool_calls)
+    return Circling("you read and read") if reads else None
 
 
 async def around(call: Any, next: Any) -> Any:
@@ -177,4 +190,28 @@ async def test_results_that_are_withheld_come_out_the_same(tmp_path: Path) -> No
 
     results = [m.text for m in session.recording().messages if m.role == "tool"]
     assert set(results[:-1]) == {WITHHELD["failed"]}
+    check(await session.replayed())
+
+
+READS = Reply.call("read", {"text": "a"})
+
+
+@pytest.mark.parametrize(
+    ("hook", "script", "status"),
+    [
+        (all_is_novel, [*[READS] * 8, done()], "done"),
+        (no_reading, [READS, done()], "done"),
+        (no_reading, [READS] * 4, "stalled"),
+        (fails, [READS] * 8, "stalled"),
+    ],
+)
+async def test_what_hooks_said_of_circles_comes_out_the_same(
+    tmp_path: Path, hook: Any, script: list[Reply], status: str
+) -> None:
+    agent = ChatAgent(model=ScriptedModel(script), tools=TOOLS, hooks=Hooks(stall=hook))
+    session = await recorded(tmp_path / "runs.db", Program.of(agent))
+
+    recording = session.recording()
+    assert recording.end is not None
+    assert recording.end.status == status
     check(await session.replayed())

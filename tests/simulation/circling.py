@@ -2,11 +2,15 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from itertools import takewhile
 from random import Random
+from zlib import crc32
 
 from harness_actors.config import StallConfig
 from harness_actors.events import StopDecided
 from harness_actors.messages import Message
+from harness_actors.policies import AfterRound, Hooks, Novel
+from harness_actors.policies import Circling as IsCircling
 from harness_actors.records import RunChanged
 from harness_actors.state import AGENT_TURN, STOP_DECISION
 from tests.simulation.disk import DiskRun
@@ -17,10 +21,16 @@ TOLD_ONCE = "a model is told once that it goes in circles, and only then"
 ENDED = "a run goes on in a circle for no longer than it may"
 NOT_BEFORE = "a run ends by a circle only when it was told, and went on"
 ONE_DECISION = "a turn has one decision"
+AS_HOOKS_SAY = "what hooks say of a round counts, whatever the rules say"
 
 CIRCLING = 0.15
 """Share of the schedules in which models go in circles."""
+JUDGED = 0.4
+"""Share of those in which hooks have a say in that."""
 WARNED = "You go in circles: "
+POLLING = "you ask how the job is, again and again"
+MISSED_ROUNDS = 3
+"""Of which a hook that should hear of them does not: processes that die between a result and it."""
 NOT_JUDGED = frozenset({"watch", "work_complete"})
 _DECIDING = frozenset({AGENT_TURN, STOP_DECISION})
 KINDS: tuple[ToolKind, ...] = ("recall", "recall", "watch")
@@ -35,7 +45,7 @@ def plan_circles(workload: Workload, seed: int) -> Workload:
     if chance.random() >= CIRCLING:
         return workload
     runs = {name: _in_circles(chance, run) for name, run in workload.runs.items()}
-    return replace(workload, runs=runs)
+    return replace(workload, runs=runs, rounds_judged=chance.random() < JUDGED)
 
 
 def _in_circles(chance: Random, run: PlannedRun) -> PlannedRun:
@@ -86,11 +96,35 @@ class Circling:
 
     Args:
         ledger: Where it is written down.
+        seed: That of the schedule.
     """
 
-    def __init__(self, ledger: Ledger) -> None:
+    def __init__(self, ledger: Ledger, seed: int) -> None:
         self._ledger = ledger
+        self._seed = seed
         self._runs: dict[str, _Run] = {}
+        self._hooks_judge = False
+
+    def hooks(self) -> Hooks:
+        """Those of the agents, which have a say in rounds from now on."""
+        self._hooks_judge = True
+
+        async def judge(event: AfterRound) -> Novel | IsCircling | None:
+            answer = next(one for one in reversed(event.messages) if one.role == "assistant")
+            match self._mood_of(event.run_id):
+                case "novel":
+                    return Novel()
+                case "impatient" if {call.name for call in answer.tool_calls} == {"watch"}:
+                    return IsCircling(POLLING)
+            return None
+
+        return Hooks(stall=judge)
+
+    def _mood_of(self, run_id: str) -> str:
+        """What the hook says of a run: that all is novel, that to ask for a job is a circle, or
+        nothing."""
+        moods = ("novel", "impatient", "")
+        return moods[crc32(f"{self._seed}/{run_id}".encode()) % 3] if self._hooks_judge else ""
 
     def changed(self, run: DiskRun, change: RunChanged) -> None:
         """A change of a run is on disk."""
@@ -107,7 +141,7 @@ class Circling:
             self._ended(run, known)
 
     def _message(self, run: DiskRun, known: _Run, message: Message) -> None:
-        stall = run.spec.config.stall
+        stall, mood = run.spec.config.stall, self._mood_of(run.spec.run_id)
         if message.role == "assistant":
             known.open = [message]
         elif message.role == "tool":
@@ -115,6 +149,10 @@ class Circling:
         elif message.text.startswith(WARNED):
             if stall is None:
                 self._ledger.broken(TOLD_ONCE, f"{run.spec.run_id} is told, and is not watched")
+            elif mood == "novel":
+                self._ledger.broken(AS_HOOKS_SAY, f"{run.spec.run_id} is told, and all is novel")
+            elif POLLING in message.text:
+                pass  # a hook has said so
             elif known.rounds and _only_polls(known.rounds[-1]):
                 self._ledger.broken(TOLD_ONCE, f"{run.spec.run_id} only asks how a job is")
             elif (
@@ -134,6 +172,14 @@ class Circling:
         # A user's own stop decision may go on with a run whose calls are spent.
         theirs = not _DECIDING.isdisjoint(run.spec.custom)
         if stall is None or theirs or not rounds[-1]:
+            return
+        mood = self._mood_of(run.spec.run_id)
+        if mood == "novel":
+            return
+        if _only_polls(rounds[-1]):
+            polls = sum(1 for _ in takewhile(_only_polls, reversed(rounds)))
+            if mood and polls > 1 + stall.grace + MISSED_ROUNDS:
+                self._ledger.broken(AS_HOOKS_SAY, f"{run.spec.run_id} asks {polls} times")
             return
         equal = _equal(rounds)
         most = stall.threshold + stall.grace

@@ -50,6 +50,8 @@ def gates_of(workload: Workload, oracle: Oracle) -> dict[str, Any]:
         hooks += oracle.judging.hooks(moody=workload.moody, asks_nobody=asks_nobody)
     if workload.guarded:
         hooks += oracle.guarding.hooks()
+    if workload.rounds_judged:
+        hooks += oracle.circling.hooks()
     return {
         "hooks": hooks or None,
         "middleware": oracle.passing.middleware() if workload.passed else (),

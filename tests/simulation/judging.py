@@ -7,7 +7,6 @@ from itertools import count
 from typing import Any
 from zlib import crc32
 
-from harness_actors.actors.simulated.processes import current_process
 from harness_actors.events import HookFailed
 from harness_actors.messages import Message
 from harness_actors.policies import (
@@ -23,7 +22,7 @@ from harness_actors.policies import (
 )
 from harness_actors.ports import ToolSet
 from harness_actors.records import RunChanged
-from harness_actors.turn.gates import WITHHELD
+from harness_actors.turn.call_gates import WITHHELD
 from tests.simulation.disk import DiskRun
 from tests.simulation.gated_calls import HEARD, has_place, key_in, key_of, mood_of, results_in
 from tests.simulation.ledger import Ledger
@@ -206,8 +205,9 @@ class Judging:
         if self._denies(key) and event.disposition not in ("denied", "refused"):
             self._ledger.broken(DENIED_RUNS, f"{key} is {event.disposition}")
         if key in self._results:
-            # Who is called dead and lives on ends a call that others have closed since.
-            if current_process() not in self._ledger.harmed:
+            # Who is called dead and lives on, or has not heard that the run's time is over, ends
+            # a call that others have closed since.
+            if is_here(self._ledger, event.run_id):
                 self._ledger.broken(TOLD_OF, f"{key} is told of again")
             return None
         self._heard[key] = None

@@ -66,7 +66,7 @@ class Oracle:
         self.working = Working(ledger, seed)
         self.trying = Trying(ledger, seed)
         self.at_once = AtOnce(ledger)
-        self.circling = Circling(ledger)
+        self.circling = Circling(ledger, seed)
         self.keeping = Keeping(ledger)
         self._asking = Asking(ledger, self.serving_rules)
         self._effects = Effects(ledger, self.serving_rules)

@@ -158,6 +158,7 @@ class Workload:
         moody: They also fail and hang, and have a say in results.
         limited: Agents may not use all of their tools.
         guarded: Guards have a say in tasks and ends.
+        rounds_judged: Hooks have a say in whether rounds come to something.
         passed: Middleware stands around calls.
         approvals: Which calls a person must approve of; None for none.
         contracted: Runs are held to contracts.
@@ -179,6 +180,7 @@ class Workload:
     moody: bool = False
     limited: bool = False
     guarded: bool = False
+    rounds_judged: bool = False
     passed: bool = False
     approvals: Approvals | None = None
     contracted: bool = False

@@ -11,7 +11,7 @@ from harness_actors.policies import AfterTool, Hook, Hooks, Replace
 from harness_actors.policies.hooks import LATE_S
 from harness_actors.ports import ToolContext, ToolOutput
 from harness_actors.signals import RunEnd
-from harness_actors.turn.gates import WITHHELD
+from harness_actors.turn.call_gates import WITHHELD
 from tests.executors.driver import Driver, SimpleTool, a_tool, calls, finishes
 from tests.turn.test_gates import a_driver, ended, says, texts
 

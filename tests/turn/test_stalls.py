@@ -8,13 +8,13 @@ import pytest
 
 from harness_actors.config import StallConfig
 from harness_actors.events import ContinuationPrompt, StallFound, StopDecided
-from harness_actors.executors.stop_decision import SAID_AGAIN
 from harness_actors.messages import Message
 from harness_actors.records import WorkspaceSpec
 from harness_actors.signals import RunEnd
 from harness_actors.state import STALLED_ROUNDS
 from harness_actors.testing.scripted import Reply
 from harness_actors.tools import coding_tools
+from harness_actors.turn.stalls import SAID_AGAIN
 from tests.executors.driver import (
     Driver,
     RecordingModel,

@@ -9,8 +9,9 @@ from harness_actors.messages import Message
 from harness_actors.progress import Stall, run_progress
 from harness_actors.signals import TurnComplete
 from harness_actors.state import STALLED_ROUNDS
+from harness_actors.turn.gates import Gates
 from harness_actors.turn.stalls import WARNING, Stalls
-from tests.simulation.circling import ENDED, NOT_BEFORE, ONE_DECISION, TOLD_ONCE
+from tests.simulation.circling import AS_HOOKS_SAY, ENDED, NOT_BEFORE, ONE_DECISION, TOLD_ONCE
 from tests.simulation.planted.bug import Patches, PlantedBug
 
 
@@ -53,7 +54,7 @@ def _always_watched() -> Patches:
     def patched(context: Any, *given: Any) -> Stalls:
         rules = context.spec.config.stall or StallConfig(threshold=2)
         progress = run_progress.RunProgress(context.spec.run_id, rules, (), context.log, None)
-        return Stalls(context, given[0], progress, given[2], rules)
+        return Stalls(context, given[0], progress, given[2], rules, given[3])
 
     return [(Stalls, "of", staticmethod(patched))]
 
@@ -73,6 +74,23 @@ def _decided_twice() -> Patches:
     return [(StopDecision, "handle", patched)]
 
 
+def _no_hook_lifts() -> Patches:
+    async def patched(self: Gates, stall: Stall | None) -> Stall | None:
+        return await after_round(self, stall) or stall
+
+    after_round = Gates._after_round
+    return [(Gates, "_after_round", patched)]
+
+
+def _no_hook_adds() -> Patches:
+    async def patched(self: Gates, stall: Stall | None) -> Stall | None:
+        judged = await after_round(self, stall)
+        return judged if stall is not None else None
+
+    after_round = Gates._after_round
+    return [(Gates, "_after_round", patched)]
+
+
 BUGS: tuple[PlantedBug, ...] = (
     PlantedBug("a model is told after each round", _told_each_time, frozenset({TOLD_ONCE})),
     PlantedBug("who was told may go on for ever", lambda: _grace(99), frozenset({ENDED})),
@@ -86,5 +104,9 @@ BUGS: tuple[PlantedBug, ...] = (
         "whoever takes a run over has not seen its rounds", _begins_anew, frozenset({ENDED})
     ),
     PlantedBug("runs that are not to be watched are", _always_watched, frozenset({TOLD_ONCE})),
+    PlantedBug(
+        "a round that a hook calls novel is a circle", _no_hook_lifts, frozenset({AS_HOOKS_SAY})
+    ),
+    PlantedBug("no hook knows of a circle", _no_hook_adds, frozenset({AS_HOOKS_SAY})),
     PlantedBug("a turn is decided about twice", _decided_twice, frozenset({ONE_DECISION})),
 )

@@ -5,8 +5,8 @@ from typing import Any
 
 from harness_actors.executors import context
 from harness_actors.executors.observations import Observations
-from harness_actors.turn import gates
-from harness_actors.turn.gates import Gates
+from harness_actors.turn import call_gates
+from harness_actors.turn.call_gates import CallGates
 from harness_actors.turn.hook_calls import Asked, HookCalls
 from harness_actors.turn.one_call import PlannedCall
 from tests.simulation.judging import AS_CHANGED, ASKED_ONCE, DENIED_RUNS
@@ -17,12 +17,12 @@ def _denials_are_not_heard() -> Patches:
     def patched(plan: PlannedCall, plain: dict[str, Any]) -> PlannedCall:
         return judged(plan, {name: text for name, text in plain.items() if name != "denied"})
 
-    judged = gates._judged
-    return [(gates, "_judged", patched)]
+    judged = call_gates._judged
+    return [(call_gates, "_judged", patched)]
 
 
 def _denials_are_of_the_message_before() -> Patches:
-    return [(Gates, "_message", lambda self: 0)]
+    return [(CallGates, "_message", lambda self: 0)]
 
 
 def _nothing_is_on_record() -> Patches:
@@ -41,11 +41,11 @@ def _nothing_is_on_record() -> Patches:
 
 
 def _each_hook_sees_what_the_model_wrote() -> Patches:
-    def patched(self: Gates, plan: PlannedCall, arguments: str) -> Any:
+    def patched(self: CallGates, plan: PlannedCall, arguments: str) -> Any:
         return made(self, plan, plan.call.arguments)
 
-    made = Gates._call_event
-    return [(Gates, "_call_event", patched)]
+    made = CallGates._call_event
+    return [(CallGates, "_call_event", patched)]
 
 
 def _nobody_looks_what_was_said_before() -> Patches:

@@ -8,11 +8,11 @@ from typing import Any
 from harness_actors.policies import Hook, middleware
 from harness_actors.policies.middleware import _Around, _Passage
 from harness_actors.ports import Tool
-from harness_actors.turn import gates, hook_calls, preparation, questions
+from harness_actors.turn import call_gates, hook_calls, preparation, questions
 from harness_actors.turn.around import AroundTools
 from harness_actors.turn.bounds import Due
+from harness_actors.turn.call_gates import CallGates
 from harness_actors.turn.deadline import Allowance, run_within
-from harness_actors.turn.gates import Gates
 from harness_actors.turn.one_call import PlannedCall
 from harness_actors.turn.outcomes import ToolOutcome
 from tests.simulation.judging import AS_CHANGED, AS_REPLACED, CAPABLE, DENIED_RUNS, TOLD_OF
@@ -25,8 +25,8 @@ def _changes_are_not_heard() -> Patches:
     def patched(plan: PlannedCall, plain: dict[str, Any]) -> PlannedCall:
         return replace(judged(plan, plain), arguments=None)
 
-    judged = gates._judged
-    return [(gates, "_judged", patched)]
+    judged = call_gates._judged
+    return [(call_gates, "_judged", patched)]
 
 
 def _hooks_that_fail_allow() -> Patches:
@@ -44,8 +44,8 @@ def _nobody_can_be_asked_and_it_is_made() -> Patches:
     def patched(plan: PlannedCall, plain: dict[str, Any]) -> PlannedCall:
         return judged(plan, {name: text for name, text in plain.items() if name != "asks"})
 
-    judged = gates._judged
-    return [(gates, "_judged", patched)]
+    judged = call_gates._judged
+    return [(call_gates, "_judged", patched)]
 
 
 def _what_was_refused_is_held() -> Patches:
@@ -56,20 +56,20 @@ def _what_was_refused_is_held() -> Patches:
 
 
 def _replaced_where_it_succeeded() -> Patches:
-    async def patched(self: Gates, plan: PlannedCall, outcome: ToolOutcome) -> ToolOutcome:
+    async def patched(self: CallGates, plan: PlannedCall, outcome: ToolOutcome) -> ToolOutcome:
         left = await after_call(self, plan, outcome)
         return outcome if outcome.is_error else left
 
-    after_call = Gates.after_call
-    return [(Gates, "after_call", patched)]
+    after_call = CallGates.after_call
+    return [(CallGates, "after_call", patched)]
 
 
 def _told_of_what_succeeded() -> Patches:
-    async def patched(self: Gates, plan: PlannedCall, outcome: ToolOutcome) -> ToolOutcome:
+    async def patched(self: CallGates, plan: PlannedCall, outcome: ToolOutcome) -> ToolOutcome:
         return outcome if outcome.is_error else await after_call(self, plan, outcome)
 
-    after_call = Gates.after_call
-    return [(Gates, "after_call", patched)]
+    after_call = CallGates.after_call
+    return [(CallGates, "after_call", patched)]
 
 
 def _every_tool_is_offered() -> Patches:

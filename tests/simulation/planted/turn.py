@@ -88,10 +88,10 @@ def _rounds_are_not_counted() -> Patches:
 
 
 def _rounds_ahead() -> Patches:
-    def patched(
+    async def patched(
         self: TurnLoop, ended: TurnComplete | Waiting | None
     ) -> TurnComplete | Waiting | None:
-        left = end_round(self, ended)
+        left = await end_round(self, ended)
         self._awaited = None
         return left
 
