@@ -11,7 +11,7 @@ from harness_actors.batch.hiding import Hidden
 from harness_actors.batch.tasks import Task, with_limits
 from harness_actors.config import HarnessConfig
 from harness_actors.coordination.graph import Workflow
-from harness_actors.errors import HarnessError
+from harness_actors.errors import BadInputError, HarnessError
 from harness_actors.ports import Agent
 from harness_actors.records import RunSpec, WorkspaceSpec
 from harness_actors.setups import Setup
@@ -195,6 +195,23 @@ class Agents:
         """
         if self._check is not None:
             self._check(self._loaded(task))
+
+    def contract_faults(self, task: Task) -> tuple[str, ...]:
+        """Why no run could meet the contract that a task has of its own; empty where one could.
+
+        What else is wrong with its agent is not told here.
+        """
+        if not task.contract:
+            return ()
+        try:
+            agent = self.for_task(task)
+        except HarnessError:
+            return ()
+        try:
+            agent.held_for(task)
+        except BadInputError as error:
+            return tuple(f"contract.{fault}" for fault in error.faults)
+        return ()
 
     def setup_for(self, task: Task) -> Setup | None:
         """What a task is run with; None where its agent file is at fault."""

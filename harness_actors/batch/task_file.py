@@ -1,7 +1,7 @@
 """The tasks file: never held; read for its faults, for what is left of it, then task by task."""
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -30,6 +30,7 @@ class TaskFile:
         path: The file.
         count: How many tasks an iteration yields.
         needs_agent: Some of its tasks name no agent of their own.
+        has_contracts: Some of its tasks have a contract of their own.
     """
 
     def __init__(
@@ -54,7 +55,7 @@ class TaskFile:
         self.path = path
         self._limit = limit
         self._epochs = epochs
-        self.needs_agent = False
+        self.needs_agent = self.has_contracts = False
         if path.is_fifo():
             # The second reading would wait for a writer for ever, deaf to Ctrl-C.
             problem = "is a pipe, and the tasks are read twice; save them to a file first"
@@ -65,6 +66,21 @@ class TaskFile:
     def __iter__(self) -> Iterator[Task | BadTask]:
         # A fault here means that the file was changed since: an outcome, not an error.
         return islice((parsed for _, parsed in _read(self.path)), self._limit)
+
+    def refuse(self, faults_of: Callable[[Task], Iterable[str]]) -> None:
+        """Refuse the file for what is wrong with its tasks that no line shows.
+
+        Args:
+            faults_of: What is wrong with a task.
+
+        Raises:
+            BadInputError: Something is; names the lines, and the first 20 faults.
+        """
+        faults = _Faults(self.path)
+        for number, parsed in _read(self.path):
+            if isinstance(parsed, Task):
+                faults.add(number, *faults_of(parsed))
+        faults.raise_any()
 
     def _check(self, load_agent: LoadAgent | None) -> int:
         faults = _Faults(self.path)
@@ -78,6 +94,7 @@ class TaskFile:
                 continue
             faults.add(number, *self._clashes(parsed, number, names))
             self.needs_agent |= parsed.agent is None
+            self.has_contracts |= bool(parsed.contract)
             if parsed.agent is not None and load_agent is not None:
                 if parsed.agent not in agents:
                     agents[parsed.agent] = _agent_fault(parsed.agent, load_agent)

@@ -162,9 +162,12 @@ class _Command:
             limit=limit,
             epochs=self.settings.epochs,
         )
+        agents = self.flags.agents(needed=source.needs_agent)
+        if source.has_contracts:
+            source.refuse(agents.contract_faults)
         return Batch(
             source,
-            self.flags.agents(needed=source.needs_agent),
+            agents,
             directory=RunDirectory(run_dir),
             settings=self.settings,
             open_runtime=self._arming(opener(self.runtime.value, self.address, self._note)),

@@ -250,3 +250,17 @@ def test_a_line_that_goes_bad_after_it_was_checked_is_a_bad_task(tmp_path: Path)
     path.write_text("{")
 
     assert isinstance(next(iter(tasks)), BadTask)
+
+
+def test_what_no_line_shows_is_told_with_its_line_too(tmp_path: Path) -> None:
+    held = {"goal": "x", "outputs": ["a"]}
+    lines = [{"task": "x"}, {"task": "y", "contract": held}, {"task": "z"}]
+    tasks = TaskFile(write(tmp_path, *lines))
+    assert tasks.has_contracts
+    assert not TaskFile(write(tmp_path, lines[0])).has_contracts
+    write(tmp_path, *lines)
+
+    tasks.refuse(lambda task: ())
+    with pytest.raises(BadInputError) as caught:
+        tasks.refuse(lambda task: ("one", "two") if task.contract else ())
+    assert caught.value.faults == ("line 2: one", "line 2: two")

@@ -235,6 +235,11 @@ async def test_two_commands_do_not_work_on_one_directory(tmp_path: Path) -> None
     assert "Traceback" not in error
 
 
+def held_to(predicate: str) -> str:
+    output = {"id": "a", "description": "b", "predicate": json.loads(predicate)}
+    return json.dumps({"task": "x", "contract": {"goal": "c", "outputs": [output]}})
+
+
 @pytest.mark.parametrize(
     ("lines", "flags", "fault"),
     [
@@ -248,6 +253,17 @@ async def test_two_commands_do_not_work_on_one_directory(tmp_path: Path) -> None
         (['{"task": "x", "workspace": "no"}'], [], "line 1: workspace: there is no folder"),
         (['{"task": "x", "contract": {}}'], [], "line 1: contract: is empty; say null"),
         (['{"task": "x", "contract": {"outputs": []}}'], [], "contract.goal: is missing"),
+        (
+            ['{"task": "x"}', held_to('{"custom": "no"}')],
+            [],
+            "line 2: contract.outputs[0].predicate: no predicate 'no' is registered",
+        ),
+        (
+            [held_to('{"model_judged": {"rubric": "good?", "model": "no"}}')],
+            [],
+            "line 1: contract.outputs[0].predicate",
+        ),
+        ([held_to('{"tool_result_success": "no"}')], [], "line 1: contract.outputs[0].predicate: "),
         (['{"task": "x"}'], ["--max-turns", "0"], "error: --max-turns: must be a whole number"),
         (['{"task": "x"}'], ["-n", "0"], "error: --concurrency: must be a whole number"),
         (['{"task": "x"}'], ["--agent", "no.yaml"], "no.yaml: No such file"),

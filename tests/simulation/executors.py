@@ -10,14 +10,12 @@ from harness_actors.events import CustomEvent
 from harness_actors.executors import Repair, StopDecision
 from harness_actors.messages import Message
 from harness_actors.ports import Agent, Executor, RunContext
-from harness_actors.results import Reason
 from harness_actors.signals import (
     CompactionComplete,
     CustomSignal,
     Outcome,
     Parked,
     RepairTrigger,
-    RunEnd,
     Signal,
 )
 from harness_actors.state import AGENT_TURN, COMPACTION, STOP_DECISION, StateKey
@@ -25,10 +23,9 @@ from harness_actors.tools.reaping import RunReaper
 from harness_actors.turn.services import RUN_VARIABLE
 from tests.simulation.observing import Place
 from tests.simulation.oracle import Oracle
-from tests.simulation.workflows import PlannedExecutor, PlannedWorkflow, begun_of, visits_of
+from tests.simulation.workflows import JUDGED, PlannedExecutor, PlannedWorkflow, begun_of, visits_of
 
 SLOW_S = 4.0
-JUDGED = RunEnd(status="stalled", reason=Reason(kind="blocked", message="judged"))
 FLAW = "the flaw of a user's own executor"
 
 

@@ -22,6 +22,7 @@ from tests.simulation.disk import DiskRun
 from tests.simulation.gated_calls import mood_of
 from tests.simulation.ledger import Ledger
 from tests.simulation.places import is_here
+from tests.simulation.workflows import JUDGED
 
 ACCEPTED = "a run is done only when all of its guards agree"
 REFUSED_TASK = "a task that a guard refuses reaches no model"
@@ -40,6 +41,8 @@ LAST_TURN = 4
 """After which all guards agree, in all runs but a few."""
 PATIENCE = ("patient",) * 7 + ("never",)
 
+_GOES_ON = frozenset({"no_completion", "blocked", "max_turns"})
+"""Ends that nobody comes to whom a guard has stopped."""
 OURS = frozenset({AGENT_TURN, STOP_DECISION})
 """Executors in whose place others may do what they like with what guards have said."""
 
@@ -129,9 +132,9 @@ class Guarding:
             self._reasons.setdefault(run_id, []).extend(_of_end(by, (run_id, turn)) for by in heard)
 
     def _ends(self, run_id: str, end: HarnessResult) -> None:
-        if run_id in self._ended_at and (
-            end.status == "done" or end.reason.kind in ("no_completion", "blocked", "max_turns")
-        ):
+        went_on = end.status == "done" or end.reason.kind in _GOES_ON
+        # An executor of the user's own may end a run before the stop decision hears of the guard.
+        if run_id in self._ended_at and went_on and end.reason != JUDGED.reason:
             text = f"{run_id}, which a guard has ended, is {end.status}({end.reason.kind})"
             self._ledger.broken(GUARD_ENDS, text)
         if end.reason.kind in ("completed", "answered"):

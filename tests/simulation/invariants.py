@@ -13,12 +13,13 @@ from harness_actors.results import HarnessResult
 from harness_actors.state import AGENT_TURN
 from tests.simulation import driver, guarding, passing, user, valuing
 from tests.simulation.disk import DiskRun, MemoryJournal
-from tests.simulation.executors import FLAW, JUDGED
+from tests.simulation.executors import FLAW
 from tests.simulation.journals import view_of_run
 from tests.simulation.ledger import Happening
 from tests.simulation.paths import check_path
 from tests.simulation.promptness import INVARIANT, WITHIN_S
 from tests.simulation.waves import check_repeats
+from tests.simulation.workflows import JUDGED
 
 if TYPE_CHECKING:
     from tests.simulation.schedule import Schedule

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from random import Random
 from typing import Literal
 
+from harness_actors.results import Reason
+from harness_actors.signals import RunEnd
 from harness_actors.state import AGENT_TURN, COMPACTION, REPAIR, STOP_DECISION
 
 ExecutorKind = Literal[
@@ -26,6 +28,8 @@ own; `pause`: stops runs that are to park; `slow`: takes its time; `judge`: ends
 raises; `crash`: kills its process; `replacement`: does what ours of its name does; `restless`: in
 the place of the stop decision, has every run go on."""
 
+JUDGED = RunEnd(status="stalled", reason=Reason(kind="blocked", message="judged"))
+"""The end that a `judge` makes."""
 KINDS: Mapping[ExecutorKind, int] = {
     "tally": 4,
     "scribe": 3,
