@@ -27,6 +27,7 @@ from harness_actors.ports import Agent, AskingTool, Model
 from harness_actors.records import MadeWith, RunSpec, WorkspaceSpec
 from harness_actors.setups import Setup, setup_of
 from harness_actors.stores.conversations import RequestHead, request_name
+from harness_actors.turn.contract_questions import asked_first
 
 
 @dataclass(frozen=True)
@@ -162,14 +163,21 @@ class Program:
     def check_unattended(self, config: HarnessConfig) -> None:
         """Refuse runs that would wait for a user who could never answer.
 
+        Args:
+            config: Settings of its runs.
+
         Raises:
-            ConfigError: The agent has a tool that asks, and its runs are to wait for answers.
+            ConfigError: Its runs are to wait for answers, and the agent has a tool that asks or
+                approvals that do, or their contract has open questions.
         """
         tools = offered_tools(self.workflow.agent)
         asking = [f"by {tool.spec.name}" for tool in tools if isinstance(tool, AskingTool)]
         approvals = getattr(self.workflow.agent, "approvals", None)
         if approvals is not None and approvals.may_ask:
             asking.append("whether it may make a call")
+        asking += [
+            f"what its contract wants to know, {one.text!r}" for one in asked_first(config.contract)
+        ]
         if asking and config.on_question == "wait":
             problem = (
                 f"the agent may ask its user, {asking[0]}, and without a run_dir its runs "

@@ -28,11 +28,13 @@ class ReadyAgent:
         program: What is sent to the actors.
         config: Settings of its runs, before a task's own limits.
         workspace: A folder that its runs begin with a copy of; None for an empty one.
+        may_wait: Its runs can be answered that wait for their user.
     """
 
     program: Program
     config: HarnessConfig
     workspace: str | None = None
+    may_wait: bool = True
 
     def setup_for(self, task: Task) -> Setup:
         """What a task is run with, its own limits and workspace left out: these are its own."""
@@ -87,11 +89,15 @@ class ReadyAgent:
 
         Raises:
             BadInputError: No run of this agent could meet the contract of the task.
+            ConfigError: That asks what nobody could answer.
         """
         if task.contract is None and self.config.contract is None:
             return self
+        config = self.config_for(task)
+        if not self.may_wait:
+            self.program.check_unattended(config)
         program = self.program.held_to(
-            self.config_for(task),
+            config,
             has_workspace=self.works_in_folder(task),
             beside=None if task.beside is None else Path(task.beside),
         )
@@ -264,10 +270,16 @@ class Agents:
             program = Program.of(loaded.agent)
             program.check_bounds(loaded.config, budget_usd=self._budget_usd)
             if not self._may_wait:
-                program.check_unattended(loaded.config)
+                # A task may lift the contract of its agent, and with it the questions of that.
+                program.check_unattended(replace(loaded.config, contract=None))
             # What no run could meet is told now; whether one has a workspace is its task's matter.
             program = program.held_to(loaded.config, has_workspace=True)
             workspace = loaded.workspace or self._workspace
-            ready = ReadyAgent(program=program, config=loaded.config, workspace=workspace)
+            ready = ReadyAgent(
+                program=program,
+                config=loaded.config,
+                workspace=workspace,
+                may_wait=self._may_wait,
+            )
             self._ready[id(loaded)] = (loaded, ready)
         return self._ready[id(loaded)][1]

@@ -28,9 +28,8 @@ async def ask_first(context: RunContext, prepared: PreparedAgent) -> Waiting | T
     Returns:
         That the run waits, or that it ends, for it must not ask; None where it goes on.
     """
-    contract = context.spec.config.contract or {}
-    asked = tuple(_open(contract))
-    if len(asked) <= contract.get("acceptability", {}).get("max_known_unknowns", 0):
+    asked = asked_first(context.spec.config.contract)
+    if not asked:
         return None
     match context.spec.config.on_question:
         case "fail":
@@ -43,6 +42,20 @@ async def ask_first(context: RunContext, prepared: PreparedAgent) -> Waiting | T
             return None
     context.set(QUESTIONS, Questions(asked=asked))
     return Waiting()
+
+
+def asked_first(contract: Mapping[str, Any] | None) -> tuple[Question, ...]:
+    """What a user is asked before the model begins: all that is open, where that is more than may
+    stay so.
+
+    Args:
+        contract: As plain values; None for none.
+    """
+    if contract is None:
+        return ()
+    asked = tuple(_open(contract))
+    may_stay_open = contract.get("acceptability", {}).get("max_known_unknowns", 0)
+    return asked if len(asked) > may_stay_open else ()
 
 
 async def tell_answers(context: RunContext, prepared: PreparedAgent) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from harness_actors.agents import ChatAgent
+from harness_actors.agents import ChatAgent, with_contract
 from harness_actors.batch.agent_file import LoadedAgent
 from harness_actors.batch.agents import Agents, ReadyAgent
 from harness_actors.batch.hiding import Hidden
@@ -208,3 +208,32 @@ def test_who_could_never_be_answered_is_refused_whichever_agent_it_is() -> None:
         assert spec_of(agent).run_id == "r"
     with pytest.raises(ConfigError, match="on_question"):
         Agents.of(asks.agent, HarnessConfig(), may_wait=False)
+
+
+ASKS = {"goal": "x", "outputs": ["a"], "questions": ["Which one?"]}
+LEFT_OPEN = {**ASKS, "acceptability": {"max_known_unknowns": 1}}
+
+
+@pytest.mark.parametrize(
+    ("of_agent", "of_task", "on_question", "refused"),
+    [
+        (ASKS, None, "wait", True),
+        (None, ASKS, "wait", True),
+        (LEFT_OPEN, ASKS, "wait", True),
+        (ASKS, None, "deny", False),
+        (ASKS, {}, "wait", False),
+        (ASKS, LEFT_OPEN, "wait", False),
+    ],
+)
+def test_a_contract_that_asks_what_nobody_could_answer_is_refused_for_its_task(
+    of_agent: Any, of_task: Any, on_question: Any, refused: bool
+) -> None:
+    config = with_contract(HarnessConfig(on_question=on_question), of_agent)
+    task = replace(TASK, contract=of_task)
+    for may_wait in (True, False):
+        agent = ready(replace(a_loaded(), config=config), may_wait=may_wait)
+        if refused and not may_wait:
+            with pytest.raises(ConfigError, match="what its contract wants to know, 'Which one"):
+                agent.held_for(task)
+        else:
+            assert agent.held_for(task).config_for(task) == agent.config_for(task)
