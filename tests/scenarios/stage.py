@@ -148,13 +148,13 @@ async def play_killed(module: str, folder: Path, seed: int) -> Played:
     print(f"seed {seed}: killed {wait_s * 1000:.0f} ms after request {number} of {asked}")
     cut = folder / "cut"
     async with scenario.server(latency_s=ANSWER_S) as server, asyncio.timeout(100):
-        first = await _begun(module, cut, server.base_url)
+        first = await begun(module, cut, server.base_url)
         await server.until_asked(number)
         await asyncio.sleep(wait_s)
         if first.returncode is None:
             first.kill()
         await first.communicate()
-        second = await _begun(module, cut, server.base_url)
+        second = await begun(module, cut, server.base_url)
         out, error = await second.communicate()
     assert second.returncode == 0, error.decode()
     return played(decode_result(json.loads(out)), server, cut)
@@ -168,7 +168,8 @@ def played(result: HarnessResult, server: LoopbackServer, folder: Path) -> Playe
     return one
 
 
-async def _begun(module: str, folder: Path, url: str) -> asyncio.subprocess.Process:
+async def begun(module: str, folder: Path, url: str) -> asyncio.subprocess.Process:
+    """A process that plays a scenario, or goes on with it."""
     words = ("-m", "tests.scenarios.stage", module, str(folder), url)
     pipe = asyncio.subprocess.PIPE
     return await asyncio.create_subprocess_exec(sys.executable, *words, stdout=pipe, stderr=pipe)
@@ -177,11 +178,11 @@ async def _begun(module: str, folder: Path, url: str) -> asyncio.subprocess.Proc
 async def _go_on(module: str, folder: Path, url: str) -> HarnessResult:
     """Begin the scenario; or take it up, where it is on record."""
     store = folder / "runs.db"
-    begun = JournalReader(store).headings() if store.exists() else ()
+    known = JournalReader(store).headings() if store.exists() else ()
     scenario: Scenario = import_module(module).SCENARIO
     async with scenario.harness(folder, url) as harness:
-        if begun:
-            return await harness.resume(next(iter(begun)).run_id)
+        if known:
+            return await harness.resume(next(iter(known)).run_id)
         return await harness.run(TASK)
 
 
