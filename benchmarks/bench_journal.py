@@ -25,6 +25,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from benchmarks.findings import HEADS, Finding, plain, row
 from benchmarks.measure import Spread, machine, print_report, versions
 from benchmarks.rounds import COMMAND, Rounds, added, ended, texts
+from benchmarks.speed import slowness
 from harness_actors.records import Entry
 from harness_actors.stores import SqliteJournal
 
@@ -136,17 +137,25 @@ def main() -> None:
 def findings(measured: dict[str, Any], runs: int) -> list[Finding]:
     weight, pace = measured["bytes_per_message_byte"], measured["commits_per_s"]
     listed, unfinished = measured["headings_ms"], measured["load_unfinished_ms"]
+    slow = slowness()
     return [
         Finding.of("journal bytes per byte of message, fenced", [weight["fenced"]], at_most=1.5),
         Finding.of("… plain", [weight["plain"]], at_most=1.5),
         Finding(question="commits per second of 1 round", figure=Spread(**pace["1"]), unit="/s"),
         Finding(question="… of 100 rounds", figure=Spread(**pace["100"]), unit="/s"),
-        Finding(question=f"to list {runs} runs", figure=Spread(**listed), unit="ms", at_most=400.0),
+        Finding(
+            question=f"to list {runs} runs",
+            figure=Spread(**listed),
+            unit="ms",
+            at_most=400.0,
+            slowness=slow,
+        ),
         Finding(
             question="… to find the unfinished one",
             figure=Spread(**unfinished),
             unit="ms",
             at_most=200.0,
+            slowness=slow,
         ),
     ]
 

@@ -17,6 +17,9 @@ class Finding:
         unit: Of the figure; ``×`` where it is a ratio.
         at_most: The bar, where less is better.
         at_least: The bar, where more is better.
+        slowness: Of a time that is spent computing: how many times as long this machine takes
+            for that, by which the bar is stretched (see `speed`). 1.0 of what is compared within
+            the same run, is no time, or is mostly waiting.
     """
 
     question: str
@@ -24,6 +27,7 @@ class Finding:
     unit: str = "×"
     at_most: float | None = None
     at_least: float | None = None
+    slowness: float = 1.0
 
     @classmethod
     def of(
@@ -34,12 +38,20 @@ class Finding:
         unit: str = "×",
         at_most: float | None = None,
         at_least: float | None = None,
+        slowness: float = 1.0,
     ) -> Self:
         """Of the figures of all repetitions; one that could not be measured leaves none."""
         found = list(values)
         known = [value for value in found if value is not None]
         figure = Spread.of(known) if known and len(known) == len(found) else None
-        return cls(question=question, figure=figure, unit=unit, at_most=at_most, at_least=at_least)
+        return cls(
+            question=question,
+            figure=figure,
+            unit=unit,
+            at_most=at_most,
+            at_least=at_least,
+            slowness=slowness,
+        )
 
     @property
     def met(self) -> bool | None:
@@ -49,7 +61,7 @@ class Finding:
         if self.figure is None:
             return False
         median = self.figure.median
-        return (self.at_most is None or median <= self.at_most) and (
+        return (self.at_most is None or median <= self.at_most * self.slowness) and (
             self.at_least is None or median >= self.at_least
         )
 
@@ -61,6 +73,7 @@ class Finding:
             **(self.figure.rounded() if self.figure is not None else {"median": None}),
             "at_most": self.at_most,
             "at_least": self.at_least,
+            **({} if self.slowness == 1.0 else {"slowness": self.slowness}),
             "met": self.met,
         }
 
@@ -82,6 +95,8 @@ def row(found: Mapping[str, Any]) -> tuple[str, str, str, str]:
     bar = ""
     if found.get("at_most") is not None:
         bar = f"≤ {_shown(found['at_most'])}"
+        if "slowness" in found:
+            bar += f" · {_shown(found['slowness'])}"
     elif found.get("at_least") is not None:
         bar = f"≥ {_shown(found['at_least'])}"
     met = {True: "yes", False: "NO", None: ""}[found.get("met")]

@@ -1,6 +1,7 @@
 """Tasks from any source, one at a time, each with a name of its own."""
 
 from collections.abc import AsyncIterable, AsyncIterator, Iterable, Mapping, Sequence
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -35,8 +36,15 @@ class Feed:
     """
 
     def __init__(self, source: TaskSource, *, epochs: int = 1) -> None:
+        if isinstance(source, PathLike):
+            raise ConfigError(
+                "tasks", f"must be tasks; those of a file are TaskFile({str(source)!r})"
+            )
         if isinstance(source, str | Mapping):
-            raise ConfigError("tasks", "must be many: put the one task into a list")
+            problem = (
+                "must be many: put the one task into a list; those of a file are TaskFile(path)"
+            )
+            raise ConfigError("tasks", problem)
         self._source = _with_await(source)
         self._names = Names(epochs)
         count = _count_of(source)

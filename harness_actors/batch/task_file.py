@@ -35,7 +35,7 @@ class TaskFile:
 
     def __init__(
         self,
-        path: Path,
+        path: Path | str,
         *,
         load_agent: LoadAgent | None = None,
         limit: int | None = None,
@@ -52,7 +52,7 @@ class TaskFile:
         Raises:
             BadInputError: It cannot be read, or lines are at fault: the first 20.
         """
-        self.path = path
+        self.path = path = Path(path)
         self._limit = limit
         self._epochs = epochs
         self.needs_agent = self.has_contracts = False

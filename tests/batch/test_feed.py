@@ -1,9 +1,11 @@
+import re
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
 
 from harness_actors.batch.feed import Feed, TaskSource
+from harness_actors.batch.task_file import TaskFile
 from harness_actors.batch.tasks import BadTask, Task
 from harness_actors.errors import ConfigError
 
@@ -107,3 +109,11 @@ async def test_tasks_are_taken_only_when_they_are_needed() -> None:
 def test_one_text_is_not_taken_for_a_list_of_letters() -> None:
     with pytest.raises(ConfigError, match="put the one task into a list"):
         Feed("do it")
+
+
+def test_a_path_is_told_how_its_tasks_are_read(tmp_path: Path) -> None:
+    file = tmp_path / "tasks.jsonl"
+    file.write_text('{"task": "x"}\n')
+    with pytest.raises(ConfigError, match=re.escape(f"TaskFile({str(file)!r})")):
+        Feed(file)  # type: ignore[arg-type]
+    assert Feed(TaskFile(str(file))).count == 1

@@ -45,7 +45,8 @@ STERN = (*("allow",) * 8, "deny", "ask", "raise", "hang", "nonsense", "replace")
 MILD = (*("allow",) * 8, "raise", "hang")
 """Moods of one that allows then."""
 REPLACING = ("leave", "replace")
-LOOKING = ("look", "look", "raise")
+LOOKING = {"failed": ("look", "look", "raise"), "done": (*("look",) * 5, "raise")}
+"""Moods of a hook that looks at a result, by whether the call failed."""
 SHELL = "shell"
 NEEDING = frozenset({"command", "thread"})
 """Kinds of tools that need it."""
@@ -211,10 +212,10 @@ class Judging:
                 self._ledger.broken(TOLD_OF, f"{key} is told of again")
             return None
         self._heard[key] = None
-        # Others tell by what is said of a call that was made what it has seen.
-        failed = event.disposition in ("failed", "timed_out")
-        looking = mood_of(self._seed, "looking", key, LOOKING)
-        if self._is_moody and failed and looking == "raise":
+        moods = LOOKING["done" if event.disposition == "done" else "failed"]
+        looking = mood_of(self._seed, "looking", key, moods)
+        made = event.disposition in ("done", "failed", "timed_out")
+        if self._is_moody and made and looking == "raise":
             raise ValueError(f"what is the result of {key}?")
         if self._is_moody and mood_of(self._seed, "after", key, REPLACING) == "replace":
             text = f"done {key} as {event.disposition} {next(self._numbers)}"

@@ -9,6 +9,7 @@ import orjson
 
 from harness_actors.messages import Message, ToolCall
 from harness_actors.state import AGENT_TURN
+from harness_actors.turn.call_gates import WITHHELD
 from tests.simulation.disk import DiskRun
 from tests.simulation.ledger import Happening, Ledger
 from tests.simulation.workload import PlannedRound, PlannedRun, PlannedTool, ToolKind, Workload
@@ -136,10 +137,12 @@ def _check_run(ledger: Ledger, run: DiskRun, *, made: bool) -> None:
         call = calls.get(message.tool_call_id) if message.role == "tool" else None
         if call is None:
             continue
-        if call.name in KINDS and message.disposition == "done" and not _is_of(message, call):
+        # What hooks keep back does not say what it has seen.
+        told = message.disposition == "done" and message.text not in WITHHELD.values()
+        if call.name in KINDS and told and not _is_of(message, call):
             ledger.broken(OWN_RESULT, f"{call.id} of {call.arguments}: {message.text!r}")
         written += call.name in WRITES and _was_made(message)
-        if call.name in REPEATED and message.disposition == "done":
+        if call.name in REPEATED and told:
             seen, number = message.text.rpartition(" ")[2].split("/")
             if made and int(seen) < written:
                 text = f"{run.spec.run_id}: {message.text!r}, and {written} calls had written"
