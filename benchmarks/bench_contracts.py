@@ -28,7 +28,6 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from benchmarks.command import publish
 from benchmarks.findings import Finding, ratios
 from benchmarks.measure import Spread, machine
-from benchmarks.speed import slowness
 from harness_actors.contracts import (
     AlwaysTrue,
     CommandSucceeds,
@@ -139,16 +138,15 @@ def main() -> None:
     options.machine = machine()
     with tempfile.TemporaryDirectory(prefix="contracts-") as folder:
         found = asyncio.run(measure(options, Path(folder)))
-    slow = slowness()
     of = f"{options.files} file predicates, {options.items} ledger items"
     findings = [
-        Finding.of(f"{of}, turn 1", found["first"], unit="ms", at_most=AT_MOST_MS, slowness=slow),
+        Finding.of(f"{of}, turn 1", found["first"], unit="ms", at_most=AT_MOST_MS, computing=True),
         Finding.of(
             f"… turn {options.turns:,}",
             found["later"],
             unit="ms",
             at_most=AT_MOST_MS,
-            slowness=slow,
+            computing=True,
         ),
         Finding.of("… to turn 1", ratios(found["later"], found["first"]), at_most=AT_MOST_LATER),
         Finding.of("a pattern that is no plain text, alone", found["a pattern"], unit="ms"),

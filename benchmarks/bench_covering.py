@@ -22,7 +22,6 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from benchmarks.command import publish
 from benchmarks.findings import Finding
 from benchmarks.measure import Spread, machine
-from benchmarks.speed import slowness
 from harness_actors.ports import Cover
 from harness_actors.tools.shell import run_shell
 from harness_actors.tools.supervision.client import SupervisedProcesses
@@ -97,7 +96,6 @@ def main() -> None:
     options.machine = machine()
     hidden = asyncio.run(hides_workspaces(required=False))
     found = asyncio.run(measure(options.commands, options.repeats))
-    slow = slowness()
     pairs = list(zip(found["covered"], found["plain"], strict=True))
     findings = [
         Finding.of(
@@ -105,7 +103,7 @@ def main() -> None:
             [covered[place] - plain[place] for covered, plain in pairs],
             unit="ms",
             at_most=AT_MOST_MS,
-            slowness=slow,
+            computing=True,
         )
         for place, what in enumerate(("wall", "CPU"))
     ]

@@ -24,7 +24,6 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from benchmarks.command import publish
 from benchmarks.findings import Finding
 from benchmarks.measure import Spread, machine
-from benchmarks.speed import slowness
 from harness_actors import AgentHarness, ChatAgent, tool
 from harness_actors.policies import AfterTool, Allow, BeforeTool, Hooks
 from harness_actors.policies.middleware import NextTool, ToolInvocation
@@ -103,14 +102,13 @@ def main() -> None:
     options = parse_arguments()
     options.machine = machine()
     found = measure(options.rounds, options.calls, options.repeats)
-    slow = slowness()
     findings = [
         Finding.of(
             f"{name}, a call" if name == "no gate" else f"{name}, beyond that",
             values,
             unit="ms",
             at_most=AT_MOST_MS if name == "a hook that allows" else None,
-            slowness=slow,
+            computing=True,
         )
         for name, values in found.items()
     ]

@@ -25,7 +25,6 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from benchmarks.findings import HEADS, Finding, plain, row
 from benchmarks.measure import Spread, machine, print_report, versions
 from benchmarks.rounds import COMMAND, Rounds, added, ended, texts
-from benchmarks.speed import slowness
 from harness_actors.records import Entry
 from harness_actors.stores import SqliteJournal
 
@@ -137,7 +136,6 @@ def main() -> None:
 def findings(measured: dict[str, Any], runs: int) -> list[Finding]:
     weight, pace = measured["bytes_per_message_byte"], measured["commits_per_s"]
     listed, unfinished = measured["headings_ms"], measured["load_unfinished_ms"]
-    slow = slowness()
     return [
         Finding.of("journal bytes per byte of message, fenced", [weight["fenced"]], at_most=1.5),
         Finding.of("… plain", [weight["plain"]], at_most=1.5),
@@ -148,14 +146,14 @@ def findings(measured: dict[str, Any], runs: int) -> list[Finding]:
             figure=Spread(**listed),
             unit="ms",
             at_most=400.0,
-            slowness=slow,
+            computing=True,
         ),
         Finding(
             question="… to find the unfinished one",
             figure=Spread(**unfinished),
             unit="ms",
             at_most=200.0,
-            slowness=slow,
+            computing=True,
         ),
     ]
 

@@ -31,7 +31,6 @@ from benchmarks.findings import Finding, plain
 from benchmarks.finished import finish, write_tasks
 from benchmarks.measure import Spread, machine, print_report, versions
 from benchmarks.notes import INSTRUCTIONS, KEY, MODEL
-from benchmarks.speed import slowness
 from harness_actors import ChatAgent, run_batch, tool
 from harness_actors.batch.task_file import TaskFile
 from harness_actors.config import HarnessConfig
@@ -143,7 +142,6 @@ def report(options: argparse.Namespace, found: Mapping[int, Sequence[Resumed]]) 
     """Print what came out."""
     first = {count: Spread.of(one.first_call_s for one in runs) for count, runs in found.items()}
     tasks = {count: Spread.of(one.tasks_s for one in runs) for count, runs in found.items()}
-    slow = slowness()
     line = {
         "benchmark": "resume",
         "unit": "s from Ray is up until the first new task asks its model",
@@ -163,7 +161,7 @@ def report(options: argparse.Namespace, found: Mapping[int, Sequence[Resumed]]) 
                     figure=spread,
                     unit="s",
                     at_most=BAR_S if count else None,
-                    slowness=slow,
+                    computing=True,
                 )
                 for count, spread in first.items()
             ]

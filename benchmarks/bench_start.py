@@ -27,7 +27,6 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from benchmarks.command import publish, read_options
 from benchmarks.findings import Finding
 from benchmarks.measure import Spread
-from benchmarks.speed import slowness
 from harness_actors.testing import LoopbackServer, Reply
 from tests.chaos.rays import RayByHand
 
@@ -156,19 +155,18 @@ def main() -> None:
     for name in cases:
         with tempfile.TemporaryDirectory(prefix="start-") as home:
             found[name] = asyncio.run(_case(name, Path(home), options.repeats))
-    slow = slowness()
     findings = [
         Finding.of(
             QUESTIONS[name],
             [start.first_call_s for start in starts],
             unit="s",
             at_most=BARS_S[name],
-            slowness=slow,
+            computing=True,
         )
         for name, starts in found.items()
     ]
     findings.append(
-        Finding.of("import harness_actors", imports, unit="s", at_most=0.15, slowness=slow)
+        Finding.of("import harness_actors", imports, unit="s", at_most=0.15, computing=True)
     )
     cpu = {name: Spread.of(start.cpu_s for start in starts) for name, starts in found.items()}
     publish(

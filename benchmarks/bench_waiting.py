@@ -36,7 +36,6 @@ from benchmarks.bench_served_memory import actors_of
 from benchmarks.findings import Finding, plain
 from benchmarks.measure import machine, own_pss_kb, print_report, versions
 from benchmarks.notes import INSTRUCTIONS, KEY, MODEL
-from benchmarks.speed import slowness
 from harness_actors.actors import Runtime, open_runtime
 from harness_actors.agents import ChatAgent, Program
 from harness_actors.config import HarnessConfig
@@ -269,7 +268,6 @@ def findings_of(name: str, found: Found, runs: int, answered: int) -> list[Findi
     """What was found of those that wait for one thing, beside what it may be."""
     grown_kb = (found.at_end.memory_kb - found.at_half.memory_kb) / (runs - runs // 2)
     added = len(found.at_end.by_role) - len(found.at_half.by_role)
-    slow = slowness()
     answers_ms = [1000 * s for s in found.answers_s]
     return [
         Finding.of(f"{name}: processes for {runs} runs that wait", [added], unit="", at_most=0),
@@ -281,17 +279,17 @@ def findings_of(name: str, found: Found, runs: int, answered: int) -> list[Findi
             found.lists_s,
             unit="s",
             at_most=1.0,
-            slowness=slow,
+            computing=True,
         ),
         Finding.of(
-            f"{name}: one answer on disk", answers_ms, unit="ms", at_most=50.0, slowness=slow
+            f"{name}: one answer on disk", answers_ms, unit="ms", at_most=50.0, computing=True
         ),
         Finding.of(
             f"{name}: {answered} answered runs taken up",
             [found.taken_up_s],
             unit="s",
             at_most=10.0,
-            slowness=slow,
+            computing=True,
         ),
     ]
 

@@ -27,7 +27,6 @@ from benchmarks.findings import Finding, ratios
 from benchmarks.measure import Spread
 from benchmarks.naps import NAPS, wall_ms
 from benchmarks.notes import Work
-from benchmarks.speed import slowness
 
 BARS_MS = {"async": 150.0, "blocking": 300.0}
 
@@ -59,7 +58,6 @@ def findings(
     options: argparse.Namespace,
 ) -> list[Finding]:
     net = {name: [one.net_ms for one in measured] for name, measured in found.items()}
-    slow = slowness()
     of = f"CPU per round of {options.calls} read-only calls"
     work = f"{options.conversations} runs × {options.rounds} rounds"
     return [
@@ -69,7 +67,7 @@ def findings(
                 figures,
                 unit="ms",
                 at_most=BARS_MS[kind],
-                slowness=slow,
+                computing=True,
             )
             for kind, figures in waited.items()
         ),

@@ -30,7 +30,6 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from benchmarks.command import publish, read_options
 from benchmarks.findings import Finding
 from benchmarks.measure import peak_mb
-from benchmarks.speed import slowness
 from harness_actors.actors.host.shipped_executors import supervised_processes
 from harness_actors.actors.host.tool_workers import tool_workers
 from harness_actors.messages import ToolCall
@@ -163,14 +162,13 @@ async def measure(calls: int, repeats: int) -> Found:
 def main() -> None:
     options = read_options(__doc__, sizes={"calls": 64}, smoke={"calls": 4})
     found = asyncio.run(measure(options.calls, options.repeats))
-    slow = slowness()
     findings = [
         Finding.of(f"{options.calls} calls above the least, cold", found.cold_s, unit="s",
-                   at_most=ABOVE_S, slowness=slow),
+                   at_most=ABOVE_S, computing=True),
         Finding.of(f"{options.calls} calls above the least, warm", found.warm_s, unit="s",
-                   at_most=ABOVE_S, slowness=slow),
+                   at_most=ABOVE_S, computing=True),
         Finding.of("a process gone after its deadline", found.gone_s, unit="s",
-                   at_most=GONE_WITHIN_S, slowness=slow),
+                   at_most=GONE_WITHIN_S, computing=True),
         Finding.of("a result of 200 MB", found.result_mb, unit="MB", at_most=MOST_MB),
     ]  # fmt: skip
     publish("workers", "s; MB", options, findings, vars(found))

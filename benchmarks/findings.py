@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from benchmarks.measure import Spread
+from benchmarks.speed import slowness
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,9 +18,9 @@ class Finding:
         unit: Of the figure; ``×`` where it is a ratio.
         at_most: The bar, where less is better.
         at_least: The bar, where more is better.
-        slowness: Of a time that is spent computing: how many times as long this machine takes
-            for that, by which the bar is stretched (see `speed`). 1.0 of what is compared within
-            the same run, is no time, or is mostly waiting.
+        computing: It is a time that is spent computing, so its bar is stretched where this
+            machine is slower than the one of the bars; False of what is compared within the same
+            run, is no time, or is mostly waiting.
     """
 
     question: str
@@ -27,7 +28,7 @@ class Finding:
     unit: str = "×"
     at_most: float | None = None
     at_least: float | None = None
-    slowness: float = 1.0
+    computing: bool = False
 
     @classmethod
     def of(
@@ -38,7 +39,7 @@ class Finding:
         unit: str = "×",
         at_most: float | None = None,
         at_least: float | None = None,
-        slowness: float = 1.0,
+        computing: bool = False,
     ) -> Self:
         """Of the figures of all repetitions; one that could not be measured leaves none."""
         found = list(values)
@@ -50,8 +51,13 @@ class Finding:
             unit=unit,
             at_most=at_most,
             at_least=at_least,
-            slowness=slowness,
+            computing=computing,
         )
+
+    @property
+    def stretch(self) -> float:
+        """By how much the bar is stretched; 1.0 where it stands as it is."""
+        return slowness() if self.computing and self.at_most is not None else 1.0
 
     @property
     def met(self) -> bool | None:
@@ -61,7 +67,7 @@ class Finding:
         if self.figure is None:
             return False
         median = self.figure.median
-        return (self.at_most is None or median <= self.at_most * self.slowness) and (
+        return (self.at_most is None or median <= self.at_most * self.stretch) and (
             self.at_least is None or median >= self.at_least
         )
 
@@ -73,7 +79,7 @@ class Finding:
             **(self.figure.rounded() if self.figure is not None else {"median": None}),
             "at_most": self.at_most,
             "at_least": self.at_least,
-            **({} if self.slowness == 1.0 else {"slowness": self.slowness}),
+            **({} if self.stretch == 1.0 else {"slowness": self.stretch}),
             "met": self.met,
         }
 

@@ -1,6 +1,7 @@
 """How fast this machine is just now, beside the one on which bars of time were set."""
 
 import time
+from functools import cache
 from statistics import median
 
 ADDITIONS = 1_000_000
@@ -9,10 +10,11 @@ THERE_S = 0.02
 TIMES = 5
 
 
+@cache
 def slowness() -> float:
     """How many times as long this machine takes to compute: 1.0 where it is no slower.
 
-    It takes a quarter of a second or so of one core.
+    Measured once in a process, when it is first asked for: behind what is judged by it.
     """
     return max(1.0, round(median(_additions_s() for _ in range(TIMES)) / THERE_S, 2))
 

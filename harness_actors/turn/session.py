@@ -33,8 +33,7 @@ async def begin_session(
     )
     started = calls.event(SessionStart, task=spec.task, conversation_id=spec.conversation_id)
     await calls.tell("session_start", "run", started)
-    text = "\n".join(message.text for message in spec.task if message.role == "user")
-    said = calls.event(InputText, text=text, task=spec.task)
+    said = calls.event(InputText, text=lambda: _words_of(spec), task=spec.task)
     return await calls.judge("input_guard", "task", said)
 
 
@@ -64,3 +63,7 @@ async def end_session(
         await calls.answer("session_end", hook, event, asked)
     for name, problem in asked.plain.get("failed", ()):
         logger.warning("the hook %s of run %s failed: %s", name, spec.run_id, problem)
+
+
+def _words_of(spec: RunSpec) -> str:
+    return "\n".join(message.text for message in spec.task if message.role == "user")

@@ -712,4 +712,24 @@ BUGS = (
             "tests/batch/test_task_file.py::test_a_file_says_whether_a_task_of_it_needs_the_agent_of_the_command",
         ),
     ),
+    Bug(
+        name="a task's contract is looked at when others have been paid for",
+        path="harness_actors/cli/batch.py",
+        before="        if source.has_contracts:\n",
+        after="        if not source.has_contracts:\n",
+        promise="bad input is told before anything runs",
+        tests=(
+            "tests/cli/test_batch_command.py::test_bad_input_is_told_in_a_line_and_nothing_is_run",
+        ),
+    ),
+    Bug(
+        name="the questions of a task's contract wait where nobody can answer",
+        path="harness_actors/batch/agents.py",
+        before="            self.program.check_unattended(config)\n",
+        after="            self.program.check_unattended(self.config)\n",
+        promise="no run waits for an answer that nobody could give",
+        tests=(
+            "tests/batch/test_agents.py::test_a_contract_that_asks_what_nobody_could_answer_is_refused_for_its_task",
+        ),
+    ),
 )

@@ -8,7 +8,7 @@ import asyncio
 import json
 import random
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
 from itertools import pairwise
@@ -146,18 +146,39 @@ async def play_killed(module: str, folder: Path, seed: int) -> Played:
     draw = random.Random(seed)
     number, wait_s = draw.randint(1, asked), draw.uniform(0, LATEST_KILL_S)
     print(f"seed {seed}: killed {wait_s * 1000:.0f} ms after request {number} of {asked}")
-    cut = folder / "cut"
-    async with scenario.server(latency_s=ANSWER_S) as server, asyncio.timeout(100):
-        first = await begun(module, cut, server.base_url)
+
+    async def struck(_: asyncio.subprocess.Process) -> None:
         await server.until_asked(number)
         await asyncio.sleep(wait_s)
+
+    async with scenario.server(latency_s=ANSWER_S) as server:
+        return await play_cut(module, folder / "cut", server, struck)
+
+
+async def play_cut(
+    module: str,
+    folder: Path,
+    server: LoopbackServer,
+    struck: Callable[[asyncio.subprocess.Process], Awaitable[None]],
+) -> Played:
+    """A scenario in a process that is killed, and then in another to its end.
+
+    Args:
+        module: That of the scenario.
+        folder: Where it has its journal and its workspace.
+        server: Its model.
+        struck: Returns when the first process is to be killed.
+    """
+    async with asyncio.timeout(100):
+        first = await _begun(module, folder, server.base_url)
+        await struck(first)
         if first.returncode is None:
             first.kill()
         await first.communicate()
-        second = await begun(module, cut, server.base_url)
+        second = await _begun(module, folder, server.base_url)
         out, error = await second.communicate()
     assert second.returncode == 0, error.decode()
-    return played(decode_result(json.loads(out)), server, cut)
+    return played(decode_result(json.loads(out)), server, folder)
 
 
 def played(result: HarnessResult, server: LoopbackServer, folder: Path) -> Played:
@@ -168,8 +189,7 @@ def played(result: HarnessResult, server: LoopbackServer, folder: Path) -> Playe
     return one
 
 
-async def begun(module: str, folder: Path, url: str) -> asyncio.subprocess.Process:
-    """A process that plays a scenario, or goes on with it."""
+async def _begun(module: str, folder: Path, url: str) -> asyncio.subprocess.Process:
     words = ("-m", "tests.scenarios.stage", module, str(folder), url)
     pipe = asyncio.subprocess.PIPE
     return await asyncio.create_subprocess_exec(sys.executable, *words, stdout=pipe, stderr=pipe)

@@ -2,7 +2,6 @@
 process dies: while somebody thinks, between two answers, or when the model is asked."""
 
 import asyncio
-import json
 import os
 import random
 import time
@@ -12,16 +11,14 @@ from typing import Any
 import pytest
 
 from harness_actors.contracts import TaskContract
-from harness_actors.results import decode_result
 from tests.scenarios.stage import (
     ANSWER_S,
     DONE,
     Played,
     Scenario,
-    begun,
     in_order,
     play,
-    played,
+    play_cut,
     writes,
 )
 
@@ -77,19 +74,13 @@ async def test_questions_of_a_contract_outlive_the_process_that_asked(
     wait_s = random.Random(seed).uniform(0, 2 * THINKS_S + 4 * ANSWER_S)
     print(f"seed {seed}: killed {wait_s * 1000:.0f} ms after the first question")
 
-    async with SCENARIO.server(latency_s=ANSWER_S) as server, asyncio.timeout(100):
-        first = await begun(__name__, tmp_path, server.base_url)
+    async def struck(first: asyncio.subprocess.Process) -> None:
         while not asked.exists() and first.returncode is None:  # noqa: ASYNC110 - it is another's
             await asyncio.sleep(0.002)
         await asyncio.sleep(wait_s)
-        if first.returncode is None:
-            first.kill()
-        await first.communicate()
-        second = await begun(__name__, tmp_path, server.base_url)
-        out, error = await second.communicate()
 
-    assert second.returncode == 0, error.decode()
-    check(played(decode_result(json.loads(out)), server, tmp_path))
+    async with SCENARIO.server(latency_s=ANSWER_S) as server:
+        check(await play_cut(__name__, tmp_path, server, struck))
     times = asked.read_text().splitlines()
     # Who was asked when the process died, and was not heard, is asked again; nobody else is.
     assert all(1 <= times.count(text) <= 2 for text in ANSWERS)

@@ -45,8 +45,11 @@ STERN = (*("allow",) * 8, "deny", "ask", "raise", "hang", "nonsense", "replace")
 MILD = (*("allow",) * 8, "raise", "hang")
 """Moods of one that allows then."""
 REPLACING = ("leave", "replace")
-LOOKING = {"failed": ("look", "look", "raise"), "done": (*("look",) * 5, "raise")}
-"""Moods of a hook that looks at a result, by whether the call failed."""
+LOOKING = {
+    "done": (*("look",) * 5, "raise"),
+    **dict.fromkeys(("failed", "timed_out"), ("look", "look", "raise")),
+}
+"""Moods of a hook that looks at a result, by what became of the call; of others it only looks."""
 SHELL = "shell"
 NEEDING = frozenset({"command", "thread"})
 """Kinds of tools that need it."""
@@ -212,10 +215,8 @@ class Judging:
                 self._ledger.broken(TOLD_OF, f"{key} is told of again")
             return None
         self._heard[key] = None
-        moods = LOOKING["done" if event.disposition == "done" else "failed"]
-        looking = mood_of(self._seed, "looking", key, moods)
-        made = event.disposition in ("done", "failed", "timed_out")
-        if self._is_moody and made and looking == "raise":
+        moods = LOOKING.get(event.disposition, ("look",))
+        if self._is_moody and mood_of(self._seed, "looking", key, moods) == "raise":
             raise ValueError(f"what is the result of {key}?")
         if self._is_moody and mood_of(self._seed, "after", key, REPLACING) == "replace":
             text = f"done {key} as {event.disposition} {next(self._numbers)}"

@@ -1,7 +1,6 @@
 """Hooks have a say in whether a round came to something: the first that knows counts."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -12,39 +11,19 @@ from harness_actors.policies import AfterRound, Allow, Circling, Deny, Hook, Hoo
 from harness_actors.signals import RunEnd
 from harness_actors.state import STALLED_ROUNDS
 from harness_actors.testing.scripted import Reply
-from tests.executors.driver import (
-    Driver,
-    RecordingModel,
-    SimpleAgent,
-    a_tool,
-    finishes,
-)
+from tests.executors.driver import Driver, RecordingModel, a_tool, finishes
+from tests.turn.test_gates import GatedAgent, says
+from tests.turn.test_stalls import look, warnings
 
 POLLS = "you ask how the job is, again and again"
-
-
-@dataclass(frozen=True)
-class JudgedAgent(SimpleAgent):
-    hooks: Any = None
-
-
-def look(name: str) -> Reply:
-    return Reply.call("look", {"at": name})
 
 
 def a_driver(
     hooks: Any, replies: Sequence[Reply], *, volatile: bool = False, **settings: Any
 ) -> Driver:
     tool = a_tool("look", "the same", idempotent=True, volatile=volatile)
-    agent = JudgedAgent(RecordingModel(replies), [tool], hooks=hooks)
+    agent = GatedAgent(RecordingModel(replies), [tool], hooks=hooks)
     return Driver(agent, **{"stall": StallConfig(), **settings})
-
-
-def judging(answer: Any) -> Hooks:
-    async def stall(event: AfterRound) -> Any:
-        return answer
-
-    return Hooks(stall=stall)
 
 
 def ended(outcome: object) -> tuple[str, str, str]:
@@ -52,16 +31,12 @@ def ended(outcome: object) -> tuple[str, str, str]:
     return outcome.status, outcome.reason.kind, outcome.reason.message or ""
 
 
-def warnings(driver: Driver) -> list[str]:
-    return [one.text for one in driver.state.log if one.text.startswith("You go in circles: ")]
-
-
 async def test_what_a_hook_calls_novel_is_no_circle() -> None:
-    driver = a_driver(judging(Novel()), [*[look("a")] * 12, finishes()])
+    driver = a_driver(Hooks(stall=says(Novel())), [*[look("a")] * 12, finishes()])
 
     assert ended(await driver.run())[:2] == ("done", "completed")
 
-    assert warnings(driver) == []
+    assert warnings(driver.state.log) == []
     assert driver.happened(StallFound) == []
 
 
@@ -70,7 +45,7 @@ async def test_a_circle_that_a_hook_knows_is_told_once_and_then_ends_the_run(
     rounds_per_turn: int,
 ) -> None:
     driver = a_driver(
-        judging(Circling(POLLS)),
+        Hooks(stall=says(Circling(POLLS))),
         [look("a")] * 9,
         volatile=True,
         max_rounds_per_turn=rounds_per_turn,
@@ -80,7 +55,7 @@ async def test_a_circle_that_a_hook_knows_is_told_once_and_then_ends_the_run(
 
     # Two more rounds than the one that it was told of.
     assert len(driver.model.requests) == 3
-    (warning,) = warnings(driver)
+    (warning,) = warnings(driver.state.log)
     assert warning.startswith(f"You go in circles: {POLLS}. ")
     found = driver.happened(StallFound)
     assert [(one.kind, one.what) for one in found] == [("hook", POLLS)] * 3
@@ -89,15 +64,14 @@ async def test_a_circle_that_a_hook_knows_is_told_once_and_then_ends_the_run(
 
 async def test_whoever_comes_back_when_a_hook_had_it_told_goes_on() -> None:
     async def stall(event: AfterRound) -> Circling | None:
-        return (
-            Circling(POLLS) if event.messages[-2].tool_calls[0].arguments == '{"at":"a"}' else None
-        )
+        (call,) = event.messages[-2].tool_calls
+        return Circling(POLLS) if call.arguments == '{"at":"a"}' else None
 
     driver = a_driver(Hooks(stall=stall), [look("a"), look("b"), look("a"), look("b"), finishes()])
 
     assert ended(await driver.run())[:2] == ("done", "completed")
 
-    assert len(warnings(driver)) == 2
+    assert len(warnings(driver.state.log)) == 2
     assert driver.value(STALLED_ROUNDS) == 0
 
 
@@ -108,13 +82,9 @@ async def test_the_first_hook_that_knows_counts_and_nobody_is_asked_after_it() -
         asked.append(event.run_id)
         return Circling("no")
 
-    async def knows_nothing(event: AfterRound) -> Allow:
-        return Allow()
-
-    async def novel(event: AfterRound) -> Novel:
-        return Novel()
-
-    driver = a_driver(Hooks(stall=[knows_nothing, novel, last]), [*[look("a")] * 4, finishes()])
+    driver = a_driver(
+        Hooks(stall=[says(Allow()), says(Novel()), last]), [*[look("a")] * 4, finishes()]
+    )
 
     assert ended(await driver.run())[:2] == ("done", "completed")
     assert asked == []
@@ -135,18 +105,13 @@ async def test_a_hook_is_told_the_round_the_conversation_and_what_the_rules_say(
     circle = 'you made look({"at":"a"}) 3 times in a row, with the same result each time'
     assert [event.stall for event in told] == ["", "", circle, ""]
     # What it left open the rules decide.
-    assert len(warnings(driver)) == 1
+    assert len(warnings(driver.state.log)) == 1
 
 
 @pytest.mark.parametrize("on_error", ["deny", "allow"])
 @pytest.mark.parametrize("answer", [ValueError("no"), Deny("no"), 7])
 async def test_where_a_hook_fails_the_rules_count(answer: Any, on_error: Any) -> None:
-    async def stall(event: AfterRound) -> Any:
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
-
-    driver = a_driver(Hooks(stall=Hook(stall, on_error=on_error)), [look("a")] * 9)
+    driver = a_driver(Hooks(stall=Hook(says(answer), on_error=on_error)), [look("a")] * 9)
 
     assert ended(await driver.run())[:2] == ("stalled", "repetition")
 
@@ -155,17 +120,19 @@ async def test_where_a_hook_fails_the_rules_count(answer: Any, on_error: Any) ->
 
 
 async def test_words_without_a_call_are_judged_too_and_told_with_the_nudge() -> None:
-    driver = a_driver(judging(Circling("you only talk")), [Reply.text("hm"), finishes()])
+    driver = a_driver(Hooks(stall=says(Circling("you only talk"))), [Reply.text("hm"), finishes()])
 
     assert ended(await driver.run())[:2] == ("done", "completed")
 
     assert [one.kind for one in driver.happened(StallFound)] == ["hook"]
-    assert warnings(driver) == []
+    assert warnings(driver.state.log) == []
     assert any("you only talk" in one.text for one in driver.state.log if one.role == "user")
 
 
 async def test_where_nobody_looks_for_circles_no_hook_is_asked() -> None:
-    driver = a_driver(judging(Circling(POLLS)), [*[look("a")] * 9, finishes()], stall=None)
+    driver = a_driver(
+        Hooks(stall=says(Circling(POLLS))), [*[look("a")] * 9, finishes()], stall=None
+    )
 
     assert ended(await driver.run())[:2] == ("done", "completed")
-    assert warnings(driver) == []
+    assert warnings(driver.state.log) == []

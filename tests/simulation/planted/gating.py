@@ -11,11 +11,19 @@ from harness_actors.ports import Tool
 from harness_actors.turn import call_gates, hook_calls, preparation, questions
 from harness_actors.turn.around import AroundTools
 from harness_actors.turn.bounds import Due
+from harness_actors.turn.call_gates import WITHHELD as UNSEEN_TEXTS
 from harness_actors.turn.call_gates import CallGates
 from harness_actors.turn.deadline import Allowance, run_within
 from harness_actors.turn.one_call import PlannedCall
 from harness_actors.turn.outcomes import ToolOutcome
-from tests.simulation.judging import AS_CHANGED, AS_REPLACED, CAPABLE, DENIED_RUNS, TOLD_OF
+from tests.simulation.judging import (
+    AS_CHANGED,
+    AS_REPLACED,
+    CAPABLE,
+    DENIED_RUNS,
+    TOLD_OF,
+    UNSEEN,
+)
 from tests.simulation.passing import AS_PASSED, ENDS_WITH_IT, NOT_PASSED, WITHHELD
 from tests.simulation.planted.bug import Patches, PlantedBug
 from tests.simulation.planted.promises import ENDS, STARTS_ONCE
@@ -67,6 +75,16 @@ def _replaced_where_it_succeeded() -> Patches:
 def _told_of_what_succeeded() -> Patches:
     async def patched(self: CallGates, plan: PlannedCall, outcome: ToolOutcome) -> ToolOutcome:
         return outcome if outcome.is_error else await after_call(self, plan, outcome)
+
+    after_call = CallGates.after_call
+    return [(CallGates, "after_call", patched)]
+
+
+def _withheld_where_it_failed() -> Patches:
+    async def patched(self: CallGates, plan: PlannedCall, outcome: ToolOutcome) -> ToolOutcome:
+        left = await after_call(self, plan, outcome)
+        withheld = left.text in UNSEEN_TEXTS.values()
+        return outcome if withheld and not outcome.is_error else left
 
     after_call = CallGates.after_call
     return [(CallGates, "after_call", patched)]
@@ -140,6 +158,11 @@ BUGS: tuple[PlantedBug, ...] = (
         "hooks replace only what succeeded", _replaced_where_it_succeeded, frozenset({AS_REPLACED})
     ),
     PlantedBug("hooks hear only of what succeeded", _told_of_what_succeeded, frozenset({TOLD_OF})),
+    PlantedBug(
+        "a result is withheld only where its call failed",
+        _withheld_where_it_failed,
+        frozenset({UNSEEN}),
+    ),
     PlantedBug("every tool is offered", _every_tool_is_offered, frozenset({CAPABLE})),
     PlantedBug(
         "nothing stands around tools",

@@ -44,7 +44,7 @@ def search(
 
 
 def record_seeds(found: Mapping[str, int], record: Path = RECORD) -> None:
-    """Keep the seeds of those that show rarely, and of no bug that is not among these.
+    """Keep the seeds of those that show later than `RARE`, and of no bug that is not among these.
 
     Args:
         found: The lowest seed at which each bug was found, by its name.
