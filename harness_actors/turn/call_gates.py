@@ -215,6 +215,8 @@ async def _ask_nobody(asked: Asked) -> None:
 
 def _judged(plan: PlannedCall, plain: dict[str, Any]) -> PlannedCall:
     told = {name: text for name, text in plain.items() if name in ("denied", "asks", "arguments")}
+    if not told:
+        return plan
     verdict = CallVerdict.from_plain(told)
     if verdict.denied is not None:
         return denied(plan, NOT_MADE.format(reason=verdict.denied))
