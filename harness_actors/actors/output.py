@@ -10,8 +10,8 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import IO, Any
 
+from harness_actors.ports.origins import ORIGIN
 from harness_actors.stores.logs import RunLog
-from harness_actors.turn.origins import ORIGIN
 
 LINE_CHARS = 16_000
 """A line that is longer is kept in several."""

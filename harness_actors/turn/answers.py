@@ -18,13 +18,13 @@ from harness_actors.models.chain import whole
 from harness_actors.models.tries import CallTries, TriesTold
 from harness_actors.models.waits import NotAskedAgainError, metered
 from harness_actors.ports import Model, ModelRequest, ModelResponse, RunContext
+from harness_actors.ports.origins import ORIGIN
 from harness_actors.signals import Parked, TurnComplete
 from harness_actors.turn.acceptance import taken
 from harness_actors.turn.bounds import Bounds, Due
 from harness_actors.turn.deadline import Allowance, Raised, TimedOut, run_within
 from harness_actors.turn.fallback import TurnChain
 from harness_actors.turn.one_call import CUT_SHORT
-from harness_actors.turn.origins import ORIGIN
 from harness_actors.turn.preparation import PreparedAgent
 from harness_actors.turn.texts import tokens_of, well_formed
 from harness_actors.turn.tracebacks import user_traceback

@@ -7,9 +7,9 @@ from harness_actors.events import ModelFellBack
 from harness_actors.models.chain import ModelChain, Say
 from harness_actors.models.tries import CallTries
 from harness_actors.ports import Model, ModelRequest, ModelResponse, RunContext
+from harness_actors.ports.origins import ORIGIN
 from harness_actors.state import TURN_COUNT
 from harness_actors.turn.acceptance import taken
-from harness_actors.turn.origins import ORIGIN
 
 
 class TurnChain:

@@ -13,11 +13,11 @@ from harness_actors.policies.answers import Verdict, verdict_of
 from harness_actors.policies.hooks import LATE_S, HookKind
 from harness_actors.policies.verdicts import shortened_reason
 from harness_actors.ports import RunContext
+from harness_actors.ports.origins import ORIGIN
 from harness_actors.state import TURN_COUNT
 from harness_actors.turn.bounds import Due
 from harness_actors.turn.deadline import Allowance, Raised, TimedOut, run_within
 from harness_actors.turn.interruption import is_ctrl_c
-from harness_actors.turn.origins import ORIGIN
 from harness_actors.turn.texts import shortened, well_formed
 
 PROBLEM_CHARS = 200

@@ -8,12 +8,12 @@ from harness_actors.errors import ToolError
 from harness_actors.messages import Message
 from harness_actors.models.waits import metered
 from harness_actors.ports import Agent, Model, ModelRequest, ModelResponse, ToolSet
+from harness_actors.ports.origins import ORIGIN
 from harness_actors.results import LimitKind, Usage
 from harness_actors.turn.acceptance import fault_of
 from harness_actors.turn.bounds import Due, words_of
 from harness_actors.turn.deadline import Allowance, Raised, TimedOut, run_within
 from harness_actors.turn.interruption import is_ctrl_c
-from harness_actors.turn.origins import ORIGIN
 from harness_actors.turn.preparation import PreparedAgent
 
 SAID_CHARS = 500

@@ -22,12 +22,12 @@ from harness_actors.ports import (
     ToolOutput,
 )
 from harness_actors.ports.deadlines import TIME_IS_UP
+from harness_actors.ports.origins import ORIGIN
 from harness_actors.results import LimitKind
 from harness_actors.turn.around import AroundTools
 from harness_actors.turn.bounds import Due
 from harness_actors.turn.deadline import Allowance, Raised, TimedOut, run_within
 from harness_actors.turn.interruption import is_ctrl_c
-from harness_actors.turn.origins import ORIGIN
 from harness_actors.turn.outcomes import (
     ToolDenied,
     ToolExecutionResult,

@@ -22,10 +22,10 @@ from harness_actors.agents import Program
 from harness_actors.config import HarnessConfig
 from harness_actors.coordination.graph import HarnessWorkflowBuilder
 from harness_actors.messages import Message
+from harness_actors.ports.origins import ORIGIN
 from harness_actors.stores.expiry import expire
 from harness_actors.stores.logs import RunLog, log_of
 from harness_actors.testing import Reply, ScriptedModel
-from harness_actors.turn.origins import ORIGIN
 from harness_actors.turn.threads import ToolThreads
 from tests.actors.followers import opened, results, submit
 

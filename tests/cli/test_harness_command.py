@@ -6,7 +6,7 @@ import pytest
 from tests.cli.commands import finished, started
 
 # The library of the command line itself loads pydantic.
-HEAVY = ("ray", "openai", "tiktoken", "aiohttp", "xllamacpp")
+HEAVY = ("ray", "openai", "tiktoken", "aiohttp", "xllamacpp", "harness_actors.turn")
 HELP_ONLY = f"""
 import sys
 from harness_actors.cli import main
@@ -18,7 +18,7 @@ print([name for name in {HEAVY!r} if name in sys.modules])
 """
 
 
-@pytest.mark.parametrize("command", [[], ["run"], ["batch"], ["doctor"]])
+@pytest.mark.parametrize("command", [[], ["run"], ["batch"], ["doctor"], ["ctl", "run", "list"]])
 def test_help_loads_nothing_that_is_slow(command: list[str]) -> None:
     shown = subprocess.run(
         [sys.executable, "-c", HELP_ONLY, *command, "--help"],
