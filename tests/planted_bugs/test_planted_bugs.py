@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 
 from tests.planted_bugs import BUGS, Bug, NotPlantableError
+from tests.planted_bugs.drawn import drawn
 from tests.planted_bugs.hunt import _finder, hunt
 from tests.planted_bugs.tree import ROOT, Ran, Tree, WrongTreeError
+from tests.sweep.drawn import CHOICE
 
 TEST = "tests/core/test_values.py::test_usage_adds_up_field_by_field"
 SUBTRACTED = Bug(
@@ -52,6 +54,18 @@ def test_no_bug_is_there_twice() -> None:
 def test_every_room_that_can_lose_something_has_bugs() -> None:
     rooms = Counter(bug.room for bug in BUGS)
     assert {"coordination", "turn", "actors", "stores", "batch", "tools"} <= rooms.keys()
+
+
+def test_a_drawn_choice_can_be_planted_and_is_the_same_each_time() -> None:
+    choice = drawn(1)
+    assert choice == drawn(1) != drawn(2)
+    assert Counter(bug.room for bug in choice) == {
+        Path(room).parts[0]: count for room, count in CHOICE.items()
+    }
+    assert len({bug.path for bug in choice}) == len(choice)
+    for bug in choice:
+        text = (ROOT / bug.path).read_text("utf-8")
+        assert ast.dump(ast.parse(bug.planted(text))) != ast.dump(ast.parse(text))
 
 
 @pytest.mark.parametrize("text", ["nothing of it\n", 2 * SUBTRACTED.before])

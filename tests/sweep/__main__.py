@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from tests.planted_bugs.hunt import TESTS_OF
+from tests.sweep.drawn import drawn_edits
 from tests.sweep.edits import edits
 from tests.sweep.forks import FOUND, Forks, Outcome
 
@@ -35,6 +36,7 @@ def main() -> int:
     parser.add_argument("--tests", nargs="+", help="in place of those of the room")
     parser.add_argument("--seconds", type=float, default=600.0, help="stop after so many")
     parser.add_argument("--seed", type=int, default=0, help="of the order in which they are tried")
+    parser.add_argument("--drawn", type=int, metavar="SEED", help="only those of this choice of 30")
     parser.add_argument("--all", action="store_true", help="show those that are found, too")
     given = parser.parse_args()
     if not os.environ.get(APART):
@@ -42,6 +44,9 @@ def main() -> int:
     place = ROOT / "harness_actors" / given.room
     files = [place] if place.is_file() else sorted(place.rglob("*.py"))
     work = [(file.relative_to(ROOT), edit) for file in files for edit in edits(file.read_text())]
+    if given.drawn is not None:
+        chosen = drawn_edits(given.drawn, ROOT)
+        work = [one for one in work if one in chosen]
     if not work:
         parser.error(f"there is nothing to edit in {place}")
     random.Random(given.seed).shuffle(work)

@@ -33,7 +33,7 @@ class Edit:
 
 def edits(source: str) -> list[Edit]:
     """All edits of a module, in the order of its text."""
-    return [edit for edit, _ in _edited(ast.parse(source))]
+    return [edit for edit, _, _ in _edited(ast.parse(source))]
 
 
 def edited(source: str, number: int) -> ast.Module:
@@ -43,20 +43,43 @@ def edited(source: str, number: int) -> ast.Module:
         IndexError: It has none of this number.
     """
     tree = ast.parse(source)
-    for edit, _ in _edited(tree):
+    for edit, place, new in _edited(tree):
         if edit.number == number:
+            place.put(new)
             return ast.fix_missing_locations(copy.deepcopy(tree))
     raise IndexError(number)
 
 
-def _edited(tree: ast.Module) -> Iterator[tuple[Edit, ast.Module]]:
-    """Each edit, the tree being edited while it is looked at."""
+def edited_text(source: str, number: int) -> str:
+    """The text of a module after one of its edits; whatever the edit is not about stays as it is.
+
+    Raises:
+        IndexError: It has none of this number.
+    """
+    for edit, place, new in _edited(ast.parse(source)):
+        if edit.number == number:
+            return _put_into(source, place.node, new)
+    raise IndexError(number)
+
+
+def _put_into(source: str, old: ast.AST, new: ast.AST) -> str:
+    lines = source.encode().split(b"\n")
+    first, last = old.lineno - 1, old.end_lineno - 1  # type: ignore[attr-defined]
+    start, end = old.col_offset, old.end_col_offset  # type: ignore[attr-defined]
+    words = ast.unparse(ast.fix_missing_locations(new))
+    is_whole = isinstance(new, ast.stmt)
+    words = words.replace("\n", f"\n{' ' * start}") if is_whole else f"({words})"
+    lines[first : last + 1] = [lines[first][:start] + words.encode() + lines[last][end:]]
+    return b"\n".join(lines).decode()
+
+
+def _edited(tree: ast.Module) -> Iterator[tuple[Edit, "_Place", ast.AST]]:
+    """Each edit, with its place and what is put there."""
     number = 0
     for place in list(_places(tree, ())):
         for what, new in changes(place.node):
-            place.put(new)
-            yield Edit(number, getattr(place.node, "lineno", 0), what, place.functions), tree
-            place.put(place.node)
+            line = getattr(place.node, "lineno", 0)
+            yield Edit(number, line, what, place.functions), place, new
             number += 1
 
 

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.sweep import forks
 from tests.sweep.__main__ import APART
-from tests.sweep.edits import edited, edits
+from tests.sweep.edits import edited, edited_text, edits
 from tests.sweep.forks import put_in
 
 ROOT = Path(__file__).parents[2]
@@ -58,6 +59,19 @@ def test_each_edit_is_another_module() -> None:
     assert ast.unparse(ast.parse(MODULE)) not in texts
     with pytest.raises(IndexError):
         edited(MODULE, len(texts))
+
+
+def test_the_text_of_an_edit_differs_where_the_edit_is_and_nowhere_else() -> None:
+    for source in (MODULE, Path(forks.__file__).read_text()):
+        for edit in edits(source):
+            text = edited_text(source, edit.number)
+            assert ast.dump(ast.parse(text)) == ast.dump(
+                ast.parse(ast.unparse(edited(source, edit.number)))
+            )
+            before, after = source.splitlines(), text.splitlines()
+            assert before[: edit.line - 1] == after[: edit.line - 1]
+    with pytest.raises(IndexError):
+        edited_text(MODULE, len(edits(MODULE)))
 
 
 @pytest.mark.parametrize(
