@@ -76,22 +76,30 @@ async def ask_custom(function: CustomPredicate, question: CustomQuestion, thread
         await asyncio.wait((asked,))
     finally:
         asked.cancel()
-        asked.add_done_callback(_taken)
-    return asked.result()
+    value, error = asked.result()
+    if error is not None:
+        raise error
+    return value
 
 
-async def _asked(function: CustomPredicate, question: CustomQuestion, thread: InThread) -> Any:
+async def _asked(
+    function: CustomPredicate, question: CustomQuestion, thread: InThread
+) -> tuple[Any, Exception | None]:
+    """What it answers, or its error: asyncio complains of one that a task ends with, where
+    nobody waits for it any more."""
     try:
-        return await _called(function, question, thread)
+        return await _called(function, question, thread), None
     except SystemExit as error:
         # In a task it would end the event loop.
-        raise RuntimeError(f"SystemExit: {error}") from None
+        return None, RuntimeError(f"SystemExit: {error}")
     except asyncio.CancelledError as error:
         task = asyncio.current_task()
         if task is not None and task.cancelling():
             raise
         # Its own, such as that of a task which it has cancelled: nobody cancels the run.
-        raise RuntimeError(f"CancelledError: {error}") from None
+        return None, RuntimeError(f"CancelledError: {error}")
+    except Exception as error:  # noqa: BLE001 - raised by whoever waits for it
+        return None, error
 
 
 async def _called(function: CustomPredicate, question: CustomQuestion, thread: InThread) -> Any:
@@ -100,12 +108,6 @@ async def _called(function: CustomPredicate, question: CustomQuestion, thread: I
         return await function(question)
     value = await thread(function, question)
     return await value if inspect.isawaitable(value) else value
-
-
-def _taken(asked: "asyncio.Future[Any]") -> None:
-    # Else asyncio would complain of an error that nobody waits for.
-    if not asked.cancelled():
-        asked.exception()
 
 
 def _settle(done: "asyncio.Future[Any]", value: Any, error: BaseException | None) -> None:

@@ -77,13 +77,14 @@ class Passing:
             return
         for key, result in results_in(log, len(change.delta.messages)):
             mood = self._mood(key)
-            by_person = result.text.startswith(FIRST_WORDS)
+            made = (call for call in reversed(self._ledger.tools) if call.key == key)
+            call = next(made, None)
+            # In the place of the tool a person may answer, and hooks in other words for that.
+            by_person = call is None or result.text.startswith(FIRST_WORDS)
             if mood in WITHHOLDING and result.disposition == "done" and not by_person:
                 self._ledger.broken(WITHHELD, f"{key}, which meets {mood!r}, is done")
             if mood == "deny" and result.disposition in ("failed", "timed_out"):
                 self._ledger.broken(NOT_PASSED, f"{key} is {result.disposition}, and was denied")
-            made = (call for call in reversed(self._ledger.tools) if call.key == key)
-            call = next(made, None)
             if call is not None and result.disposition in HEARD and not call.process.gone:
                 self._check_made(call, result)
 
