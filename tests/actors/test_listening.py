@@ -77,7 +77,7 @@ class Told:
         return await asyncio.Event().wait()  # type: ignore[return-value]
 
 
-async def heard(told: Told, *events: Event) -> list[HeardItem]:
+async def heard(told: Told, *events: Event, result: HarnessResult | None = None) -> list[HeardItem]:
     """What is told of a run whose text comes after its first event, and before all others."""
 
     async def items() -> AsyncGenerator[Item]:
@@ -85,6 +85,8 @@ async def heard(told: Told, *events: Event) -> list[HeardItem]:
             yield RunEvent(position=1, run_id="run", at=0.0, event=event)
             told.begin.set()
             await told.told.wait()
+        if result is not None:
+            yield result
 
     # Of the port, only this is called here.
     runtime = cast(Runtime, told)
@@ -119,6 +121,16 @@ async def test_text_that_is_ahead_of_the_disk_waits_for_the_events_before_it() -
         AgentResponse,
         RoundCompleted,
     ]
+
+
+async def test_text_that_no_event_will_tell_of_any_more_comes_before_the_result() -> None:
+    told = Told(spoken("one two", ended=True), spoken("three", round_=2, answer=2))
+    over = HarnessResult(run_id="run", status="cancelled", reason=Reason(kind="user"), turn_count=1)
+
+    items = await heard(told, STARTED, TURN, result=over)
+
+    assert shown(items) == [RunStarted, TurnStarted, (1, "one two"), (1, "three")]
+    assert items[-1] is over
 
 
 async def test_what_is_said_before_the_first_event_waits_for_its_turn_to_begin() -> None:

@@ -117,6 +117,17 @@ def test_a_file_that_never_keeps_still_is_told_when_the_time_is_up(closed: Path)
     assert reading.times > 1
 
 
+@pytest.mark.parametrize("busy_s", [0.0, 0.3, 60.0])
+def test_no_lock_is_waited_for_longer_than_was_said(closed: Path, busy_s: float) -> None:
+    def waits_ms(connection: sqlite3.Connection) -> int:
+        return int(connection.execute("PRAGMA busy_timeout").fetchone()[0])
+
+    assert read_traceless(closed, waits_ms, busy_s=busy_s) == 1000 * busy_s
+    journal = SqliteJournal(closed)
+    assert read_traceless(closed, waits_ms, busy_s=busy_s) == 1000 * busy_s
+    journal.close()
+
+
 def test_an_error_counts_only_in_a_file_that_kept_still(closed: Path) -> None:
     def changes_and_fails() -> None:
         touched(closed)

@@ -26,6 +26,7 @@ from harness_actors.tools.shell import run_shell
 from harness_actors.tools.spawn import COMMAND_VARIABLE
 from harness_actors.tools.supervision import client
 from harness_actors.tools.supervision import keeper as keepers
+from harness_actors.tools.supervision import launch as launching
 from harness_actors.tools.supervision import supervisor as supervisors
 from harness_actors.tools.supervision.channel import Outgoing
 from harness_actors.tools.supervision.client import SupervisedProcesses
@@ -163,6 +164,19 @@ async def test_a_detached_supervisor_is_nobody_s_child(tmp_path: Path) -> None:
     host.process.kill()
     assert gone_within([host.supervisor], 1)
     await host.process.wait()
+
+
+@pytest.mark.parametrize("script", ["exit 1", "kill -9 $$"])
+def test_a_shell_that_starts_no_supervisor_is_told(
+    monkeypatch: pytest.MonkeyPatch, script: str
+) -> None:
+    monkeypatch.setattr(launching, "_DETACHED", script)
+    handles = os.listdir("/proc/self/fd")
+
+    with pytest.raises(OSError, match="did not start a supervisor"):
+        launching.launch("", detached=True)
+
+    assert os.listdir("/proc/self/fd") == handles
 
 
 async def test_what_is_not_started_when_the_actor_dies_never_is(tmp_path: Path) -> None:
