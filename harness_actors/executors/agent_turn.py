@@ -22,6 +22,7 @@ from harness_actors.state import (
     TURN,
     TURN_BEGAN,
     TURN_COUNT,
+    UNJUDGED,
     USAGE,
     VERIFIED,
     StateKey,
@@ -66,6 +67,7 @@ class AgentTurn:
         STANDING,
         STALLED_ROUNDS,
         TOOL_USAGE,
+        UNJUDGED,
         VERIFIED,
     )
     reads_log = True

@@ -17,6 +17,7 @@ from harness_actors.state import (
     REQUEST_TOKENS,
     STARTED,
     TURN_COUNT,
+    UNJUDGED,
     StateKey,
 )
 
@@ -96,4 +97,6 @@ def _close_calls(context: RunContext) -> int:
     if lost:
         context.increment(REPAIRS, len(lost))
         context.set(OPEN_CALLS, tuple(call for call in calls if call not in lost))
+        if context.spec.config.stall is not None:
+            context.set(UNJUDGED, True)
     return len(lost)

@@ -25,6 +25,7 @@ from harness_actors.state.keys import TURN as TURN
 from harness_actors.state.keys import TURN_BEGAN as TURN_BEGAN
 from harness_actors.state.keys import TURN_COUNT as TURN_COUNT
 from harness_actors.state.keys import TURNS_MADE as TURNS_MADE
+from harness_actors.state.keys import UNJUDGED as UNJUDGED
 from harness_actors.state.keys import USAGE as USAGE
 from harness_actors.state.keys import VERIFIED as VERIFIED
 from harness_actors.state.keys import WAITED_S as WAITED_S

@@ -180,6 +180,9 @@ TOOL_USAGE: StateKey[dict[str, int]] = StateKey(
 STALLED_ROUNDS: StateKey[int] = StateKey("harness.stalled_rounds", int, AGENT_TURN, "set", 0)
 """Rounds in a row that came to nothing, from the one after which the model was told. Only runs
 that were told so have it."""
+UNJUDGED: StateKey[bool] = StateKey("harness.unjudged", bool, AGENT_TURN, "set", False, (REPAIR,))
+"""Repair has closed calls of the newest round, and nobody has looked yet whether that round came
+to something. Only runs that were repaired have it."""
 VERIFIED: StateKey[Verified | None] = StateKey("harness.verified", Verified | None, AGENT_TURN)
 """Only runs with a contract have it, from their first attempt to be done."""
 COVERAGE: StateKey[dict[str, dict[str, Any]]] = StateKey(

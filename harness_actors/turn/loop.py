@@ -113,7 +113,7 @@ class TurnLoop:
 
     async def _rounds(self) -> TurnComplete | Parked | Waiting:
         self._last = self._context.flush()
-        ended: TurnComplete | Parked | Waiting | None = await self._finish_open_calls()
+        ended: TurnComplete | Parked | Waiting | None = await self._finish_round()
         while ended is None:
             if self._awaited is not None:
                 await self._awaited
@@ -124,10 +124,13 @@ class TurnLoop:
                 ended = self._bound_reached() or await self._round()
         return ended
 
-    async def _finish_open_calls(self) -> TurnComplete | Waiting | None:
-        if not self._context.log.open_calls():
-            return None
-        return await self._end_round(await self._calls.finish())
+    async def _finish_round(self) -> TurnComplete | Waiting | None:
+        """End the round that a death or a pause cut off, if there is one."""
+        if self._context.log.open_calls():
+            return await self._end_round(await self._calls.finish())
+        if self._stalls is not None and self._stalls.is_due:
+            return await self._end_round(None)
+        return None
 
     def _budget(self) -> TurnBudget | None:
         limits = self._context.spec.config.turn_limits

@@ -11,7 +11,7 @@ from harness_actors.messages import Message
 from harness_actors.ports import RunContext
 from harness_actors.progress import RunProgress, Stall
 from harness_actors.signals import TurnComplete
-from harness_actors.state import STALLED_ROUNDS, TURN_COUNT
+from harness_actors.state import STALLED_ROUNDS, TURN_COUNT, UNJUDGED
 from harness_actors.turn.meter import TurnMeter
 from harness_actors.turn.preparation import PreparedAgent
 
@@ -95,6 +95,11 @@ class Stalls:
             return None
         return cls(context, meter, progress, read, rules, ask)
 
+    @property
+    def is_due(self) -> bool:
+        """Whether the newest round ended without being looked at: Repair has closed it."""
+        return self._context.get(UNJUDGED)
+
     async def after_round(self, ended: TurnComplete | None) -> TurnComplete | None:
         """Look at the round that has ended.
 
@@ -109,6 +114,8 @@ class Stalls:
         Returns:
             The same, as this leaves it.
         """
+        if self.is_due:
+            self._context.set(UNJUDGED, False)
         if ended is not None and ended.ending != "text":
             return ended
         stall = self._read(self._progress, self._context.log)

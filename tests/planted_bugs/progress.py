@@ -135,6 +135,24 @@ BUGS = (
         tests=(STALLS + "test_a_death_anywhere_leaves_one_warning_and_the_same_end",),
     ),
     Bug(
+        name="a round that Repair has closed is judged by nobody",
+        path="harness_actors/executors/repair.py",
+        before="            context.set(UNJUDGED, True)\n",
+        after="            pass\n",
+        promise="whoever does something new when told begins anew",
+        tests=(HOOKS + "test_a_round_that_a_death_cuts_off_is_judged_and_begins_the_count_anew",),
+    ),
+    Bug(
+        name="a round that Repair has closed is judged again and again",
+        path="harness_actors/turn/stalls.py",
+        before="            self._context.set(UNJUDGED, False)\n",
+        after="            pass\n",
+        promise="a run that repeats itself is told so once",
+        tests=(
+            HOOKS + "test_a_round_that_a_death_cuts_off_counts_once_however_often_the_run_dies",
+        ),
+    ),
+    Bug(
         name="tools whose answers change by themselves are watched like others",
         path="harness_actors/turn/preparation.py",
         before="for name, tool in self.by_name.items() if _is_polled(tool.spec))\n",

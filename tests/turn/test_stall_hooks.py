@@ -1,6 +1,7 @@
 """Hooks have a say in whether a round came to something: the first that knows counts."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,9 +10,16 @@ from harness_actors.config import StallConfig
 from harness_actors.events import HookFailed, StallFound, StopDecided
 from harness_actors.policies import AfterRound, Allow, Circling, Deny, Hook, Hooks, Novel
 from harness_actors.signals import RunEnd
-from harness_actors.state import STALLED_ROUNDS
+from harness_actors.state import STALLED_ROUNDS, UNJUDGED
 from harness_actors.testing.scripted import Reply
-from tests.executors.driver import Driver, RecordingModel, a_tool, finishes
+from tests.executors.driver import (
+    CrashPlan,
+    Driver,
+    RecordingModel,
+    SimpleTool,
+    a_tool,
+    finishes,
+)
 from tests.turn.test_gates import GatedAgent, says
 from tests.turn.test_stalls import look, warnings
 
@@ -136,3 +144,98 @@ async def test_where_nobody_looks_for_circles_no_hook_is_asked() -> None:
 
     assert ended(await driver.run())[:2] == ("done", "completed")
     assert warnings(driver.state.log) == []
+
+
+# ---- deaths -----------------------------------------------------------------------------------
+
+
+def a_driver_that_dies(
+    script: Sequence[Reply], at: set[int], circle: str, told: list[int], **rules: int
+) -> Driver:
+    """One whose hook calls the rounds of one tool a circle.
+
+    Args:
+        script: What the model answers, by how many answers there are.
+        at: The process dies so: in the call of `write` of that number, or in the model call of
+            the number below zero.
+        circle: The tool.
+        told: Is given the rounds that the hook is asked about.
+        rules: Those of circles.
+    """
+
+    async def stall(event: AfterRound) -> Circling | None:
+        told.append(event.round)
+        answer = next(one for one in reversed(event.messages) if one.role == "assistant")
+        return Circling(POLLS) if answer.tool_calls[0].name == circle else None
+
+    async def die(number: int) -> None:
+        if number in at:
+            driver.crash = CrashPlan(0)
+            await driver.step()
+
+    async def act(_arguments: str, _context: Any) -> str:
+        await die(len(write.calls))
+        return "written"
+
+    model = RecordingModel(lambda log: script[sum(one.role == "assistant" for one in log)])
+
+    async def asked() -> None:
+        await die(-len(model.requests))
+
+    model.before = asked
+    write = SimpleTool("write", act)
+    tools = [a_tool("look", "the same", idempotent=True), write]
+    agent = GatedAgent(model, tools, hooks=Hooks(stall=stall))
+    driver = Driver(agent, stall=StallConfig(**rules))
+    return driver
+
+
+WRITE = Reply.call("write", {})
+LIVES = 1_000
+"""Steps after which no process of these tests dies by itself."""
+
+
+async def test_a_round_that_a_death_cuts_off_is_judged_and_begins_the_count_anew() -> None:
+    told: list[int] = []
+    script = [look("a"), WRITE, look("a"), finishes()]
+    driver = a_driver_that_dies(script, {1}, "look", told, grace=1)
+
+    assert ended(await driver.run_through_crashes(LIVES))[:2] == ("done", "completed")
+
+    assert len(driver.results()) == 4
+    assert told == [1, 2, 3]
+    # It did something else in between, whatever came of that.
+    assert len(warnings(driver.state.log)) == 2
+
+
+async def test_a_round_that_a_death_cuts_off_counts_once_however_often_the_run_dies() -> None:
+    told: list[int] = []
+    driver = a_driver_that_dies([WRITE] * 9, {2, -3, -4}, "write", told, grace=2)
+
+    outcome = await driver.run_through_crashes(LIVES, LIVES, LIVES)
+
+    assert ended(outcome) == ("stalled", "repetition", POLLS)
+    assert told == [1, 2, 3]
+    assert len(driver.results()) == 3
+    assert len(warnings(driver.state.log)) == 1
+
+
+async def test_a_round_that_a_death_cuts_off_may_be_the_last_that_a_circle_may_have() -> None:
+    told: list[int] = []
+    driver = a_driver_that_dies([WRITE] * 9, {2}, "write", told, grace=1)
+
+    assert ended(await driver.run_through_crashes(LIVES)) == ("stalled", "repetition", POLLS)
+
+    assert told == [1, 2]
+    assert len(driver.model.requests) == 2
+
+
+async def test_of_a_run_that_nobody_watches_no_round_is_left_to_be_judged() -> None:
+    told: list[int] = []
+    driver = a_driver_that_dies([WRITE, finishes()], {1}, "write", told)
+    driver.spec = replace(driver.spec, config=replace(driver.spec.config, stall=None))
+
+    assert ended(await driver.run_through_crashes(LIVES))[:2] == ("done", "completed")
+
+    assert told == []
+    assert UNJUDGED.name not in driver.state.values
