@@ -212,3 +212,18 @@ def test_without_a_budget_nothing_is_noted_of_one() -> None:
     world.settle()
     assert world.ends()[0].status == "done"
     assert AGENT_TURN in {slot.executor for slot in world.hosts}
+
+
+def test_a_bound_that_is_set_again_counts_what_ended_what_goes_on_and_what_was_before() -> None:
+    budget = Budget()
+    budget.take_up("over", 1.0)
+    budget.take_up("at work", 2.0)
+    charged = StateDelta(writes=(Write(USAGE.name, "increment", {"cost_usd": 4.0}),))
+    budget.charge("at work", charged)
+    budget.end("over")
+
+    budget.allow(100.0, spent_usd=8.0)
+    assert budget.spent_usd == 15.0
+    budget.charge("at work", charged)
+    budget.take_up("at work", 6.0)
+    assert budget.spent_usd == 19.0, "one that is put aside and taken up is not counted twice"
