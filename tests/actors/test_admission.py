@@ -20,10 +20,11 @@ from harness_actors.errors import (
     RunNotFoundError,
 )
 from harness_actors.records import RunAdded, RunSpec, WorkspaceSpec
-from harness_actors.state import AGENT_TURN, ANSWERS, OPEN_CALLS, is_waiting
+from harness_actors.signals import Signal
+from harness_actors.state import AGENT_TURN, ANSWERS, OPEN_CALLS, StateDelta, is_waiting
 from harness_actors.stores import SqliteJournal
 from tests.coordination.agents import Team
-from tests.coordination.world import World, a_spec
+from tests.coordination.world import Handler, Served, WaitFor, Work, World, a_spec
 
 TURN = Slot(AGENT_TURN)
 TALK = "talk"
@@ -106,11 +107,7 @@ def entrance(journal: SqliteJournal) -> Entrance:
     world.perform(world.coordinator.stop("first", "park_now"))
     world.settle(hosts=False)
     world.submit(a_spec("second", conversation_id=TALK), world.log("first"))
-    _to_the_turn(world)
-    host = world.hosts[TURN]
-    while not world.stored("second").state.values.get(OPEN_CALLS.name):
-        world.move(host)
-        world.settle(hosts=False)
+    _to_a_call(world, "second")
     return Entrance(world, journal)
 
 
@@ -120,6 +117,35 @@ def _to_the_turn(world: World) -> None:
         for host in list(world.hosts.values()):
             world.move(host)
     world.settle(hosts=False)
+
+
+def _to_a_call(world: World, run_id: str) -> None:
+    _to_the_turn(world)
+    while not world.stored(run_id).state.values.get(OPEN_CALLS.name):
+        world.move(world.hosts[TURN])
+        world.settle(hosts=False)
+
+
+def _in_two_steps(handler: Handler) -> Handler:
+    """The same, but the last change is on disk before the answer is given."""
+
+    def handle(run: Served, signal: Signal) -> Work:
+        delta, outcome = yield from handler(run, signal)
+        change = yield delta
+        yield WaitFor(change)
+        return StateDelta(), outcome
+
+    return handle
+
+
+def _at_reading(entrance: Entrance, number: int, happens: Callable[[], None]) -> None:
+    """Have something happen after this many readings, before the last one's result is known."""
+
+    def reading() -> None:
+        if entrance.reads == number:
+            happens()
+
+    entrance.reading = reading
 
 
 async def second_leaves(entrance: Entrance) -> None:
@@ -170,6 +196,18 @@ async def test_a_run_that_is_cancelled_does_not_answer_what_another_has_answered
         group.create_task(entrance.admission.stop(["first"], "cancel"))
         group.create_task(second_leaves(entrance))
     assert entrance.world.unwritten, "the second run left, and that was not on disk"
+    check_log(entrance.world)
+    assert entrance.world.ends("first")[0].status == "cancelled"
+
+
+async def test_a_run_that_is_cancelled_leaves_alone_what_is_answered_while_it_is_looked_who_waits(
+    entrance: Entrance,
+) -> None:
+    _at_reading(entrance, 2, entrance.world.settle)
+
+    await entrance.admission.stop(["first"], "cancel")
+
+    assert "second" not in entrance.world.coordinator.runs
     check_log(entrance.world)
     assert entrance.world.ends("first")[0].status == "cancelled"
 
@@ -364,6 +402,29 @@ async def test_a_run_that_is_cancelled_leaves_the_calls_open_of_one_that_waits(
     assert world.ends("second")[0].status == "done"
 
 
+@pytest.mark.parametrize("reading", [1, 2])
+async def test_a_run_that_is_cancelled_leaves_the_calls_open_of_one_that_begins_to_wait(
+    journal: SqliteJournal, reading: int
+) -> None:
+    journal.begin_term()
+    handlers = Team(plan=("ask", "effect")).handlers
+    world = World({**handlers, AGENT_TURN: _in_two_steps(handlers[AGENT_TURN])})
+    world.submit(a_spec("first", conversation_id=TALK))
+    world.perform(world.coordinator.stop("first", "park_now"))
+    world.settle()
+    world.submit(a_spec("second", conversation_id=TALK))
+    _to_a_call(world, "second")
+    entrance = Entrance(world, journal)
+    _at_reading(entrance, reading, world.settle)
+
+    await entrance.admission.stop(["first"], "cancel")
+
+    world.settle()
+    assert world.ends("first")[0].status == "cancelled"
+    assert is_waiting(world.stored("second").state.values)
+    assert len(world.log("second").open_calls()) == 2
+
+
 async def test_the_last_of_a_conversation_closes_what_its_own_calls_have_left_open(
     beside: Entrance,
 ) -> None:
@@ -476,10 +537,7 @@ async def test_a_run_that_was_cut_goes_on_where_it_stood_or_not_at_all(
     gone = WorkspaceSpec(path=str(tmp_path / "gone"))
     cut = a_spec("cut", conversation_id=TALK, workspace=None if goes_on else gone)
     world.submit(cut)
-    _to_the_turn(world)
-    while not world.stored("cut").state.values.get(OPEN_CALLS.name):
-        world.move(world.hosts[TURN])
-        world.settle(hosts=False)
+    _to_a_call(world, "cut")
     world.perform(world.coordinator.stop("cut", "park_now"))
     world.settle(hosts=False)
     if goes_on:

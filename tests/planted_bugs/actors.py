@@ -334,6 +334,20 @@ BUGS = (
         ),
     ),
     Bug(
+        name="a run that is cancelled answers what another answers while it is looked who waits",
+        path="harness_actors/actors/coordinator/admission.py",
+        before="""\
+            if self.coordinator.served_in(stored.spec.conversation_id) == served:
+                return stored, waiting
+""",
+        after="            return stored, waiting\n",
+        promise="every call of the log has exactly one result",
+        tests=(
+            "tests/actors/test_admission.py::test_a_run_that_is_cancelled_leaves_alone_what_is_answered_while_it_is_looked_who_waits",
+            "tests/actors/test_admission.py::test_a_run_that_is_cancelled_leaves_the_calls_open_of_one_that_begins_to_wait",
+        ),
+    ),
+    Bug(
         name="text that nobody read counts when it is gone",
         path="harness_actors/actors/text/streams.py",
         before="                self._chars -= run.chars\n                self._unwanted",

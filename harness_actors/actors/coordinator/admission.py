@@ -198,11 +198,10 @@ class Admission:
                     self.perform(self.coordinator.stop(run_id, mode))
                     continue
                 try:
-                    stored = await self._stored(run_id)
+                    stored, waiting = await self._stored_beside(run_id)
                 except RunNotFoundError as error:
                     unknown = unknown or error
                     continue
-                waiting = await self._waits_beside(stored.spec)
                 self.perform(self.coordinator.stop_idle(stored, mode, shared=bool(waiting)))
                 self._held.pop(run_id, None)
         if unknown is not None:
@@ -240,6 +239,20 @@ class Admission:
             # Another one may have left while this was read, and its last words are missing.
             stored = await self._load(run_id)
         return stored
+
+    async def _stored_beside(self, run_id: str) -> tuple[StoredRun, str]:
+        """A run that nobody serves, and another one of its conversation that waits for its user.
+
+        What is known of either is all there is, unless another run goes on with the
+        conversation still.
+        """
+        while True:
+            stored = await self._stored(run_id)
+            served = self.coordinator.served_in(stored.spec.conversation_id)
+            waiting = await self._waits_beside(stored.spec)
+            # Nobody is added meanwhile. Whoever leaves has last words, and may wait for its user.
+            if self.coordinator.served_in(stored.spec.conversation_id) == served:
+                return stored, waiting
 
     async def _load(self, run_id: str) -> StoredRun:
         await self.settle()
