@@ -4,7 +4,7 @@ import asyncio
 from functools import partial
 from typing import Any
 
-from harness_actors.actors.simulated.processes import current_process
+from harness_actors.actors.simulated.processes import SimulatedProcess, current_process
 from harness_actors.coordination.graph import HarnessWorkflowBuilder, Workflow
 from harness_actors.events import CustomEvent
 from harness_actors.executors import Repair, StopDecision
@@ -160,11 +160,16 @@ class Replacement(UsersExecutor):
 
     def __init__(self, planned: PlannedExecutor, oracle: Oracle) -> None:
         super().__init__(planned, oracle)
-        self._inner = _in_place_of(planned.place)
-        self.reads = (*self.reads, *self._inner.reads)
+        self._place = planned.place
+        self._inner: dict[SimulatedProcess, Executor] = {}
+        """By process: what one awaits is awaited by no other, for whose tasks end with it."""
+        self.reads = (*self.reads, *_in_place_of(planned.place).reads)
 
     async def _answer(self, signal: Signal, context: RunContext, visit: int) -> Outcome:
-        return await self._inner.handle(signal, context)
+        process = current_process()
+        if process not in self._inner:
+            self._inner[process] = _in_place_of(self._place)
+        return await self._inner[process].handle(signal, context)
 
 
 class Restless(UsersExecutor):
