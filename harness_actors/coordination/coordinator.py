@@ -241,6 +241,17 @@ class Coordinator:
         """
         return self._losses.host_lost(slot, cause)
 
+    def left_by(self, slot: Slot) -> list[str]:
+        """Runs that the agent turn in a slot has served, and that stand between two turns now.
+
+        Repair is not to come for them, if that agent turn dies.
+        """
+        return [
+            run_id
+            for run_id, run in self.runs.items()
+            if slot in run.replicas and (run.slot is None or run.slot.kind != AGENT_TURN)
+        ]
+
     def stop(self, run_id: str, mode: str) -> Effects:
         """A user asked a run to stop; `mode` is a `StopMode`. One not served is ignored."""
         effects = Effects()
@@ -357,6 +368,11 @@ class Coordinator:
                 self._changes.end(run, StateDelta(), end, effects)
             else:
                 self._dispatch.deliver(run, effects)
+
+
+def stands_between_turns(stored: StoredRun) -> bool:
+    """Whether a run goes on without repair where it is taken up, and is not new."""
+    return stored.end is None and stored.hop is not None and stored.hop.to != AGENT_TURN
 
 
 def _taken_from(stored: StoredRun) -> ActiveRun:

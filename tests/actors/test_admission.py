@@ -21,7 +21,7 @@ from harness_actors.errors import (
 )
 from harness_actors.records import RunAdded, RunSpec, WorkspaceSpec
 from harness_actors.signals import Signal
-from harness_actors.state import AGENT_TURN, ANSWERS, OPEN_CALLS, StateDelta, is_waiting
+from harness_actors.state import AGENT_TURN, ANSWERS, OPEN_CALLS, REPAIR, StateDelta, is_waiting
 from harness_actors.stores import SqliteJournal
 from tests.coordination.agents import Team
 from tests.coordination.world import Handler, Served, WaitFor, Work, World, a_spec
@@ -186,6 +186,35 @@ async def test_what_a_run_has_left_on_the_machine_is_ended_before_it_is_over(
     end = entrance.world.stored("first").end
     assert end is not None
     assert end.status == "cancelled"
+
+
+async def test_what_a_run_has_left_is_ended_before_it_goes_on_between_two_turns(
+    journal: SqliteJournal,
+) -> None:
+    journal.begin_term()
+    world = World(Team(plan=("lookup", "turn")).handlers)
+    world.submit(a_spec("first"))
+    _to_the_turn(world)
+    while world.coordinator.runs["first"].slot == TURN:
+        world.settle(hosts=False)
+        world.move(world.hosts[TURN])
+    world.perform(world.coordinator.stop("first", "park_now"))
+    world.settle(hosts=False)
+    entrance = Entrance(world, journal)
+
+    await entrance.admission.take_up(["first"], asked=True)
+
+    assert entrance.ended == [("first", False)]
+    assert world.coordinator.runs["first"].slot != TURN
+
+
+async def test_what_a_run_has_left_is_repairs_to_end_where_it_was_in_a_turn(
+    entrance: Entrance,
+) -> None:
+    await entrance.admission.stop(["second"], "park_now")
+    await entrance.admission.take_up(["first"], asked=True)
+    assert entrance.ended == []
+    assert entrance.world.coordinator.runs["first"].slot == Slot(REPAIR)
 
 
 async def test_a_run_that_is_cancelled_does_not_answer_what_another_has_answered_meanwhile(

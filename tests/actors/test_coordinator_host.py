@@ -1,11 +1,14 @@
 """The coordinator with a real journal and real hosts in one process."""
 
 import asyncio
+import os
+import signal
 import threading
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
+from secrets import token_hex
 from typing import Any
 
 import pytest
@@ -26,15 +29,18 @@ from harness_actors.errors import (
     StoreError,
 )
 from harness_actors.events import DERIVED_EVENTS, RunEvent
+from harness_actors.executors import StopDecision
 from harness_actors.messages import Message
-from harness_actors.ports import Tool, ToolContext, ToolSpec
+from harness_actors.ports import RunContext, Tool, ToolContext, ToolSpec
 from harness_actors.records import Entry, ProcessMark, RunSpec
 from harness_actors.results import HarnessResult
-from harness_actors.signals import RepairComplete
+from harness_actors.signals import Outcome, RepairComplete, Signal
 from harness_actors.state import AGENT_TURN, StateDelta
 from harness_actors.stores import SqliteJournal
 from harness_actors.testing import ManualClock, Reply, ScriptedModel, an_agent
 from harness_actors.testing.agents import completes_at_once
+from harness_actors.tools.processes import read_process
+from harness_actors.turn.services import RUN_VARIABLE
 from tests.actors import gates
 from tests.actors.test_processes import CARRIES, PRINTS_ITS_MARK, Child
 
@@ -621,6 +627,83 @@ async def test_a_host_that_dies_is_replaced_and_its_runs_go_on(cell: Cell) -> No
     kinds = [event.event.type for event in await cell.host.events("run")]
     assert kinds.count("executor_lost") == 1
     assert kinds.count("repaired") == 1
+
+
+class Decision:
+    """Where a run stands between two turns, for as long as the test likes."""
+
+    def __init__(self) -> None:
+        self.begun, self.may_end = asyncio.Event(), asyncio.Event()
+
+
+@pytest.fixture
+def decision(monkeypatch: pytest.MonkeyPatch) -> Decision:
+    decision, handle = Decision(), StopDecision.handle
+
+    async def waits(self: StopDecision, why: Signal, context: RunContext) -> Outcome:
+        decision.begun.set()
+        await decision.may_end.wait()
+        return await handle(self, why, context)
+
+    monkeypatch.setattr(StopDecision, "handle", waits)
+    return decision
+
+
+@asynccontextmanager
+async def left_by_a_tool(run_id: str) -> AsyncIterator[asyncio.subprocess.Process]:
+    """A process that nobody has below it any more."""
+    variables = {RUN_VARIABLE: run_id, "PATH": os.defpath}
+    stray = await asyncio.create_subprocess_exec("sleep", "300", env=variables)
+    try:
+        yield stray
+    finally:
+        if stray.returncode is None:
+            stray.kill()
+            await stray.wait()
+
+
+async def test_what_a_dead_host_left_of_a_run_that_is_elsewhere_is_ended(
+    cell: Cell, decision: Decision
+) -> None:
+    # Its processes are looked for on the whole machine, where other tests may run, too.
+    run_id = token_hex(6)
+    program = a_program()
+    await cell.submit(program, a_spec(program, run_id))
+    await decision.begun.wait()
+    async with left_by_a_tool(run_id) as stray:
+        cell.starter.hosts[Slot(AGENT_TURN)].kill()
+        async with asyncio.timeout(20):
+            assert await stray.wait() == -signal.SIGKILL
+    decision.may_end.set()
+    assert (await cell.until(run_id))[run_id].status == "done"
+
+
+async def test_runs_that_leave_a_dead_host_meanwhile_are_looked_for_too(cell: Cell) -> None:
+    asked = list[list[str]]()
+
+    async def end_tools(run_ids: Sequence[str]) -> None:
+        asked.append(list(run_ids))
+        left.append("late")
+
+    left = ["early"]
+    cell.host._end_tools = end_tools
+    cell.host._coordinator.left_by = lambda slot: left  # type: ignore[method-assign]
+    await cell.host._end_left(Slot(AGENT_TURN))
+    assert asked == [["early"], ["late"]]
+
+
+async def test_what_a_lost_cell_left_of_a_run_between_two_turns_is_ended_before_it_goes_on(
+    cell_at: Opens, decision: Decision
+) -> None:
+    run_id = token_hex(6)
+    program = a_program()
+    async with cell_at() as cell:
+        await cell.submit(program, a_spec(program, run_id))
+        await decision.begun.wait()
+    decision.may_end.set()
+    async with left_by_a_tool(run_id) as stray, cell_at() as cell:
+        assert read_process(stray.pid) is None
+        assert (await cell.until(run_id))[run_id].status == "done"
 
 
 async def test_hosts_that_do_not_start_stop_the_cell_with_the_reason(tmp_path: Path) -> None:

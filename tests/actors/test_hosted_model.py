@@ -62,6 +62,7 @@ class Machine:
         self.seats = Seats(
             self,
             started=self._on_record,
+            end_left=self._end_left,
             lost=lambda *_: None,
             failed=self._failed,
             processes=MachineProcesses(),
@@ -73,6 +74,9 @@ class Machine:
         if len(self.started) <= self.fails:
             raise CellError(str(slot), "there is no room")
         return Serving()
+
+    async def _end_left(self, slot: Slot) -> None:
+        raise NotImplementedError("it runs no tools")
 
     async def _on_record(self, mark: ProcessMark) -> None:
         assert mark == MARK

@@ -86,11 +86,15 @@ class Desk:
         self.seats = Seats(
             starter,
             started=self._started,
+            end_left=self._end_left,
             lost=lambda slot, cause: self.lost.put_nowait((slot, cause)),
             failed=self.failed.put_nowait,
             processes=MachineProcesses(),
             kinds=kinds,
         )
+
+    async def _end_left(self, slot: Slot) -> None:
+        """Nothing has started anything."""
 
     async def _started(self, mark: ProcessMark) -> None:
         self.marks.append(mark)

@@ -122,6 +122,9 @@ class Cell:
         self.hiccups = 0
         self.companions: tuple[ProcessMark, ...] = ()
         self.marks: list[ProcessMark] = []
+        self.ended: list[Slot] = []
+        self.may_end = asyncio.Event()
+        self.may_end.set()
         self.lost: list[Slot] = []
         self.failures: list[HarnessError] = []
         self.on_disk = asyncio.Event()
@@ -131,6 +134,7 @@ class Cell:
         self.seats = Seats(
             self,
             started=self._started,
+            end_left=self._end_left,
             lost=self._lost,
             failed=self._failed,
             processes=MachineProcesses(),
@@ -153,6 +157,11 @@ class Cell:
         self.marks.append(mark)
         self.changed.set()
         await self.on_disk.wait()
+
+    async def _end_left(self, slot: Slot) -> None:
+        self.ended.append(slot)
+        self.changed.set()
+        await self.may_end.wait()
 
     def _lost(self, slot: Slot, cause: str) -> None:
         self.lost.append(slot)
@@ -227,6 +236,30 @@ async def test_a_host_that_dies_is_told_and_replaced(cell: Cell) -> None:
     assert cell.asked == [(SLOT, 1), (SLOT, 2)]
     assert cell.failures == []
     assert cell.causes == [""], "it was not killed"
+
+
+async def test_what_the_tools_of_a_dead_host_left_is_ended_before_the_next_has_its_seat(
+    cell: Cell,
+) -> None:
+    cell.seats.fill(SLOT)
+    await cell.until(1, cell.marks)
+    cell.may_end.clear()
+    cell.peers[0].kill()
+    await cell.until(1, cell.ended)
+    assert (cell.seats.incarnation(SLOT), cell.lost, cell.asked) == (1, [], [(SLOT, 1)])
+    cell.may_end.set()
+    await cell.until(1, cell.lost)
+    await cell.until(2, cell.asked)
+    assert cell.ended == [SLOT]
+
+
+async def test_nothing_is_looked_for_when_a_host_dies_that_runs_no_tools(cell: Cell) -> None:
+    compaction = Slot("compaction")
+    cell.seats.fill(compaction)
+    await cell.until(1, cell.marks)
+    cell.peers[0].kill()
+    await cell.until(1, cell.lost)
+    assert (cell.lost, cell.ended) == ([compaction], [])
 
 
 async def test_nothing_more_is_said_to_a_host_that_is_gone(cell: Cell) -> None:

@@ -82,6 +82,20 @@ def test_a_signal_on_its_way_is_sent_again_to_the_next_host(executor: str) -> No
     assert "executor_lost" not in world.events()
 
 
+@pytest.mark.parametrize("executor", [REPAIR, COMPACTION, STOP_DECISION])
+def test_what_a_run_between_two_turns_has_left_at_a_host_is_not_repairs_to_end(
+    executor: str,
+) -> None:
+    world = started("turn", "turn")
+    move_until(world, TURN)
+    assert world.coordinator.left_by(TURN) == [], "it is there"
+    move_until(world, Slot(executor))
+    assert world.coordinator.left_by(TURN) == ["run"]
+    assert world.coordinator.left_by(ALONE) == [], "it has not been there"
+    world.lose(TURN)
+    assert world.coordinator.left_by(TURN) == [], "the next one has nothing of it"
+
+
 def test_a_turn_that_is_interrupted_goes_to_repair_first() -> None:
     world = started("effect")
     move_until(world, TURN)

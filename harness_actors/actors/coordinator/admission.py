@@ -1,14 +1,14 @@
 """What drivers ask of a cell: runs to begin, to take up again, and to stop."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
 from harness_actors.actors.coordinator.idle_runs import IdleRun, look_at, look_up
 from harness_actors.actors.runtime import StopMode
 from harness_actors.coordination.active import Effects
-from harness_actors.coordination.coordinator import Coordinator
+from harness_actors.coordination.coordinator import Coordinator, stands_between_turns
 from harness_actors.coordination.edits import check_edits, edited_calls
 from harness_actors.errors import ConversationBusyError, RunNotFoundError
 from harness_actors.messages import Message
@@ -123,6 +123,7 @@ class Admission:
         if idle:
             await self.settle()
             found = await self.read(look_up, self.journal, idle)
+            await self.end_left_of(run.stored for run in found.values())
         for run_id in run_ids:
             if run_id in self.coordinator.runs:
                 if asked:
@@ -144,6 +145,11 @@ class Admission:
                 self._held.pop(run_id, None)
                 busy.add(stored.spec.conversation_id)
                 self.perform(self.coordinator.adopt(stored, asked=asked))
+
+    async def end_left_of(self, runs: Iterable[StoredRun]) -> None:
+        """End what tools of runs that nobody serves have left, where repair is not to come."""
+        if between := [run.spec.run_id for run in runs if stands_between_turns(run)]:
+            await self.end_processes(between)
 
     async def answer(self, run_id: str, answers: Mapping[str, str]) -> None:
         """Take answers to a run that waits; nobody need serve it, and nobody takes it up for that.

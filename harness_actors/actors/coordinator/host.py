@@ -99,9 +99,11 @@ class CoordinatorHost:
         self._writer = JournalWriter(journal, self.term, self._thread, self._break)
         self._bulletin = Bulletin(journal.position())
         self._readings = Readings(journal, self._bulletin, self._thread)
+        self._end_tools = processes.end_tools
         self._seats = Seats(
             starter,
             started=self._mark_on_disk,
+            end_left=self._end_left,
             lost=self._host_lost,
             failed=self._break,
             processes=processes,
@@ -123,7 +125,7 @@ class CoordinatorHost:
             perform=self._perform,
             prepare=self._model.serve,
             has_keys=self._programs.has_keys,
-            end_processes=processes.end_tools,
+            end_processes=self._end_tools,
         )
 
     def _await_earlier_terms(self, processes: Processes) -> None:
@@ -152,6 +154,7 @@ class CoordinatorHost:
             # How much it is, each of them says itself.
             spent_usd = await self._earlier.ended_usd()
             self._perform(self._coordinator.allow(None, spent_usd=spent_usd))
+        await self._admission.end_left_of(unfinished)
         for stored in unfinished:
             if self._programs.has_keys(stored.spec.keys):
                 self._perform(self._coordinator.adopt(stored))
@@ -324,6 +327,14 @@ class CoordinatorHost:
         self.processes.append(mark)
         self._perform(Effects(entries=[mark]))
         await self._writer.settle()
+
+    async def _end_left(self, slot: Slot) -> None:
+        # The supervisor, which ends what tools have started, may have been killed as well.
+        ended: set[str] = set()
+        # Again where the last words of the actor, by which a run leaves it, were taken meanwhile.
+        while run_ids := set(self._coordinator.left_by(slot)) - ended:
+            await self._end_tools(sorted(run_ids))
+            ended |= run_ids
 
     def _host_lost(self, slot: Slot, cause: str) -> None:
         self._perform(self._coordinator.host_lost(slot, cause))

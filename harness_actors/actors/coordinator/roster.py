@@ -34,6 +34,8 @@ class Seats:
     Args:
         starter: Places actors.
         started: Called with each process of an actor; it works when that returns.
+        end_left: Awaited with the slot of an actor that runs tools, when its processes are gone;
+            ends what these tools may have left.
         lost: Called with a slot, and with the reason why its actor had to be killed or did not
             start (empty where it died), when its processes are certainly gone.
         failed: Called once when a slot cannot be filled without which the cell is of no use.
@@ -47,6 +49,7 @@ class Seats:
         starter: HostStarter,
         *,
         started: Callable[[ProcessMark], Awaitable[None]],
+        end_left: Callable[[Slot], Awaitable[None]],
         lost: Callable[[Slot, str], None],
         failed: Callable[[HarnessError], None],
         processes: Processes,
@@ -58,6 +61,7 @@ class Seats:
         self._processes = processes
         self._suspect_s = suspect_s
         self._started = started
+        self._end_left = end_left
         self._lost = lost
         self._failed = failed
         self._seats: dict[Slot, Seat] = {}
@@ -213,6 +217,8 @@ class Seats:
                 self._give_up(slot, ActorLostError(str(slot), problem))
                 return
             logger.warning("%s in process %d was lost", slot, marks[0].pid)
+            if self._kinds[slot.kind].runs_tools:
+                await self._end_left(slot)
             self._renew(slot, self._cause(death))
 
     def _stops_cell(self, slot: Slot) -> bool:

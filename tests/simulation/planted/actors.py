@@ -13,6 +13,7 @@ from harness_actors.actors.coordinator.journal_reads import Readings
 from harness_actors.actors.coordinator.journal_writer import JournalWriter
 from harness_actors.actors.mailbox import Outbox, SeenEnvelopes, UnreachableError
 from harness_actors.coordination.active import Effects
+from harness_actors.coordination.coordinator import Coordinator
 from harness_actors.records import ProcessMark
 from harness_actors.stores.commit import Committer
 from tests.simulation.planted.bug import Patches, PlantedBug
@@ -90,6 +91,10 @@ def _hanging_companions_are_let_be() -> Patches:
         return doubt.Death(silent)
 
     return [(seats, "until_gone", patched)]
+
+
+def _what_dead_hosts_left_lives_on() -> Patches:
+    return [(Coordinator, "left_by", lambda self, slot: [])]
 
 
 def _earlier_terms_live_on() -> Patches:
@@ -203,6 +208,11 @@ BUGS: tuple[PlantedBug, ...] = (
         "supervisors that hang are not killed",
         _hanging_companions_are_let_be,
         frozenset({HANGING}),
+    ),
+    PlantedBug(
+        "between two turns a run keeps what a dead host left",
+        _what_dead_hosts_left_lives_on,
+        frozenset({TOOLS_GONE}),
     ),
     PlantedBug(
         "processes of earlier terms live on",
