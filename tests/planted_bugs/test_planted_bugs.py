@@ -10,7 +10,7 @@ import pytest
 from tests.planted_bugs import BUGS, Bug, NotPlantableError
 from tests.planted_bugs.drawn import drawn
 from tests.planted_bugs.hunt import _finder, hunt
-from tests.planted_bugs.tree import ROOT, Ran, Tree, WrongTreeError
+from tests.planted_bugs.tree import LEFT_OUT, ROOT, Ran, Tree, WrongTreeError
 from tests.sweep.drawn import CHOICE
 
 TEST = "tests/core/test_values.py::test_usage_adds_up_field_by_field"
@@ -112,3 +112,7 @@ def test_a_tree_that_is_not_imported_is_refused(tmp_path: Path) -> None:
     (tmp_path / "project").mkdir()
     with pytest.raises(WrongTreeError, match="imports"):
         Tree(tmp_path).check()
+
+
+def test_a_copy_leaves_out_what_others_compile_just_now() -> None:
+    assert LEFT_OUT("tests", ["a.py", "a.pyc", "a.pyc.140737", "runs"]) == {"a.pyc.140737", "runs"}

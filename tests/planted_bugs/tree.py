@@ -20,7 +20,8 @@ ROOT = Path(__file__).parents[2]
 VARIABLE = "HARNESS_PLANTED_TREE"
 """Environment variable of all that is started in a copy: some bugs leave processes behind."""
 LEFT_OUT = shutil.ignore_patterns(
-    ".venv", ".git", ".hypothesis", ".*_cache", "runs", "build", "dist"
+    # The last are what a process beside this one compiles just now, and are gone when it has.
+    *(".venv", ".git", ".hypothesis", ".*_cache", "runs", "build", "dist", "*.pyc.*")
 )
 
 
