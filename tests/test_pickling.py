@@ -73,8 +73,16 @@ class Sent:
 
 def test_a_value_of_another_number_of_fields_is_refused() -> None:
     # Both ends are of one version; were they not, fields must not be mixed up in silence.
-    with pytest.raises(ValueError, match="zip"):
-        Sent.__new__(Sent).__setstate__((1,))  # type: ignore[attr-defined]
+    for state in [(1, 2, 3), ()]:
+        with pytest.raises(ValueError, match="Sent was pickled with other fields"):
+            Sent.__new__(Sent).__setstate__(state)  # type: ignore[attr-defined]
+
+
+def test_what_has_its_default_takes_no_bytes() -> None:
+    assert Sent(first=1).__getstate__() == (1,)  # type: ignore[attr-defined]
+    assert Sent(first=1, second=3).__getstate__() == (1, 3)  # type: ignore[attr-defined]
+    assert pickle.loads(pickle.dumps(Sent(first=1))) == Sent(first=1)
+    assert pickle.loads(pickle.dumps(StateDelta())) == StateDelta()
 
 
 @pytest.mark.parametrize(
