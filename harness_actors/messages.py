@@ -96,6 +96,9 @@ class Message:
     failure: Failure | None = None
     """Of such a one: how. None where it did not fail, and in what earlier versions recorded."""
     facts: MessageFacts = field(default=NO_FACTS, compare=False)
+    by_harness: bool = field(default=False, compare=False)
+    """Of user messages only: the harness says it, and not the user. Not part of `encoded`, and not
+    known of what earlier versions recorded."""
 
     @classmethod
     def system(cls, text: str, *, tokens: int | None = None) -> "Message":
@@ -104,6 +107,11 @@ class Message:
     @classmethod
     def user(cls, text: str, *, tokens: int | None = None) -> "Message":
         return cls._encode({"role": "user", "content": text}, tokens)
+
+    @classmethod
+    def told(cls, text: str, *, tokens: int | None = None) -> "Message":
+        """What the harness says to the model, as a user message."""
+        return replace(cls.user(text, tokens=tokens), by_harness=True)
 
     @classmethod
     def assistant(
@@ -218,6 +226,8 @@ class Message:
     def __reduce__(self) -> tuple[Any, ...]:
         # Without this, a parsed body would travel beside the bytes it was read from.
         told: tuple[Any, ...] = (self.failure, self.facts) if self.facts else ()
+        if self.by_harness:
+            told = (self.failure, self.facts, True)
         if self.failure and not told:
             told = (self.failure,)
         return (Message, (self.role, self.encoded, self.tokens, self.is_error, *told))

@@ -130,7 +130,7 @@ def _out_of_nudges(turn: TurnComplete, config: HarnessConfig, nudges: int) -> Ru
 
 def _nudge(context: RunContext, words: str, turn: int, count: int) -> None:
     continuation = context.spec.config.continuation
-    message = Message.user(words)
+    message = Message.told(words)
     context.add_message(message)
     context.increment(REQUEST_TOKENS, message.tokens)
     context.set(NUDGES, count)

@@ -7,6 +7,7 @@ from typing import Any, Literal, Protocol
 
 from harness_actors.messages import ToolCall, encode_json
 from harness_actors.pickling import unpickled_with_defaults
+from harness_actors.plan import Durability
 from harness_actors.ports.tool_context import ToolContext
 
 Effect = Literal["read_only", "local_write", "network", "destructive"]
@@ -33,6 +34,9 @@ class ToolSpec:
         polled: It is meant to be asked again and again, as how a job is, so equal answers are no
             circle. None means: if it is volatile.
         strict: Providers that can are to hold their models to `parameters`.
+        durability: What its results are worth once they are old, and the window of the model is
+            full; None leaves it to what else is declared.
+        keep: Fields of its arguments and results that stay in sight then.
     """
 
     name: str
@@ -46,6 +50,8 @@ class ToolSpec:
     needs: tuple[str, ...] = ()
     polled: bool | None = None
     strict: bool = False
+    durability: Durability | None = None
+    keep: tuple[str, ...] = ()
 
     def as_wire(self) -> dict[str, Any]:
         """The tool in the Chat Completions format."""

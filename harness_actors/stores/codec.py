@@ -135,19 +135,26 @@ def unpack_message(packed: bytes) -> bytes:
 
 _OF_FAILURES: Mapping[Failure, int] = {name: 2 + place for place, name in enumerate(FAILURES)}
 _FAILURES = {code: name for name, code in _OF_FAILURES.items()}
+_BY_HARNESS = -1
+"""In the same column, of user messages."""
 
 
 def pack_failure(message: Message) -> int:
-    """The column `is_error` of a message: 0 for none, else how the call failed.
+    """The column `is_error` of a message: 0 for none, else how the call failed; below 0 for what
+    the harness says.
 
     Earlier versions wrote 1 for all errors.
     """
+    if message.by_harness:
+        return _BY_HARNESS
     return int(message.is_error) if message.failure is None else _OF_FAILURES[message.failure]
 
 
-def unpack_failure(packed: Any) -> Failure | None:
-    """How a call failed; None where it did not, or where nothing says how."""
-    return _FAILURES.get(packed)
+def with_failure(role: Any, encoded: bytes, tokens: int, packed: Any) -> Message:
+    """The message of a row, with what its column `is_error` says."""
+    if packed == _BY_HARNESS:
+        return Message(role, encoded, tokens, by_harness=True)
+    return Message(role, encoded, tokens, bool(packed), _FAILURES.get(packed))
 
 
 def pack_delta(delta: StateDelta) -> Packed | None:

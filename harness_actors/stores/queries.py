@@ -18,12 +18,12 @@ from harness_actors.stores.codec import (
     unpack,
     unpack_delta,
     unpack_events,
-    unpack_failure,
     unpack_hop,
     unpack_message,
     unpack_result,
     unpack_spec,
     unpack_writes,
+    with_failure,
 )
 from harness_actors.stores.columns import check_body, mapping, number, text, whole
 from harness_actors.stores.schema import PLACES
@@ -304,5 +304,4 @@ def _message(row: tuple[str, bytes, int, int]) -> Message:
     encoded = unpack_message(encoded)
     # Whoever asks for a body later would fail on it, and not only that caller.
     check_body(orjson.loads(encoded))
-    failure = unpack_failure(is_error)
-    return Message(text(role), encoded, whole(tokens), bool(is_error), failure)  # type: ignore[arg-type]
+    return with_failure(text(role), encoded, whole(tokens), is_error)

@@ -15,8 +15,9 @@ VERSION = 4
    What runs cost that were removed is kept.
 4. Runs may wait for their users. Nothing is stored otherwise, but an earlier program would take
    calls that wait for calls that were lost. Results say how their calls failed: the column
-   `is_error` has a number for each way, where earlier rows have 1. Changes may have a fourth
-   part, for facts of messages beside their tracebacks.
+   `is_error` has a number for each way, where earlier rows have 1, and -1 of what the harness
+   says as a user message. Changes may have a fourth part, for facts of messages beside their
+   tracebacks. What models are shown of conversations too long for them is in `plans`.
 """
 OLDEST = 1
 """The oldest version that can be read, and brought up to the newest."""

@@ -104,6 +104,6 @@ def _numbered(contract: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, A
 
 
 async def _tell(context: RunContext, prepared: PreparedAgent, text: str) -> None:
-    message = await counted(Message.user(text), prepared.counter)
+    message = await counted(Message.told(text), prepared.counter)
     context.add_message(message)
     context.increment(REQUEST_TOKENS, message.tokens)

@@ -198,7 +198,7 @@ class TurnLoop:
             ended = await self._calls.run(calls, finish_reason=response.finish_reason)
         elif told := told_of_cut(response, self._context.log):
             ended = None
-            message = await counted(Message.user(told), self._prepared.counter)
+            message = await counted(Message.told(told), self._prepared.counter)
             self._context.add_message(message)
             self._context.increment(REQUEST_TOKENS, message.tokens)
         else:

@@ -139,7 +139,7 @@ class Stalls:
         if told is None and (stalled == self._grace or stalled >= 2 * self._grace):
             return TurnComplete(ending="stalled", stall=stall.text)
         if told is not None:
-            warning = Message.user(WARNING.format(stall=told.text))
+            warning = Message.told(WARNING.format(stall=told.text))
             self._context.add_message(warning)
             self._meter.told(warning.tokens)
         told_again = told is not None and stalled > 0

@@ -35,7 +35,7 @@ async def begin_task(
     for message in messages:
         context.add_message(await counted(message, prepared.counter))
     if not_accepted:
-        told = Message.user(NOT_ACCEPTED.format(reason=not_accepted))
+        told = Message.told(NOT_ACCEPTED.format(reason=not_accepted))
         context.add_message(await counted(told, prepared.counter))
     tokens = prepared.overhead_tokens + sum(message.tokens for message in context.log)
     context.increment(REQUEST_TOKENS, tokens - context.get(REQUEST_TOKENS))

@@ -1,0 +1,226 @@
+"""The ladder: how room is made in a window without asking a model."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from harness_actors.compaction.groups import STEPS, Group, groups_of, spans_of
+from harness_actors.compaction.pressure import Pressure, Thresholds, as_policies, next_version
+from harness_actors.conversation import Conversation
+from harness_actors.plan import CompactionPlan, Reference, Shown, Span, View
+from harness_actors.plan.shown import LISTED, dropped
+from harness_actors.plan.view import with_calls
+
+CLEAR, EXTERNALIZE, DROP = (STEPS.index(action) for action in ("clear", "externalize", "drop"))
+SHOWN_CHARS = 1500
+"""What is shown of a message that is kept in part."""
+EMERGENCY_CHARS = (3000, 900, 240)
+"""The same of the newest messages and of the user's words, where all else is not enough."""
+REFERENCES_SHARE = 0.05
+"""Of the window: what the references to dropped results may take."""
+REFERENCE_TOKENS = 48
+NOTICE_TOKENS = 80
+"""What is dropped takes at least so many: the message in its place takes them, too."""
+PIECE = 200
+"""Groups that are looked at in one go."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compacted:
+    """What came of the ladder.
+
+    Attributes:
+        plan: By which the conversation is to be shown; None where nothing could be gained.
+        request_tokens: How large the next request is by it.
+        cleared: Messages in ranges whose results are left out.
+        externalized: Messages in ranges that are shown in part.
+        dropped: Messages in ranges that are named alone.
+        fits: Whether the request fits its window.
+        largest: Position of the largest message that is left, and its tokens.
+    """
+
+    plan: CompactionPlan | None
+    request_tokens: int
+    cleared: int = 0
+    externalized: int = 0
+    dropped: int = 0
+    fits: bool = True
+    largest: tuple[int, int] = (0, 0)
+
+
+def compacted(
+    log: Conversation, plan: CompactionPlan | None, pressure: Pressure, thresholds: Thresholds
+) -> Compacted:
+    """Climb the ladder; see `Ladder`."""
+    ladder = Ladder(log, plan, pressure, thresholds)
+    for _ in ladder.climb():
+        pass
+    return ladder.result()
+
+
+class Ladder:
+    """Makes room in a window, the mildest way first, and of each the oldest messages first.
+
+    Results that can be had again are left out; then what is long is shown in part; then whole
+    groups are dropped, and named. That goes on until the window is filled to the low-water mark.
+    The newest groups, the user's own words and system prompts stay as they are, unless the request
+    would be too large even then: in that emergency they are shown in part, too.
+
+    What was dropped before stays so, so that the work follows what is shown, and not the log.
+
+    Args:
+        log: The conversation.
+        plan: How it is shown now; None for as it is.
+        pressure: Why.
+        thresholds: How much room is made.
+    """
+
+    def __init__(
+        self,
+        log: Conversation,
+        plan: CompactionPlan | None,
+        pressure: Pressure,
+        thresholds: Thresholds,
+    ) -> None:
+        self._log, self._plan, self._pressure = log, plan, pressure
+        self._shown = Shown(as_policies(pressure.policies))
+        now = log.tokens if plan is None else View(log, plan).tokens
+        self._ratio = pressure.ratio(now)
+        window = pressure.window_tokens
+        self._low, self._most, self._whole = (
+            int(share * window / self._ratio) - pressure.overhead_tokens
+            for share in (thresholds.low_water, thresholds.blocking, 1.0)
+        )
+        self._newest = int(thresholds.newest * window / self._ratio)
+        self._references = min(
+            LISTED, int(REFERENCES_SHARE * window / self._ratio / REFERENCE_TOKENS)
+        )
+        self._groups: list[Group] = []
+        self._tokens = 0
+        self._changed = False
+
+    def climb(self) -> Iterator[None]:
+        """Do it in pieces, each of which takes a few milliseconds at most."""
+        self._groups = groups_of(self._log, self._plan)
+        for place, group in enumerate(self._groups):
+            if group.step:
+                group.tokens = self._cost(group, group.step, group.shown_chars)
+            if place % PIECE == 0:
+                yield
+        self._tokens = sum(group.tokens for group in self._groups)
+        older = [group for group in self._older() if not group.pinned]
+        for step, chars in ((CLEAR, 0), (EXTERNALIZE, SHOWN_CHARS), (DROP, 0)):
+            some = older if step != DROP else _worth_dropping(older)
+            yield from self._take(some, step, chars, self._low)
+            self._recount()
+        if self._tokens <= self._most:
+            return
+        spared = [group for group in self._groups if group.step < DROP]
+        for chars in EMERGENCY_CHARS:
+            for group_is_pinned in (False, True):
+                some = [group for group in spared if group.pinned == group_is_pinned]
+                yield from self._take(some, EXTERNALIZE, chars, self._most)
+
+    def result(self) -> Compacted:
+        """What came of it, once it is done."""
+        request = int((self._pressure.overhead_tokens + self._tokens) * self._ratio) + 1
+        of_step = [
+            sum(group.end - group.start for group in self._groups if group.step == step)
+            for step in (CLEAR, EXTERNALIZE, DROP)
+        ]
+        largest = max(self._groups, key=lambda group: group.tokens, default=None)
+        return Compacted(
+            plan=self._new_plan() if self._changed else None,
+            request_tokens=request if self._changed else self._pressure.request_tokens,
+            cleared=of_step[0],
+            externalized=of_step[1],
+            dropped=of_step[2],
+            fits=self._tokens <= self._whole,
+            largest=(0, 0) if largest is None else (largest.start, largest.tokens),
+        )
+
+    def _new_plan(self) -> CompactionPlan:
+        version, base = next_version(self._plan)
+        spans = spans_of(self._groups)
+        return CompactionPlan(
+            version=version,
+            base=base,
+            upto=spans[-1].end if spans else 0,
+            spans=tuple(self._listed(span) for span in spans),
+            policies=self._shown.policies,
+        )
+
+    def _older(self) -> Sequence[Group]:
+        """All but the newest ones; the last is always one of these."""
+        room, kept = self._newest, 0
+        for group in reversed(self._groups):
+            room -= group.tokens
+            if kept and room < 0:
+                break
+            kept += 1
+        return self._groups[: len(self._groups) - kept]
+
+    def _take(self, groups: Sequence[Group], step: int, chars: int, most: int) -> Iterator[None]:
+        """Take a step with one group after the other, until there is room."""
+        for place, group in enumerate(groups):
+            if self._tokens <= most:
+                return
+            if place % PIECE == 0:
+                yield
+            if group.step > step or (group.step == step and 0 <= group.shown_chars <= chars):
+                continue
+            tokens = self._cost(group, step, chars)
+            if tokens >= group.tokens and step != DROP:
+                # It would look otherwise for nothing.
+                continue
+            self._tokens += tokens - group.tokens
+            group.tokens, group.step, group.shown_chars = tokens, step, chars
+            self._changed = True
+
+    def _cost(self, group: Group, step: int, chars: int) -> int:
+        """What a group takes where it is shown so."""
+        if step == DROP:
+            if group.step != DROP:
+                group.references = tuple(self._named(group))
+            return REFERENCE_TOKENS * len(group.references)
+        pieces = with_calls(self._log, group.start, group.end)
+        if step == CLEAR:
+            shown = (self._shown.cleared(message, at, call) for at, message, call in pieces)
+        else:
+            shown = (self._shown.in_part(message, at, call, chars) for at, message, call in pieces)
+        return sum(message.tokens for message in shown)
+
+    def _named(self, group: Group) -> Iterator[Reference]:
+        for at, message, call in with_calls(self._log, group.start, group.end):
+            if (reference := self._shown.reference(message, at, call)) is not None:
+                yield reference
+
+    def _listed(self, span: Span) -> Span:
+        """A span with as many references as there is room for, the newest ones."""
+        count = self._references
+        if len(span.references) <= count:
+            return span
+        return replace(span, references=span.references[len(span.references) - count :])
+
+    def _recount(self) -> None:
+        """Count what notices in the place of dropped ranges really take."""
+        total = sum(group.tokens for group in self._groups if group.step != DROP)
+        for span in map(self._listed, spans_of(self._groups)):
+            if span.action == "drop":
+                total += dropped(span.start, span.end, span.references).tokens
+        self._tokens = total
+
+
+def _worth_dropping(groups: Sequence[Group]) -> list[Group]:
+    """Those that stand beside others, or are long enough for a notice of their own."""
+    stretches: list[list[Group]] = []
+    for group in groups:
+        if stretches and stretches[-1][-1].end == group.start:
+            stretches[-1].append(group)
+        else:
+            stretches.append([group])
+    return [
+        group
+        for stretch in stretches
+        if stretch[0].step == DROP or sum(one.tokens for one in stretch) > NOTICE_TOKENS
+        for group in stretch
+    ]

@@ -1,0 +1,71 @@
+"""Log and plan, rendered to what a model is sent."""
+
+from collections.abc import Iterator, Sequence
+
+from harness_actors.conversation import Conversation
+from harness_actors.messages import Message, ToolCall
+from harness_actors.plan.plan import CompactionPlan, Span
+from harness_actors.plan.shown import Shown, dropped
+
+
+class View:
+    """A conversation as its model is shown it, by one plan.
+
+    What is before the end of the plan is rendered once. What comes later is shown as it is.
+
+    Args:
+        log: The conversation, which goes on growing.
+        plan: The plan.
+
+    Attributes:
+        plan: The plan.
+    """
+
+    def __init__(self, log: Conversation, plan: CompactionPlan) -> None:
+        self.plan = plan
+        self._log = log
+        self._shown = tuple(render(log, plan))
+        self._tokens = sum(message.tokens for message in self._shown)
+        self._tokens -= sum(message.tokens for message in log[: plan.upto])
+
+    @property
+    def tokens(self) -> int:
+        """The sum of the tokens of what is shown."""
+        return self._log.tokens + self._tokens
+
+    def messages(self) -> list[Message]:
+        """What is shown, oldest first."""
+        return [*self._shown, *self._log[self.plan.upto :]]
+
+
+def render(log: Sequence[Message], plan: CompactionPlan) -> Iterator[Message]:
+    """The messages that a plan knows of, as they are shown: always the same for the same log."""
+    shown, at = Shown(plan.policies), 0
+    for span in plan.spans:
+        yield from log[at : span.start]
+        yield from _of_span(log, span, shown)
+        at = span.end
+    yield from log[at : plan.upto]
+
+
+def _of_span(log: Sequence[Message], span: Span, shown: Shown) -> Iterator[Message]:
+    if span.action == "drop":
+        yield dropped(span.start, span.end, span.references)
+        return
+    for at, message, call in with_calls(log, span.start, span.end):
+        if span.action == "clear":
+            yield shown.cleared(message, at, call)
+        else:
+            yield shown.in_part(message, at, call, span.shown_chars)
+
+
+def with_calls(
+    log: Sequence[Message], start: int, end: int
+) -> Iterator[tuple[int, Message, ToolCall | None]]:
+    """The messages of a range with their positions and, of a result, the call that it answers."""
+    calls: dict[str | None, ToolCall] = {}
+    for at in range(start, end):
+        message = log[at]
+        if message.role == "assistant":
+            calls = {call.id: call for call in message.tool_calls}
+        yield at, message, calls.get(message.tool_call_id) if message.role == "tool" else None
