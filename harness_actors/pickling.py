@@ -10,8 +10,8 @@ T = TypeVar("T")
 def pickled_by_position(kind: type[T]) -> type[T]:
     """A decorator above ``@dataclass(frozen=True, slots=True)``: pickle it three times as fast.
 
-    The methods that `dataclass` gives such a class list its fields anew for every instance. The last
-    fields are left out where they have their defaults.
+    The methods that `dataclass` gives such a class list its fields anew for every instance. The
+    last fields are left out where they have their defaults.
     """
     # Slots are set by their descriptors, which a frozen class does not guard.
     names = [field.name for field in fields(kind)]  # type: ignore[arg-type]

@@ -21,7 +21,7 @@ class Group:
         tokens: What they take as they are shown.
         step: What becomes of them, a place in `STEPS`.
         shown_chars: Of those that are shown in part.
-        references: Of those that are dropped.
+        references: Of those that are dropped; None where nobody has looked for them yet.
     """
 
     start: int
@@ -30,30 +30,28 @@ class Group:
     tokens: int
     step: int = 0
     shown_chars: int = 0
-    references: tuple[Reference, ...] = ()
+    references: tuple[Reference, ...] | None = ()
 
 
-def groups_of(log: Sequence[Message], plan: CompactionPlan | None) -> list[Group]:
+def groups_of(log: Sequence[Message], plan: CompactionPlan | None) -> Iterator[Group]:
     """The groups of a log as a plan shows them, oldest first; a dropped range is one of them.
 
     Their tokens are those of the log, whatever is shown of it.
     """
     spans = () if plan is None else plan.spans
-    found: list[Group] = []
     at = 0
     for span in (*spans, Span(start=len(log), end=len(log), action="drop")):
-        found += _between(log, at, span.start)
+        yield from _between(log, at, span.start)
         if span.action == "drop":
             whole = Group(start=span.start, end=span.end, pinned=False, tokens=0)
-            groups = [whole] if span.start < span.end else []
+            groups = iter([whole] if span.start < span.end else [])
         else:
-            groups = list(_between(log, span.start, span.end))
+            groups = _between(log, span.start, span.end)
         for group in groups:
             group.step = STEPS.index(span.action)
             group.shown_chars, group.references = span.shown_chars, span.references
-        found += groups
+            yield group
         at = span.end
-    return found
 
 
 def _between(log: Sequence[Message], start: int, end: int) -> Iterator[Group]:
@@ -72,28 +70,33 @@ def _between(log: Sequence[Message], start: int, end: int) -> Iterator[Group]:
 
 def spans_of(groups: Sequence[Group]) -> tuple[Span, ...]:
     """The spans by which groups are shown as they are to be."""
-    spans: list[Span] = []
+    return tuple(_span(run) for run in _runs(groups))
+
+
+def _runs(groups: Sequence[Group]) -> Iterator[list[Group]]:
+    """Groups side by side of which the same becomes."""
+    run: list[Group] = []
     for group in groups:
-        action = STEPS[group.step]
-        if action is None:
-            continue
-        last = spans[-1] if spans else None
-        if (
-            last is not None
-            and last.end == group.start
-            and (last.action, last.shown_chars) == (action, group.shown_chars)
+        if run and not (
+            run[-1].end == group.start
+            and run[-1].step == group.step
+            and run[-1].shown_chars == group.shown_chars
         ):
-            start, references = last.start, (*last.references, *group.references)
-            spans.pop()
-        else:
-            start, references = group.start, group.references
-        spans.append(
-            Span(
-                start=start,
-                end=group.end,
-                action=action,
-                shown_chars=group.shown_chars,
-                references=references,
-            )
-        )
-    return tuple(spans)
+            yield run
+            run = []
+        if group.step:
+            run.append(group)
+    if run:
+        yield run
+
+
+def _span(run: Sequence[Group]) -> Span:
+    action = STEPS[run[0].step]
+    assert action is not None
+    return Span(
+        start=run[0].start,
+        end=run[-1].end,
+        action=action,
+        shown_chars=run[0].shown_chars,
+        references=tuple(one for group in run for one in group.references or ()),
+    )

@@ -20,6 +20,8 @@ REFERENCES_SHARE = 0.05
 REFERENCE_TOKENS = 48
 NOTICE_TOKENS = 80
 """What is dropped takes at least so many: the message in its place takes them, too."""
+FLOOR_TOKENS = 24
+"""A message that is left out or shown in part takes at least so many."""
 PIECE = 200
 """Groups that are looked at in one go."""
 
@@ -100,14 +102,17 @@ class Ladder:
 
     def climb(self) -> Iterator[None]:
         """Do it in pieces, each of which takes a few milliseconds at most."""
-        self._groups = groups_of(self._log, self._plan)
-        for place, group in enumerate(self._groups):
+        for place, group in enumerate(groups_of(self._log, self._plan)):
             if group.step:
                 group.tokens = self._cost(group, group.step, group.shown_chars)
+            self._groups.append(group)
             if place % PIECE == 0:
                 yield
         self._tokens = sum(group.tokens for group in self._groups)
         older = [group for group in self._older() if not group.pinned]
+        yield
+        yield from self._drop_what_will_be(older)
+        self._recount()
         for step, chars in ((CLEAR, 0), (EXTERNALIZE, SHOWN_CHARS), (DROP, 0)):
             some = older if step != DROP else _worth_dropping(older)
             yield from self._take(some, step, chars, self._low)
@@ -174,14 +179,42 @@ class Ladder:
                 continue
             self._tokens += tokens - group.tokens
             group.tokens, group.step, group.shown_chars = tokens, step, chars
+            if step == DROP:
+                group.references = None
             self._changed = True
+
+    def _drop_what_will_be(self, older: Sequence[Group]) -> Iterator[None]:
+        """Drop at once what no milder step will spare: in a log that is many times its window, all
+        else would be looked at for nothing."""
+        floors = [self._floor(group) for group in older]
+        yield
+        left = sum(floors) + self._tokens - sum(group.tokens for group in older)
+        if left <= self._low:
+            return
+        for place, (group, floor) in enumerate(zip(older, floors, strict=True)):
+            if left <= self._low:
+                return
+            if place % PIECE == 0:
+                yield
+            if group.step < DROP:
+                left -= floor
+                self._tokens -= group.tokens
+                group.tokens, group.step, group.shown_chars = 0, DROP, 0
+                group.references = None
+                self._changed = True
+
+    def _floor(self, group: Group) -> int:
+        """The least that a group takes, however little is shown of it."""
+        if group.step == DROP or group.end - group.start == 1:
+            return min(group.tokens, FLOOR_TOKENS)
+        return sum(
+            min(message.tokens, FLOOR_TOKENS) for message in self._log[group.start : group.end]
+        )
 
     def _cost(self, group: Group, step: int, chars: int) -> int:
         """What a group takes where it is shown so."""
         if step == DROP:
-            if group.step != DROP:
-                group.references = tuple(self._named(group))
-            return REFERENCE_TOKENS * len(group.references)
+            return 0
         pieces = with_calls(self._log, group.start, group.end)
         if step == CLEAR:
             shown = (self._shown.cleared(message, at, call) for at, message, call in pieces)
@@ -203,6 +236,15 @@ class Ladder:
 
     def _recount(self) -> None:
         """Count what notices in the place of dropped ranges really take."""
+        policies = self._shown.policies.values()
+        once = any(policy.durability == "non_replayable" for policy in policies)
+        room = self._references if once else 0
+        for group in reversed(self._groups):
+            if group.step == DROP:
+                if group.references is None:
+                    # Only as many as are shown; of those before, nobody is told.
+                    group.references = tuple(self._named(group)) if room > 0 else ()
+                room -= len(group.references)
         total = sum(group.tokens for group in self._groups if group.step != DROP)
         for span in map(self._listed, spans_of(self._groups)):
             if span.action == "drop":

@@ -48,7 +48,9 @@ def test_any_log_fits_or_says_that_it_does_not(log: Conversation, window: int) -
     assert len(said) == len(words)
     for word, seen in zip(words, said, strict=True):
         # Only in an emergency is one shown in part, and where the rest is.
-        assert seen == word or (seen.text.split("\n[…")[0] in word.text and "read_artifact" in seen.text)
+        assert seen == word or (
+            seen.text.split("\n[…")[0] in word.text and "read_artifact" in seen.text
+        )
 
 
 @settings(deadline=None, max_examples=150)
@@ -113,7 +115,11 @@ def test_what_no_call_brings_back_is_named_where_it_is_dropped() -> None:
     result = compacted(log, None, pressure(log, 8_000), Thresholds())
     assert result.plan is not None
     assert result.dropped > 0
-    text = next(m.text for m in View(log, result.plan).messages() if "m2: " in m.text or "left out" in m.text)
+    text = next(
+        m.text
+        for m in View(log, result.plan).messages()
+        if "m2: " in m.text or "left out" in m.text
+    )
     assert 'web_search({"path":"f' in text
     assert result.request_tokens <= 0.45 * 8_000
 
@@ -159,4 +165,6 @@ def test_the_providers_count_is_what_counts(ratio: float) -> None:
     result = compacted(log, None, counted, Thresholds())
     assert result.plan is not None or ratio == 0.5
     shown = log.tokens if result.plan is None else View(log, result.plan).tokens
-    assert (shown + 100) * ratio <= max(0.45 * 30_000, counted.request_tokens if ratio < 1 else 0) + 2
+    assert (shown + 100) * ratio <= max(
+        0.45 * 30_000, counted.request_tokens if ratio < 1 else 0
+    ) + 2
