@@ -128,12 +128,41 @@ class ArtifactsConfig:
         _check_count("artifacts.cap_bytes", self.cap_bytes)
 
 
+@pickled_by_position
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactionConfig:
+    """When and how far a model's window is emptied, in shares of it, above 0 and at most 1."""
+
+    soft: float = 0.80
+    """From here on pressure is reported."""
+    blocking: float = 0.95
+    """A request of this size is not sent before room was made."""
+    low_water: float = 0.45
+    """How full the window may be then. The lower it is, the seldomer the beginning of requests
+    changes, which providers keep in their caches."""
+
+    def __post_init__(self) -> None:
+        for name in ("soft", "blocking", "low_water"):
+            share = getattr(self, name)
+            is_number = isinstance(share, int | float) and not isinstance(share, bool)
+            if not is_number or not 0 < share <= 1:
+                problem = f"must be a share of the window, above 0 and at most 1, not {share!r}"
+                raise ConfigError(f"compaction.{name}", problem)
+        if not self.low_water < self.soft <= self.blocking:
+            problem = (
+                f"must be below soft ({self.soft}), which must not be above blocking "
+                f"({self.blocking}), and is {self.low_water}"
+            )
+            raise ConfigError("compaction.low_water", problem)
+
+
 PARTS: Mapping[str, type] = {
     "limits": Limits,
     "turn_limits": TurnLimits,
     "continuation": ContinuationConfig,
     "artifacts": ArtifactsConfig,
     "stall": StallConfig,
+    "compaction": CompactionConfig,
 }
 """The settings that have fields of their own; only `limits` is never None."""
 
@@ -146,7 +175,8 @@ class HarnessConfig:
     Attributes:
         max_turns: Turns after which a run ends `limit(max_turns)`, at least 1.
         max_rounds_per_turn: Model calls in one turn, at least 1.
-        max_input_tokens: Size of a request, in tokens, from which pressure is reported.
+        max_input_tokens: How large a request may be, in tokens: the window of the model less what
+            its answer needs.
         completion: ``"explicit"``: the run is over when `work_complete` succeeds;
             ``"answer"``: when the model answers without calling a tool.
         stop_policy: What follows when the nudges are spent: ``"interactive"`` takes
@@ -163,6 +193,8 @@ class HarnessConfig:
         artifacts: How long results of tools are kept, and the tool `read_artifact` by which
             the model reads on; None leaves out the middle of the very long ones.
         stall: When a run that only repeats itself is told so, and then ended; None for never.
+        compaction: How a conversation is kept within `max_input_tokens`; None lets it grow, until
+            its provider refuses it.
 
     Raises:
         ConfigError: A value is out of range, or its room is not built yet.
@@ -182,7 +214,7 @@ class HarnessConfig:
     stall: StallConfig | None = field(default_factory=StallConfig)
     work_items: None = None
     contract: Mapping[str, Any] | None = None
-    compaction: None = None
+    compaction: CompactionConfig | None = field(default_factory=CompactionConfig)
     sub_agents: None = None
     jit: None = None
     guidance: None = None
@@ -211,7 +243,8 @@ class HarnessConfig:
 
         Args:
             settings: Field names with their values; `limits`, `turn_limits`, `continuation`,
-                `artifacts` and `stall` may be mappings of their own fields or the objects.
+                `artifacts`, `stall` and `compaction` may be mappings of their own fields or the
+                objects.
 
         Raises:
             ConfigError: A name is unknown or a value is out of range.
@@ -227,7 +260,7 @@ class HarnessConfig:
     @classmethod
     def from_stored(cls, plain: Mapping[str, Any]) -> Self:
         """The settings that `as_mapping` wrote, maybe of a version that knew fewer of them."""
-        return cls.from_mapping({"stall": None, **plain})
+        return cls.from_mapping({"stall": None, "compaction": None, **plain})
 
     def as_mapping(self) -> dict[str, Any]:
         """The settings as plain values, for the journal; `from_stored` reads them back."""
@@ -250,6 +283,13 @@ class HarnessConfig:
             usual = asdict(StallConfig())
             plain["stall"] = {
                 name: value for name, value in plain["stall"].items() if value != usual[name]
+            }
+        if self.compaction is None:
+            del plain["compaction"]
+        else:
+            shares = asdict(CompactionConfig())
+            plain["compaction"] = {
+                name: value for name, value in plain["compaction"].items() if value != shares[name]
             }
         if self.contract is None:
             del plain["contract"]  # and of those that nobody verified

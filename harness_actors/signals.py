@@ -53,7 +53,8 @@ class TurnComplete:
     limit: LimitKind | None = None
     """Which bound was reached, if the turn ended by `limit`."""
     error: Mapping[str, Any] | None = None
-    """Kind of reason, type and message, if the turn ended by `error`."""
+    """Kind of reason, type and message, if the turn ended by `error`; of a conversation that does
+    not fit its window the message."""
     findings: tuple[str, ...] = ()
     """Why what the agent came to is not accepted, where it says that it is done."""
     stall: str = ""
@@ -88,6 +89,12 @@ class Waiting:
     """
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Yielded:
+    """The next request is too large for its model: room is to be made first, and the run goes on in
+    the middle of its turn then. What is to fit is in its state; see `PRESSURE`."""
+
+
 @pickled_by_position
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunEnd:
@@ -112,7 +119,7 @@ class RunEnd:
 Signal = RepairTrigger | RepairComplete | CompactionComplete | TurnComplete | CustomSignal
 """What travels along an edge."""
 
-Outcome = Signal | Parked | Waiting | RunEnd
+Outcome = Signal | Parked | Waiting | Yielded | RunEnd
 """What an executor may answer."""
 
 _SIGNALS: dict[str, type[Signal]] = {

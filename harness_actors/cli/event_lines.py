@@ -9,6 +9,7 @@ from harness_actors.batch.words import cost_among_others
 from harness_actors.cli.shown_calls import call_lines, decided, until
 from harness_actors.events import (
     AgentResponse,
+    ContextCompacted,
     ContextPressure,
     ContinuationPrompt,
     ContractVerified,
@@ -143,6 +144,8 @@ def event_line(event: Event) -> str | None:
         case ContractVerified(met=met, required=required, unmet=unmet):
             missing = f", without {', '.join(unmet)}" if unmet else ""
             return _short(f"  verified: {met} of {required} required are met{missing}")
+        case ContextCompacted(tokens_before=before, tokens_after=after):
+            return f"  made room in the conversation: {before:,} → {after:,} tokens"
         case ContextPressure(tokens=tokens, max_input_tokens=most):
             return f"  the conversation is long: {tokens:,} of {most:,} tokens"
         case Repaired(tool_name=name):

@@ -4,11 +4,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from harness_actors.compaction.groups import STEPS, Group, groups_of, spans_of
-from harness_actors.compaction.pressure import Pressure, Thresholds, as_policies, next_version
+from harness_actors.compaction.pressure import Thresholds, as_policies, next_version, ratio_of
 from harness_actors.conversation import Conversation
 from harness_actors.plan import CompactionPlan, Reference, Shown, Span, View
 from harness_actors.plan.shown import LISTED, dropped
 from harness_actors.plan.view import with_calls
+from harness_actors.state import Pressure
 
 CLEAR, EXTERNALIZE, DROP = (STEPS.index(action) for action in ("clear", "externalize", "drop"))
 SHOWN_CHARS = 1500
@@ -48,6 +49,16 @@ class Compacted:
     fits: bool = True
     largest: tuple[int, int] = (0, 0)
 
+    def answered(self, pressure: Pressure) -> Pressure:
+        """The pressure after it."""
+        return replace(
+            pressure,
+            waits=False,
+            request_tokens=self.request_tokens,
+            largest=self.largest[0],
+            largest_tokens=self.largest[1],
+        )
+
 
 def compacted(
     log: Conversation, plan: CompactionPlan | None, pressure: Pressure, thresholds: Thresholds
@@ -86,7 +97,7 @@ class Ladder:
         self._log, self._plan, self._pressure = log, plan, pressure
         self._shown = Shown(as_policies(pressure.policies))
         now = log.tokens if plan is None else View(log, plan).tokens
-        self._ratio = pressure.ratio(now)
+        self._ratio = ratio_of(pressure, now)
         window = pressure.window_tokens
         self._low, self._most, self._whole = (
             int(share * window / self._ratio) - pressure.overhead_tokens

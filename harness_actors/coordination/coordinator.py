@@ -35,9 +35,10 @@ from harness_actors.coordination.stopping import Stopping
 from harness_actors.coordination.waiting import Waits, new_answers
 from harness_actors.errors import AnswerError, WorkflowError
 from harness_actors.messages import Message
+from harness_actors.plan import CompactionPlan
 from harness_actors.ports import Clock
 from harness_actors.records import Hop, RunAdded, RunSpec, StoredRun
-from harness_actors.signals import Outcome, Parked, RepairTrigger, RunEnd, Waiting
+from harness_actors.signals import Outcome, Parked, RepairTrigger, RunEnd, Waiting, Yielded
 from harness_actors.state import (
     AGENT_TURN,
     PARKING,
@@ -89,12 +90,15 @@ class Coordinator:
 
     # ---- what may happen ------------------------------------------------------------
 
-    def submit(self, spec: RunSpec, log: Iterable[Message] = ()) -> Effects:
+    def submit(
+        self, spec: RunSpec, log: Iterable[Message] = (), plan: CompactionPlan | None = None
+    ) -> Effects:
         """A run was asked for.
 
         Args:
             spec: The run; one that is being served already is left as it is.
             log: The messages of the conversation that it continues.
+            plan: How these are shown; None for as they are.
 
         Raises:
             ConversationBusyError: Another run of its conversation is not over.
@@ -104,7 +108,7 @@ class Coordinator:
             return effects
         now = self._clock.now()
         hop = Hop(to=ENTRY, signal=RepairTrigger())
-        run = ActiveRun(spec, SharedState(log=Conversation(log)), hop, now)
+        run = ActiveRun(spec, SharedState(log=Conversation(log), plan=plan), hop, now)
         self._changes.begin(run)
         effects.entries.append(RunAdded(spec=spec, command=self._command, at=now))
         self._closing.note(run, effects)
@@ -351,6 +355,11 @@ class Coordinator:
                 self._changes.put_aside(run, delta, effects)
             case Waiting():
                 self._waits.begin(run, delta, effects)
+            case Yielded():
+                # No turn is over: it goes on when there is room.
+                run.hops += 1
+                run.hop = Hop(to=ENTRY, signal=RepairTrigger())
+                self._go_on(run, delta, effects)
             case signal:
                 delta = self._ceilings.count(run, delta)
                 run.hop = Hop(to=successor(run.spec.edges, run.hop.to), signal=signal)

@@ -20,7 +20,7 @@ from harness_actors.coordination.protocol import (
 )
 from harness_actors.coordination.routing import Replica, Router
 from harness_actors.signals import RunEnd
-from harness_actors.state import AGENT_TURN, turns_of
+from harness_actors.state import AGENT_TURN, COMPACTION, PRESSURE, turns_of
 
 SUBSCRIBED_RUNS = 10_000
 """Runs that are listened to; of more, the earliest are forgotten until they are asked for again."""
@@ -64,7 +64,13 @@ class Dispatch:
         run.slot = slot
         replica = run.replicas.get(slot)
         needs = None if code else self.needs[executor]
-        reads_log = needs is None or needs.log
+        squeezes = executor == COMPACTION and not code and _is_full(run.state.values)
+        if replica is not None and (replica.is_over or squeezes):
+            replica = None
+        reads_log = needs is None or needs.log or squeezes
+        plan = run.state.plan if reads_log else None
+        if plan is not None and replica is not None and replica.plan == plan.version:
+            plan = None
         known = replica.messages if replica and reads_log else 0
         deliver = Deliver(
             signal=run.hop.signal,
@@ -76,8 +82,11 @@ class Dispatch:
             parking=run.parking or run.closing is not None,
             spec=None if replica else run.spec,
             stream=self._streams.get(run_id, "") if _speaks(slot) else "",
+            plan=plan,
         )
-        run.replicas[slot] = Replica(len(run.state.log))
+        version = 0 if run.state.plan is None else run.state.plan.version
+        # It keeps the log for this once.
+        run.replicas[slot] = Replica(len(run.state.log), version, is_over=squeezes)
         self.post(run, deliver, effects)
 
     def post(self, run: ActiveRun, body: ToHost, effects: Effects) -> None:
@@ -153,6 +162,11 @@ class Dispatch:
 
 def _speaks(slot: Slot) -> bool:
     return slot.kind == AGENT_TURN
+
+
+def _is_full(values: Mapping[str, Any]) -> bool:
+    """Whether room is to be made in a run's window, which takes the log."""
+    return bool((values.get(PRESSURE.name) or {}).get("waits"))
 
 
 def _select(values: Mapping[str, Any], names: tuple[str, ...] | None) -> dict[str, Any]:

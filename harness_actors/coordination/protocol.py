@@ -6,6 +6,7 @@ from typing import Any
 
 from harness_actors.messages import Message
 from harness_actors.pickling import pickled_by_position
+from harness_actors.plan import CompactionPlan
 from harness_actors.records import RunSpec
 from harness_actors.signals import Outcome, RunEnd, Signal
 from harness_actors.state import StateDelta
@@ -59,6 +60,7 @@ class Deliver:
         spec: The run; None where the host has it already.
         stream: Name of the stream actor that is to be told what the model says; empty where
             nobody reads it.
+        plan: How the log is shown; None where the host knows it, or it is shown as it is.
     """
 
     signal: Signal
@@ -69,6 +71,7 @@ class Deliver:
     parking: bool
     spec: RunSpec | None
     stream: str = ""
+    plan: CompactionPlan | None = None
 
 
 @pickled_by_position

@@ -12,9 +12,17 @@ LOSSES_BEFORE_FAILURE = 3
 
 @dataclass(slots=True)
 class Replica:
-    """What a host has of a run: its spec, and this many messages of its log."""
+    """What a host has of a run: its spec, and this many messages of its log.
+
+    Attributes:
+        messages: How many.
+        plan: Version of the plan that it has; 0 for none.
+        is_over: It has let go of what it had, and is sent all of it anew.
+    """
 
     messages: int = 0
+    plan: int = 0
+    is_over: bool = False
 
 
 @dataclass(slots=True)

@@ -36,6 +36,7 @@ from harness_actors.events.texts import TextDelta as TextDelta
 from harness_actors.events.texts import TextGap as TextGap
 from harness_actors.events.texts import TextSink as TextSink
 from harness_actors.events.turns import AgentResponse as AgentResponse
+from harness_actors.events.turns import ContextCompacted as ContextCompacted
 from harness_actors.events.turns import ContextPressure as ContextPressure
 from harness_actors.events.turns import ModelFellBack as ModelFellBack
 from harness_actors.events.turns import RoundCompleted as RoundCompleted

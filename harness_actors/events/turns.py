@@ -131,6 +131,27 @@ class StallFound(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ContextCompacted(Event):
+    """Room was made in the window of the model: from here on it is shown less of the conversation.
+    The log is as it was."""
+
+    type: ClassVar[str] = "context_compacted"
+
+    turn: int
+    version: int
+    """Of the plan by which the conversation is shown; they count up from 1."""
+    tokens_before: int
+    tokens_after: int
+    window_tokens: int
+    cleared: int
+    """Messages in ranges of which results that can be had again are left out, in all."""
+    externalized: int
+    """The same of those in which what is long is shown in part."""
+    dropped: int
+    """The same of those that are named alone."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ContextPressure(Event):
     type: ClassVar[str] = "context_pressure"
 

@@ -7,12 +7,13 @@ from typing import Any
 from harness_actors.events import TurnCompleted, TurnStarted
 from harness_actors.ports import Agent, RunContext
 from harness_actors.records import RunSpec
-from harness_actors.signals import Parked, RunEnd, Signal, TurnComplete, Waiting
+from harness_actors.signals import Parked, RunEnd, Signal, TurnComplete, Waiting, Yielded
 from harness_actors.state import (
     AGENT_TURN,
     ANSWERS,
     BUDGET,
     OPEN_CALLS,
+    PRESSURE,
     QUESTIONS,
     QUESTIONS_ASKED,
     REQUEST_TOKENS,
@@ -66,6 +67,7 @@ class AgentTurn:
         ANSWERS,
         STANDING,
         STALLED_ROUNDS,
+        PRESSURE,
         TOOL_USAGE,
         UNJUDGED,
         VERIFIED,
@@ -75,9 +77,11 @@ class AgentTurn:
     def __init__(self, services: AgentTurnServices) -> None:
         self._services = services
         self._progress = KnownProgress()
-        self._ready: OrderedDict[tuple[int, str, bool, bool], PreparedAgent] = OrderedDict()
+        self._ready: OrderedDict[tuple[int, str, bool, bool, bool], PreparedAgent] = OrderedDict()
 
-    async def handle(self, signal: Signal, context: RunContext) -> TurnComplete | Parked | Waiting:
+    async def handle(
+        self, signal: Signal, context: RunContext
+    ) -> TurnComplete | Parked | Waiting | Yielded:
         prepared = await self._prepared(context)
         workspace = await self._workspace(context)
         if context.get(TURN) is None:
@@ -148,12 +152,13 @@ class AgentTurn:
         agent, config = context.agent, context.spec.config
         # By identity: agents need not be hashable. An entry holds its agent, so the id of
         # one that is listed cannot be taken by another.
-        facts = (config.artifacts is not None, config.contract is not None)
+        reads_back = context.plan is not None
+        facts = (config.artifacts is not None, config.contract is not None, reads_back)
         key = (id(agent), config.completion, *facts)
         ready = self._ready.get(key)
         if ready is None:
             counter = self._services.counter_for(agent.model.name)
-            self._ready[key] = ready = await prepare(agent, config, counter)
+            self._ready[key] = ready = await prepare(agent, config, counter, reads_back=reads_back)
             while len(self._ready) > PREPARED_AGENTS:
                 self._ready.popitem(last=False)
         return ready

@@ -1,36 +1,75 @@
-"""The second executor of a cycle: measures how full the model's window is."""
+"""The second executor of a cycle: keeps a conversation within its model's window."""
 
+import asyncio
 from typing import Any
 
-from harness_actors.events import ContextPressure
+from harness_actors.compaction import Ladder, Thresholds
+from harness_actors.config import CompactionConfig
+from harness_actors.events import ContextCompacted, ContextPressure
 from harness_actors.ports import RunContext
 from harness_actors.signals import CompactionComplete, RepairComplete, Signal
-from harness_actors.state import COMPACTION, REQUEST_TOKENS, TURN_COUNT, StateKey
+from harness_actors.state import COMPACTION, PRESSURE, REQUEST_TOKENS, TURN_COUNT, StateKey
 
-SOFT_PERCENT = 80
+SOFT = CompactionConfig().soft
 
 
 class Compaction:
-    """Reports pressure when the next request reaches 80 % of `max_input_tokens`.
+    """Reports pressure, and makes room where the agent turn says that it needs some.
 
-    It is sent token totals and not the log.
+    It is sent token totals and not the log; that is sent where room is to be made.
     """
 
     name = COMPACTION
-    reads: tuple[StateKey[Any], ...] = (REQUEST_TOKENS, TURN_COUNT)
+    reads: tuple[StateKey[Any], ...] = (REQUEST_TOKENS, TURN_COUNT, PRESSURE)
     reads_log = False
 
     async def handle(self, signal: Signal, context: RunContext) -> CompactionComplete:
-        turns, limit = context.get(TURN_COUNT), context.spec.config.max_input_tokens
+        config, turns = context.spec.config, context.get(TURN_COUNT)
+        limit, settings = config.max_input_tokens, config.compaction
         tokens = context.get(REQUEST_TOKENS)
         if turns == 0:
             # The first turn has not put the task into the log yet.
             tokens += sum(message.tokens for message in context.spec.task)
-        needed = tokens * 100 >= limit * SOFT_PERCENT
+        needed = tokens >= limit * (SOFT if settings is None else settings.soft)
         if needed:
             context.emit(ContextPressure(turn=turns, tokens=tokens, max_input_tokens=limit))
+        freed = 0 if settings is None else await _make_room(context, settings)
         return CompactionComplete(
             repairs_made=signal.repairs_made if isinstance(signal, RepairComplete) else 0,
-            tokens=tokens,
+            tokens=tokens - freed,
+            plan_updated=freed > 0,
+            tokens_freed=freed,
             compaction_needed=needed,
         )
+
+
+async def _make_room(context: RunContext, settings: CompactionConfig) -> int:
+    """Climb the ladder where the turn waits for that; how many tokens were gained."""
+    pressure = context.get(PRESSURE)
+    if pressure is None or not pressure.waits:
+        return 0
+    thresholds = Thresholds(blocking=settings.blocking, low_water=settings.low_water)
+    ladder = Ladder(context.log, context.plan, pressure, thresholds)
+    for _ in ladder.climb():
+        # Other runs have their turn meanwhile.
+        await asyncio.sleep(0)
+    made = ladder.result()
+    context.set(PRESSURE, made.answered(pressure))
+    if made.plan is None:
+        return 0
+    freed = pressure.request_tokens - made.request_tokens
+    context.adopt(made.plan)
+    context.increment(REQUEST_TOKENS, -freed)
+    context.emit(
+        ContextCompacted(
+            turn=context.get(TURN_COUNT),
+            version=made.plan.version,
+            tokens_before=pressure.request_tokens,
+            tokens_after=made.request_tokens,
+            window_tokens=pressure.window_tokens,
+            cleared=made.cleared,
+            externalized=made.externalized,
+            dropped=made.dropped,
+        )
+    )
+    return freed

@@ -8,6 +8,7 @@ from harness_actors.errors import WorkflowError
 from harness_actors.events import Event, TextSink
 from harness_actors.executors.observations import Asked, Observations
 from harness_actors.messages import Message
+from harness_actors.plan import CompactionPlan, View, Viewer
 from harness_actors.ports import Agent
 from harness_actors.records import RunSpec
 from harness_actors.signals import Outcome, Waiting
@@ -41,6 +42,8 @@ class DeltaContext:
         send: Posts a delta at once, in the order of the calls, and returns something
             that may be awaited any number of times, or never, until it is on disk.
         recorded: Finds what was observed in a run that is done again, in place of `make`.
+        plan: How the log is shown; None for as it is.
+        viewer: Keeps what is shown ready from one hop to the next.
         on_tools_started: Called with the names of tools that begin and that no committed entry
             announces.
 
@@ -64,6 +67,8 @@ class DeltaContext:
         on_tools_started: Callable[[tuple[str, ...]], None] | None = None,
         parking: bool = False,
         texts: TextSink | None = None,
+        plan: CompactionPlan | None = None,
+        viewer: Viewer | None = None,
     ) -> None:
         self.spec = spec
         self.agent = agent
@@ -84,6 +89,9 @@ class DeltaContext:
         self._writes: list[Write] = []
         self._messages: list[Message] = []
         self._events: list[Event] = []
+        self._plan = plan
+        self._adopted: CompactionPlan | None = None
+        self._viewer = viewer or Viewer()
 
     @property
     def parking(self) -> bool:
@@ -105,6 +113,17 @@ class DeltaContext:
         if self._log is None:
             raise WorkflowError(self._writer, "reads the log without declaring reads_log = True")
         return self._log
+
+    @property
+    def plan(self) -> CompactionPlan | None:
+        return self._plan
+
+    @property
+    def view(self) -> View | None:
+        return self._viewer.see(self.log, self._plan)
+
+    def adopt(self, plan: CompactionPlan) -> None:
+        self._plan = self._adopted = plan
 
     def get(self, key: StateKey[T]) -> T:
         if key.name not in self._readable:
@@ -198,8 +217,10 @@ class DeltaContext:
 
     def take(self) -> StateDelta:
         """What was collected since the last flush."""
-        delta = StateDelta(tuple(self._writes), tuple(self._messages), tuple(self._events))
-        self._writes, self._messages, self._events = [], [], []
+        delta = StateDelta(
+            tuple(self._writes), tuple(self._messages), tuple(self._events), self._adopted
+        )
+        self._writes, self._messages, self._events, self._adopted = [], [], [], None
         return delta
 
     def tools_started(self, names: Sequence[str] = ()) -> None:

@@ -105,7 +105,8 @@ def _verdict(turn: TurnComplete, config: HarnessConfig, count: int) -> RunEnd | 
             return _end("failed", kind, turn, message, {"turn": count, "error": dict(facts)})
         case "limit":
             kind = turn.limit or "budget"
-            return _end("limit", kind, turn, words_of(kind, config), {"turn": count})
+            words = str((turn.error or {}).get("message", "")) or words_of(kind, config)
+            return _end("limit", kind, turn, words, {"turn": count})
         case "stalled":
             return _end("stalled", "repetition", turn, turn.stall, {"turn": count})
     if out_of_turns(config, count):

@@ -11,4 +11,5 @@ from harness_actors.plan.plan import UnreadablePlanError as UnreadablePlanError
 from harness_actors.plan.shown import Shown as Shown
 from harness_actors.plan.shown import is_pinned as is_pinned
 from harness_actors.plan.view import View as View
+from harness_actors.plan.view import Viewer as Viewer
 from harness_actors.plan.view import render as render

@@ -82,6 +82,11 @@ class CompactionPlan:
     spans: tuple[Span, ...]
     policies: Mapping[str, ToolPolicy] = field(default_factory=dict)
 
+    def follows(self, plan: "CompactionPlan | None") -> bool:
+        """Whether it was made from a plan; None for none."""
+        base = 0 if plan is None else plan.version
+        return self.base == base and self.version == base + 1
+
     def as_plain(self) -> dict[str, Any]:
         """The plan as plain values, for the journal."""
         spans = [

@@ -33,9 +33,28 @@ class View:
         """The sum of the tokens of what is shown."""
         return self._log.tokens + self._tokens
 
+    def is_of(self, log: Conversation, plan: CompactionPlan) -> bool:
+        """Whether it shows this log by this plan."""
+        return self._log is log and self.plan.version == plan.version
+
     def messages(self) -> list[Message]:
         """What is shown, oldest first."""
         return [*self._shown, *self._log[self.plan.upto :]]
+
+
+class Viewer:
+    """Has the newest view of one conversation ready, from one turn to the next."""
+
+    def __init__(self) -> None:
+        self._view: View | None = None
+
+    def see(self, log: Conversation, plan: CompactionPlan | None) -> View | None:
+        """The view of a log by a plan; None where it is shown as it is."""
+        if plan is None:
+            return None
+        if self._view is None or not self._view.is_of(log, plan):
+            self._view = View(log, plan)
+        return self._view
 
 
 def render(log: Sequence[Message], plan: CompactionPlan) -> Iterator[Message]:

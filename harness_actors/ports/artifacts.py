@@ -73,6 +73,20 @@ class ConversationArtifacts(Protocol):
         """
 
 
+class ConversationMessages(Protocol):
+    """The messages of one conversation, also those that its model is not shown any more."""
+
+    def open(self, message_id: str) -> BinaryIO:
+        """The text of a message, UTF-8, with the calls in it; blocks.
+
+        Args:
+            message_id: As the model wrote it: ``m`` and the position of the message.
+
+        Raises:
+            ToolError: There is none of that id.
+        """
+
+
 def pieces_of(text: str) -> Iterator[bytes]:
     """The whole of a result as UTF-8, each piece short enough to be held in memory.
 

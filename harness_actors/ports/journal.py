@@ -5,6 +5,7 @@ from typing import Protocol
 
 from harness_actors.events import RunEvent
 from harness_actors.messages import Message
+from harness_actors.plan import CompactionPlan
 from harness_actors.records import Entry, ProcessMark, RunHeading, StoredRun
 from harness_actors.results import HarnessResult
 
@@ -50,6 +51,7 @@ class Journal(Protocol):
         """The run of a conversation that waits for its user; None where none does."""
 
     def load_conversation(self, conversation_id: str) -> list[Message]: ...
+    def load_plan(self, conversation_id: str) -> CompactionPlan | None: ...
     def load_code(self, code: str) -> bytes | None: ...
     def load_processes(self) -> list[ProcessMark]:
         """The processes of all earlier terms that were marked and not forgotten."""

@@ -6,6 +6,7 @@ from typing import Any, Protocol, TypeVar
 from harness_actors.conversation import Conversation
 from harness_actors.events import Event, TextSink
 from harness_actors.messages import Message
+from harness_actors.plan import CompactionPlan, View
 from harness_actors.ports.models import Agent
 from harness_actors.records import RunSpec
 from harness_actors.signals import Outcome, Signal
@@ -32,6 +33,21 @@ class RunContext(Protocol):
         Raises:
             WorkflowError: The executor does not declare `reads_log`.
         """
+
+    @property
+    def plan(self) -> CompactionPlan | None:
+        """How the conversation is shown to its model; None for as it is."""
+
+    @property
+    def view(self) -> View | None:
+        """The conversation as its model is shown it; None where that is the log itself.
+
+        Raises:
+            WorkflowError: As `log`.
+        """
+
+    def adopt(self, plan: CompactionPlan) -> None:
+        """Have the conversation shown so from here on; the plan must follow the one there is."""
 
     @property
     def parking(self) -> bool:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from harness_actors.ports.artifacts import ConversationArtifacts
+from harness_actors.ports.artifacts import ConversationArtifacts, ConversationMessages
 from harness_actors.ports.clock import Clock
 from harness_actors.ports.deadlines import DeadlineToken
 
@@ -141,6 +141,7 @@ class ToolContext:
         cover: What processes of this call are not to see; None for nothing.
         deadline: How long the call may still take, and whether anybody waits for it.
         artifacts: Where results are kept that are too long; None where they are cut.
+        messages: The conversation so far, where its model may ask for parts of it; else None.
         tell: Where `emit` goes.
         clock: Time; None for that of the event loop.
         resources: What is open in this process; None where nothing stays open between calls.
@@ -157,6 +158,7 @@ class ToolContext:
     cover: Cover | None = None
     deadline: DeadlineToken = field(default_factory=DeadlineToken)
     artifacts: ConversationArtifacts | None = None
+    messages: ConversationMessages | None = None
     tell: Callable[[str], bool] = _nobody_reads
     clock: Clock | None = None
     resources: ToolResources | None = None

@@ -11,6 +11,7 @@ from harness_actors.state.keys import NUDGES as NUDGES
 from harness_actors.state.keys import OBSERVED as OBSERVED
 from harness_actors.state.keys import OPEN_CALLS as OPEN_CALLS
 from harness_actors.state.keys import PARKING as PARKING
+from harness_actors.state.keys import PRESSURE as PRESSURE
 from harness_actors.state.keys import QUESTIONS as QUESTIONS
 from harness_actors.state.keys import QUESTIONS_ASKED as QUESTIONS_ASKED
 from harness_actors.state.keys import REPAIR as REPAIR
@@ -32,6 +33,7 @@ from harness_actors.state.keys import WAITED_S as WAITED_S
 from harness_actors.state.keys import WAITING_SINCE as WAITING_SINCE
 from harness_actors.state.keys import AskedCall as AskedCall
 from harness_actors.state.keys import OpenCall as OpenCall
+from harness_actors.state.keys import Pressure as Pressure
 from harness_actors.state.keys import Question as Question
 from harness_actors.state.keys import Questions as Questions
 from harness_actors.state.keys import StandingAnswer as StandingAnswer

@@ -1,7 +1,7 @@
 """The entries of a run's state that are ours: names, types and owners."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from harness_actors.results import Usage
@@ -124,6 +124,34 @@ class Verified:
     marks: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pressure:
+    """What is known of a request that is too large for its model.
+
+    Attributes:
+        window_tokens: How large a request may be.
+        request_tokens: How large it was, the provider's counts included.
+        overhead_tokens: Of that, prompt and tools, as we count them.
+        plan: Version of the plan by which it was shown; 0 for none.
+        policies: What the results of the agent's tools are worth later, as plain values of
+            `ToolPolicy` by name.
+        waits: Nobody has tried to make room since.
+        refused: Its provider has refused it.
+        largest: Position of the largest message that was left; None where nobody has looked.
+        largest_tokens: Its size.
+    """
+
+    window_tokens: int
+    request_tokens: int
+    overhead_tokens: int
+    plan: int = 0
+    policies: Mapping[str, Any] = field(default_factory=dict)
+    waits: bool = True
+    refused: bool = False
+    largest: int | None = None
+    largest_tokens: int = 0
+
+
 REPAIR = "repair"
 COMPACTION = "compaction"
 AGENT_TURN = "agent_turn"
@@ -183,6 +211,10 @@ that were told so have it."""
 UNJUDGED: StateKey[bool] = StateKey("harness.unjudged", bool, AGENT_TURN, "set", False, (REPAIR,))
 """Repair has closed calls of the newest round, and nobody has looked yet whether that round came
 to something. Only runs that were repaired have it."""
+PRESSURE: StateKey[Pressure | None] = StateKey(
+    "harness.pressure", Pressure | None, AGENT_TURN, "set", None, (COMPACTION,)
+)
+"""The newest request that was too large. Only runs whose window was full have it."""
 VERIFIED: StateKey[Verified | None] = StateKey("harness.verified", Verified | None, AGENT_TURN)
 """Only runs with a contract have it, from their first attempt to be done."""
 COVERAGE: StateKey[dict[str, dict[str, Any]]] = StateKey(

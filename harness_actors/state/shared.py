@@ -15,6 +15,7 @@ from harness_actors.errors import WorkflowError
 from harness_actors.events import Event
 from harness_actors.messages import Message
 from harness_actors.pickling import pickled_by_position
+from harness_actors.plan import CompactionPlan
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -112,9 +113,11 @@ class StateDelta:
     writes: tuple[Write, ...] = ()
     messages: tuple[Message, ...] = ()
     events: tuple[Event, ...] = ()
+    plan: CompactionPlan | None = None
+    """How the conversation is shown from here on; None where that does not change."""
 
     def __bool__(self) -> bool:
-        return bool(self.writes or self.messages or self.events)
+        return bool(self.writes or self.messages or self.events or self.plan)
 
 
 @dataclass(slots=True)
@@ -125,25 +128,31 @@ class SharedState:
         values: Plain JSON values by key name.
         log: The conversation; a run that continues one begins with its messages.
         version: How many deltas were applied.
+        plan: How the conversation is shown to its model; None for as it is.
     """
 
     values: dict[str, Any] = field(default_factory=dict)
     log: Conversation = field(default_factory=Conversation)
     version: int = 0
+    plan: CompactionPlan | None = None
 
     def apply(self, delta: StateDelta) -> None:
         """Apply one delta; the version grows by 1.
 
         Raises:
-            WorkflowError: An entry is changed in a way that its value does not allow;
-                nothing of the delta is applied.
+            WorkflowError: An entry is changed in a way that its value does not allow, or a plan
+                does not follow the one that there is; nothing of the delta is applied.
         """
+        if delta.plan is not None and not delta.plan.follows(self.plan):
+            raise WorkflowError("plan", f"version {delta.plan.version} does not follow {self.plan}")
         fresh: dict[str, Any] = {}
         for write in delta.writes:
             old = fresh[write.key] if write.key in fresh else self.values.get(write.key)
             fresh[write.key] = _changed(old, write)
         self.values.update(fresh)
         self.log.extend(delta.messages)
+        if delta.plan is not None:
+            self.plan = delta.plan
         self.version += 1
 
 

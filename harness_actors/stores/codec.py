@@ -18,6 +18,7 @@ import orjson
 from harness_actors.config import HarnessConfig
 from harness_actors.events import Event, decode_event, encode_event
 from harness_actors.messages import FAILURES, Failure, Message, MessageFacts
+from harness_actors.plan import CompactionPlan
 from harness_actors.records import Hop, MadeWith, RunSpec, WorkspaceSpec
 from harness_actors.results import HarnessResult, decode_result, encode_result
 from harness_actors.signals import decode_signal, encode_signal
@@ -215,6 +216,19 @@ def _with_facts(messages: Sequence[Message], further: Sequence[Any]) -> tuple[Me
     for place, named in facts.items():
         found[place] = replace(found[place], facts=MessageFacts(**named))
     return tuple(found)
+
+
+def pack_plan(plan: CompactionPlan) -> Packed:
+    return pack(plan.as_plain())
+
+
+def unpack_plan(packed: Packed) -> CompactionPlan:
+    """What `pack_plan` wrote.
+
+    Raises:
+        UnreadablePlanError: It is of a later version, or damaged.
+    """
+    return CompactionPlan.from_plain(unpack(packed))
 
 
 def pack_hop(hop: Hop | None) -> Packed | None:

@@ -22,6 +22,7 @@ from harness_actors.stores.codec import (
     pack_failure,
     pack_hop,
     pack_message,
+    pack_plan,
     pack_result,
     pack_spec,
 )
@@ -132,6 +133,9 @@ class Committer:
         delta = self._packed(entry.run_id, pack_delta, entry.delta)
         rows.records.append((position, run, entry.version, entry.at, entry.losses, hop, delta))
         self._add_messages(entry.delta.messages, position, rows)
+        if entry.delta.plan is not None:
+            plan = self._packed(entry.run_id, pack_plan, entry.delta.plan)
+            self._connection.execute("INSERT INTO plans VALUES (?,?,?)", (run, position, plan))
         if entry.end is not None:
             result = self._packed(entry.run_id, pack_result, entry.end)
             self._connection.execute("INSERT INTO results VALUES (?,?)", (run, result))

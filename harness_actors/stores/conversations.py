@@ -121,7 +121,7 @@ def conversation_of(
     tools: tuple[Mapping[str, Any], ...] | None = None
     if head is not None:
         config, tools = run.spec.config, head.tools
-        if config.artifacts is not None and reader is not None:
+        if (config.artifacts is not None or run.state.plan is not None) and reader is not None:
             tools = (*tools, reader)
         if config.completion == "explicit":
             tools = (*tools, head.completion)

@@ -34,6 +34,7 @@ def _marks(connection: sqlite3.Connection) -> None:
 
 def _waiting_runs(connection: sqlite3.Connection) -> None:
     """3 to 4: nothing moves; the number alone keeps earlier programs from closing open calls."""
+    connection.execute(f"CREATE TABLE plans {TABLES['plans']}")
 
 
 STEPS: Mapping[int, Step] = {1: _deflated_messages, 2: _marks, 3: _waiting_runs}

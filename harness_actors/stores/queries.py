@@ -5,12 +5,14 @@ Every function expects a transaction around it, so that its statements see one s
 
 import sqlite3
 from collections.abc import Sequence
+from dataclasses import replace
 
 import orjson
 
 from harness_actors.conversation import Conversation
 from harness_actors.events import Event, RunEvent, RunStarted, message_events
 from harness_actors.messages import Message
+from harness_actors.plan import CompactionPlan
 from harness_actors.records import ProcessMark, StoredChange, StoredRun
 from harness_actors.results import HarnessResult
 from harness_actors.state import SharedState, StateDelta, is_waiting
@@ -20,6 +22,7 @@ from harness_actors.stores.codec import (
     unpack_events,
     unpack_hop,
     unpack_message,
+    unpack_plan,
     unpack_result,
     unpack_spec,
     unpack_writes,
@@ -59,6 +62,7 @@ def load_run(connection: sqlite3.Connection, run_id: str) -> StoredRun | None:
     ).fetchone()
     state = _entries(connection, run)
     state.log = Conversation(load_conversation(connection, conversation_id))
+    state.plan = load_plan(connection, conversation_id)
     return StoredRun(
         spec=unpack_spec(
             spec,
@@ -136,6 +140,16 @@ def has_conversation(connection: sqlite3.Connection, conversation_id: str) -> bo
 def load_conversation(connection: sqlite3.Connection, conversation_id: str) -> list[Message]:
     """The messages of a conversation, oldest first."""
     return _log_of(connection, "conversation_id", conversation_id)
+
+
+def load_plan(connection: sqlite3.Connection, conversation_id: str) -> CompactionPlan | None:
+    """How a conversation is shown to its model; None for as it is."""
+    found = connection.execute(
+        "SELECT plan FROM runs CROSS JOIN plans ON plans.run = runs.id "
+        "WHERE conversation_id = ? ORDER BY position DESC LIMIT 1",
+        (conversation_id,),
+    ).fetchone()
+    return None if found is None else unpack_plan(found[0])
 
 
 def _log_of(connection: sqlite3.Connection, column: str, wanted: str) -> list[Message]:
@@ -250,17 +264,33 @@ def load_changes(
         "AND position > ? AND version IS NOT NULL ORDER BY position LIMIT ?",
         (run_id, after, limit),
     ).fetchall()
+    plans = _plans_of(connection, run_id) if changes else {}
     return [
         StoredChange(
             position=position,
             at=number(at),
             version=whole(version),
-            delta=unpack_delta(delta, load_messages(connection, position)),
+            delta=_planned(
+                unpack_delta(delta, load_messages(connection, position)), plans.get(position)
+            ),
             hop=None if hop is None else unpack_hop(hop),
             losses=whole(losses),
         )
         for position, at, version, delta, hop, losses in changes
     ]
+
+
+def _plans_of(connection: sqlite3.Connection, run_id: str) -> dict[int, CompactionPlan]:
+    """The plans that a run adopted, by the position of the change."""
+    found = connection.execute(
+        "SELECT position, plan FROM plans WHERE run = (SELECT id FROM runs WHERE run_id = ?)",
+        (run_id,),
+    )
+    return {whole(position): unpack_plan(plan) for position, plan in found}
+
+
+def _planned(delta: StateDelta, plan: CompactionPlan | None) -> StateDelta:
+    return delta if plan is None else replace(delta, plan=plan)
 
 
 def load_code(connection: sqlite3.Connection, code: str) -> bytes | None:

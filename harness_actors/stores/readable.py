@@ -42,6 +42,7 @@ class ReadableJournal(ABC):
     load_result = reading(queries.load_result)
     load_unfinished = reading(queries.load_unfinished)
     load_conversation = reading(queries.load_conversation)
+    load_plan = reading(queries.load_plan)
     has_conversation = reading(queries.has_conversation)
     waiting_in = reading(queries.waiting_in)
     load_own_messages = reading(queries.load_own_messages)

@@ -87,10 +87,17 @@ TABLES = {
         started INTEGER NOT NULL
     )""",
     "marks": "(id INTEGER PRIMARY KEY, mark BLOB NOT NULL)",
+    # How conversations are shown to their models; the newest one of a conversation counts.
+    "plans": """(
+        run INTEGER NOT NULL REFERENCES runs,
+        position INTEGER NOT NULL,
+        plan NOT NULL,
+        PRIMARY KEY (run, position)
+    ) WITHOUT ROWID""",
     # What the runs cost that were removed together: it was spent all the same.
     "removed": "(id INTEGER PRIMARY KEY CHECK (id = 1), cost_usd REAL NOT NULL)",
 }
-ADDED_IN = {"marks": 3, "removed": 3}
+ADDED_IN = {"marks": 3, "removed": 3, "plans": 4}
 """The version of tables that are not in the first one."""
 INDEXES = {
     "runs_of_conversation": "runs (conversation_id)",

@@ -12,6 +12,8 @@ from harness_actors.tools.scanning import scan
 from harness_actors.tools.stopping import check_stopped
 
 MAX_PATTERN_CHARS = 10_000
+MESSAGE_CHARS = 6_000
+"""Of a message, what is shown at once: it was left out because the window is small."""
 MAX_PLACES = 20
 """Matches that one search shows."""
 HEADER_CHARS = 400
@@ -30,24 +32,21 @@ def read_artifact(
     end: int | None = None,
     pattern: str | None = None,
 ) -> str:
-    """Read on in a result that was too long for the conversation and is kept as an artifact.
+    """Read on in a result that is kept as an artifact, or in a message that is not shown in full.
 
     Without a pattern, the characters from start to end are shown, as many as there is room for.
     With one, the places between them that match, each with its position to read on from.
 
     Args:
-        id: The artifact, as the conversation names it, such as "a0123456789".
+        id: As the conversation names it: an artifact such as "a0123456789", a message as "m120".
         start: The first character, counted from 0; below 0, from the end.
         end: The character after the last; left out, as far as there is room.
         pattern: Python regular expression; one that is faulty is searched as plain text.
     """
-    artifacts = context.artifacts
-    if artifacts is None:
-        raise ToolError("No results are kept as artifacts in this run.")
     if pattern is not None and not 0 < len(pattern) <= MAX_PATTERN_CHARS:
         raise ToolError(f"pattern must have 1 to {MAX_PATTERN_CHARS:,} characters")
-    room = artifacts.inline_chars - HEADER_CHARS
-    with artifacts.open(id) as file:
+    file, room = _opened(id, context)
+    with file:
         if start < 0:
             start = max(0, _length(file) + start)
         if end is not None and end <= start:
@@ -55,6 +54,16 @@ def read_artifact(
         if pattern is None:
             return _page(file, start, end, room)
         return _search(file, start, end, pattern, room)
+
+
+def _opened(id: str, context: ToolContext) -> tuple[BinaryIO, int]:
+    """What is named, and how many characters of it are shown at once."""
+    artifacts, messages = context.artifacts, context.messages
+    if messages is not None and id.startswith("m"):
+        return messages.open(id), MESSAGE_CHARS
+    if artifacts is None:
+        raise ToolError("No results are kept as artifacts in this run.")
+    return artifacts.open(id), artifacts.inline_chars - HEADER_CHARS
 
 
 def _page(file: BinaryIO, start: int, end: int | None, room: int) -> str:

@@ -69,7 +69,8 @@ async def ask(
     """
     model = prepared.agent.model
     # A copy: a model may keep its request, and the log goes on growing.
-    messages = (*prepared.head, *context.log)
+    view = context.view
+    messages = (*prepared.head, *(context.log if view is None else view.messages()))
     request = ModelRequest(messages=messages, tools=prepared.tools, strict=prepared.strict)
     with metered() as meter, TriesTold() as tries:
         allowance = Allowance(bounds.wall_due(), bounds.working_left(working_s), meter)

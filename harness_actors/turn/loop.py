@@ -12,7 +12,7 @@ from harness_actors.messages import Message
 from harness_actors.ports import ModelResponse, RunContext
 from harness_actors.progress import RunProgress
 from harness_actors.results import Usage
-from harness_actors.signals import Parked, TurnComplete, Waiting
+from harness_actors.signals import Parked, TurnComplete, Waiting, Yielded
 from harness_actors.state import BUDGET, REQUEST_TOKENS, TURN_BEGAN, TURN_COUNT
 from harness_actors.turn.acceptance import is_large
 from harness_actors.turn.answers import as_message, ask
@@ -21,6 +21,7 @@ from harness_actors.turn.budget import TurnBudget
 from harness_actors.turn.call_scheduler import ToolCalls
 from harness_actors.turn.fallback import TurnChain, fell_back
 from harness_actors.turn.gates import Gates
+from harness_actors.turn.log_messages import LogMessages
 from harness_actors.turn.meter import TurnMeter
 from harness_actors.turn.preparation import PreparedAgent
 from harness_actors.turn.recovery import findings_of, told_of_cut
@@ -30,6 +31,7 @@ from harness_actors.turn.stalls import Stalls
 from harness_actors.turn.state import TurnState
 from harness_actors.turn.texts import counted
 from harness_actors.turn.voice import Voice
+from harness_actors.turn.window import Window
 from harness_actors.turn.workplace import Workplace
 
 MOST_LOG_BYTES = 64 * 1024 * 1024
@@ -74,7 +76,8 @@ class TurnLoop:
         self._bounds = Bounds(limits, context.started_at, services.clock)
         self._watched = None if workspace is None else services.watch_workspace(workspace)
         folder_id = None if self._watched is None else self._watched.id
-        place = Workplace(workspace, folder_id, services.artifacts(context.spec))
+        messages = None if context.plan is None else LogMessages(context.log)
+        place = Workplace(workspace, folder_id, services.artifacts(context.spec), messages)
         self._gates = Gates.of(context, prepared, self._meter, services, self._bounds, place)
         of_calls = None if self._gates is None else self._gates.of_calls
         self._calls = ToolCalls(
@@ -82,18 +85,19 @@ class TurnLoop:
         )
         ask = None if self._gates is None else self._gates.of_rounds
         self._stalls = Stalls.of(context, self._meter, progress, services.read_stall, ask)
+        self._window = Window.of(context, prepared)
         self._models = TurnChain.of(prepared.agent.model, limits)
         self._last: Awaitable[None] | None = None
         self._awaited: Awaitable[None] | None = None
         """To be on disk before the next model call begins."""
 
-    async def run(self) -> TurnComplete | Parked | Waiting:
+    async def run(self) -> TurnComplete | Parked | Waiting | Yielded:
         """Do rounds until the turn ends, waits for its user, or is to park between two."""
         try:
             ended = await self._rounds()
         finally:
             self._state.close_writes()
-        if isinstance(ended, Parked | Waiting):
+        if isinstance(ended, Parked | Waiting | Yielded):
             return ended
         if ended.ending != "limit":
             # Else the last calls could leave another folder to whoever scores it.
@@ -111,9 +115,9 @@ class TurnLoop:
         answers = self._context.spec.config.completion == "answer"
         return ended.ending == "completed" or (ended.ending == "text" and answers)
 
-    async def _rounds(self) -> TurnComplete | Parked | Waiting:
+    async def _rounds(self) -> TurnComplete | Parked | Waiting | Yielded:
         self._last = self._context.flush()
-        ended: TurnComplete | Parked | Waiting | None = await self._finish_round()
+        ended: TurnComplete | Parked | Waiting | Yielded | None = await self._finish_round()
         while ended is None:
             if self._awaited is not None:
                 await self._awaited
@@ -121,7 +125,7 @@ class TurnLoop:
             if self._context.parking:
                 ended = Parked()
             else:
-                ended = self._bound_reached() or await self._round()
+                ended = self._bound_reached() or self._out_of_room() or await self._round()
         return ended
 
     async def _finish_round(self) -> TurnComplete | Waiting | None:
@@ -152,11 +156,14 @@ class TurnLoop:
             return TurnComplete(ending="limit", limit="context")
         return self._limit_reached()
 
+    def _out_of_room(self) -> TurnComplete | Yielded | None:
+        return None if self._window is None else self._window.full()
+
     def _limit_reached(self) -> TurnComplete | None:
         kind = self._bounds.reached(self._meter.usage)
         return None if kind is None else TurnComplete(ending="limit", limit=kind)
 
-    async def _round(self) -> TurnComplete | Parked | Waiting | None:
+    async def _round(self) -> TurnComplete | Parked | Waiting | Yielded | None:
         """One model call and its tools; how the turn ends, or None where it goes on."""
         self._check_workspace()
         if self._gates is not None:
@@ -175,7 +182,12 @@ class TurnLoop:
         if isinstance(response, TurnComplete):
             self._tell(fallback)
             self._meter.failed(waited_s=answer.waited_s, spent=spent)
+            if response.limit == "context" and self._window is not None:
+                self._meter.write()
+                return self._window.refused()
             return response
+        if self._window is not None:
+            self._window.answered()
         if voice is None and (late := self._voice()) is not None:
             # Somebody began to read in the middle of the call.
             late.tell(response)

@@ -14,6 +14,8 @@ from harness_actors.ports import Agent, StrictForm, TokenCounter, Tool, ToolSet,
 from harness_actors.turn.around import AroundTools
 from harness_actors.turn.texts import counted, well_formed
 
+READER = "read_artifact"
+
 
 @dataclass(frozen=True, kw_only=True)
 class PreparedAgent:
@@ -24,7 +26,7 @@ class PreparedAgent:
         counter: Counts tokens as its model does.
         head: The system prompt; empty where the agent has no instructions.
         tools: What the model may call, `work_complete` included where a run ends by it, and
-            `read_artifact` where long results are kept.
+            `read_artifact` where long results are kept or not all of a conversation is shown.
         by_name: The same tools by name.
         completion: The tool by which a run ends; None where an answer ends it.
         overhead_tokens: Tokens of prompt and tools, a part of every request.
@@ -76,8 +78,16 @@ def _is_polled(spec: ToolSpec) -> bool:
     return spec.volatile if spec.polled is None else spec.polled
 
 
-async def prepare(agent: Agent, config: HarnessConfig, counter: TokenCounter) -> PreparedAgent:
+async def prepare(
+    agent: Agent, config: HarnessConfig, counter: TokenCounter, *, reads_back: bool = False
+) -> PreparedAgent:
     """Make an agent ready for requests.
+
+    Args:
+        agent: The agent.
+        config: Settings of its run.
+        counter: Counts tokens as its model does.
+        reads_back: Its model is not shown all of the conversation, and may ask for parts of it.
 
     Raises:
         ConfigError: Two tools have one name, or one has that of a tool of the harness; what is to
@@ -89,12 +99,16 @@ async def prepare(agent: Agent, config: HarnessConfig, counter: TokenCounter) ->
     hooks = Hooks.given(getattr(agent, "hooks", None))
     checked = bool(hooks.agent_stop or hooks.output_guard) or config.contract is not None
     # Ours come last, and from the first request on: the tools are a part of every one.
+    offered = offered_tools(agent)
     own = [] if config.artifacts is None else [_artifact_reader()]
+    if reads_back and not own and all(tool.spec.name != READER for tool in offered):
+        # Its first such request begins otherwise in any case. A tool of that name is the user's.
+        own = [_artifact_reader()]
     output = OutputType.of(getattr(agent, "output_type", None))
     explicit = config.completion == "explicit"
     ending = _completion_tool(output, checked=checked) if explicit else None
     own += [] if ending is None else [ending]
-    tools = [*offered_tools(agent), *own]
+    tools = [*offered, *own]
     by_name: dict[str, Tool] = {}
     for tool in tools:
         name = tool.spec.name

@@ -37,5 +37,7 @@ async def begin_task(
     if not_accepted:
         told = Message.told(NOT_ACCEPTED.format(reason=not_accepted))
         context.add_message(await counted(told, prepared.counter))
-    tokens = prepared.overhead_tokens + sum(message.tokens for message in context.log)
+    view = context.view
+    shown = context.log.tokens if view is None else view.tokens
+    tokens = prepared.overhead_tokens + shown
     context.increment(REQUEST_TOKENS, tokens - context.get(REQUEST_TOKENS))

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness_actors.ports import ConversationArtifacts, Cover, DeadlineToken, ToolContext
+from harness_actors.ports.artifacts import ConversationMessages
 from harness_actors.records import FolderId, RunSpec, WorkspaceSpec
 from harness_actors.turn.services import RUN_VARIABLE, AgentTurnServices
 
@@ -17,11 +18,13 @@ class Workplace:
         folder: The workspace.
         id: What it is known by; None also where nobody has looked.
         artifacts: Where long results are kept; None where they are cut.
+        messages: The conversation so far; None where its model is shown all of it.
     """
 
     folder: Path | None
     id: FolderId | None
     artifacts: ConversationArtifacts | None = None
+    messages: ConversationMessages | None = None
 
     def context_of(
         self,
@@ -43,6 +46,7 @@ class Workplace:
             cover=cover_of(spec.workspace, self.folder),
             deadline=deadline,
             artifacts=self.artifacts,
+            messages=self.messages,
             tell=tell,
             clock=services.clock,
             resources=services.resources,

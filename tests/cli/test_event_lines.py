@@ -11,6 +11,7 @@ from harness_actors.cli.log_lines import LogLines
 from harness_actors.cli.printed import Printed
 from harness_actors.events import (
     AgentResponse,
+    ContextCompacted,
     ContextPressure,
     ContinuationPrompt,
     Event,
@@ -59,6 +60,19 @@ def told(event: Event, run_id: str = "run") -> RunEvent:
         (
             ContextPressure(turn=1, tokens=9_000, max_input_tokens=10_000),
             "  the conversation is long: 9,000 of 10,000 tokens",
+        ),
+        (
+            ContextCompacted(
+                turn=1,
+                version=1,
+                tokens_before=9_600,
+                tokens_after=4_400,
+                window_tokens=10_000,
+                cleared=40,
+                externalized=0,
+                dropped=0,
+            ),
+            "  made room in the conversation: 9,600 → 4,400 tokens",
         ),
         (
             Repaired(kind="unknown", call_id="1", tool_name="write", turn=1),

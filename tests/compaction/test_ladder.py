@@ -6,10 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness_actors.compaction import Pressure, Thresholds, compacted
+from harness_actors.compaction import Thresholds, compacted
 from harness_actors.conversation import Conversation, repaired
 from harness_actors.messages import Message, ToolCall
 from harness_actors.plan import CompactionPlan, ToolPolicy, View, is_pinned, render
+from harness_actors.state import Pressure
 from tests.compaction.logs import groups, joined, logs
 
 POLICIES = {

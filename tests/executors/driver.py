@@ -38,11 +38,13 @@ from harness_actors.signals import (
     RunEnd,
     Signal,
     Waiting,
+    Yielded,
     decode_signal,
     encode_signal,
 )
 from harness_actors.state import (
     ANSWERS,
+    PRESSURE,
     SharedState,
     StateDelta,
     StateKey,
@@ -256,6 +258,9 @@ class Driver:
                 continue
             if isinstance(outcome, RunEnd | Parked | Waiting):
                 return outcome
+            if isinstance(outcome, Yielded):
+                self.hop = ("repair", RepairTrigger())
+                continue
             signal = decode_signal(pickle.loads(pickle.dumps(encode_signal(outcome))))
             self.hop = (CYCLE[(CYCLE.index(self.hop[0]) + 1) % len(CYCLE)], signal)
 
@@ -316,13 +321,18 @@ class Driver:
             writer_name=name,
             reads=executor.reads,
             values=pickle.loads(pickle.dumps({key: self.state.values[key] for key in names})),
-            log=Conversation(self.state.log) if executor.reads_log else None,
+            log=Conversation(self.state.log) if executor.reads_log or self._is_full() else None,
+            plan=pickle.loads(pickle.dumps(self.state.plan)),
             started_at=self.started_at,
             send=self._send,
             on_tools_started=self._notice,
             parking=self.parking,
             texts=self.texts,
         )
+
+    def _is_full(self) -> bool:
+        pressure = self.value(PRESSURE)
+        return pressure is not None and pressure.waits
 
     def value(self, key: StateKey[Any]) -> Any:
         return key.decode(self.state.values.get(key.name, key.default))

@@ -1,12 +1,13 @@
 """A journal in memory: the rules of the port in their simplest form, and nothing else."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from harness_actors.conversation import Conversation
 from harness_actors.errors import StaleTermError, StoreError
 from harness_actors.events import Event, RunEvent, message_events
 from harness_actors.messages import Message
+from harness_actors.plan import CompactionPlan
 from harness_actors.records import (
     CodeStored,
     Entry,
@@ -54,6 +55,8 @@ class Disk:
         """By conversation."""
         self.speakers: dict[str, list[str]] = {}
         """By conversation: the run that each of its messages is from."""
+        self.plans: dict[str, CompactionPlan] = {}
+        """By conversation: the newest."""
         self.code: dict[str, bytes] = {}
         self.processes: list[tuple[int, ProcessMark]] = []
         self.changes: list[tuple[int, RunChanged]] = []
@@ -101,7 +104,9 @@ class Disk:
     def _change(self, entry: RunChanged) -> None:
         run = self.runs[entry.run_id]
         run.changes.append((self.position, entry))
-        run.values.apply(entry.delta)
+        run.values.apply(replace(entry.delta, plan=None))
+        if entry.delta.plan is not None:
+            self.plans[run.spec.conversation_id] = entry.delta.plan
         run.end = entry.end or run.end
         said = entry.delta.messages
         self.logs[run.spec.conversation_id].extend(said)
@@ -162,8 +167,9 @@ class MemoryJournal:
             state.values = dict(run.snapshot.values)
         for _, change in run.changes:
             if change.version > state.version:
-                state.apply(change.delta)
+                state.apply(replace(change.delta, plan=None))
         state.log = Conversation(self._disk.logs[run.spec.conversation_id])
+        state.plan = self._disk.plans.get(run.spec.conversation_id)
         return state
 
     def load_result(self, run_id: str) -> HarnessResult | None:
@@ -189,6 +195,9 @@ class MemoryJournal:
 
     def load_conversation(self, conversation_id: str) -> list[Message]:
         return list(self._disk.logs.get(conversation_id, ()))
+
+    def load_plan(self, conversation_id: str) -> CompactionPlan | None:
+        return self._disk.plans.get(conversation_id)
 
     def run_after(self, run_id: str) -> str | None:
         return self._disk.who_spoke_behind(run_id)

@@ -8,6 +8,7 @@ from harness_actors.actors.simulated.processes import current_process
 from harness_actors.errors import StoreError
 from harness_actors.events import RunEvent
 from harness_actors.messages import Message
+from harness_actors.plan import CompactionPlan
 from harness_actors.ports import Journal
 from harness_actors.records import Entry, ProcessMark, RunHeading, StoredRun
 from harness_actors.results import HarnessResult
@@ -145,6 +146,11 @@ class WatchedJournal:
             conversation_id, lambda j: j.load_conversation(conversation_id), lambda log: log
         )
 
+    def load_plan(self, conversation_id: str) -> CompactionPlan | None:
+        return self._read(
+            conversation_id, lambda j: j.load_plan(conversation_id), lambda plan: plan
+        )
+
     def load_code(self, code: str) -> bytes | None:
         return self._journal.load_code(code)
 
@@ -189,5 +195,5 @@ def view_of_run(run: StoredRun | None) -> object:
     state = run.state
     return (
         (run.spec, run.command, run.added_at, run.hop, run.losses, run.end),
-        (state.version, state.values, list(state.log)),
+        (state.version, state.values, list(state.log), state.plan),
     )

@@ -12,6 +12,7 @@ from harness_actors.coordination.coordinator import Coordinator, stands_between_
 from harness_actors.coordination.edits import check_edits, edited_calls
 from harness_actors.errors import ConversationBusyError, RunNotFoundError
 from harness_actors.messages import Message
+from harness_actors.plan import CompactionPlan
 from harness_actors.ports import Journal
 from harness_actors.records import RunSpec, StoredRun
 from harness_actors.stores.conversations import RequestHead, head_of
@@ -76,13 +77,15 @@ class Admission:
                 continue
             self._check_free(spec)
             log: list[Message] = []
+            plan: CompactionPlan | None = None
             if spec.conversation_id != spec.run_id:
                 # Whoever left it just now is on disk with its last words.
                 await self.settle()
                 if waiting := await self._waits_beside(spec):
                     raise ConversationBusyError(spec.conversation_id, waiting)
                 log = await self.read(self.journal.load_conversation, spec.conversation_id)
-            self.perform(self.coordinator.submit(spec, log))
+                plan = await self.read(self.journal.load_plan, spec.conversation_id)
+            self.perform(self.coordinator.submit(spec, log, plan))
 
     @property
     def held(self) -> int:

@@ -6,7 +6,7 @@ There it would stop the cell with all its runs.
 from harness_actors.errors import WorkflowError
 from harness_actors.events import EVENT_TYPES, encode_event
 from harness_actors.messages import check_plain
-from harness_actors.signals import Outcome, RunEnd, Waiting
+from harness_actors.signals import Outcome, RunEnd, Waiting, Yielded
 from harness_actors.state import StateDelta
 
 
@@ -29,19 +29,20 @@ def check_change(executor: str, delta: StateDelta) -> None:
     check_plain("state", {write.key: write.value for write in delta.writes})
 
 
-def check_outcome(executor: str, outcome: object, *, may_wait: bool = False) -> None:
+def check_outcome(executor: str, outcome: object, *, is_ours: bool = False) -> None:
     """Refuse what is no answer of an executor.
 
     Args:
         executor: Name of the executor that answered.
         outcome: What it answered.
-        may_wait: It is our agent turn, which alone may ask a user.
+        is_ours: It is none of a user's own: our agent turn alone may ask a user, or wait until
+            room is made.
 
     Raises:
         WorkflowError: It is none of the kinds that there are, or its details are not plain
             JSON.
     """
-    if not isinstance(outcome, Outcome) or (isinstance(outcome, Waiting) and not may_wait):
+    if not isinstance(outcome, Outcome) or (isinstance(outcome, Waiting | Yielded) and not is_ours):
         problem = f"must answer a signal, Parked() or RunEnd(...), not {outcome!r}"
         raise WorkflowError(executor, problem)
     if isinstance(outcome, RunEnd):

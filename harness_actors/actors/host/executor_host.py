@@ -164,7 +164,8 @@ class ExecutorHost(Hosted):
             run = ServedRun(deliver.spec)
         elif known is not None and len(known.log) == deliver.log_from:
             # A copy, where a hop that was cut may not have ended: what it adds is its own.
-            run = ServedRun(known.spec, Conversation(known.log) if before else known.log)
+            log = Conversation(known.log) if before else known.log
+            run = ServedRun(known.spec, log, known.plan, known.viewer)
         else:
             # Known to the coordinator by another length: begin again with all of it.
             self._runs.pop(run_id, None)
@@ -175,6 +176,7 @@ class ExecutorHost(Hosted):
         self._runs[run_id] = run
         run.hop_number, run.parking = envelope.hop_number, deliver.parking
         run.log.extend(deliver.log)
+        run.plan = deliver.plan or run.plan
         if deliver.stream:
             self._start_text(run, deliver.stream)
         task = asyncio.get_running_loop().create_task(self._serve(run, deliver, before))
@@ -228,7 +230,10 @@ class ExecutorHost(Hosted):
             began = asyncio.get_running_loop().time()
             with self._keeping(run.spec.run_id):
                 outcome = await executor.handle(deliver.signal, context)
-            check_outcome(self._slot.executor, outcome, may_wait=not self._slot.code)
+            check_outcome(self._slot.executor, outcome, is_ours=not self._slot.code)
+            if not executor.reads_log and not self._slot.code:
+                # Sent for this once: the run may not come again for hours.
+                run.log = Conversation()
             last = self._last_of(context, began, outcome)
         except BaseException as error:
             if _was_cut(error) or is_ctrl_c(error):
@@ -255,7 +260,10 @@ class ExecutorHost(Hosted):
             reads=executor.reads,
             values=deliver.values,
             # A user's executor may add messages, so its copy of the log is kept whole.
-            log=run.log if executor.reads_log or self._slot.code else None,
+            # And where a window is full, it is sent to whoever makes room.
+            log=run.log if executor.reads_log or self._slot.code or run.log else None,
+            plan=run.plan,
+            viewer=run.viewer,
             started_at=deliver.started_at,
             send=lambda delta: self._send_change(run, delta),
             # Before a tool that ends its process does: that it was this run's must be known.

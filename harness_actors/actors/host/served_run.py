@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from harness_actors.actors.text.speaking import Speaker
 from harness_actors.conversation import Conversation
 from harness_actors.executors.context import DeltaContext
+from harness_actors.plan import CompactionPlan, Viewer
 from harness_actors.records import RunSpec
 
 
@@ -19,6 +20,9 @@ class ServedRun:
 
     spec: RunSpec
     log: Conversation = field(default_factory=Conversation)
+    plan: CompactionPlan | None = None
+    """How the log is shown; None for as it is."""
+    viewer: Viewer = field(default_factory=Viewer)
     hop_number: int = 0
     sent: int = 0
     parking: bool = False
