@@ -97,8 +97,12 @@ class RerunCell:
         """Begin the run in its conversation."""
         if self._changes:
             self._bring_others(self._changes[0].position)
-        log = self._journal.load_conversation(self._recording.spec.conversation_id)
-        self._perform(self._coordinator.submit(self._recording.spec, log))
+        conversation = self._recording.spec.conversation_id
+        log, plan = (
+            self._journal.load_conversation(conversation),
+            self._journal.load_plan(conversation),
+        )
+        self._perform(self._coordinator.submit(self._recording.spec, log, plan))
 
     def receive(self, body: FromHost) -> None:
         """An executor said something."""
@@ -178,6 +182,8 @@ class RerunCell:
         fresh = [message for at, message in others[self._brought :] if at < before]
         if not fresh:
             return
+        plans = [plan for at, plan in self._recording.other_plans if at < before]
+        plan = plans[-1] if plans else None
         self.tell(f"{len(fresh)} messages that other runs added to its conversation")
         run_id = f"others-{self._brought}"
         spec = replace(self._recording.spec, run_id=run_id, task=(), metadata={})
@@ -186,7 +192,7 @@ class RerunCell:
         change = RunChanged(
             run_id=spec.run_id,
             version=1,
-            delta=StateDelta(messages=tuple(fresh)),
+            delta=StateDelta(messages=tuple(fresh), plan=plan),
             hop=None,
             losses=0,
             end=None,

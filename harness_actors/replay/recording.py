@@ -7,6 +7,7 @@ from typing import Any
 from harness_actors.errors import RunNotFoundError
 from harness_actors.events import TurnStarted
 from harness_actors.messages import Message
+from harness_actors.plan import CompactionPlan
 from harness_actors.records import RunSpec, StoredChange
 from harness_actors.results import HarnessResult
 from harness_actors.state import Write
@@ -27,6 +28,7 @@ class Recording:
         changes: Its committed changes, oldest first.
         end: How it ended; None while it is unfinished.
         others: What other runs added to its conversation, with journal positions.
+        other_plans: The plans that they adopted for it, with journal positions.
         tools: Names of its agent's tools; None where they are not on record.
         takes_output: It comes to a value with the tool that it ends by.
     """
@@ -36,6 +38,7 @@ class Recording:
     changes: tuple[StoredChange, ...]
     end: HarnessResult | None
     others: tuple[tuple[int, Message], ...] = ()
+    other_plans: tuple[tuple[int, CompactionPlan], ...] = ()
     tools: frozenset[str] | None = None
     takes_output: bool = False
 
@@ -60,6 +63,12 @@ class Recording:
         merged = sorted((*own, *self.others), key=lambda placed: placed[0])
         return [message for at, message in merged if at < position]
 
+    def plan_before(self, position: int) -> CompactionPlan | None:
+        """How the conversation was shown before the change at a journal position."""
+        own = [(c.position, c.delta.plan) for c in self.changes if c.delta.plan is not None]
+        placed = [plan for plan in (*own, *self.other_plans) if plan[0] < position]
+        return max(placed, key=lambda one: one[0])[1] if placed else None
+
 
 def load_recording(journal: JournalReader, run_id: str) -> Recording:
     """Read a run from its journal. Its code is left alone.
@@ -74,13 +83,14 @@ def load_recording(journal: JournalReader, run_id: str) -> Recording:
     if stored is None:
         raise RunNotFoundError(run_id, str(journal.path))
     changes = tuple(_changes(journal, run_id))
-    others = [
-        (change.position, message)
+    beside = [
+        change
         for heading in journal.headings()
         if heading.conversation_id == stored.spec.conversation_id and heading.run_id != run_id
         for change in _changes(journal, heading.run_id)
-        for message in change.delta.messages
     ]
+    others = [(change.position, message) for change in beside for message in change.delta.messages]
+    plans = [(one.position, one.delta.plan) for one in beside if one.delta.plan is not None]
     with damage(journal.path):
         head = head_of(journal, stored.spec.code)
     return Recording(
@@ -89,6 +99,7 @@ def load_recording(journal: JournalReader, run_id: str) -> Recording:
         changes=changes if stored.end else changes[: stored.state.version],
         end=stored.end,
         others=tuple(sorted(others, key=lambda placed: placed[0])),
+        other_plans=tuple(sorted(plans, key=lambda placed: placed[0])),
         tools=None if head is None else _names_of(head.tools, journal),
         takes_output=head is not None and head.takes_output,
     )

@@ -246,7 +246,7 @@ class _Rerun:
         return name in self._recording.spec.custom
 
     def _context(self, executor: Executor, deliver: Deliver, observed: Observed) -> DeltaContext:
-        reads_log = executor.reads_log or self._is_own(executor.name)
+        reads_log = executor.reads_log or self._is_own(executor.name) or bool(deliver.log)
         return DeltaContext(
             spec=self._recording.spec,
             agent=self._agent,
@@ -254,6 +254,7 @@ class _Rerun:
             reads=executor.reads,
             values=deliver.values,
             log=Conversation(self.cell.run.state.log) if reads_log else None,
+            plan=self.cell.run.state.plan,
             started_at=deliver.started_at,
             send=self._send,
             recorded=observed.answer,

@@ -10,6 +10,9 @@ from harness_actors.messages import ToolCall
 from harness_actors.outputs import OutputType
 from harness_actors.outputs.output_type import InThread
 from harness_actors.outputs.words import NOT_CHECKED
+from harness_actors.plan import ToolPolicy, View
+from harness_actors.plan.plan import tool_policy
+from harness_actors.plan.shown import ANCHORING
 from harness_actors.policies import Approvals, Hooks, ToolUsage
 from harness_actors.policies.hooks import KINDS, HookKind
 from harness_actors.ports import (
@@ -30,6 +33,7 @@ from harness_actors.replay.tape import Tape, asked_in
 from harness_actors.state import (
     AGENT_TURN,
     OPEN_CALLS,
+    PRESSURE,
     REQUEST_TOKENS,
     TOOL_USAGE,
     TURN_COUNT,
@@ -273,7 +277,7 @@ def overhead_tokens(recording: Recording) -> int:
     for change in recording.changes:
         if any(write.key == TURN_COUNT.name for write in change.delta.writes):
             requested = sum(w.value for w in change.delta.writes if w.key == REQUEST_TOKENS.name)
-            log = recording.log_before(change.position + 1)
+            log = Conversation(recording.log_before(change.position + 1))
             before = sum(
                 write.value
                 for earlier in recording.changes
@@ -281,7 +285,9 @@ def overhead_tokens(recording: Recording) -> int:
                 for write in earlier.delta.writes
                 if write.key == REQUEST_TOKENS.name
             )
-            return max(0, int(requested + before) - sum(message.tokens for message in log))
+            plan = recording.plan_before(change.position)
+            shown = log.tokens if plan is None else View(log, plan).tokens
+            return max(0, int(requested + before) - shown)
     return 0
 
 
@@ -300,11 +306,22 @@ def tools_of(recording: Recording) -> list[ToolSpec]:
         names.discard(WORK_COMPLETE)
     if recording.spec.config.artifacts is not None:
         names.discard(READ_ARTIFACT)
-    fenced = _not_idempotent(recording)
-    return [_recorded(name, idempotent=name not in fenced) for name in sorted(names)]
+    fenced, policies = _not_idempotent(recording), _policies(recording)
+    return [
+        _recorded(name, idempotent=name not in fenced, policy=policies.get(name, ANCHORING))
+        for name in sorted(names)
+    ]
 
 
-def _recorded(name: str, *, idempotent: bool = True) -> ToolSpec:
+def _policies(recording: Recording) -> dict[str, ToolPolicy]:
+    """What the results of its tools are worth later, as the first turn said that had no room."""
+    for write in recording.writes_of(PRESSURE.name):
+        if write.value is not None:
+            return {name: tool_policy(one) for name, one in write.value["policies"].items()}
+    return {}
+
+
+def _recorded(name: str, *, idempotent: bool = True, policy: ToolPolicy = ANCHORING) -> ToolSpec:
     return ToolSpec(
         name=name,
         description="recorded",
@@ -312,6 +329,8 @@ def _recorded(name: str, *, idempotent: bool = True) -> ToolSpec:
         idempotent=idempotent,
         # Whatever a call was answered with, and by whom, is in the journal.
         volatile=True,
+        durability=policy.durability,
+        keep=policy.keep,
     )
 
 

@@ -30,7 +30,7 @@ from harness_actors.replay.recording import Recording
 from harness_actors.replay.visits import Visit
 from harness_actors.results import LimitKind, Usage
 from harness_actors.signals import TurnComplete
-from harness_actors.state import AGENT_TURN, CONTRACT, QUESTIONS, USAGE, observed_by
+from harness_actors.state import AGENT_TURN, CONTRACT, PRESSURE, QUESTIONS, USAGE, observed_by
 from harness_actors.turn.one_call import CUT_SHORT, PlannedCall
 from harness_actors.turn.outcomes import ToolOutcome, outcome_of
 
@@ -275,11 +275,20 @@ class Tape:
         ending = self._ending()
         if ending is not None and ending.ending == "error":
             raise as_raised(model, ending)
-        if ending is not None and ending.limit == "context":
+        if (ending is not None and ending.limit == "context") or self._was_refused():
             raise ContextOverflowError(model, "as the journal has it")
         if ending is not None and self.seconds_left():
             await asyncio.Event().wait()
         await self._stuck("the model was asked once more")
+
+    def _was_refused(self) -> bool:
+        """The turn waits for room because its provider has refused a request."""
+        last = self._visit.changes[-1:]
+        writes = [write for change in last for write in change.delta.writes]
+        return any(
+            write.key == PRESSURE.name and bool((write.value or {}).get("refused"))
+            for write in writes
+        )
 
     async def _stuck(self, what: str) -> NoReturn:
         nothing_more = f"{what} where the journal has nothing more of this visit"

@@ -17,7 +17,14 @@ from harness_actors.records import Hop, RunSpec, StoredChange
 from harness_actors.replay.recording import Recording
 from harness_actors.results import HarnessResult
 from harness_actors.signals import TurnComplete
-from harness_actors.state import AGENT_TURN, OPEN_CALLS, TURNS_MADE, WAITING_SINCE, StateDelta
+from harness_actors.state import (
+    AGENT_TURN,
+    OPEN_CALLS,
+    PRESSURE,
+    TURNS_MADE,
+    WAITING_SINCE,
+    StateDelta,
+)
 
 HowCut = Literal["cancelled", "parked", "lost", "died", "ended", "failed", "here"]
 """What ended a visit from outside: its user, twice; the death of its process while a tool
@@ -179,7 +186,9 @@ class _Reader:
         if any(isinstance(event, RunResumed) for event in change.delta.events):
             return to == AGENT_TURN
         ours = to == AGENT_TURN and to not in self._spec.custom
-        return ours and change.hop is not None and not isinstance(change.hop.signal, TurnComplete)
+        if not ours or change.hop is None or _yields(change):
+            return False
+        return not isinstance(change.hop.signal, TurnComplete)
 
     def _died(self, to: str, start: int) -> Visit:
         visit = self._made(to, start, cut="died")
@@ -258,6 +267,14 @@ def _is_of_a_wait(change: StoredChange) -> bool:
     """Whether the coordinator took an answer, or said again what a run waits for."""
     kinds = InputAwaited | QuestionAnswered
     return any(isinstance(event, kinds) for event in change.delta.events)
+
+
+def _yields(change: StoredChange) -> bool:
+    """Whether an agent turn waits until room is made in the window of its model."""
+    return any(
+        write.key == PRESSURE.name and write.change == "set" and (write.value or {}).get("waits")
+        for write in change.delta.writes
+    )
 
 
 def _closes_calls(change: StoredChange) -> bool:

@@ -34,10 +34,14 @@ def _marks(connection: sqlite3.Connection) -> None:
 
 def _waiting_runs(connection: sqlite3.Connection) -> None:
     """3 to 4: nothing moves; the number alone keeps earlier programs from closing open calls."""
+
+
+def _plans(connection: sqlite3.Connection) -> None:
+    """4 to 5: no conversation is shown otherwise than it is."""
     connection.execute(f"CREATE TABLE plans {TABLES['plans']}")
 
 
-STEPS: Mapping[int, Step] = {1: _deflated_messages, 2: _marks, 3: _waiting_runs}
+STEPS: Mapping[int, Step] = {1: _deflated_messages, 2: _marks, 3: _waiting_runs, 4: _plans}
 """The steps, by the version that each begins with; it ends with the next one."""
 
 

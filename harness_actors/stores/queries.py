@@ -29,7 +29,7 @@ from harness_actors.stores.codec import (
     with_failure,
 )
 from harness_actors.stores.columns import check_body, mapping, number, text, whole
-from harness_actors.stores.schema import PLACES
+from harness_actors.stores.schema import ADDED_IN, PLACES
 
 
 def known(connection: sqlite3.Connection, run_ids: Sequence[str]) -> set[str]:
@@ -144,6 +144,8 @@ def load_conversation(connection: sqlite3.Connection, conversation_id: str) -> l
 
 def load_plan(connection: sqlite3.Connection, conversation_id: str) -> CompactionPlan | None:
     """How a conversation is shown to its model; None for as it is."""
+    if not _has_plans(connection):
+        return None
     found = connection.execute(
         "SELECT plan FROM runs CROSS JOIN plans ON plans.run = runs.id "
         "WHERE conversation_id = ? ORDER BY position DESC LIMIT 1",
@@ -282,11 +284,19 @@ def load_changes(
 
 def _plans_of(connection: sqlite3.Connection, run_id: str) -> dict[int, CompactionPlan]:
     """The plans that a run adopted, by the position of the change."""
+    if not _has_plans(connection):
+        return {}
     found = connection.execute(
         "SELECT position, plan FROM plans WHERE run = (SELECT id FROM runs WHERE run_id = ?)",
         (run_id,),
     )
     return {whole(position): unpack_plan(plan) for position, plan in found}
+
+
+def _has_plans(connection: sqlite3.Connection) -> bool:
+    """Whether the journal is of a version that has them."""
+    version: int = connection.execute("PRAGMA user_version").fetchone()[0]
+    return version >= ADDED_IN["plans"]
 
 
 def _planned(delta: StateDelta, plan: CompactionPlan | None) -> StateDelta:

@@ -6,7 +6,7 @@ from pathlib import Path
 from harness_actors.errors import StoreError
 from harness_actors.stores.faults import damaged, foreign
 
-VERSION = 4
+VERSION = 5
 """The version that is written. Each was shipped:
 
 1. The first.
@@ -15,9 +15,10 @@ VERSION = 4
    What runs cost that were removed is kept.
 4. Runs may wait for their users. Nothing is stored otherwise, but an earlier program would take
    calls that wait for calls that were lost. Results say how their calls failed: the column
-   `is_error` has a number for each way, where earlier rows have 1, and -1 of what the harness
-   says as a user message. Changes may have a fourth part, for facts of messages beside their
-   tracebacks. What models are shown of conversations too long for them is in `plans`.
+   `is_error` has a number for each way, where earlier rows have 1. Changes may have a fourth
+   part, for facts of messages beside their tracebacks.
+5. What models are shown of conversations that are too long for them is kept: an earlier program
+   would show all of them. `is_error` is -1 of what the harness says as a user message.
 """
 OLDEST = 1
 """The oldest version that can be read, and brought up to the newest."""
@@ -97,7 +98,7 @@ TABLES = {
     # What the runs cost that were removed together: it was spent all the same.
     "removed": "(id INTEGER PRIMARY KEY CHECK (id = 1), cost_usd REAL NOT NULL)",
 }
-ADDED_IN = {"marks": 3, "removed": 3, "plans": 4}
+ADDED_IN = {"marks": 3, "removed": 3, "plans": 5}
 """The version of tables that are not in the first one."""
 INDEXES = {
     "runs_of_conversation": "runs (conversation_id)",

@@ -7,6 +7,7 @@ from functools import cached_property, partial, update_wrapper
 from typing import Any, Generic, ParamSpec, TypeVar, overload
 
 from harness_actors.errors import ConfigError
+from harness_actors.plan import Durability
 from harness_actors.ports import Effect, LargeResult, ToolContext, ToolOutput, ToolSpec
 from harness_actors.tools.by_name import standing, travels_by_name
 from harness_actors.tools.invocation import invoke
@@ -67,6 +68,8 @@ class FunctionTool(Generic[P, R]):
             volatile=self.options.volatile,
             needs=self.options.needs,
             polled=self.options.polled,
+            durability=self.options.durability,
+            keep=self.options.keep,
         )
 
     async def run(self, arguments: str, context: ToolContext) -> str:
@@ -137,6 +140,8 @@ def tool(
     retries: int = 0,
     retry_on: Sequence[type[Exception]] = (ConnectionError, TimeoutError),
     polled: bool | None = None,
+    durability: Durability | None = None,
+    keep: Sequence[str] = (),
 ) -> Callable[[Callable[P, R]], FunctionTool[P, R]]: ...
 
 
@@ -155,6 +160,8 @@ def tool(
     retries: int = 0,
     retry_on: Sequence[type[Exception]] = (ConnectionError, TimeoutError),
     polled: bool | None = None,
+    durability: Durability | None = None,
+    keep: Sequence[str] = (),
 ) -> Any:
     """Make a function a tool.
 
@@ -183,6 +190,11 @@ def tool(
         retry_on: Which exceptions are worth that. `timeout_s` is for all tries together.
         polled: It is meant to be asked again and again, as how a job is: a run that does so is
             not told that it goes in circles. None means: if it is `volatile`.
+        durability: What results are worth once the window of the model is full:
+            ``"replayable"`` (the same call brings it back), ``"ephemeral"``, ``"anchoring"``
+            (that it was done matters) or ``"non_replayable"`` (nothing brings it back). None
+            leaves it to what else is declared.
+        keep: Fields of arguments and results, as JSON objects, that stay in sight then.
 
     Raises:
         ConfigError: An option or the function's signature cannot be used.
@@ -198,6 +210,8 @@ def tool(
         "retries": retries,
         "retry_on": retry_on,
         "polled": polled,
+        "durability": durability,
+        "keep": keep,
     }
     if function is not None:
         return _decorate(function, name, facts, sys._getframe(1).f_locals)

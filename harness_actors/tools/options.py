@@ -9,6 +9,7 @@ from typing import Any, get_args
 
 from harness_actors.errors import ConfigError
 from harness_actors.pickling import unpickled_with_defaults
+from harness_actors.plan import DURABILITIES, Durability
 from harness_actors.ports import Effect
 
 MOST_RETRIES = 10
@@ -32,6 +33,8 @@ class ToolOptions:
     retry_on: tuple[type[Exception], ...] = ()
     needs: tuple[str, ...] = ()
     polled: bool | None = None
+    durability: Durability | None = None
+    keep: tuple[str, ...] = ()
 
 
 def checked_options(
@@ -48,6 +51,8 @@ def checked_options(
     retries: int,
     retry_on: Sequence[type[Exception]],
     polled: bool | None,
+    durability: Durability | None,
+    keep: Sequence[str],
 ) -> ToolOptions:
     """The options, checked.
 
@@ -85,7 +90,22 @@ def checked_options(
         retries=retries,
         retry_on=tuple(retry_on),
         polled=polled,
+        durability=_checked_durability(field, durability),
+        keep=_checked_fields(field, keep),
     )
+
+
+def _checked_durability(field: str, durability: Any) -> Durability | None:
+    if durability is not None and durability not in DURABILITIES:
+        known = ", ".join(DURABILITIES)
+        raise ConfigError(field, f"durability must be one of {known}, not {durability!r}")
+    return durability  # type: ignore[no-any-return]
+
+
+def _checked_fields(field: str, keep: Any) -> tuple[str, ...]:
+    if isinstance(keep, str) or not all(isinstance(name, str) and name for name in keep):
+        raise ConfigError(field, f"keep must be a list of names of fields, not {keep!r}")
+    return tuple(keep)
 
 
 def _check_retries(

@@ -29,7 +29,7 @@ class LogMessages:
         if not 0 <= at < len(self._log):
             last = len(self._log) - 1
             raise ToolError(f"There is no message {message_id!r:.40}: there are m0 to m{last}.")
-        file = TemporaryFile()
+        file = TemporaryFile()  # noqa: SIM115 - who asked closes it
         for piece in pieces_of(_text_of(self._log[at])):
             file.write(piece)
         file.seek(0)

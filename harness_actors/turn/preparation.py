@@ -101,9 +101,6 @@ async def prepare(
     # Ours come last, and from the first request on: the tools are a part of every one.
     offered = offered_tools(agent)
     own = [] if config.artifacts is None else [_artifact_reader()]
-    if reads_back and not own and all(tool.spec.name != READER for tool in offered):
-        # Its first such request begins otherwise in any case. A tool of that name is the user's.
-        own = [_artifact_reader()]
     output = OutputType.of(getattr(agent, "output_type", None))
     explicit = config.completion == "explicit"
     ending = _completion_tool(output, checked=checked) if explicit else None
@@ -120,13 +117,19 @@ async def prepare(
             )
         by_name[name] = tool
     tool_set = ToolSet.of(tool.spec for tool in tools)
+    counts = tool_set.encoded if tools else b""
+    if reads_back and READER not in by_name:
+        # Not counted: its provider counts it, which corrects what is added up. A tool of that name
+        # is the user's own.
+        by_name[READER] = reader = _artifact_reader()
+        tool_set = ToolSet.of((*tool_set.specs, reader.spec))
     head: tuple[Message, ...] = ()
     strict = None if output is None else _strict_form(output, agent, tool_set, ending)
     asked = "" if output is None or explicit else output.prompt(agent.model)
     if words := "\n\n".join(filter(None, (agent.instructions, asked))):
         head = (await counted(Message.system(well_formed(words)), counter),)
     overhead = sum(message.tokens for message in head)
-    overhead += await counter.count(tool_set.encoded.decode()) if tools else 0
+    overhead += await counter.count(counts.decode()) if counts else 0
     if strict is not None and strict.response_format is not None:
         overhead += await counter.count(strict.response_format.decode())
     return PreparedAgent(

@@ -10,6 +10,7 @@ from harness_actors.events import (
     DERIVED_EVENTS,
     EVENT_TYPES,
     TOLD_EVENTS,
+    ContextCompacted,
     ContractVerified,
     HookFailed,
     ModelFellBack,
@@ -35,10 +36,17 @@ NEVER_YET = {
     ("cancelled", "parent"),
 }
 """Endings that no run has by itself, or that no code brings about yet."""
-ELSEWHERE = (HookFailed, ToolsCounted, StallFound, ModelFellBack, ContractVerified)
-"""Events of agents with gates or several models, of runs with contracts, and of such as repeat
-themselves: none of the corpus has them; `test_gates`, `test_contracts`, `test_stalls` and
-`tests/test_fallback.py` record such runs."""
+ELSEWHERE = (
+    HookFailed,
+    ToolsCounted,
+    StallFound,
+    ModelFellBack,
+    ContractVerified,
+    ContextCompacted,
+)
+"""Events of agents with gates or several models, of runs with contracts, of such as repeat
+themselves, and of such as outgrow their window: none of the corpus has them; `test_gates`,
+`test_contracts`, `test_stalls`, `test_compaction` and `tests/test_fallback.py` record such."""
 
 OTHERWISE = {
     ("second", "must-not-ask"): {

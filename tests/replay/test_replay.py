@@ -142,6 +142,7 @@ async def test_settings_are_those_of_the_run(store: Path) -> None:
         continuation={"max_prompts": 2},
         stop_policy="strict_automation",
         max_input_tokens=60,
+        compaction=None,
     )
 
     replayed = await session.replayed()
