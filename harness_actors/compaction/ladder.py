@@ -103,7 +103,8 @@ class Ladder:
             int(share * window / self._ratio) - pressure.overhead_tokens
             for share in (thresholds.low_water, thresholds.blocking, 1.0)
         )
-        self._newest = int(thresholds.newest * window / self._ratio)
+        # Where prompt and tools fill the window, the newest messages must not fill the rest.
+        self._newest = min(int(thresholds.newest * window / self._ratio), self._low // 2)
         self._references = min(
             LISTED, int(REFERENCES_SHARE * window / self._ratio / REFERENCE_TOKENS)
         )
@@ -120,21 +121,27 @@ class Ladder:
             if place % PIECE == 0:
                 yield
         self._tokens = sum(group.tokens for group in self._groups)
-        older = [group for group in self._older() if not group.pinned]
+        older = [group for group in self._older(self._newest) if not group.pinned]
         yield
         yield from self._drop_what_will_be(older)
         self._recount()
-        for step, chars in ((CLEAR, 0), (EXTERNALIZE, SHOWN_CHARS), (DROP, 0)):
-            some = older if step != DROP else _worth_dropping(older)
-            yield from self._take(some, step, chars, self._low)
-            self._recount()
+        yield from self._descend(older, self._low)
         if self._tokens <= self._most:
             return
+        older = [group for group in self._older(0) if not group.pinned]
+        yield from self._descend(older, self._most)
         spared = [group for group in self._groups if group.step < DROP]
         for chars in EMERGENCY_CHARS:
             for group_is_pinned in (False, True):
                 some = [group for group in spared if group.pinned == group_is_pinned]
                 yield from self._take(some, EXTERNALIZE, chars, self._most)
+
+    def _descend(self, groups: Sequence[Group], most: int) -> Iterator[None]:
+        """Take one step after the other, each with all of these groups, until there is room."""
+        for step, chars in ((CLEAR, 0), (EXTERNALIZE, SHOWN_CHARS), (DROP, 0)):
+            some = groups if step != DROP else _worth_dropping(groups)
+            yield from self._take(some, step, chars, most)
+            self._recount()
 
     def result(self) -> Compacted:
         """What came of it, once it is done."""
@@ -165,9 +172,9 @@ class Ladder:
             policies=self._shown.policies,
         )
 
-    def _older(self) -> Sequence[Group]:
-        """All but the newest ones; the last is always one of these."""
-        room, kept = self._newest, 0
+    def _older(self, newest_tokens: int) -> Sequence[Group]:
+        """All but the newest ones, of so many tokens; the last is always one of these."""
+        room, kept = newest_tokens, 0
         for group in reversed(self._groups):
             room -= group.tokens
             if kept and room < 0:

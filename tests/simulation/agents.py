@@ -52,8 +52,10 @@ class PlannedModel:
         self._chance = chance
 
     async def complete(self, request: ModelRequest) -> ModelResponse:
-        run_id, spoken = where_in(request.messages)
-        call = self._oracle.asked(run_id, request.messages)
+        run_id, _ = where_in(request.messages)
+        messages = self._oracle.pressing.unfolded(run_id, request.messages)
+        _, spoken = where_in(messages)
+        call = self._oracle.asked(run_id, messages)
         self._oracle.judging.offered(request.tools)
         plan = self._workload.runs[run_id]
         self._oracle.check_keys(run_id, plan.keys, self.keys)
@@ -65,7 +67,9 @@ class PlannedModel:
         except asyncio.CancelledError:
             self._oracle.ledger.end(call, "cut")
             raise
-        response = self._answer(run_id, planned, request.messages, plan.config.completion)
+        response = self._answer(
+            run_id, planned, messages, plan.config.completion, shown=len(request.messages)
+        )
         self._oracle.ledger.end(call, "answered")
         return response
 
@@ -81,9 +85,12 @@ class PlannedModel:
         planned: PlannedRound | None,
         messages: Sequence[Message],
         completion: str,
+        *,
+        shown: int,
     ) -> ModelResponse:
         position = len(messages)
-        usage = Usage(model_calls=1, input_tokens=10 * position, output_tokens=10, cost_usd=0.01)
+        tokens = self._oracle.pressing.request_tokens(shown)
+        usage = Usage(model_calls=1, input_tokens=tokens, output_tokens=10, cost_usd=0.01)
         value = value_at(run_id, position) if self._workload.typed else None
         if planned is None and completion == "explicit":
             given = {"summary": "done"} | ({} if value is None else {"output": value})

@@ -126,7 +126,7 @@ def _has_limit(schedule: "Schedule", run: DiskRun, kind: str) -> bool:
         return schedule.oracle.spending.is_spent
     config = run.spec.config
     name = {"time": "time_s", "working_time": "working_s", "cost": "cost_usd"}.get(kind, kind)
-    if name == "max_turns":
+    if name == "max_turns" or (name == "context" and schedule.workload.pressed):
         return True
     return getattr(config.limits, name, None) is not None
 

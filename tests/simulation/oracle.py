@@ -20,6 +20,7 @@ from tests.simulation.judging import Judging
 from tests.simulation.ledger import Happening, Ledger
 from tests.simulation.observing import Observing
 from tests.simulation.passing import Passing
+from tests.simulation.pressing import Pressing
 from tests.simulation.promptness import Promptness
 from tests.simulation.serving import ServedStep, Serving
 from tests.simulation.spending import Spending
@@ -68,6 +69,7 @@ class Oracle:
         self.at_once = AtOnce(ledger)
         self.circling = Circling(ledger, seed)
         self.keeping = Keeping(ledger)
+        self.pressing = Pressing(ledger, pressed=workload.pressed)
         self._asking = Asking(ledger, self.serving_rules)
         self._effects = Effects(ledger, self.serving_rules)
         self._parked: set[str] = set()
@@ -171,6 +173,7 @@ class Oracle:
         self.guarding.changed(run, change)
         self.passing.changed(run, change, log)
         self.circling.changed(run, change)
+        self.pressing.changed(run, change, log)
         self.verifying.changed(run, change)
         if self._typed:
             self.valuing.changed(run, change)

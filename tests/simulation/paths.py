@@ -55,6 +55,8 @@ def _answered(run: DiskRun, at: str, hop: Hop) -> str | None:
     lost = isinstance(hop.signal, RepairTrigger) and hop.signal.resumed
     if at in (AGENT_TURN, ENTRY) and hop.to == ENTRY and lost:
         return ""
+    if at == AGENT_TURN and hop.to == ENTRY and AGENT_TURN not in run.spec.custom:
+        return ""  # the window of its model was full, and room is made before it goes on
     if at == AGENT_TURN:
         # That it went back is written down with what it does next.
         return ENTRY if hop.to == successor(edges, ENTRY) else None

@@ -57,6 +57,7 @@ from tests.simulation.journals import Faults, WatchedJournal
 from tests.simulation.ledger import Ledger, Violation
 from tests.simulation.moving import JournalPlace, Mover, Striking
 from tests.simulation.oracle import Oracle
+from tests.simulation.pressing import plan_pressure
 from tests.simulation.questions import plan_questions
 from tests.simulation.serving import WatchedExecutor
 from tests.simulation.tools import Commands
@@ -146,6 +147,7 @@ class Schedule:
         self.workload = plan_gates(plan_tries(self.workload, seed), seed)
         self.workload = plan_circles(plan_approvals(self.workload, seed), seed)
         self.workload = plan_values(plan_contracts(self.workload, seed), seed)
+        self.workload = plan_pressure(self.workload, seed)
         pauses = Pauses(Random(f"{seed}/pauses"))
         self.loop = loop = SimulatedLoop(Random(f"{seed}/order"), pauses)
 

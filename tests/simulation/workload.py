@@ -163,6 +163,7 @@ class Workload:
         approvals: Which calls a person must approve of; None for none.
         contracted: Runs are held to contracts.
         typed: Runs are to come to values.
+        pressed: Windows of models are small.
         copies: Messages go through pickle.
         budget_usd: What all runs may cost together; None for no bound.
         listened: Runs whose text somebody reads while it is said.
@@ -185,6 +186,7 @@ class Workload:
     approvals: Approvals | None = None
     contracted: bool = False
     typed: bool = False
+    pressed: bool = False
     copies: bool = False
     budget_usd: float | None = None
     listened: frozenset[str] = frozenset()

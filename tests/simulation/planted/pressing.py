@@ -1,0 +1,110 @@
+"""Faults in how a conversation is kept within the window of its model."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from harness_actors.compaction import groups, ladder
+from harness_actors.compaction.groups import Group
+from harness_actors.compaction.pressure import next_version
+from harness_actors.coordination import coordinator, dispatch
+from harness_actors.coordination.active import ActiveRun, Effects
+from harness_actors.coordination.coordinator import Coordinator
+from harness_actors.executors.context import DeltaContext
+from harness_actors.messages import Message
+from harness_actors.plan import CompactionPlan, View, is_pinned
+from harness_actors.records import RunSpec, StoredRun
+from harness_actors.turn.window import Window
+from tests.simulation.planted.bug import Patches, PlantedBug
+from tests.simulation.pressing import ACCEPTED, FITS, IN_TURN, ONE_PLAN, OWN_WORDS
+
+RESULTS = "every call of the log has exactly one result"
+AS_PLANNED = "runs end as planned"
+
+
+def _never_full() -> Patches:
+    return [(Window, "full", lambda self: None)]
+
+
+def _never_shown() -> Patches:
+    return [(DeltaContext, "view", property(lambda self: None))]
+
+
+def _skips_a_version() -> Patches:
+    def patched(plan: CompactionPlan | None) -> tuple[int, int]:
+        version, base = following(plan)
+        return version + 1, base
+
+    following = next_version
+    return [
+        (ladder, "next_version", patched),
+        (CompactionPlan, "follows", lambda self, plan: True),
+    ]
+
+
+def _groups_are_messages() -> Patches:
+    def patched(log: Sequence[Message], start: int, end: int) -> Iterator[Group]:
+        for at in range(start, end):
+            pinned = is_pinned(log[at])
+            yield Group(start=at, end=at + 1, pinned=pinned, tokens=log[at].tokens)
+
+    return [(groups, "_between", patched)]
+
+
+def _nothing_is_pinned() -> Patches:
+    return [(groups, "is_pinned", lambda message: False)]
+
+
+def _forgotten_by_the_next_cell() -> Patches:
+    def patched(stored: StoredRun) -> ActiveRun:
+        run = taken(stored)
+        run.state.plan = None
+        return run
+
+    taken = coordinator._taken_from
+    return [(coordinator, "_taken_from", patched)]
+
+
+def _forgotten_by_the_next_run() -> Patches:
+    def patched(self: Coordinator, spec: RunSpec, log: Any = (), plan: Any = None) -> Effects:
+        return submit(self, spec, log)
+
+    submit = Coordinator.submit
+    return [(Coordinator, "submit", patched)]
+
+
+def _the_log_is_not_sent() -> Patches:
+    return [(dispatch, "_is_full", lambda values: False)]
+
+
+def _one_message_is_skipped() -> Patches:
+    def patched(self: View) -> list[Message]:
+        return [*self._shown, *self._log[self.plan.upto + 1 :]]
+
+    return [(View, "messages", patched)]
+
+
+BUGS = (
+    PlantedBug("a request is never too large", _never_full, frozenset({FITS})),
+    PlantedBug("an adopted plan is not looked at", _never_shown, frozenset({FITS})),
+    PlantedBug("a plan skips a version", _skips_a_version, frozenset({IN_TURN})),
+    PlantedBug(
+        "a call and its results are taken apart",
+        _groups_are_messages,
+        frozenset({ACCEPTED, RESULTS}),
+    ),
+    PlantedBug("the user's words are dropped", _nothing_is_pinned, frozenset({OWN_WORDS})),
+    PlantedBug(
+        "the next cell does not know the plan", _forgotten_by_the_next_cell, frozenset({IN_TURN})
+    ),
+    PlantedBug(
+        "the next run does not know the plan", _forgotten_by_the_next_run, frozenset({IN_TURN})
+    ),
+    PlantedBug(
+        "whoever makes room is not sent the log", _the_log_is_not_sent, frozenset({AS_PLANNED})
+    ),
+    PlantedBug(
+        "a message behind the plan is skipped",
+        _one_message_is_skipped,
+        frozenset({ACCEPTED, ONE_PLAN, RESULTS}),
+    ),
+)

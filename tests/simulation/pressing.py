@@ -1,0 +1,134 @@
+"""Runs of a schedule whose windows are small: what their models are shown, and by which plan."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from random import Random
+
+from harness_actors.conversation import repaired
+from harness_actors.messages import Message
+from harness_actors.plan import CompactionPlan, is_pinned, render
+from harness_actors.records import RunChanged
+from tests.simulation.disk import DiskRun
+from tests.simulation.ledger import Ledger
+from tests.simulation.workload import PlannedRound, PlannedRun, PlannedTool, ToolKind, Workload
+
+ONE_PLAN = "a request shows its conversation by one plan that was adopted"
+IN_TURN = "a plan follows the one that it was made from, and knows of no later message"
+FITS = "a request fits the window of its model"
+OWN_WORDS = "a user's own words stay in sight"
+ACCEPTED = "what a model is shown keeps calls with their results"
+
+PRESSED = 0.15
+"""Share of the schedules in which windows are small."""
+MESSAGE_TOKENS = 120
+"""Of each message, as the provider counts them."""
+HEAD_TOKENS = 1_300
+"""Of prompt and tools: more than they are by our count."""
+ROUND_MESSAGES = 5
+"""What one round adds, of which the provider has not counted anything yet."""
+KINDS: tuple[ToolKind, ...] = ("look", "again", "effect", "thread")
+
+
+def plan_pressure(workload: Workload, seed: int) -> Workload:
+    """The workload of a seed with runs that outgrow their windows."""
+    chance = Random(f"{seed}/pressure")
+    calls = [len(planned.calls) for run in workload.runs.values() for planned in run.rounds]
+    if chance.random() >= PRESSED or workload.passed or max(calls, default=0) > ROUND_MESSAGES:
+        # What stands around calls knows them by how much a model was shown; and what a message of
+        # many calls comes to is known when its provider has counted it.
+        return workload
+    runs = {name: _pressed(chance, run) for name, run in workload.runs.items()}
+    return replace(workload, runs=runs, pressed=True)
+
+
+def _pressed(chance: Random, run: PlannedRun) -> PlannedRun:
+    rounds = list(run.rounds)
+    for _ in range(chance.randint(6, 16)):
+        calls = tuple(
+            PlannedTool(chance.choice(KINDS), 0.01) for _ in range(chance.choice((1, 1, 2)))
+        )
+        rounds.insert(chance.randint(0, len(rounds)), PlannedRound(calls, 0.02))
+    config = replace(
+        run.config,
+        max_input_tokens=chance.choice((3_000, 3_600, 4_200)),
+        limits=replace(run.config.limits, tokens=None),
+    )
+    return replace(run, rounds=tuple(rounds), config=config)
+
+
+@dataclass
+class _Talk:
+    """The plans of one conversation, each with what it shows of what it knows."""
+
+    plans: list[tuple[CompactionPlan, list[Message]]] = field(default_factory=list)
+
+
+class Pressing:
+    """Watches plans as they come to the disk, and requests as they are made.
+
+    Args:
+        ledger: Where it is written down.
+        pressed: Windows are small.
+    """
+
+    def __init__(self, ledger: Ledger, *, pressed: bool) -> None:
+        self._ledger = ledger
+        self._pressed = pressed
+        self._talks: dict[str, _Talk] = {}
+
+    @property
+    def plans(self) -> int:
+        """How many were adopted."""
+        return sum(len(talk.plans) for talk in self._talks.values())
+
+    def request_tokens(self, shown: int) -> int:
+        """What a provider counts of a request of so many messages."""
+        if not self._pressed:
+            return 10 * shown
+        return HEAD_TOKENS + MESSAGE_TOKENS * shown
+
+    def changed(self, run: DiskRun, change: RunChanged, log: Sequence[Message]) -> None:
+        """A change of a run is on disk, and in its log."""
+        plan = change.delta.plan
+        if plan is None:
+            return
+        talk = self._talks.setdefault(run.spec.conversation_id, _Talk())
+        before = talk.plans[-1][0].version if talk.plans else 0
+        known = len(log) - len(change.delta.messages)
+        if (plan.base, plan.version) != (before, before + 1) or plan.upto > known:
+            text = f"{change.run_id}: {plan.version} on {plan.base}, of {plan.upto} of {known}"
+            self._ledger.broken(IN_TURN, f"{text} messages, follows {before}")
+        talk.plans.append((plan, list(render(log, plan))))
+
+    def unfolded(self, run_id: str, messages: Sequence[Message]) -> Sequence[Message]:
+        """A request with all of its conversation, as if nothing had been left out of it."""
+        run = self._ledger.disk.runs.get(run_id)
+        talk = None if run is None else self._talks.get(run.spec.conversation_id)
+        if not self._pressed or run is None:
+            return messages
+        self._check(run, messages)
+        if talk is None:
+            return messages
+        log, shown = self._ledger.disk.logs[run.spec.conversation_id], messages[1:]
+        for plan, rendered in reversed(talk.plans):
+            if list(shown[: len(rendered)]) == rendered:
+                return [messages[0], *log[: plan.upto], *shown[len(rendered) :]]
+        first = talk.plans[0][0].upto
+        if list(shown[:first]) != log[:first]:
+            self._ledger.broken(ONE_PLAN, f"{run_id} is shown {[m.text[:40] for m in shown]}")
+        return messages
+
+    def _check(self, run: DiskRun, messages: Sequence[Message]) -> None:
+        run_id, config = run.spec.run_id, run.spec.config
+        tokens = HEAD_TOKENS + MESSAGE_TOKENS * (len(messages) - ROUND_MESSAGES)
+        # Of a run's first request, the provider has counted nothing yet.
+        if tokens > config.max_input_tokens and messages[-1].role in ("tool", "assistant"):
+            text = f"{run_id}: {tokens} of {config.max_input_tokens} tokens"
+            self._ledger.broken(FITS, text)
+        if repaired(messages[1:])[1]:
+            self._ledger.broken(ACCEPTED, f"{run_id}: {[m.text[:40] for m in messages]}")
+        log = self._ledger.disk.logs[run.spec.conversation_id]
+        seen = {message.encoded for message in messages}
+        for message in log:
+            if is_pinned(message) and message.encoded not in seen:
+                self._ledger.broken(OWN_WORDS, f"{run_id} is not shown {message.text!r}")
