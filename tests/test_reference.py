@@ -23,6 +23,7 @@ from harness_actors.config import LEAVE_IT_OUT as REFUSED
 from harness_actors.config import (
     NOT_BUILT,
     ArtifactsConfig,
+    CompactionConfig,
     ContinuationConfig,
     HarnessConfig,
     Limits,
@@ -95,6 +96,9 @@ def settings() -> Iterator[tuple[str, str, Any]]:
             f"ArtifactsConfig.{name}",
             getattr(ArtifactsConfig(), name),
         )
+    for name in sorted(names_of(CompactionConfig)):
+        path = f"harness.compaction.{name}"
+        yield path, f"CompactionConfig.{name}", getattr(whole.compaction, name)
     for name in sorted(names_of(StallConfig)):
         yield f"harness.stall.{name}", f"StallConfig.{name}", getattr(whole.stall, name)
     for name in sorted(names_of(Limits)):
@@ -105,7 +109,7 @@ def shown(default: object) -> str:
     match default:
         case None:
             return "none"
-        case ContinuationConfig() | StallConfig():
+        case ContinuationConfig() | StallConfig() | CompactionConfig():
             return "on"
         case _:
             return str(default)
@@ -131,11 +135,17 @@ def test_a_setting_takes_what_is_said_and_nothing_beyond(path: str) -> None:
         "1 or more": [1, 10**6],
         "above 0": [0.1, 10**6],
         "2000 to 100000": [2000, 100000],
+        "a share of the window": [0.5, 0.79],
+        "a share above `low_water`": [0.5, 0.95],
+        "a share from `soft` on": [0.8, 1],
     }
     refused: dict[str, list[Any]] = {
         "1 or more": [0, -1, 1.5],
         "above 0": [0, -1, float("inf")],
         "2000 to 100000": [1999, 100001, 2000.5],
+        "a share of the window": [0, 1.1, "half", 0.8],
+        "a share above `low_water`": [0, 1.1, "half", 0.45],
+        "a share from `soft` on": [0, 1.1, "half", 0.79],
     }
     said = SETTINGS[path][4]
     choices = [None] if "null" in said else sorted(named(said))

@@ -83,8 +83,7 @@ class Admission:
                 await self.settle()
                 if waiting := await self._waits_beside(spec):
                     raise ConversationBusyError(spec.conversation_id, waiting)
-                log = await self.read(self.journal.load_conversation, spec.conversation_id)
-                plan = await self.read(self.journal.load_plan, spec.conversation_id)
+                log, plan = await self.read(_as_shown, self.journal, spec.conversation_id)
             self.perform(self.coordinator.submit(spec, log, plan))
 
     @property
@@ -269,3 +268,10 @@ class Admission:
         if stored is None:
             raise RunNotFoundError(run_id, self.store)
         return stored
+
+
+def _as_shown(
+    journal: Journal, conversation_id: str
+) -> tuple[list[Message], CompactionPlan | None]:
+    """A conversation, and how it is shown to its model."""
+    return journal.load_conversation(conversation_id), journal.load_plan(conversation_id)
