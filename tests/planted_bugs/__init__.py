@@ -5,6 +5,7 @@ from tests.planted_bugs import (
     approvals,
     batch,
     cli,
+    compaction,
     contracts,
     coordination,
     engine,
@@ -26,6 +27,7 @@ from tests.planted_bugs.bug import Bug, NotPlantableError
 BUGS = (
     *coordination.BUGS,
     *turn.BUGS,
+    *compaction.BUGS,
     *verification.BUGS,
     *engine.BUGS,
     *gates.BUGS,

@@ -230,9 +230,9 @@ BUGS = (
         name="a cut hop adds to the log of the next one",
         path="harness_actors/actors/host/executor_host.py",
         before="""\
-            run = ServedRun(known.spec, Conversation(known.log) if before else known.log)
+            log = Conversation(known.log) if before else known.log
 """,
-        after="            run = ServedRun(known.spec, known.log)\n",
+        after="            log = known.log\n",
         promise="a hop that is over changes nothing",
         tests=(
             "tests/actors/test_cut_hops.py::test_what_a_cut_hop_adds_later_is_in_no_other_hops_log",

@@ -129,8 +129,8 @@ BUGS = (
     Bug(
         name="the next turn does not know that the model was told",
         path="harness_actors/executors/agent_turn.py",
-        before="        STALLED_ROUNDS,\n        TOOL_USAGE,\n",
-        after="        TOOL_USAGE,\n",
+        before="        STALLED_ROUNDS,\n        PRESSURE,\n",
+        after="        PRESSURE,\n",
         promise="a warning counts, whoever serves the run",
         tests=(STALLS + "test_a_death_anywhere_leaves_one_warning_and_the_same_end",),
     ),

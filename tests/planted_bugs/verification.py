@@ -85,8 +85,8 @@ BUGS = (
     Bug(
         name="runs of one agent share how they are answered",
         path="harness_actors/executors/agent_turn.py",
-        before="        facts = (config.artifacts is not None, config.contract is not None)\n",
-        after="        facts = (config.artifacts is not None, True)\n",
+        before="(config.artifacts is not None, config.contract is not None, reads_back)\n",
+        after="(config.artifacts is not None, True, reads_back)\n",
         promise="work_complete answers as the gates of its own run have it",
         tests=("tests/test_contract_runs.py::test_the_contract_of_a_run_is_its_own",),
     ),

@@ -1,0 +1,83 @@
+"""Bugs in how a conversation is kept within its window."""
+
+from tests.planted_bugs.bug import Bug
+
+BUGS = (
+    Bug(
+        name="what no call brings back is cleared",
+        path="harness_actors/plan/shown.py",
+        before='        if policy.durability == "non_replayable":\n            return message\n',
+        after="",
+        promise="a result that nothing brings back is never cleared",
+        tests=("tests/plan/test_shown.py::test_what_is_short_or_never_comes_again_stays",),
+    ),
+    Bug(
+        name="a call that failed is named as one to make again",
+        path="harness_actors/plan/shown.py",
+        before=" and call is not None and not message.is_error\n",
+        after=" and call is not None\n",
+        promise="only what came out well is worth the same call",
+        tests=("tests/plan/test_shown.py::test_a_call_that_failed_is_not_to_be_made_again",),
+    ),
+    Bug(
+        name="a view shows what came before its plan was known",
+        path="harness_actors/plan/view.py",
+        before="self._log is log and self.plan.version == plan.version",
+        after="self._log is log",
+        promise="a conversation is shown by its newest plan",
+        tests=(
+            "tests/executors/test_window.py::test_the_next_run_of_a_conversation_begins_with_its_plan",
+            "tests/executors/test_window.py::test_a_run_of_many_windows_goes_on_in_one_turn",
+        ),
+    ),
+    Bug(
+        name="the provider's count is not looked at",
+        path="harness_actors/compaction/pressure.py",
+        before="return min(MOST_RATIO, max(LEAST_RATIO, pressure.request_tokens / counted))",
+        after="return 1.0",
+        promise="room is made by what the provider counts",
+        tests=("tests/compaction/test_ladder.py::test_the_providers_count_is_what_counts",),
+    ),
+    Bug(
+        name="the newest message is dropped",
+        path="harness_actors/compaction/ladder.py",
+        before="            if kept and room < 0:\n",
+        after="            if room < 0:\n",
+        promise="what is being worked on stays in sight",
+        tests=(
+            "tests/compaction/test_ladder.py::test_results_that_can_be_had_again_go_first_and_the_oldest_of_them",
+        ),
+    ),
+    Bug(
+        name="a refusal is forgotten",
+        path="harness_actors/turn/window.py",
+        before="min(size, int(tokens * REFUSED_SHARE))",
+        after="size",
+        promise="the window is smaller than what was refused",
+        tests=("tests/executors/test_window.py::test_a_smaller_window_than_was_said_is_found_out",),
+    ),
+    Bug(
+        name="a plan is not written",
+        path="harness_actors/stores/commit.py",
+        before="        if entry.delta.plan is not None:\n",
+        after="        if False and entry.delta.plan is not None:\n",
+        promise="a plan is on disk with the change that adopts it",
+        tests=("tests/stores/test_plans.py::test_a_conversation_has_the_newest_of_its_plans",),
+    ),
+    Bug(
+        name="plans stay behind their runs",
+        path="harness_actors/stores/expiry.py",
+        before='("records", "results", "snapshots", "plans")',
+        after='("records", "results", "snapshots")',
+        promise="nothing stays of a run that expired",
+        tests=("tests/stores/test_plans.py::test_a_plan_goes_with_its_runs",),
+    ),
+    Bug(
+        name="any message is read back",
+        path="harness_actors/turn/log_messages.py",
+        before="        if not 0 <= at < len(self._log):\n",
+        after="        if at >= len(self._log):\n",
+        promise="a message that is not there is told",
+        tests=("tests/turn/test_log_messages.py::test_what_is_no_message_is_told",),
+    ),
+)
