@@ -10,7 +10,7 @@ import pytest
 from harness_actors.errors import StoreError
 from harness_actors.messages import Message
 from harness_actors.plan import CompactionPlan, Reference, Span, ToolPolicy
-from harness_actors.records import RunChanged
+from harness_actors.records import Entry, RunChanged
 from harness_actors.stores import JournalReader, SqliteJournal
 from harness_actors.stores.expiry import expire
 from tests.stores.entries import a_round, added, an_end, changed
@@ -39,7 +39,7 @@ def store(tmp_path: Path) -> Path:
     journal = SqliteJournal(path)
     term = journal.begin_term()
     talk = "talk"
-    entries = [
+    entries: list[Entry] = [
         added("run-1", conversation_id=talk),
         a_round(1, "run-1"),
         adopted(2, FIRST),
