@@ -169,3 +169,16 @@ def test_the_providers_count_is_what_counts(ratio: float) -> None:
     assert (shown + 100) * ratio <= max(
         0.45 * 30_000, counted.request_tokens if ratio < 1 else 0
     ) + 2
+
+
+def test_what_is_being_worked_on_is_not_dropped_however_large_it_is() -> None:
+    log = a_run(6, "web_search", 16_000)
+    result = compacted(log, None, pressure(log, 3_000), Thresholds())
+    assert result.fits
+    assert result.plan is not None
+    shown = View(log, result.plan).messages()
+    assert shown[-2] == log[-2]
+    assert shown[-1].text.startswith("5 xxx")
+    # As much of it as there is room for: what is older is dropped first.
+    assert len(shown[-1].text) > 2_500
+    assert 'read_artifact(id="m12")' in shown[-1].text

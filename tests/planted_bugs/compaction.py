@@ -2,6 +2,8 @@
 
 from tests.planted_bugs.bug import Bug
 
+LADDER = "tests/compaction/test_ladder.py::"
+
 BUGS = (
     Bug(
         name="what no call brings back is cleared",
@@ -25,10 +27,7 @@ BUGS = (
         before="self._log is log and self.plan.version == plan.version",
         after="self._log is log",
         promise="a conversation is shown by its newest plan",
-        tests=(
-            "tests/executors/test_window.py::test_the_next_run_of_a_conversation_begins_with_its_plan",
-            "tests/executors/test_window.py::test_a_run_of_many_windows_goes_on_in_one_turn",
-        ),
+        tests=("tests/plan/test_view.py::test_a_view_is_kept_until_there_is_another_plan_or_log",),
     ),
     Bug(
         name="the provider's count is not looked at",
@@ -44,9 +43,7 @@ BUGS = (
         before="            if kept and room < 0:\n",
         after="            if room < 0:\n",
         promise="what is being worked on stays in sight",
-        tests=(
-            "tests/compaction/test_ladder.py::test_results_that_can_be_had_again_go_first_and_the_oldest_of_them",
-        ),
+        tests=(LADDER + "test_what_is_being_worked_on_is_not_dropped_however_large_it_is",),
     ),
     Bug(
         name="a refusal is forgotten",
