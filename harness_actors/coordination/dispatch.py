@@ -19,6 +19,8 @@ from harness_actors.coordination.protocol import (
     ToHost,
 )
 from harness_actors.coordination.routing import Replica, Router
+from harness_actors.messages import Message
+from harness_actors.plan import without_dropped
 from harness_actors.signals import RunEnd
 from harness_actors.state import AGENT_TURN, COMPACTION, PRESSURE, turns_of
 
@@ -77,7 +79,7 @@ class Dispatch:
             # A copy: it leaves later, and the state may have changed by then.
             values=_select(run.state.values, None if needs is None else needs.keys),
             log_from=known,
-            log=tuple(run.state.log[known:]) if reads_log else (),
+            log=_read(run, known, squeezes=squeezes) if reads_log else (),
             started_at=run.counts_from,
             parking=run.parking or run.closing is not None,
             spec=None if replica else run.spec,
@@ -162,6 +164,13 @@ class Dispatch:
 
 def _speaks(slot: Slot) -> bool:
     return slot.kind == AGENT_TURN
+
+
+def _read(run: ActiveRun, known: int, *, squeezes: bool) -> tuple[Message, ...]:
+    """What a host is sent of the log of a run."""
+    log = run.state.log
+    # What a plan has dropped is not sent again with each next one: it only grows.
+    return without_dropped(log, run.state.plan) if squeezes else tuple(log[known:])
 
 
 def _is_full(values: Mapping[str, Any]) -> bool:

@@ -13,3 +13,4 @@ from harness_actors.plan.shown import is_pinned as is_pinned
 from harness_actors.plan.view import View as View
 from harness_actors.plan.view import Viewer as Viewer
 from harness_actors.plan.view import render as render
+from harness_actors.plan.view import without_dropped as without_dropped

@@ -1,6 +1,6 @@
 """Log and plan, rendered to what a model is sent."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from harness_actors.conversation import Conversation
 from harness_actors.messages import Message, ToolCall
@@ -25,13 +25,20 @@ class View:
         self.plan = plan
         self._log = log
         self._shown = tuple(render(log, plan))
-        self._tokens = sum(message.tokens for message in self._shown)
-        self._tokens -= sum(message.tokens for message in log[: plan.upto])
+        known = log[: plan.upto]
+        self._tokens, self._bytes = (
+            shown - whole for shown, whole in zip(_sizes(self._shown), _sizes(known), strict=True)
+        )
 
     @property
     def tokens(self) -> int:
         """The sum of the tokens of what is shown."""
         return self._log.tokens + self._tokens
+
+    @property
+    def size_bytes(self) -> int:
+        """The sum of their bytes."""
+        return self._log.size_bytes + self._bytes
 
     def is_of(self, log: Conversation, plan: CompactionPlan) -> bool:
         """Whether it shows this log by this plan."""
@@ -40,6 +47,12 @@ class View:
     def messages(self) -> list[Message]:
         """What is shown, oldest first."""
         return [*self._shown, *self._log[self.plan.upto :]]
+
+
+def _sizes(messages: Iterable[Message]) -> tuple[int, int]:
+    """Tokens and bytes of messages."""
+    sizes = [(message.tokens, len(message.encoded)) for message in messages]
+    return sum(tokens for tokens, _ in sizes), sum(count for _, count in sizes)
 
 
 class Viewer:
@@ -65,6 +78,19 @@ def render(log: Sequence[Message], plan: CompactionPlan) -> Iterator[Message]:
         yield from _of_span(log, span, shown)
         at = span.end
     yield from log[at : plan.upto]
+
+
+def without_dropped(log: Sequence[Message], plan: CompactionPlan | None) -> tuple[Message, ...]:
+    """A log for whoever makes the next plan: each message in its place, and those empty that are
+    dropped already, at which nobody looks again."""
+    left = list(log)
+    for span in () if plan is None else plan.spans:
+        if span.action == "drop":
+            left[span.start : span.end] = [_EMPTY] * (span.end - span.start)
+    return tuple(left)
+
+
+_EMPTY = Message("user", b"{}", 0, by_harness=True)
 
 
 def _of_span(log: Sequence[Message], span: Span, shown: Shown) -> Iterator[Message]:

@@ -152,7 +152,9 @@ class TurnLoop:
     def _bound_reached(self) -> TurnComplete | None:
         if (ended := self._rounds_done()) is not None:
             return ended
-        if self._context.log.size_bytes > MOST_LOG_BYTES:
+        view = self._context.view
+        shown = self._context.log if view is None else view
+        if shown.size_bytes > MOST_LOG_BYTES:
             return TurnComplete(ending="limit", limit="context")
         return self._limit_reached()
 

@@ -95,6 +95,8 @@ class Window:
 def _too_large(tokens: int, tried: Pressure) -> TurnComplete:
     """The end of a run whose request cannot be made to fit."""
     words = f"the next request has {tokens:,} tokens and the window {tried.window_tokens:,}"
-    if tried.largest is not None:
+    if tried.overhead_tokens >= tried.window_tokens:
+        words += f"; prompt and tools alone have {tried.overhead_tokens:,}"
+    elif tried.largest is not None:
         words += f"; the largest message, m{tried.largest}, has {tried.largest_tokens:,}"
     return TurnComplete(ending="limit", limit="context", error={"message": words})

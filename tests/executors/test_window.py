@@ -64,7 +64,7 @@ def a_run(
 ) -> Driver:
     model = Provider(rounds, real, reads)
     tools = [a_tool("look", LONG, idempotent=True, volatile=True)]
-    settings = {"max_input_tokens": WINDOW, "max_rounds_per_turn": 1000, "stall": None, **more}
+    settings = {"max_input_tokens": WINDOW, "max_rounds_per_turn": 1000, "stall": None} | more
     return Driver(SimpleAgent(model, tools), task, **settings)
 
 
@@ -190,3 +190,12 @@ async def test_the_next_run_of_a_conversation_begins_with_its_plan() -> None:
     assert second.state.plan is not None
     assert second.state.plan.version <= version + 1
     assert second.value(REQUEST_TOKENS) < WINDOW
+
+
+async def test_a_window_smaller_than_prompt_and_tools_is_said() -> None:
+    driver = a_run(3, max_input_tokens=3)
+    end = await driver.run()
+    assert isinstance(end, RunEnd)
+    assert (end.status, end.reason.kind) == ("limit", "context")
+    assert "prompt and tools alone have" in end.reason.message
+    assert driver.model.requests == []

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from harness_actors.conversation import Conversation
 from harness_actors.messages import Message
-from harness_actors.plan import CompactionPlan, Span, Viewer
+from harness_actors.plan import CompactionPlan, Span, View, Viewer, without_dropped
 
 FIRST = CompactionPlan(version=1, base=0, upto=2, spans=(Span(start=1, end=2, action="drop"),))
 SECOND = replace(FIRST, version=2, base=1, upto=3, spans=(Span(start=1, end=3, action="drop"),))
@@ -43,3 +43,16 @@ def test_a_view_grows_with_its_log() -> None:
     assert view.messages()[-1].text == "new"
     assert view.tokens == before + 7
     assert view.tokens == sum(message.tokens for message in view.messages())
+
+
+def test_what_is_dropped_is_not_sent_to_whoever_plans_on() -> None:
+    log = a_log(4)
+    left = without_dropped(log, SECOND)
+    assert [message.encoded for message in left] == [log[0].encoded, b"{}", b"{}", log[3].encoded]
+    assert without_dropped(log, None) == tuple(log)
+    shown = View(Conversation(left), SECOND)
+    assert shown.messages() == View(log, SECOND).messages()
+    assert (shown.tokens, shown.size_bytes) == (
+        View(log, SECOND).tokens,
+        sum(len(message.encoded) for message in shown.messages()),
+    )
