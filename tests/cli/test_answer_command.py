@@ -12,6 +12,7 @@ from typer.testing import CliRunner, Result
 
 from harness_actors.cli.app import app
 from harness_actors.stores import JournalReader
+from harness_actors.stores.schema import VERSION
 from tests.actors.joined import Drivers, coordinator
 from tests.chaos.rays import RayByHand
 from tests.cli.asking_agents import (
@@ -333,13 +334,13 @@ def test_a_journal_of_a_later_version_is_refused_as_it_is(
 ) -> None:
     with store.open("r+b") as file:
         file.seek(60)
-        file.write((5).to_bytes(4, "big"))
+        file.write((VERSION + 1).to_bytes(4, "big"))
     before = store.read_bytes()
 
     result = harness(*words, "--store", str(store))
 
     assert result.exit_code == 1
-    assert "version 5" in result.stderr
+    assert f"version {VERSION + 1}" in result.stderr
     assert store.read_bytes() == before
 
 

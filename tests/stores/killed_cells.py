@@ -246,7 +246,7 @@ class Command:
     def _spec(self, name: str, talk: str | None, settings: dict[str, Any]) -> RunSpec:
         spec: RunSpec = self._program.spec(
             f"Please {name}",
-            HarnessConfig.from_mapping(settings),
+            HarnessConfig.from_mapping({"stall": None, **settings}),
             run_id=name,
             conversation_id=talk or name,
             metadata={"id": name},
