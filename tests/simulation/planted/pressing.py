@@ -6,7 +6,7 @@ from typing import Any
 from harness_actors.compaction import groups, ladder
 from harness_actors.compaction.groups import Group
 from harness_actors.compaction.pressure import next_version
-from harness_actors.coordination import coordinator, dispatch
+from harness_actors.coordination import coordinator
 from harness_actors.coordination.active import ActiveRun, Effects
 from harness_actors.coordination.coordinator import Coordinator
 from harness_actors.executors.context import DeltaContext
@@ -18,7 +18,6 @@ from tests.simulation.planted.bug import Patches, PlantedBug
 from tests.simulation.pressing import ACCEPTED, FITS, IN_TURN, ONE_PLAN, OWN_WORDS
 
 RESULTS = "every call of the log has exactly one result"
-AS_PLANNED = "runs end as planned"
 
 
 def _never_full() -> Patches:
@@ -72,10 +71,6 @@ def _forgotten_by_the_next_run() -> Patches:
     return [(Coordinator, "submit", patched)]
 
 
-def _the_log_is_not_sent() -> Patches:
-    return [(dispatch, "_is_full", lambda values: False)]
-
-
 def _one_message_is_skipped() -> Patches:
     def patched(self: View) -> list[Message]:
         return [*self._shown, *self._log[self.plan.upto + 1 :]]
@@ -98,9 +93,6 @@ BUGS = (
     ),
     PlantedBug(
         "the next run does not know the plan", _forgotten_by_the_next_run, frozenset({IN_TURN})
-    ),
-    PlantedBug(
-        "whoever makes room is not sent the log", _the_log_is_not_sent, frozenset({AS_PLANNED})
     ),
     PlantedBug(
         "a message behind the plan is skipped",
