@@ -21,6 +21,7 @@ from harness_actors.errors import BadInputError, ConfigError
 from harness_actors.messages import Message, check_plain
 from harness_actors.models.chain import models_of
 from harness_actors.models.prices import check_cost_bounds
+from harness_actors.models.windows import window_of
 from harness_actors.outputs import OutputType
 from harness_actors.policies import Hooks, offered_tools
 from harness_actors.ports import Agent, AskingTool, Model
@@ -219,7 +220,7 @@ class Program:
             conversation_id=conversation_id or run_id,
             task=(Message.user(task),) if isinstance(task, str) else tuple(task),
             code=self.code,
-            config=config,
+            config=self._with_window(config),
             edges=self.workflow.edges,
             custom=tuple(self.workflow.executors),
             keys=self._keys(),
@@ -228,6 +229,14 @@ class Program:
             made_with=made_with or self.setup.within(config).made_with,
             late_hooks=bool(Hooks.given(getattr(self.workflow.agent, "hooks", None)).post_tool),
         )
+
+    def _with_window(self, config: HarnessConfig) -> HarnessConfig:
+        """The settings with the window that all models of the agent have."""
+        if config.max_input_tokens is not None:
+            return config
+        model = self.workflow.agent.model
+        windows = [window_of(one.name) for one in models_of(model)]
+        return replace(config, max_input_tokens=min(windows))
 
     def _keys(self) -> tuple[str, ...]:
         keys: dict[str, None] = {}

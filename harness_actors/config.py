@@ -24,6 +24,10 @@ LEAST_INLINE_CHARS, MOST_INLINE_CHARS = 2_000, 100_000
 MOST_STALLED_ROUNDS = 1_000
 
 
+USUAL_WINDOW = 128_000
+"""Of models whose names say nothing, in tokens."""
+
+
 @pickled_by_position
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
@@ -176,7 +180,7 @@ class HarnessConfig:
         max_turns: Turns after which a run ends `limit(max_turns)`, at least 1.
         max_rounds_per_turn: Model calls in one turn, at least 1.
         max_input_tokens: How large a request may be, in tokens: the window of the model less what
-            its answer needs.
+            its answer needs. None is that of the model, where its name is known, or else 128,000.
         completion: ``"explicit"``: the run is over when `work_complete` succeeds;
             ``"answer"``: when the model answers without calling a tool.
         stop_policy: What follows when the nudges are spent: ``"interactive"`` takes
@@ -202,7 +206,7 @@ class HarnessConfig:
 
     max_turns: int = 50
     max_rounds_per_turn: int = 40
-    max_input_tokens: int = 128_000
+    max_input_tokens: int | None = None
     completion: Completion = "explicit"
     stop_policy: StopPolicy = "interactive"
     continuation: ContinuationConfig | None = field(default_factory=ContinuationConfig)
@@ -223,7 +227,7 @@ class HarnessConfig:
     def __post_init__(self) -> None:
         _check_count("max_turns", self.max_turns)
         _check_count("max_rounds_per_turn", self.max_rounds_per_turn)
-        _check_count("max_input_tokens", self.max_input_tokens)
+        _check_count("max_input_tokens", self.max_input_tokens, optional=True)
         _check_count("max_parallel_calls", self.max_parallel_calls)
         _check_choice("completion", self.completion, ("explicit", "answer"))
         _check_choice("stop_policy", self.stop_policy, ("interactive", "strict_automation"))
@@ -236,6 +240,11 @@ class HarnessConfig:
         for name in NOT_BUILT:
             if getattr(self, name) is not None:
                 raise ConfigError(name, LEAVE_IT_OUT)
+
+    @property
+    def window_tokens(self) -> int:
+        """How large a request may be, in tokens."""
+        return USUAL_WINDOW if self.max_input_tokens is None else self.max_input_tokens
 
     @classmethod
     def from_mapping(cls, settings: Mapping[str, Any]) -> Self:

@@ -25,7 +25,7 @@ class Compaction:
 
     async def handle(self, signal: Signal, context: RunContext) -> CompactionComplete:
         config, turns = context.spec.config, context.get(TURN_COUNT)
-        limit, settings = config.max_input_tokens, config.compaction
+        limit, settings = config.window_tokens, config.compaction
         tokens = context.get(REQUEST_TOKENS)
         if turns == 0:
             # The first turn has not put the task into the log yet.

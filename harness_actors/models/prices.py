@@ -99,7 +99,7 @@ def price_of(model: str, extra: Mapping[str, Price] | None = None) -> Price | No
     True
     """
     for table in (extra or {}, PRICES):
-        known = [name for name in table if _is_version_of(model, name)]
+        known = [name for name in table if is_version_of(model, name)]
         if known:
             return table[max(known, key=len)]
     return None
@@ -155,7 +155,8 @@ def _remedy(model: object) -> str:
     )
 
 
-def _is_version_of(model: str, name: str) -> bool:
+def is_version_of(model: str, name: str) -> bool:
+    """Whether a model is the one of a name, or a dated version of it."""
     # Only a date may follow: "gpt-4.1-mini" is another model than "gpt-4.1", and one that
     # appears later must not be billed at the price of its larger sibling.
     rest = model.removeprefix(name)

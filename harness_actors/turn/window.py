@@ -43,7 +43,7 @@ class Window:
     @property
     def _size(self) -> int:
         known = self._pressure
-        return self._context.spec.config.max_input_tokens if known is None else known.window_tokens
+        return self._context.spec.config.window_tokens if known is None else known.window_tokens
 
     def full(self) -> Yielded | TurnComplete | None:
         """What the turn comes to where the next request is too large; None where it may be made."""

@@ -26,16 +26,23 @@ def refused(field: str, **settings: Any) -> str:
 def test_the_defaults_are_those_of_the_interface() -> None:
     config = HarnessConfig()
     assert (config.max_turns, config.max_rounds_per_turn) == (50, 40)
-    assert config.max_input_tokens == 128_000
+    assert config.max_input_tokens is None
+    assert config.window_tokens == 128_000
     assert (config.completion, config.stop_policy) == ("explicit", "interactive")
     assert config.continuation == ContinuationConfig(max_prompts=5)
     assert config.limits == Limits(model_calls=1000)
 
 
-@pytest.mark.parametrize("value", [0, -1, 1.5, "3", True, None])
+@pytest.mark.parametrize("value", [0, -1, 1.5, "3", True])
 @pytest.mark.parametrize("field", ["max_turns", "max_rounds_per_turn", "max_input_tokens"])
 def test_counts_are_whole_numbers_of_at_least_one(field: str, value: object) -> None:
     assert repr(value) in refused(field, **{field: value})
+
+
+def test_a_window_may_be_that_of_the_model_and_a_count_of_turns_not() -> None:
+    assert HarnessConfig(max_input_tokens=None).window_tokens == 128_000
+    assert HarnessConfig(max_input_tokens=9_000).window_tokens == 9_000
+    assert "None" in refused("max_turns", max_turns=None)
 
 
 @pytest.mark.parametrize("value", [0, -1, 2.5, True])

@@ -124,8 +124,8 @@ class Pressing:
         run_id, config = run.spec.run_id, run.spec.config
         tokens = HEAD_TOKENS + MESSAGE_TOKENS * (len(messages) - ROUND_MESSAGES)
         # Of a run's first request, the provider has counted nothing yet.
-        if tokens > config.max_input_tokens and messages[-1].role in ("tool", "assistant"):
-            text = f"{run_id}: {tokens} of {config.max_input_tokens} tokens"
+        if tokens > config.window_tokens and messages[-1].role in ("tool", "assistant"):
+            text = f"{run_id}: {tokens} of {config.window_tokens} tokens"
             self._ledger.broken(FITS, text)
         if repaired(messages[1:])[1]:
             self._ledger.broken(ACCEPTED, f"{run_id}: {[m.text[:40] for m in messages]}")
