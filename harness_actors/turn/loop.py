@@ -189,7 +189,7 @@ class TurnLoop:
                 return self._window.refused()
             return response
         if self._window is not None:
-            self._window.answered()
+            self._window.answered(response.usage.input_tokens)
         if voice is None and (late := self._voice()) is not None:
             # Somebody began to read in the middle of the call.
             late.tell(response)

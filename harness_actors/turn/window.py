@@ -45,17 +45,26 @@ class Window:
         known = self._pressure
         return self._context.spec.config.window_tokens if known is None else known.window_tokens
 
+    @property
+    def _version(self) -> int:
+        plan = self._context.plan
+        return 0 if plan is None else plan.version
+
     def full(self) -> Yielded | TurnComplete | None:
         """What the turn comes to where the next request is too large; None where it may be made."""
         tokens, size = self._context.get(REQUEST_TOKENS), self._size
         if tokens < self._blocking * size:
             return None
         tried = self._pressure
+        # One that was guessed from a refusal ends no run: how large it is, its provider knows.
+        said = self._context.spec.config.window_tokens
         if tried is not None and tried.waits:
             # Nobody makes room in this workflow.
-            return None if tokens <= size else _too_large(tokens, tried)
+            fits = tokens <= said and not tried.refused
+            return None if fits else _too_large(tokens, tried)
         if tried is not None and tokens < GROWTH * tried.request_tokens:
-            if tokens <= size:
+            asked_in_vain = tried.refused and self._version == tried.plan
+            if tokens <= said and not asked_in_vain:
                 return None
             if tokens <= tried.request_tokens:
                 return _too_large(tokens, tried)
@@ -69,14 +78,24 @@ class Window:
             return _too_large(tokens, known)
         return self._yield(tokens, min(size, int(tokens * REFUSED_SHARE)), refused=True)
 
-    def answered(self) -> None:
-        """A request was answered: whatever is refused later is another one."""
-        if self._pressure is not None and self._pressure.refused:
-            self._pressure = replace(self._pressure, refused=False)
+    def answered(self, input_tokens: int) -> None:
+        """A request was answered: whatever is refused later is another one.
+
+        Args:
+            input_tokens: Its size as its provider has counted it; 0 where that is not known.
+        """
+        known = self._pressure
+        if known is None:
+            return
+        # A window that was guessed from a refusal is as large as this, at least.
+        said = self._context.spec.config.window_tokens
+        size = max(known.window_tokens, min(said, input_tokens))
+        if known.refused or size != known.window_tokens:
+            self._pressure = replace(known, refused=False, window_tokens=size)
             self._context.set(PRESSURE, self._pressure)
 
     def _yield(self, tokens: int, size: int, *, refused: bool = False) -> Yielded:
-        plan, tools = self._context.plan, self._prepared.by_name.values()
+        tools = self._prepared.by_name.values()
         policies = policies_of(tool.spec for tool in tools)
         self._context.set(
             PRESSURE,
@@ -84,7 +103,7 @@ class Window:
                 window_tokens=max(1, size),
                 request_tokens=tokens,
                 overhead_tokens=self._prepared.overhead_tokens,
-                plan=0 if plan is None else plan.version,
+                plan=self._version,
                 policies={name: asdict(policy) for name, policy in policies.items()},
                 refused=refused,
             ),

@@ -14,6 +14,7 @@ from harness_actors.actors.embedded import EMBEDDED_MODEL_URL
 from harness_actors.actors.hosted import Reach
 from harness_actors.actors.simulated.processes import SimulatedMachine
 from harness_actors.coordination.graph import Workflow
+from harness_actors.errors import ContextOverflowError
 from harness_actors.messages import Message, ToolCall
 from harness_actors.policies import Hooks
 from harness_actors.ports import ModelRequest, ModelResponse, Tool
@@ -66,6 +67,11 @@ class PlannedModel:
             await self._think(run_id, planned)
         except asyncio.CancelledError:
             self._oracle.ledger.end(call, "cut")
+            raise
+        try:
+            self._oracle.pressing.check_window(run_id, len(request.messages), plan.real_window)
+        except ContextOverflowError:
+            self._oracle.ledger.end(call, "refused")
             raise
         response = self._answer(
             run_id, planned, messages, plan.config.completion, shown=len(request.messages)

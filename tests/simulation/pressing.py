@@ -5,9 +5,11 @@ from dataclasses import dataclass, field, replace
 from random import Random
 
 from harness_actors.conversation import repaired
+from harness_actors.errors import ContextOverflowError
 from harness_actors.messages import Message
 from harness_actors.plan import CompactionPlan, is_pinned, render
 from harness_actors.records import RunChanged
+from harness_actors.state import PRESSURE
 from tests.simulation.disk import DiskRun
 from tests.simulation.ledger import Ledger
 from tests.simulation.workload import PlannedRound, PlannedRun, PlannedTool, ToolKind, Workload
@@ -16,6 +18,7 @@ ONE_PLAN = "a request shows its conversation by one plan that was adopted"
 IN_TURN = "a plan follows the one that it was made from, and knows of no later message"
 FITS = "a request fits the window of its model"
 OWN_WORDS = "a user's own words stay in sight"
+SMALLER_NEXT = "what a provider has refused as too large is not asked again"
 ACCEPTED = "what a model is shown keeps calls with their results"
 
 PRESSED = 0.12
@@ -28,6 +31,8 @@ HEAD_TOKENS = 1_300
 """Of prompt and tools: more than they are by our count."""
 ROUND_MESSAGES = 5
 """What one round adds, of which the provider has not counted anything yet."""
+SMALLER, REAL_SHARE = 0.25, 0.8
+"""Share of the runs whose window is smaller than is said, and how much of it is there."""
 KINDS: tuple[ToolKind, ...] = ("look", "again", "effect", "thread")
 
 
@@ -55,7 +60,8 @@ def _pressed(chance: Random, run: PlannedRun) -> PlannedRun:
         max_input_tokens=chance.choice((3_000, 3_600, 4_200)),
         limits=replace(run.config.limits, tokens=None),
     )
-    return replace(run, rounds=tuple(rounds), config=config)
+    real = int(config.window_tokens * REAL_SHARE) if chance.random() < SMALLER else None
+    return replace(run, rounds=tuple(rounds), config=config, real_window=real)
 
 
 @dataclass
@@ -77,6 +83,10 @@ class Pressing:
         self._ledger = ledger
         self._pressed = pressed
         self._talks: dict[str, _Talk] = {}
+        self._refused: dict[str, int] = {}
+        """By run: how many tokens a request had that was refused last, until one is answered."""
+        self._known: set[str] = set()
+        """Runs that have it on disk that a request was refused."""
 
     @property
     def plans(self) -> int:
@@ -91,6 +101,9 @@ class Pressing:
 
     def changed(self, run: DiskRun, change: RunChanged, log: Sequence[Message]) -> None:
         """A change of a run is on disk, and in its log."""
+        for write in change.delta.writes:
+            if write.key == PRESSURE.name and write.value["refused"]:
+                self._known.add(run.spec.run_id)
         plan = change.delta.plan
         if plan is None:
             return
@@ -101,6 +114,22 @@ class Pressing:
             text = f"{change.run_id}: {plan.version} on {plan.base}, of {plan.upto} of {known}"
             self._ledger.broken(IN_TURN, f"{text} messages, follows {before}")
         talk.plans.append((plan, list(render(log, plan))))
+
+    def check_window(self, run_id: str, shown: int, window: int | None) -> None:
+        """A provider takes a request of so many messages, or refuses it.
+
+        Raises:
+            ContextOverflowError: It is larger than its window.
+        """
+        tokens = self.request_tokens(shown)
+        if window is None or tokens <= window:
+            self._refused.pop(run_id, None)
+            self._known.discard(run_id)
+            return
+        if run_id in self._known and tokens >= self._refused.get(run_id, tokens + 1):
+            self._ledger.broken(SMALLER_NEXT, f"{run_id}: {tokens} tokens, and {window} are taken")
+        self._refused[run_id] = tokens
+        raise ContextOverflowError("planned", "too large", 400)
 
     def unfolded(self, run_id: str, messages: Sequence[Message]) -> Sequence[Message]:
         """A request with all of its conversation, as if nothing had been left out of it."""

@@ -124,6 +124,7 @@ class PlannedRun:
         stops: What its user asks of it.
         config: Its settings.
         shares: Its conversation has other runs, and whoever is asked for goes on in it.
+        real_window: What its provider takes, in tokens; None for any request.
         guesses: When somebody answers who was asked nothing: seconds after the time before.
     """
 
@@ -135,6 +136,7 @@ class PlannedRun:
     stops: tuple[PlannedStop, ...]
     config: HarnessConfig
     shares: bool = False
+    real_window: int | None = None
     guesses: tuple[float, ...] = ()
 
     @property

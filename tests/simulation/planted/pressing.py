@@ -5,6 +5,7 @@ from typing import Any
 
 from harness_actors.compaction import groups, ladder
 from harness_actors.compaction.groups import Group
+from harness_actors.compaction.ladder import Ladder
 from harness_actors.compaction.pressure import next_version
 from harness_actors.coordination import coordinator
 from harness_actors.coordination.active import ActiveRun, Effects
@@ -13,9 +14,10 @@ from harness_actors.executors.context import DeltaContext
 from harness_actors.messages import Message
 from harness_actors.plan import CompactionPlan, View, is_pinned
 from harness_actors.records import RunSpec, StoredRun
+from harness_actors.signals import TurnComplete, Yielded
 from harness_actors.turn.window import Window
 from tests.simulation.planted.bug import Patches, PlantedBug
-from tests.simulation.pressing import ACCEPTED, FITS, IN_TURN, ONE_PLAN, OWN_WORDS
+from tests.simulation.pressing import ACCEPTED, FITS, IN_TURN, ONE_PLAN, OWN_WORDS, SMALLER_NEXT
 
 RESULTS = "every call of the log has exactly one result"
 
@@ -71,6 +73,18 @@ def _forgotten_by_the_next_run() -> Patches:
     return [(Coordinator, "submit", patched)]
 
 
+def _asked_again() -> Patches:
+    def climb(self: Ladder) -> Iterator[None]:
+        return iter(()) if self._pressure.refused else climbed(self)
+
+    def full(self: Window) -> Yielded | TurnComplete | None:
+        known = self._pressure
+        return None if known is not None and known.refused else is_full(self)
+
+    climbed, is_full = Ladder.climb, Window.full
+    return [(Ladder, "climb", climb), (Window, "full", full)]
+
+
 def _one_message_is_skipped() -> Patches:
     def patched(self: View) -> list[Message]:
         return [*self._shown, *self._log[self.plan.upto + 1 :]]
@@ -94,6 +108,7 @@ BUGS = (
     PlantedBug(
         "the next run does not know the plan", _forgotten_by_the_next_run, frozenset({IN_TURN})
     ),
+    PlantedBug("what was refused is asked again", _asked_again, frozenset({SMALLER_NEXT})),
     PlantedBug(
         "a message behind the plan is skipped",
         _one_message_is_skipped,
