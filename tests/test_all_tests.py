@@ -1,10 +1,12 @@
 """`python -m tests`: what fails beside other tests must pass alone."""
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
 
+from tests import __main__ as all_tests
 from tests.__main__ import GROUPS, Group, Running, run_groups, verdict
 
 FAILS_ONCE = """
@@ -38,6 +40,7 @@ def test_the_exit_status_is_that_of_each_test_alone(code: str, status: int, tmp_
 
 IS_ALONE = """
 import os
+import signal
 from pathlib import Path
 
 def test_it():
@@ -99,3 +102,36 @@ def test_processes_of_a_group_keep_what_they_have_compiled(
     group = Running(Group("one", (str(place),)), tmp_path / "folder")
     group.process.wait()
     assert verdict([group]) == 0
+
+
+ONE_IS_LONG = """
+import pytest
+
+def test_it(): pass
+
+@pytest.mark.long
+def test_it_once_more(): assert False
+"""
+
+
+@pytest.mark.parametrize(("arguments", "status"), [([], 0), (["--all"], 1)])
+def test_long_tests_are_left_out_unless_all_are_wanted_and_it_is_told_how_many(
+    arguments: list[str],
+    status: int,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    groups = groups_of(ONE_IS_LONG, ONE_IS_LONG, folder=tmp_path)
+    # Where the project has its own, from which pytest knows the marker.
+    marker = "--override-ini=markers=long: a further case"
+    monkeypatch.setenv("PYTEST_ADDOPTS", f"'{marker}'")
+    monkeypatch.setattr(all_tests, "GROUPS", groups)
+    handler = signal.getsignal(signal.SIGTERM)
+    try:
+        assert all_tests.main(arguments) == status
+    finally:
+        signal.signal(signal.SIGTERM, handler)
+
+    told = "2 tests marked long were left out: make test-all runs them as well"
+    assert (told in capfd.readouterr().out) == (status == 0)

@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
@@ -50,6 +51,7 @@ class Script:
     def until_held(self) -> None:
         while self.held() < self.in_flight:
             assert self.process.poll() is None, self.process.communicate()
+            time.sleep(0.01)
 
     def interrupt(self) -> None:
         """What a terminal does at Ctrl-C."""
