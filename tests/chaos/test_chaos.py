@@ -41,8 +41,17 @@ async def test_a_batch_under_fire_loses_nothing_and_does_nothing_twice(tmp_path:
         assert delays.median < SLOW * KINDS[name].bar_s, name
 
 
-async def test_strikes_amid_waves_and_amid_approvals_lose_nothing(tmp_path: Path) -> None:
-    kinds = ["wave_agent_turn", "approval_coordinator", "approval_agent_turn", "wave_coordinator"]
+@pytest.mark.parametrize(
+    "kinds",
+    [
+        ["wave_agent_turn", "approval_coordinator"],
+        pytest.param(["approval_agent_turn", "wave_coordinator"], marks=pytest.mark.long),
+    ],
+    ids="-".join,
+)
+async def test_strikes_amid_waves_and_amid_approvals_lose_nothing(
+    tmp_path: Path, kinds: list[str]
+) -> None:
     battle = Battle(
         tmp_path,
         [KINDS[name] for name in kinds],
@@ -78,8 +87,18 @@ async def test_under_a_ray_of_the_users_a_command_waits_for_its_return_and_the_n
     assert len(verdict.delays["joined_driver"].seconds) > 0
 
 
-async def test_a_command_whose_ray_dies_in_part_or_whole_goes_on_by_itself(tmp_path: Path) -> None:
-    kinds = ["raylet", "gcs", "ray_agent"]
+@pytest.mark.parametrize(
+    "kinds",
+    [
+        ["gcs"],
+        # That a raylet dies alone is tried in tests/joining/test_own_ray.py, too.
+        pytest.param(["raylet", "ray_agent"], marks=pytest.mark.long),
+    ],
+    ids="-".join,
+)
+async def test_a_command_whose_ray_dies_in_part_or_whole_goes_on_by_itself(
+    tmp_path: Path, kinds: list[str]
+) -> None:
     battle = Battle(
         tmp_path,
         [KINDS[name] for name in kinds],
