@@ -220,7 +220,7 @@ async def list_waiting(store: Path, expected: int) -> float:
     return took_s
 
 
-async def measure(folder: Path, wait: Wait, runs: int, answered: int) -> Found:
+async def measure(folder: Path, wait: Wait, runs: int, answered: int, lists: int) -> Found:
     """All of it, in one cell."""
     store = folder / "runs.db"
     model = AskingModel(wait.asks)
@@ -238,7 +238,7 @@ async def measure(folder: Path, wait: Wait, runs: int, answered: int) -> Found:
             at_half = Reading.of(store)
             waiting += await have_asked(runtime, program, runs - runs // 2)
             at_end = Reading.of(store)
-            lists_s = [await list_waiting(store, runs) for _ in range(LISTS)]
+            lists_s = [await list_waiting(store, runs) for _ in range(lists)]
             single, many = waiting[:SINGLE_ANSWERS], waiting[-answered:]
             answers_s = [await timed_answer(runtime, run_id, wait.answer) for run_id in single]
             others = [run_id for run_id in many if run_id not in single]
@@ -302,6 +302,7 @@ def main() -> None:
     parser.add_argument("--only", choices=[wait.name for wait in WAITS])
     options = parser.parse_args()
     runs, answered = (300, 100) if options.smoke else (options.runs, options.answered)
+    lists = 1 if options.smoke else LISTS
     facts = machine()
     findings: list[Finding] = []
     memory_kb: dict[str, Any] = {}
@@ -309,7 +310,7 @@ def main() -> None:
         if options.only not in (None, wait.name):
             continue
         with tempfile.TemporaryDirectory(prefix="waiting-") as folder:
-            found = asyncio.run(measure(Path(folder), wait, runs, answered))
+            found = asyncio.run(measure(Path(folder), wait, runs, answered, lists))
         findings += findings_of(wait.name, found, runs, answered)
         memory_kb[wait.name] = [found.at_half.by_role, found.at_end.by_role]
     report: dict[str, Any] = {

@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -94,14 +95,19 @@ def endings(folder: Path) -> list[tuple[bool, list[str]]]:
 
 
 ON_RAY = (pytest.mark.ray, pytest.mark.timeout(240))
-EACH_WAY = [
-    *((way, "local") for way in WAYS),
-    # How a script waits is the same there, so one run and several are enough.
-    *(pytest.param(way, "ray", marks=ON_RAY) for way in ("run", "run_batch")),
-]
 
 
-@pytest.mark.parametrize(("way", "runtime"), EACH_WAY)
+def each_way(on_ray: str, *, long: str) -> list[Any]:
+    """All of them without Ray. How a script waits is the same there, so one run and several are
+    enough on it; of these, `long` is left to when there is time."""
+    return [
+        *((way, "local") for way in WAYS),
+        pytest.param(on_ray, "ray", marks=ON_RAY),
+        pytest.param(long, "ray", marks=[*ON_RAY, pytest.mark.long]),
+    ]
+
+
+@pytest.mark.parametrize(("way", "runtime"), each_way("run_batch", long="run"))
 def test_one_ctrl_c_finishes_the_round_and_parks(folder: Path, way: str, runtime: str) -> None:
     script = Script(folder, way, runtime)
     script.until_held()
@@ -119,7 +125,7 @@ def test_one_ctrl_c_finishes_the_round_and_parks(folder: Path, way: str, runtime
     assert runtime == "ray" or script.held() == script.in_flight
 
 
-@pytest.mark.parametrize(("way", "runtime"), EACH_WAY)
+@pytest.mark.parametrize(("way", "runtime"), each_way("run", long="run_batch"))
 def test_a_second_ctrl_c_cuts(folder: Path, way: str, runtime: str) -> None:
     script = Script(folder, way, runtime)
     script.until_held()

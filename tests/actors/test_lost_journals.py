@@ -75,7 +75,12 @@ TakeAway = Callable[[Path], None]
 
 
 @pytest.mark.parametrize(
-    "take_away", [removed, removed_a_while_ago, moved_away, moved_and_another_put_there]
+    "take_away",
+    [
+        removed,
+        moved_and_another_put_there,
+        *(pytest.param(one, marks=pytest.mark.long) for one in (removed_a_while_ago, moved_away)),
+    ],
 )
 async def test_the_next_command_begins_anew_and_is_not_answered_from_what_is_gone(
     ray: RayByHand, work: Work, tmp_path: Path, take_away: TakeAway
@@ -118,7 +123,11 @@ async def test_one_that_is_brought_back_is_gone_on_with_by_another_cell(
 
 @pytest.mark.parametrize(
     ("take_away", "where"),
-    [(removed, "ray"), (brought_back_from_a_copy, "ray"), (removed, "local")],
+    [
+        (removed, "ray"),
+        pytest.param(brought_back_from_a_copy, "ray", marks=pytest.mark.long),
+        (removed, "local"),
+    ],
 )
 async def test_a_batch_in_progress_ends_with_what_happened_and_touches_nothing_more(
     ray: RayByHand,

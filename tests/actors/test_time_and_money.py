@@ -54,8 +54,15 @@ async def test_time_ends_a_run_that_is_stuck_in_a_users_executor(runtime: Runtim
 
 
 @pytest.mark.timeout(200)
-@pytest.mark.parametrize("kind", ["local", pytest.param("ray", marks=pytest.mark.ray)])
-@pytest.mark.parametrize("runs", [1, 4])
+@pytest.mark.parametrize(
+    ("runs", "kind"),
+    [
+        (1, "local"),
+        (4, "local"),
+        pytest.param(1, "ray", marks=[pytest.mark.ray, pytest.mark.long]),
+        pytest.param(4, "ray", marks=pytest.mark.ray),
+    ],
+)
 async def test_a_spent_budget_ends_all_runs_after_their_round(
     tmp_path: Path, kind: str, runs: int
 ) -> None:

@@ -211,7 +211,7 @@ def test_a_script_of_the_users_has_the_harness_everywhere_in_its_ray(
     assert answer["after_shutdown"] == "done: after"
 
 
-@pytest.mark.parametrize("way", ["run", "run_batch"])
+@pytest.mark.parametrize("way", [pytest.param("run", marks=pytest.mark.long), "run_batch"])
 def test_a_second_ctrl_c_in_a_script_cuts_rounds_in_a_cell_that_stays(
     ray_by_hand: RayByHand, way: str, tmp_path: Path
 ) -> None:

@@ -97,7 +97,11 @@ def test_a_folder_too_long_for_its_sockets_is_told_with_what_to_do(
     assert last.endswith("; set RAY_TMPDIR to a shorter folder")
 
 
-@pytest.mark.parametrize(("taken", "loop"), [("0", "asyncio"), ("1", "uvloop")])
+@pytest.mark.parametrize(
+    ("taken", "loop"),
+    # All others on a Ray are on the loop that it takes by itself, which is uvloop here.
+    [("0", "asyncio"), pytest.param("1", "uvloop", marks=pytest.mark.long)],
+)
 def test_whichever_loop_ray_takes_batches_pass_it_by(
     taken: str, loop: str, variables: dict[str, str], tmp_path: Path
 ) -> None:
