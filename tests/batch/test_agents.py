@@ -111,7 +111,9 @@ def test_only_tasks_that_begin_with_the_agents_folder_have_it_in_their_set_up() 
 
 
 def test_limits_of_a_task_go_over_those_of_its_agent_and_are_no_part_of_the_set_up() -> None:
-    config = HarnessConfig(max_turns=9, limits=Limits(tokens=100, tool_calls=5))
+    config = HarnessConfig(
+        max_turns=9, max_input_tokens=9_000, limits=Limits(tokens=100, tool_calls=5)
+    )
     agent = ready(a_loaded(config=config))
     limited = replace(TASK, limits={"tokens": 7, "max_turns": 2})
 
