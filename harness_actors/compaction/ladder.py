@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from harness_actors.compaction.groups import STEPS, Group, groups_of, spans_of
 from harness_actors.compaction.pressure import Thresholds, as_policies, next_version, ratio_of
 from harness_actors.conversation import Conversation
+from harness_actors.messages import Message
 from harness_actors.plan import CompactionPlan, Reference, Shown, Span, View
 from harness_actors.plan.shown import LISTED, dropped
 from harness_actors.plan.view import with_calls
@@ -76,7 +77,8 @@ class Ladder:
     Results that can be had again are left out; then what is long is shown in part; then whole
     groups are dropped, and named. That goes on until the window is filled to the low-water mark.
     The newest groups, the user's own words and system prompts stay as they are, unless the request
-    would be too large even then: in that emergency they are shown in part, too.
+    would be too large even then: in that emergency they are shown in part, too, and at last the
+    user's words are dropped, but for the first and the newest ones and the task of the run.
 
     What was dropped before stays so, so that the work follows what is shown, and not the log.
 
@@ -85,6 +87,7 @@ class Ladder:
         plan: How it is shown now; None for as it is.
         pressure: Why.
         thresholds: How much room is made.
+        task: The messages that the run began with.
     """
 
     def __init__(
@@ -93,8 +96,10 @@ class Ladder:
         plan: CompactionPlan | None,
         pressure: Pressure,
         thresholds: Thresholds,
+        task: Sequence[Message] = (),
     ) -> None:
         self._log, self._plan, self._pressure = log, plan, pressure
+        self._task = {message.encoded for message in task}
         self._shown = Shown(as_policies(pressure.policies))
         now = log.tokens if plan is None else View(log, plan).tokens
         self._ratio = ratio_of(pressure, now)
@@ -128,13 +133,19 @@ class Ladder:
         yield from self._descend(older, self._low)
         if self._tokens <= self._most:
             return
+        # Not to the brim: the next round would be an emergency, too.
+        enough = (self._low + self._most) // 2
         older = [group for group in self._older(0) if not group.pinned]
-        yield from self._descend(older, self._most)
+        yield from self._descend(older, enough)
         spared = [group for group in self._groups if group.step < DROP]
         for chars in EMERGENCY_CHARS:
-            for group_is_pinned in (False, True):
-                some = [group for group in spared if group.pinned == group_is_pinned]
-                yield from self._take(some, EXTERNALIZE, chars, self._most)
+            for pinned, most in ((False, enough), (True, self._most)):
+                some = [group for group in spared if group.pinned == pinned]
+                yield from self._take(some, EXTERNALIZE, chars, most)
+        said = [group for group in spared if group.pinned and self._role(group) == "user"]
+        others = [group for group in said[1:-1] if not self._is_task(group)]
+        yield from self._take(others, DROP, 0, self._most)
+        self._recount()
 
     def _descend(self, groups: Sequence[Group], most: int) -> Iterator[None]:
         """Take one step after the other, each with all of these groups, until there is room."""
@@ -171,6 +182,12 @@ class Ladder:
             spans=tuple(self._listed(span) for span in spans),
             policies=self._shown.policies,
         )
+
+    def _role(self, group: Group) -> str:
+        return self._log[group.start].role
+
+    def _is_task(self, group: Group) -> bool:
+        return self._log[group.start].encoded in self._task
 
     def _older(self, newest_tokens: int) -> Sequence[Group]:
         """All but the newest ones, of so many tokens; the last is always one of these."""

@@ -49,7 +49,7 @@ async def _make_room(context: RunContext, settings: CompactionConfig) -> int:
     if pressure is None or not pressure.waits:
         return 0
     thresholds = Thresholds(blocking=settings.blocking, low_water=settings.low_water)
-    ladder = Ladder(context.log, context.plan, pressure, thresholds)
+    ladder = Ladder(context.log, context.plan, pressure, thresholds, context.spec.task)
     for _ in ladder.climb():
         # Other runs have their turn meanwhile.
         await asyncio.sleep(0)
