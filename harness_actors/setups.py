@@ -11,7 +11,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 import orjson
 
-from harness_actors.config import HarnessConfig
+from harness_actors.config import USUAL_WINDOW, HarnessConfig
 from harness_actors.coordination.graph import DEFAULT_EDGES, Workflow
 from harness_actors.models.chain import ModelChain, models_of, shown_name
 from harness_actors.outputs import OutputType
@@ -63,8 +63,11 @@ class Setup:
     def within(self, config: HarnessConfig, *, workspace: str | None = None) -> "Setup":
         """This workflow under settings, in runs that begin with a copy of a folder."""
         given = dict(_flat("", plain(config.as_mapping())))
-        if config.stall is None:
-            given["stall"] = "off"
+        for name in ("stall", "compaction"):
+            if getattr(config, name) is None:
+                given[name] = "off"
+        # That of the model, where none is given: set-ups from before had this in its place.
+        given.setdefault("max_input_tokens", USUAL_WINDOW)
         if workspace is not None:
             given["workspace"] = os.fspath(workspace)
         return Setup.of(agent=self.agent, model=self.model, parts={**self.parts, **given})

@@ -68,6 +68,9 @@ OTHERS: dict[str, Callable[[], Setup]] = {
     "schema": lambda: setup(an_openai_agent(tools=[in_parts])),
     "limit": lambda: setup(config=HarnessConfig(limits=Limits(tokens=5))),
     "setting of runs": lambda: setup(config=HarnessConfig(completion="answer")),
+    "no stall rules": lambda: setup(config=HarnessConfig(stall=None)),
+    "no compaction": lambda: setup(config=HarnessConfig(compaction=None)),
+    "window": lambda: setup(config=HarnessConfig(max_input_tokens=9_000)),
     "no nudges": lambda: setup(config=HarnessConfig(continuation=None)),
     "workflow": lambda: Program.of(
         HarnessWorkflowBuilder(an_openai_agent()).replace("repair", Repair()).build()
