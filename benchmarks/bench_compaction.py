@@ -30,7 +30,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from benchmarks.command import publish, read_options
 from benchmarks.findings import Finding, ratios
 from harness_actors.agents import ChatAgent
-from harness_actors.compaction import Ladder, Thresholds
+from harness_actors.compaction import Ladder
+from harness_actors.config import CompactionConfig
 from harness_actors.conversation import Conversation
 from harness_actors.harness import AgentHarness
 from harness_actors.messages import Message, ToolCall
@@ -200,7 +201,7 @@ def climb(log: Conversation) -> tuple[float, float]:
         policies=POLICIES,
     )
     at = [time.perf_counter()]
-    ladder = Ladder(log, None, pressure, Thresholds())
+    ladder = Ladder(log, None, pressure, CompactionConfig())
     for _ in ladder.climb():
         at.append(time.perf_counter())
     assert ladder.result().fits

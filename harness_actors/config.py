@@ -285,21 +285,15 @@ class HarnessConfig:
             del plain["turn_limits"]
         if self.artifacts is None:
             del plain["artifacts"]  # and of those whose long results were cut
-        if self.stall is None:
-            del plain["stall"]
-        else:
-            # Few bytes, but some: runs from before there were such rules have none of them.
-            usual = asdict(StallConfig())
-            plain["stall"] = {
-                name: value for name, value in plain["stall"].items() if value != usual[name]
-            }
-        if self.compaction is None:
-            del plain["compaction"]
-        else:
-            shares = asdict(CompactionConfig())
-            plain["compaction"] = {
-                name: value for name, value in plain["compaction"].items() if value != shares[name]
-            }
+        for name, part in (("stall", StallConfig()), ("compaction", CompactionConfig())):
+            if plain[name] is None:
+                del plain[name]
+            else:
+                # Few bytes, but some: runs from before there were such rules have none of them.
+                usual = asdict(part)
+                plain[name] = {
+                    field: value for field, value in plain[name].items() if value != usual[field]
+                }
         if self.contract is None:
             del plain["contract"]  # and of those that nobody verified
         return plain

@@ -3,5 +3,3 @@
 from harness_actors.compaction.durability import policies_of as policies_of
 from harness_actors.compaction.ladder import Compacted as Compacted
 from harness_actors.compaction.ladder import Ladder as Ladder
-from harness_actors.compaction.ladder import compacted as compacted
-from harness_actors.compaction.pressure import Thresholds as Thresholds

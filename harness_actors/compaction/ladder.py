@@ -4,10 +4,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from harness_actors.compaction.groups import STEPS, Group, groups_of, spans_of
-from harness_actors.compaction.pressure import Thresholds, as_policies, next_version, ratio_of
+from harness_actors.compaction.pressure import next_version, ratio_of
+from harness_actors.config import CompactionConfig
 from harness_actors.conversation import Conversation
 from harness_actors.messages import Message
-from harness_actors.plan import CompactionPlan, Reference, Shown, Span, View
+from harness_actors.plan import CompactionPlan, Reference, Shown, Span
+from harness_actors.plan.plan import policies_from
 from harness_actors.plan.shown import LISTED, dropped
 from harness_actors.plan.view import with_calls
 from harness_actors.state import Pressure
@@ -17,6 +19,8 @@ SHOWN_CHARS = 1500
 """What is shown of a message that is kept in part."""
 EMERGENCY_CHARS = (3000, 900, 240)
 """The same of the newest messages and of the user's words, where all else is not enough."""
+NEWEST_SHARE = 0.2
+"""Of the window: what the newest messages, which stay as they are, may take."""
 REFERENCES_SHARE = 0.05
 """Of the window: what the references to dropped results may take."""
 REFERENCE_TOKENS = 48
@@ -61,16 +65,6 @@ class Compacted:
         )
 
 
-def compacted(
-    log: Conversation, plan: CompactionPlan | None, pressure: Pressure, thresholds: Thresholds
-) -> Compacted:
-    """Climb the ladder; see `Ladder`."""
-    ladder = Ladder(log, plan, pressure, thresholds)
-    for _ in ladder.climb():
-        pass
-    return ladder.result()
-
-
 class Ladder:
     """Makes room in a window, the mildest way first, and of each the oldest messages first.
 
@@ -86,7 +80,7 @@ class Ladder:
         log: The conversation.
         plan: How it is shown now; None for as it is.
         pressure: Why.
-        thresholds: How much room is made.
+        settings: How much room is made.
         task: The messages that the run began with.
     """
 
@@ -95,26 +89,18 @@ class Ladder:
         log: Conversation,
         plan: CompactionPlan | None,
         pressure: Pressure,
-        thresholds: Thresholds,
+        settings: CompactionConfig,
         task: Sequence[Message] = (),
     ) -> None:
         self._log, self._plan, self._pressure = log, plan, pressure
         self._task = {message.encoded for message in task}
-        self._shown = Shown(as_policies(pressure.policies))
-        now = log.tokens if plan is None else View(log, plan).tokens
-        self._ratio = ratio_of(pressure, now)
-        window = pressure.window_tokens
-        self._low, self._most, self._whole = (
-            int(share * window / self._ratio) - pressure.overhead_tokens
-            for share in (thresholds.low_water, thresholds.blocking, 1.0)
-        )
-        # Where prompt and tools fill the window, the newest messages must not fill the rest.
-        self._newest = min(int(thresholds.newest * window / self._ratio), self._low // 2)
-        self._references = min(
-            LISTED, int(REFERENCES_SHARE * window / self._ratio / REFERENCE_TOKENS)
-        )
+        self._shown = Shown(policies_from(pressure.policies))
+        self._settings = settings
         self._groups: list[Group] = []
-        self._tokens = 0
+        self._tokens = self._low = self._most = self._whole = 0
+        self._ratio = 1.0
+        # Those that a plan lists already are no more than there was room for.
+        self._references = LISTED
         self._changed = False
 
     def climb(self) -> Iterator[None]:
@@ -125,8 +111,9 @@ class Ladder:
             self._groups.append(group)
             if place % PIECE == 0:
                 yield
-        self._tokens = sum(group.tokens for group in self._groups)
-        older = [group for group in self._older(self._newest) if not group.pinned]
+        self._recount()
+        newest = self._aim()
+        older = [group for group in self._older(newest) if not group.pinned]
         yield
         yield from self._drop_what_will_be(older)
         self._recount()
@@ -146,6 +133,19 @@ class Ladder:
         others = [group for group in said[1:-1] if not self._is_task(group)]
         yield from self._take(others, DROP, 0, self._most)
         self._recount()
+
+    def _aim(self) -> int:
+        """Set how far to go, in tokens of ours; what the newest messages may take of that."""
+        pressure, settings = self._pressure, self._settings
+        self._ratio = ratio_of(pressure, self._tokens)
+        window = pressure.window_tokens / self._ratio
+        self._low, self._most, self._whole = (
+            int(share * window) - pressure.overhead_tokens
+            for share in (settings.low_water, settings.blocking, 1.0)
+        )
+        self._references = min(LISTED, int(REFERENCES_SHARE * window / REFERENCE_TOKENS))
+        # Where prompt and tools fill the window, the newest messages must not fill the rest.
+        return min(int(NEWEST_SHARE * window), self._low // 2)
 
     def _descend(self, groups: Sequence[Group], most: int) -> Iterator[None]:
         """Take one step after the other, each with all of these groups, until there is room."""
@@ -206,17 +206,21 @@ class Ladder:
                 return
             if place % PIECE == 0:
                 yield
-            if group.step > step or (group.step == step and 0 <= group.shown_chars <= chars):
+            if group.step > step or (group.step == step and group.shown_chars <= chars):
                 continue
             tokens = self._cost(group, step, chars)
             if tokens >= group.tokens and step != DROP:
                 # It would look otherwise for nothing.
                 continue
-            self._tokens += tokens - group.tokens
-            group.tokens, group.step, group.shown_chars = tokens, step, chars
-            if step == DROP:
-                group.references = None
-            self._changed = True
+            self._step(group, step, chars, tokens)
+
+    def _step(self, group: Group, step: int, chars: int, tokens: int) -> None:
+        """Show a group so, in so many tokens."""
+        self._tokens += tokens - group.tokens
+        group.tokens, group.step, group.shown_chars = tokens, step, chars
+        if step == DROP:
+            group.references = None
+        self._changed = True
 
     def _drop_what_will_be(self, older: Sequence[Group]) -> Iterator[None]:
         """Drop at once what no milder step will spare: in a log that is many times its window, all
@@ -233,10 +237,7 @@ class Ladder:
                 yield
             if group.step < DROP:
                 left -= floor
-                self._tokens -= group.tokens
-                group.tokens, group.step, group.shown_chars = 0, DROP, 0
-                group.references = None
-                self._changed = True
+                self._step(group, DROP, 0, 0)
 
     def _floor(self, group: Group) -> int:
         """The least that a group takes, however little is shown of it."""

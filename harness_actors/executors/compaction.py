@@ -3,7 +3,7 @@
 import asyncio
 from typing import Any
 
-from harness_actors.compaction import Ladder, Thresholds
+from harness_actors.compaction import Ladder
 from harness_actors.config import CompactionConfig
 from harness_actors.events import ContextCompacted, ContextPressure
 from harness_actors.ports import RunContext
@@ -48,8 +48,7 @@ async def _make_room(context: RunContext, settings: CompactionConfig) -> int:
     pressure = context.get(PRESSURE)
     if pressure is None or not pressure.waits:
         return 0
-    thresholds = Thresholds(blocking=settings.blocking, low_water=settings.low_water)
-    ladder = Ladder(context.log, context.plan, pressure, thresholds, context.spec.task)
+    ladder = Ladder(context.log, context.plan, pressure, settings, context.spec.task)
     for _ in ladder.climb():
         # Other runs have their turn meanwhile.
         await asyncio.sleep(0)

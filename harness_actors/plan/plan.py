@@ -114,7 +114,7 @@ class CompactionPlan:
                 base=_count(plain["base"]),
                 upto=_count(plain["upto"]),
                 spans=tuple(_span(span) for span in plain["spans"]),
-                policies={name: tool_policy(one) for name, one in plain["policies"].items()},
+                policies=policies_from(plain["policies"]),
             )
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise UnreadablePlanError(f"not a plan: {error!r}"[:200]) from error
@@ -126,12 +126,16 @@ class CompactionPlan:
         return plan
 
 
-def tool_policy(plain: Mapping[str, Any]) -> ToolPolicy:
-    """A policy from plain values.
+def policies_from(plain: Mapping[str, Any]) -> dict[str, ToolPolicy]:
+    """Policies by the names of their tools, from plain values.
 
     Raises:
-        ValueError: Its durability is unknown.
+        ValueError: A durability is unknown.
     """
+    return {name: _policy(one) for name, one in plain.items()}
+
+
+def _policy(plain: Mapping[str, Any]) -> ToolPolicy:
     if plain["durability"] not in DURABILITIES:
         raise ValueError(f"no such durability: {plain['durability']!r}")
     return ToolPolicy(durability=plain["durability"], keep=tuple(map(str, plain["keep"])))

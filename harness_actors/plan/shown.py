@@ -51,6 +51,7 @@ class Shown:
     policies: Mapping[str, ToolPolicy]
 
     def policy(self, call: ToolCall | None) -> ToolPolicy:
+        """What may become of the result of a call; None for a result that answers none."""
         return ANCHORING if call is None else self.policies.get(call.name, ANCHORING)
 
     def cleared(self, message: Message, at: int, call: ToolCall | None) -> Message:

@@ -58,6 +58,8 @@ def _sizes(messages: Iterable[Message]) -> tuple[int, int]:
 class Viewer:
     """Has the newest view of one conversation ready, from one turn to the next."""
 
+    __slots__ = ("_view",)
+
     def __init__(self) -> None:
         self._view: View | None = None
 

@@ -11,7 +11,7 @@ from harness_actors.outputs import OutputType
 from harness_actors.outputs.output_type import InThread
 from harness_actors.outputs.words import NOT_CHECKED
 from harness_actors.plan import ToolPolicy, View
-from harness_actors.plan.plan import tool_policy
+from harness_actors.plan.plan import policies_from
 from harness_actors.plan.shown import ANCHORING
 from harness_actors.policies import Approvals, Hooks, ToolUsage
 from harness_actors.policies.hooks import KINDS, HookKind
@@ -44,10 +44,11 @@ from harness_actors.turn.bounds import Due
 from harness_actors.turn.one_call import PlannedCall, run_call
 from harness_actors.turn.outcomes import ToolDenied, ToolFailure, ToolOutcome
 from harness_actors.turn.output_gate import OBSERVED as OBSERVED_OUTPUT
+from harness_actors.turn.preparation import READ_ARTIFACT
 from harness_actors.turn.texts import MESSAGE_TOKENS, part_tokens, spoken_in
 
-WORK_COMPLETE, READ_ARTIFACT = "work_complete", "read_artifact"
-"""The harness's own tools, which a rerun has like any run."""
+WORK_COMPLETE = "work_complete"
+"""With `READ_ARTIFACT` the harness's own tools, which a rerun has like any run."""
 
 PROMPT = "(the instructions of the agent are in its code, which a rerun does not open)"
 
@@ -317,7 +318,7 @@ def _policies(recording: Recording) -> dict[str, ToolPolicy]:
     """What the results of its tools are worth later, as the first turn said that had no room."""
     for write in recording.writes_of(PRESSURE.name):
         if write.value is not None:
-            return {name: tool_policy(one) for name, one in write.value["policies"].items()}
+            return policies_from(write.value["policies"])
     return {}
 
 

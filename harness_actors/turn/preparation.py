@@ -14,7 +14,7 @@ from harness_actors.ports import Agent, StrictForm, TokenCounter, Tool, ToolSet,
 from harness_actors.turn.around import AroundTools
 from harness_actors.turn.texts import counted, well_formed
 
-READER = "read_artifact"
+READ_ARTIFACT = "read_artifact"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,10 +118,10 @@ async def prepare(
         by_name[name] = tool
     tool_set = ToolSet.of(tool.spec for tool in tools)
     counts = tool_set.encoded if tools else b""
-    if reads_back and READER not in by_name:
+    if reads_back and READ_ARTIFACT not in by_name:
         # Not counted: its provider counts it, which corrects what is added up. A tool of that name
         # is the user's own.
-        by_name[READER] = reader = _artifact_reader()
+        by_name[READ_ARTIFACT] = reader = _artifact_reader()
         tool_set = ToolSet.of((*tool_set.specs, reader.spec))
     head: tuple[Message, ...] = ()
     strict = None if output is None else _strict_form(output, agent, tool_set, ending)

@@ -4,8 +4,12 @@ from collections.abc import Sequence
 
 from hypothesis import strategies as st
 
+from harness_actors.compaction import Compacted, Ladder
+from harness_actors.config import CompactionConfig
 from harness_actors.conversation import Conversation
 from harness_actors.messages import Message, ToolCall
+from harness_actors.plan import CompactionPlan
+from harness_actors.state import Pressure
 
 TOOLS = ("read_file", "write_file", "web_search", "list_directory", "think")
 WORDS = st.integers(0, 6000).map(lambda chars: ("word " * (chars // 5 + 1))[:chars])
@@ -65,3 +69,11 @@ def logs(most: int = 40) -> st.SearchStrategy[Conversation]:
 
 def joined(parts: Sequence[Sequence[Message]]) -> Conversation:
     return Conversation(message for part in parts for message in part)
+
+
+def compacted(log: Conversation, plan: CompactionPlan | None, pressure: Pressure) -> Compacted:
+    """What comes of the ladder with the usual settings."""
+    ladder = Ladder(log, plan, pressure, CompactionConfig())
+    for _ in ladder.climb():
+        pass
+    return ladder.result()

@@ -2,11 +2,12 @@
 
 from dataclasses import asdict
 
-from harness_actors.compaction import Compacted, Thresholds, compacted
+from harness_actors.compaction import Compacted
 from harness_actors.conversation import Conversation
 from harness_actors.messages import Message, ToolCall
 from harness_actors.plan import ToolPolicy, View
 from harness_actors.state import Pressure
+from tests.compaction.logs import compacted
 
 WINDOW, OVERHEAD = 8_000, 500
 POLICIES = {"read_file": asdict(ToolPolicy(durability="replayable"))}
@@ -30,7 +31,7 @@ def test_the_example_is_as_it_is_told() -> None:
             overhead_tokens=OVERHEAD,
             policies=POLICIES,
         )
-        made = compacted(log, plan, pressure, Thresholds())
+        made = compacted(log, plan, pressure)
         found.append((number, size, made))
         assert made.plan is not None
         plan = made.plan

@@ -6,12 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness_actors.compaction import Thresholds, compacted
 from harness_actors.conversation import Conversation, repaired
 from harness_actors.messages import Message, ToolCall
 from harness_actors.plan import CompactionPlan, ToolPolicy, View, is_pinned, render
 from harness_actors.state import Pressure
-from tests.compaction.logs import groups, joined, logs
+from tests.compaction.logs import compacted, groups, joined, logs
 
 POLICIES = {
     "read_file": ToolPolicy(durability="replayable"),
@@ -37,7 +36,7 @@ def pressure(
 @settings(deadline=None, max_examples=300)
 @given(logs(), st.integers(500, 20_000))
 def test_any_log_fits_or_says_that_it_does_not(log: Conversation, window: int) -> None:
-    result = compacted(log, None, pressure(log, window), Thresholds())
+    result = compacted(log, None, pressure(log, window))
 
     shown = list(log) if result.plan is None else View(log, result.plan).messages()
     assert repaired(shown)[1] == 0
@@ -69,7 +68,7 @@ def check_words(log: list[Message], shown: list[Message]) -> None:
 def test_a_plan_grows_into_the_next_one(
     log: Conversation, later: list[list[Message]], window: int
 ) -> None:
-    first = compacted(log, None, pressure(log, window), Thresholds()).plan
+    first = compacted(log, None, pressure(log, window)).plan
     if first is None:
         return
     assert CompactionPlan.from_plain(first.as_plain()) == first
@@ -78,7 +77,7 @@ def test_a_plan_grows_into_the_next_one(
     assert list(render(log, first)) == shown
     assert View(log, first).messages() == [*shown, *log[first.upto :]]
 
-    second = compacted(log, first, pressure(log, window, first), Thresholds()).plan
+    second = compacted(log, first, pressure(log, window, first)).plan
     if second is None:
         return
     assert (second.version, second.base) == (2, 1)
@@ -110,7 +109,7 @@ def a_run(rounds: int, tool: str = "read_file", chars: int = 4000) -> Conversati
 
 def test_results_that_can_be_had_again_go_first_and_the_oldest_of_them() -> None:
     log = a_run(30)
-    result = compacted(log, None, pressure(log, 30_000), Thresholds())
+    result = compacted(log, None, pressure(log, 30_000))
     assert result.plan is not None
     assert {span.action for span in result.plan.spans} == {"clear"}
     shown = View(log, result.plan).messages()
@@ -123,7 +122,7 @@ def test_results_that_can_be_had_again_go_first_and_the_oldest_of_them() -> None
 
 def test_what_no_call_brings_back_is_named_where_it_is_dropped() -> None:
     log = a_run(60, "web_search", 2000)
-    result = compacted(log, None, pressure(log, 8_000), Thresholds())
+    result = compacted(log, None, pressure(log, 8_000))
     assert result.plan is not None
     assert result.dropped > 0
     text = next(
@@ -137,7 +136,7 @@ def test_what_no_call_brings_back_is_named_where_it_is_dropped() -> None:
 
 def test_the_steps_of_a_conversation_are_few_however_long_it_is() -> None:
     log = a_run(2000)
-    result = compacted(log, None, pressure(log, 32_000), Thresholds())
+    result = compacted(log, None, pressure(log, 32_000))
     assert result.plan is not None
     assert len(result.plan.spans) <= 3
     assert len(str(result.plan.as_plain())) < 2000
@@ -146,7 +145,7 @@ def test_the_steps_of_a_conversation_are_few_however_long_it_is() -> None:
 def test_a_message_larger_than_the_window_is_shown_in_part() -> None:
     words = "begin " + "x" * 100_000 + " end"
     log = Conversation([Message.user(words, tokens=25_000)])
-    result = compacted(log, None, pressure(log, 8_000), Thresholds())
+    result = compacted(log, None, pressure(log, 8_000))
     assert result.plan is not None
     assert result.fits
     shown = View(log, result.plan).messages()[0].text
@@ -157,7 +156,7 @@ def test_a_message_larger_than_the_window_is_shown_in_part() -> None:
 
 def test_what_cannot_be_made_smaller_is_named() -> None:
     log = Conversation(Message.system(f"{n} short words", tokens=50) for n in range(400))
-    result = compacted(log, None, pressure(log, 2_000), Thresholds())
+    result = compacted(log, None, pressure(log, 2_000))
     assert not result.fits
     assert result.plan is None
     assert result.largest == (0, 50)
@@ -165,7 +164,7 @@ def test_what_cannot_be_made_smaller_is_named() -> None:
 
 def test_of_a_long_talk_the_task_and_what_was_said_last_stay() -> None:
     log = Conversation(Message.user(f"{n} short words", tokens=50) for n in range(400))
-    result = compacted(log, None, pressure(log, 2_000), Thresholds())
+    result = compacted(log, None, pressure(log, 2_000))
     assert result.fits
     assert result.plan is not None
     texts = [message.text for message in View(log, result.plan).messages()]
@@ -180,7 +179,7 @@ def test_as_long_as_anything_else_can_go_the_users_words_stay() -> None:
         return [Message.user(f"word {number}", tokens=10), *a_group(number, "think", "x" * 900)]
 
     log = joined([part for number in range(20) for part in (said(number)[:1], said(number)[1:])])
-    result = compacted(log, None, pressure(log, 3_000), Thresholds())
+    result = compacted(log, None, pressure(log, 3_000))
     assert result.fits
     assert result.plan is not None
     shown = View(log, result.plan).messages()
@@ -198,7 +197,7 @@ def test_the_providers_count_is_what_counts(ratio: float) -> None:
         overhead_tokens=100,
         policies=PLAIN,
     )
-    result = compacted(log, None, counted, Thresholds())
+    result = compacted(log, None, counted)
     assert result.plan is not None or ratio == 0.5
     shown = log.tokens if result.plan is None else View(log, result.plan).tokens
     assert (shown + 100) * ratio <= max(
@@ -208,7 +207,7 @@ def test_the_providers_count_is_what_counts(ratio: float) -> None:
 
 def test_what_is_being_worked_on_is_not_dropped_however_large_it_is() -> None:
     log = a_run(6, "web_search", 16_000)
-    result = compacted(log, None, pressure(log, 3_000), Thresholds())
+    result = compacted(log, None, pressure(log, 3_000))
     assert result.fits
     assert result.plan is not None
     shown = View(log, result.plan).messages()

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 import pytest
 
-from harness_actors.compaction import Thresholds, compacted
 from harness_actors.conversation import Conversation, repaired
 from harness_actors.messages import Message
 from harness_actors.plan import CompactionPlan, View, is_pinned
+from tests.compaction.logs import compacted
 from tests.compaction.test_ladder import check_words, pressure
 from tests.data import recorded, shortened
 
@@ -27,7 +27,7 @@ def grown(messages: Sequence[Message], window: int) -> tuple[Conversation, list[
         view = View(log, plan).tokens if plan else log.tokens
         if view + 100 < 0.95 * window:
             continue
-        made = compacted(log, plan, pressure(log, window, plan), Thresholds())
+        made = compacted(log, plan, pressure(log, window, plan))
         assert made.fits, made
         if made.plan is not None:
             check(log, made.plan, window)

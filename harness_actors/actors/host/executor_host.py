@@ -231,9 +231,6 @@ class ExecutorHost(Hosted):
             with self._keeping(run.spec.run_id):
                 outcome = await executor.handle(deliver.signal, context)
             check_outcome(self._slot.executor, outcome, is_ours=not self._slot.code)
-            if not executor.reads_log and not self._slot.code:
-                # Sent for this once: the run may not come again for hours.
-                run.log = Conversation()
             last = self._last_of(context, began, outcome)
         except BaseException as error:
             if _was_cut(error) or is_ctrl_c(error):
@@ -247,6 +244,9 @@ class ExecutorHost(Hosted):
             # It knows the run, too: a circle, in which the log would stay for the collector of
             # garbage, which seldom comes.
             run.context = None
+            if run.log and self._is_sent_once:
+                # The run may not come again for hours.
+                run.log = Conversation()
         self._post(run, Answered(last, outcome))
 
     def _context(
@@ -299,6 +299,14 @@ class ExecutorHost(Hosted):
         if self._slot.code:
             check_change(self._slot.executor, delta)
         return delta
+
+    @property
+    def _is_sent_once(self) -> bool:
+        """Whether the executor is sent a log only where a window is full."""
+        if self._slot.code or self._executor is None:
+            # A user's own may add messages, so its log is kept.
+            return False
+        return not self._executor.reads_log
 
     async def _program(self, code: str) -> tuple[Executor, Agent]:
         """Who serves a run of this code, and its agent."""
