@@ -249,9 +249,11 @@ class Program:
 
 
 def _models_of(agent: Agent) -> Iterator[Model]:
-    """All models that runs of an agent may ask: its own, and its judges."""
+    """All models that runs of an agent may ask: its own, its judges, and its summarizer's."""
     yield from models_of(agent.model)
     yield from (getattr(agent, "judges", None) or {}).values()
+    if (model := getattr(getattr(agent, "summarizer", None), "model", None)) is not None:
+        yield from models_of(model)
 
 
 def settings_of(

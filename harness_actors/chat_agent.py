@@ -12,7 +12,7 @@ from harness_actors.outputs import OutputType
 from harness_actors.policies import Approvals, Hooks
 from harness_actors.policies.capabilities import checked_capabilities
 from harness_actors.policies.middleware import as_chain
-from harness_actors.ports import Agent, Model, Tool
+from harness_actors.ports import Agent, Model, Summarizer, Tool
 
 if TYPE_CHECKING:
     from harness_actors.contracts import TaskContract
@@ -49,6 +49,8 @@ class ChatAgent:
             under its own name, and where none is named.
         output_type: What its runs are to come to, as `HarnessResult.output`: a pydantic model, a
             dataclass, another type of which JSON has values, or a JSON schema. None for words.
+        summarizer: Puts into few words what its model is no longer shown of long conversations;
+            None for the one that asks no model.
 
     Raises:
         ConfigError: Something else is given as one of these, two tools have one name, or nobody
@@ -66,6 +68,7 @@ class ChatAgent:
     predicates: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
     judges: Mapping[str, Model] = field(default_factory=dict)
     output_type: Any = None
+    summarizer: Summarizer | None = None
     models: InitVar[Sequence[Model] | None] = None
     fallback: InitVar[Fallback | None] = None
 
@@ -95,6 +98,11 @@ class ChatAgent:
         self._check_named("predicates", "functions", callable)
         self._check_named("judges", "models", lambda one: hasattr(one, "complete"))
         object.__setattr__(self, "output_type", OutputType.of(self.output_type))
+        if self.summarizer is not None and not callable(
+            getattr(self.summarizer, "summarize", None)
+        ):
+            problem = f"must be one such as ChatClientSummarizer(model), not {self.summarizer!r}"
+            raise ConfigError("summarizer", problem)
 
     def _check_named(self, name: str, what: str, is_one: Callable[[Any], bool]) -> None:
         given = getattr(self, name)

@@ -24,6 +24,8 @@ LEAST_INLINE_CHARS, MOST_INLINE_CHARS = 2_000, 100_000
 MOST_STALLED_ROUNDS = 1_000
 
 
+MOST_FACT_CHARS = 500
+"""Of a sentence that every summary repeats."""
 USUAL_WINDOW = 128_000
 """Of models whose names say nothing, in tokens."""
 
@@ -144,8 +146,14 @@ class CompactionConfig:
     low_water: float = 0.45
     """How full the window may be then. The lower it is, the seldomer the beginning of requests
     changes, which providers keep in their caches."""
+    summaries: bool = False
+    """Whether what is no longer shown is summarized, from `soft` on, beside the run."""
+    facts: tuple[str, ...] = ()
+    """Sentences that every summary has, word for word."""
 
     def __post_init__(self) -> None:
+        _check_flag("compaction.summaries", self.summaries)
+        object.__setattr__(self, "facts", _sentences("compaction.facts", self.facts))
         for name in ("soft", "blocking", "low_water"):
             share = getattr(self, name)
             is_number = isinstance(share, int | float) and not isinstance(share, bool)
@@ -311,11 +319,26 @@ def _check_names(prefix: str, given: Mapping[str, Any], owner: type) -> None:
             raise ConfigError(f"{prefix}{name}", f"no such setting; there are {built}")
 
 
+def _sentences(name: str, value: object) -> tuple[str, ...]:
+    if isinstance(value, str) or not isinstance(value, list | tuple):
+        raise ConfigError(name, f"must be a list of sentences, not {value!r:.80}")
+    for one in value:
+        if not isinstance(one, str) or not one.strip() or len(one) > MOST_FACT_CHARS:
+            most = f"a sentence of at most {MOST_FACT_CHARS} characters"
+            raise ConfigError(name, f"must each be {most}, not {one!r:.80}")
+    return tuple(value)
+
+
 def _check_count(name: str, value: object, *, optional: bool = False) -> None:
     if optional and value is None:
         return
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
         raise ConfigError(name, f"must be a whole number of at least 1, not {value!r}")
+
+
+def _check_flag(name: str, value: object) -> None:
+    if not isinstance(value, bool):
+        raise ConfigError(name, f"must be true or false, not {value!r}")
 
 
 def _check_amount(name: str, value: object) -> None:

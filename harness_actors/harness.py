@@ -9,7 +9,7 @@ from typing import Any, Self
 
 from harness_actors.actors import Runtime, RuntimeKind
 from harness_actors.actors.driver.awaiting import Answer, Answerer, answer_text
-from harness_actors.actors.driver.followed_run import FollowedRun
+from harness_actors.actors.driver.followed_run import FollowedRun, result_of
 from harness_actors.actors.driver.placed_store import PlacedStore
 from harness_actors.actors.text.hearing import HeardItem, with_texts
 from harness_actors.agents import (
@@ -109,6 +109,8 @@ class AgentHarness:
         self._is_on_record = False
         self._active: FollowedRun | None = None
         self._run_id: str | None = None
+        # Of a summary that was asked for between two runs.
+        self._to_keep: str | None = None
 
     @property
     def is_running(self) -> bool:
@@ -164,7 +166,7 @@ class AgentHarness:
                 moved or removed since the last run, and the conversation with it.
         """
         stream = self.run_stream(message, text=False, contract=contract, output_type=output_type)
-        return await _last(stream)
+        return await result_of(stream)
 
     async def run_stream(
         self,
@@ -240,7 +242,7 @@ class AgentHarness:
             ConversationMovedOnError: Another run has continued its conversation since.
             BadInputError: Its workspace is gone.
         """
-        return await _last(self.resume_stream(run_id, answers=answers, text=False))
+        return await result_of(self.resume_stream(run_id, answers=answers, text=False))
 
     async def resume_stream(
         self, run_id: str, *, answers: Mapping[str, Answer] | None = None, text: bool = True
@@ -318,6 +320,22 @@ class AgentHarness:
         if self._active is not None:
             await self._active.stop(now=now)
 
+    async def compact(self, keep: str = "") -> bool:
+        """Have the conversation summarized, while the run in progress goes on, or the next one.
+
+        Args:
+            keep: What is to be kept, in words; empty for nothing of its own.
+
+        Returns:
+            Whether that is done: False where the settings have no `compaction.summaries`.
+        """
+        if self.config.compaction is None or not self.config.compaction.summaries:
+            return False
+        if self._active is None:
+            self._to_keep = keep
+            return True
+        return await (await self._placed.runtime()).compact(self._active.run_id, keep)
+
     async def close(self) -> None:
         """Give back the store and its cell; harnesses with the same store lose them too.
 
@@ -354,6 +372,9 @@ class AgentHarness:
             if text:
                 await runtime.subscribe([run_id])
             await begin()
+            if self._to_keep is not None:
+                keep, self._to_keep = self._to_keep, None
+                await runtime.compact(run_id, keep)
 
         events = self._active.follow(runtime, begin_heard, self._program.secrets, cursor)
         before = () if cursor is None else await runtime.events(run_id)
@@ -370,13 +391,3 @@ class AgentHarness:
 
     def _workspace_spec(self) -> WorkspaceSpec | None:
         return None if self._workspace is None else WorkspaceSpec(path=str(self._workspace))
-
-
-async def _last(stream: AsyncGenerator[HeardItem]) -> HarnessResult:
-    result: HarnessResult | None = None
-    async with aclosing(stream):
-        async for item in stream:
-            if isinstance(item, HarnessResult):
-                result = item
-    assert result is not None, "a stream of a run ends with its result"
-    return result

@@ -8,6 +8,7 @@ from typing import Any, Literal
 from harness_actors.config import HarnessConfig
 from harness_actors.messages import Message
 from harness_actors.pickling import pickled_by_position
+from harness_actors.plan import Summary
 from harness_actors.results import HarnessResult, Usage
 from harness_actors.signals import Signal
 from harness_actors.state import SharedState, StateDelta
@@ -173,7 +174,17 @@ class ProcessMark:
     started: int
 
 
-Entry = CodeStored | RunAdded | RunChanged | SnapshotTaken | ProcessMark
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SummaryStored:
+    """A part of a run's conversation in few words, known by its key; storing it again changes
+    nothing."""
+
+    run_id: str
+    key: str
+    summary: Summary
+
+
+Entry = CodeStored | RunAdded | RunChanged | SnapshotTaken | ProcessMark | SummaryStored
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,6 +199,7 @@ class StoredRun:
         hop: Where it goes on; None before its first change.
         losses: Deaths of executors since its last progress.
         end: How it ended; None while it is unfinished.
+        summaries: Parts of its conversation in few words that are in no plan yet, by their keys.
     """
 
     spec: RunSpec
@@ -197,6 +209,7 @@ class StoredRun:
     hop: Hop | None
     losses: int
     end: HarnessResult | None
+    summaries: Mapping[str, Summary] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -175,6 +175,8 @@ def _gates(agent: Agent) -> dict[str, Any]:
         parts["output_type"] = plain(output.schema)
     for name, judge in (getattr(agent, "judges", None) or {}).items():
         parts |= {f"judges.{name}.{part}": one for part, one in _model_parts(judge).items()}
+    if (summarizer := getattr(agent, "summarizer", None)) is not None:
+        parts["summarizer"] = str(getattr(summarizer, "name", type(summarizer).__name__))
     return parts
 
 

@@ -111,6 +111,10 @@ def shown(default: object) -> str:
             return "none"
         case ContinuationConfig() | StallConfig() | CompactionConfig():
             return "on"
+        case bool():
+            return "on" if default else "off"
+        case ():
+            return "none"
         case _:
             return str(default)
 

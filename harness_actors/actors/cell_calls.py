@@ -32,6 +32,8 @@ class CellCalls(Protocol):
 
     async def answer(self, run_id: str, answers: Mapping[str, str]) -> None: ...
 
+    async def compact(self, run_id: str, keep: str) -> bool: ...
+
     async def stop(self, run_ids: Sequence[str], mode: StopMode) -> tuple[str, ...]: ...
 
     async def allow(self, budget_usd: float | None) -> None: ...
@@ -108,6 +110,9 @@ class CellRuntime(ABC):
 
     async def answer(self, run_id: str, answers: Mapping[str, str]) -> None:
         await self.ask(CellCalls.answer, run_id, answers)
+
+    async def compact(self, run_id: str, keep: str = "") -> bool:
+        return await self.ask(CellCalls.compact, run_id, keep)
 
     async def stop(self, run_ids: Sequence[str], mode: StopMode) -> tuple[str, ...]:
         return await self.ask(CellCalls.stop, run_ids, mode)

@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 from harness_actors.actors.embedded import EmbeddedModelHost
+from harness_actors.actors.host.compaction_worker import host_worker
 from harness_actors.actors.host.shipped_executors import host_executor
 from harness_actors.actors.hosted import Hosted, Place
 from harness_actors.actors.text.streams import TextStreams
-from harness_actors.coordination.protocol import CUSTOM, Slot
+from harness_actors.coordination.protocol import COMPACTION_WORKER, CUSTOM, Slot
 from harness_actors.state import AGENT_TURN, COMPACTION, REPAIR, STOP_DECISION
 
 EMBEDDED_MODEL = "embedded_model"
@@ -91,6 +92,7 @@ KINDS = table_of(
         gets_programs=True,
         failure="the cell stops",
     ),
+    ActorKind(name=COMPACTION_WORKER, host=host_worker, gets_programs=True),
     ActorKind(name=EMBEDDED_MODEL, host=EmbeddedModelHost, reachable="at a port"),
     ActorKind(name=STREAMS, host=TextStreams.at, reachable="by name"),
 )

@@ -139,6 +139,20 @@ class Runtime(Protocol):
         """
         ...
 
+    async def compact(self, run_id: str, keep: str = "") -> bool:
+        """Ask for a summary of what a run need not see, however full its window is. It goes on
+        meanwhile, and is shown the summary before its next model call after that.
+
+        Args:
+            run_id: The run.
+            keep: What is to be kept, in a person's words; empty for nothing of its own.
+
+        Returns:
+            Whether one will be made: False where nobody serves the run, or its settings have no
+            summaries.
+        """
+        ...
+
     async def stop(self, run_ids: Sequence[str], mode: StopMode) -> tuple[str, ...]:
         """Ask runs to stop; `RunParked`, `InputAwaited` or `RunCompleted` tell when.
 

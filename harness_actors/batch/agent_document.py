@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
@@ -49,6 +49,15 @@ class ModelFields(_Fields):
         return {name: value for name, value in given.items() if value is not None}
 
 
+class SummarizerFields(ModelFields):
+    """A model that puts long conversations into few words, and what it is told."""
+
+    instructions: str | None = None
+
+
+M = TypeVar("M", bound=ModelFields)
+
+
 class PersonaFields(_Fields):
     """Who the agent is."""
 
@@ -58,6 +67,7 @@ class PersonaFields(_Fields):
     contract: Any = None
     output_type: Any = None
     judges: dict[str, Any] = Field(default_factory=dict)
+    summarizer: Any = None
     autonomy: str | None = None
     approvals: dict[str, Any] | None = None
 
@@ -148,14 +158,31 @@ def read_judges(given: Mapping[str, Any], path: Path) -> dict[str, ModelFields]:
     read, faults = {}, list[str]()
     for name, fields in given.items():
         try:
-            read[name] = ModelFields.model_validate(
-                {"id": fields} if isinstance(fields, str) else fields
-            )
-        except ValidationError as error:
-            faults += [f"persona.judges.{name}.{_sentence(fault)}" for fault in error.errors()]
+            read[name] = read_aside(fields, ModelFields, f"persona.judges.{name}", path)
+        except BadInputError as error:
+            faults += error.faults
     if faults:
         raise BadInputError(str(path), tuple(faults))
     return read
+
+
+def read_aside(given: Any, kind: type[M], section: str, path: Path) -> M:
+    """A model that is asked for something of its own; a text is its id.
+
+    Args:
+        given: What the file says.
+        kind: The fields that it may have.
+        section: Where that stands.
+        path: The file.
+
+    Raises:
+        BadInputError: A field is at fault.
+    """
+    try:
+        return kind.model_validate({"id": given} if isinstance(given, str) else given)
+    except ValidationError as error:
+        faults = tuple(f"{section}.{_sentence(fault)}" for fault in error.errors())
+        raise BadInputError(str(path), faults) from error
 
 
 def _first_line(error: Exception) -> str:

@@ -12,7 +12,9 @@ from harness_actors.batch.agent_contract import contract_in
 from harness_actors.batch.agent_document import (
     AgentFields,
     ModelFields,
+    SummarizerFields,
     WorkspaceFields,
+    read_aside,
     read_document,
     read_judges,
 )
@@ -21,7 +23,7 @@ from harness_actors.batch.agent_output import output_of
 from harness_actors.config import HarnessConfig
 from harness_actors.coordination.graph import Workflow
 from harness_actors.errors import BadInputError, ConfigError, ModelSetupError
-from harness_actors.ports import Agent, Model, Tool
+from harness_actors.ports import Agent, Model, Summarizer, Tool
 
 if TYPE_CHECKING:
     from harness_actors.models import Price
@@ -91,14 +93,7 @@ def load_agent_file(path: Path, overrides: AgentOverrides | None = None) -> Load
         merged_config(given.harness)
     model = _model(given, over, path)
     judges = {
-        name: make_model(
-            judge.id or name,
-            base_url=over.base_url or judge.base_url or given.model.base_url,
-            settings=judge.settings,
-            price=_price(judge, None),
-            bounds=judge.bounds,
-            source=f"{path}: persona.judges.{name}",
-        )
+        name: _aside(judge, name, given, over, f"{path}: persona.judges.{name}")
         for name, judge in read_judges(given.persona.judges, path).items()
     }
     tools = [_find(name, beside, path) for name in given.environment.tools]
@@ -115,6 +110,7 @@ def load_agent_file(path: Path, overrides: AgentOverrides | None = None) -> Load
         approvals=approvals,
         judges=judges,
         output_type=output_of(given.persona.output_type, beside, path),
+        summarizer=_summarizer(given, over, path),
     )
     if contract is not None:
         agent = contract.put_to(agent, beside)
@@ -124,6 +120,34 @@ def load_agent_file(path: Path, overrides: AgentOverrides | None = None) -> Load
         config=config if contract is None else replace(config, contract=contract.plain),
         workspace=_template(given.environment.workspace, beside, path),
     )
+
+
+def _aside(
+    model: ModelFields, name: str, given: AgentFields, over: AgentOverrides, source: str
+) -> Model:
+    """A model that is asked for something of its own; it is where the agent's is, if none says."""
+    return make_model(
+        model.id or name,
+        base_url=over.base_url or model.base_url or given.model.base_url,
+        settings=model.settings,
+        price=_price(model, None),
+        bounds=model.bounds,
+        source=source,
+    )
+
+
+def _summarizer(given: AgentFields, over: AgentOverrides, path: Path) -> Summarizer | None:
+    """Who summarizes long conversations; None where no model is asked for that."""
+    if given.persona.summarizer is None:
+        return None
+    from harness_actors.compaction.chat_summarizer import ChatClientSummarizer
+
+    section = "persona.summarizer"
+    fields = read_aside(given.persona.summarizer, SummarizerFields, section, path)
+    if fields.id is None:
+        raise BadInputError(str(path), (f"{section}: must have the id of a model",))
+    model = _aside(fields, fields.id, given, over, f"{path}: {section}")
+    return ChatClientSummarizer(model, instructions=fields.instructions)
 
 
 def _model(given: AgentFields, over: AgentOverrides, path: Path) -> Model:

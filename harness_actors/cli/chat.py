@@ -17,7 +17,9 @@ from harness_actors.cli.typed_lines import is_command, read_line
 from harness_actors.cli.where import check_where, fresh_workspace
 from harness_actors.events import Event, ExecutorLost, Repaired, ToolCalled, ToolReturned
 
-EXIT, NEW = "/exit", "/new"
+EXIT, NEW, COMPACT = "/exit", "/new", "/compact"
+COMPACTS = "what the model need not see is summarized while the next line is answered"
+COMPACTS_NOT = "nothing is summarized: the settings have no compaction.summaries"
 
 
 def chat(
@@ -41,7 +43,8 @@ def chat(
     """A conversation: each line of standard input is answered, tools and all.
 
     The bounds hold for each answer. Ctrl-C cuts an answer; `/new` begins another
-    conversation; `/exit` or Ctrl-D leaves. Where the agent asks something, the next line is the
+    conversation; `/compact [WHAT TO KEEP]` has the next answer begin on a summary of it; `/exit` or
+    Ctrl-D leaves. Where the agent asks something, the next line is the
     answer; of several questions, to the first that is open.
 
     Examples:
@@ -109,8 +112,12 @@ def _chat(
                 if said == NEW:
                     answers.leave_open()
                     harness.begin_conversation()
+                elif said.split(maxsplit=1)[:1] == [COMPACT]:
+                    will_be = loop.run(harness.compact(said.removeprefix(COMPACT).strip()))
+                    lines.note(COMPACTS if will_be else COMPACTS_NOT)
                 elif is_command(said):
-                    lines.note(f"there is no command {said!r}; there are {NEW} and {EXIT}")
+                    there_are = f"{NEW}, {COMPACT} and {EXIT}"
+                    lines.note(f"there is no command {said!r}; there are {there_are}")
                 elif said or answers.is_asked:
                     loop.run(answers.answer(said))
             answers.leave_open()

@@ -23,6 +23,7 @@ from harness_actors.events import (
     RunResumed,
     RunStarted,
     StallFound,
+    SummaryFailed,
     ToolCalled,
     ToolReturned,
     TurnStarted,
@@ -144,8 +145,10 @@ def event_line(event: Event) -> str | None:
         case ContractVerified(met=met, required=required, unmet=unmet):
             missing = f", without {', '.join(unmet)}" if unmet else ""
             return _short(f"  verified: {met} of {required} required are met{missing}")
-        case ContextCompacted(tokens_before=before, tokens_after=after):
-            return f"  made room in the conversation: {before:,} → {after:,} tokens"
+        case ContextCompacted():
+            return f"  made room in the conversation: {room_made(event)}"
+        case SummaryFailed(problem=problem):
+            return _short(f"  the conversation could not be summarized: {problem}")
         case ContextPressure(tokens=tokens, max_input_tokens=most):
             return f"  the conversation is long: {tokens:,} of {most:,} tokens"
         case Repaired(tool_name=name):
@@ -163,6 +166,19 @@ def event_line(event: Event) -> str | None:
             return "resumed"
         case _:
             return None
+
+
+def room_made(event: ContextCompacted) -> str:
+    """What became of a conversation that was too long, in words.
+
+    >>> room_made(ContextCompacted(turn=1, version=1, tokens_before=7700, tokens_after=3500,
+    ...     window_tokens=8000, cleared=32, externalized=0, dropped=6, summarized=0))
+    '7,700 → 3,500 tokens of 8,000; of its messages 32 cleared, 6 dropped'
+    """
+    named = ("summarized", "cleared", "externalized", "dropped")
+    counts = [f"{count} {name}" for name in named if (count := getattr(event, name))]
+    sizes = f"{event.tokens_before:,} → {event.tokens_after:,} tokens of {event.window_tokens:,}"
+    return f"{sizes}; of its messages {', '.join(counts)}" if counts else sizes
 
 
 def fallback_lines(model: str, failed: Iterable[Mapping[str, Any]]) -> Iterator[str]:

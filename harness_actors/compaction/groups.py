@@ -6,8 +6,10 @@ from dataclasses import dataclass
 from harness_actors.messages import Message
 from harness_actors.plan import Action, CompactionPlan, Reference, Span, is_pinned
 
-STEPS: tuple[Action | None, ...] = (None, "clear", "externalize", "drop")
-"""What may become of a group, the mildest first."""
+STEPS: tuple[Action | None, ...] = (None, "clear", "externalize", "drop", "summarize")
+"""What may become of a group, the mildest first. What is summarized stays so."""
+WHOLE: tuple[Action, ...] = ("drop", "summarize")
+"""What becomes of whole ranges, at which nobody looks again."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -34,19 +36,20 @@ class Group:
 
 
 def groups_of(log: Sequence[Message], plan: CompactionPlan | None) -> Iterator[Group]:
-    """The groups of a log as a plan shows them, oldest first; a dropped range is one of them.
+    """The groups of a log as a plan shows them, oldest first; a range that is dropped or summarized
+    is one of them.
 
     Their tokens are those of the log, whatever is shown of it.
     """
     spans = () if plan is None else plan.spans
     at = 0
     for span in (*spans, Span(start=len(log), end=len(log), action="drop")):
-        yield from _between(log, at, span.start)
-        if span.action == "drop":
+        yield from between(log, at, span.start)
+        if span.action in WHOLE:
             whole = Group(start=span.start, end=span.end, pinned=False, tokens=0)
             groups = iter([whole] if span.start < span.end else [])
         else:
-            groups = _between(log, span.start, span.end)
+            groups = between(log, span.start, span.end)
         for group in groups:
             group.step = STEPS.index(span.action)
             group.shown_chars, group.references = span.shown_chars, span.references
@@ -54,7 +57,8 @@ def groups_of(log: Sequence[Message], plan: CompactionPlan | None) -> Iterator[G
         at = span.end
 
 
-def _between(log: Sequence[Message], start: int, end: int) -> Iterator[Group]:
+def between(log: Sequence[Message], start: int, end: int) -> Iterator[Group]:
+    """The groups of a range that divides none, as they are in the log."""
     group: Group | None = None
     for at in range(start, end):
         message = log[at]

@@ -11,10 +11,10 @@ from harness_actors.messages import Message
 from harness_actors.plan import CompactionPlan, Reference, Shown, Span
 from harness_actors.plan.plan import policies_from
 from harness_actors.plan.shown import LISTED, dropped
-from harness_actors.plan.view import with_calls
+from harness_actors.plan.view import summarized, with_calls
 from harness_actors.state import Pressure
 
-CLEAR, EXTERNALIZE, DROP = (STEPS.index(action) for action in ("clear", "externalize", "drop"))
+CLEAR, EXTERNALIZE, DROP, SUMMARIZE = range(1, len(STEPS))
 SHOWN_CHARS = 1500
 """What is shown of a message that is kept in part."""
 EMERGENCY_CHARS = (3000, 900, 240)
@@ -42,6 +42,7 @@ class Compacted:
         cleared: Messages in ranges whose results are left out.
         externalized: Messages in ranges that are shown in part.
         dropped: Messages in ranges that are named alone.
+        summarized: Messages of which a summary is shown.
         fits: Whether the request fits its window.
         largest: Position of the largest message that is left, and its tokens.
     """
@@ -51,6 +52,7 @@ class Compacted:
     cleared: int = 0
     externalized: int = 0
     dropped: int = 0
+    summarized: int = 0
     fits: bool = True
     largest: tuple[int, int] = (0, 0)
 
@@ -74,7 +76,8 @@ class Ladder:
     would be too large even then: in that emergency they are shown in part, too, and at last the
     user's words are dropped, but for the first and the newest ones and the task of the run.
 
-    What was dropped before stays so, so that the work follows what is shown, and not the log.
+    What was dropped or summarized before stays so, so that the work follows what is shown, and not
+    the log.
 
     Args:
         log: The conversation.
@@ -159,7 +162,7 @@ class Ladder:
         request = int((self._pressure.overhead_tokens + self._tokens) * self._ratio) + 1
         of_step = [
             sum(group.end - group.start for group in self._groups if group.step == step)
-            for step in (CLEAR, EXTERNALIZE, DROP)
+            for step in (CLEAR, EXTERNALIZE, DROP, SUMMARIZE)
         ]
         largest = max(self._groups, key=lambda group: group.tokens, default=None)
         return Compacted(
@@ -168,6 +171,7 @@ class Ladder:
             cleared=of_step[0],
             externalized=of_step[1],
             dropped=of_step[2],
+            summarized=of_step[3],
             fits=self._tokens <= self._whole,
             largest=(0, 0) if largest is None else (largest.start, largest.tokens),
         )
@@ -181,6 +185,8 @@ class Ladder:
             upto=spans[-1].end if spans else 0,
             spans=tuple(self._listed(span) for span in spans),
             policies=self._shown.policies,
+            summary=None if self._plan is None else self._plan.summary,
+            summary_chars=0 if self._plan is None else self._plan.summary_chars,
         )
 
     def _role(self, group: Group) -> str:
@@ -241,7 +247,7 @@ class Ladder:
 
     def _floor(self, group: Group) -> int:
         """The least that a group takes, however little is shown of it."""
-        if group.step == DROP or group.end - group.start == 1:
+        if group.step >= DROP or group.end - group.start == 1:
             return min(group.tokens, FLOOR_TOKENS)
         return sum(
             min(message.tokens, FLOOR_TOKENS) for message in self._log[group.start : group.end]
@@ -249,7 +255,7 @@ class Ladder:
 
     def _cost(self, group: Group, step: int, chars: int) -> int:
         """What a group takes where it is shown so."""
-        if step == DROP:
+        if step >= DROP:
             return 0
         pieces = with_calls(self._log, group.start, group.end)
         if step == CLEAR:
@@ -281,7 +287,9 @@ class Ladder:
                     # Only as many as are shown; of those before, nobody is told.
                     group.references = tuple(self._named(group)) if room > 0 else ()
                 room -= len(group.references)
-        total = sum(group.tokens for group in self._groups if group.step != DROP)
+        total = sum(group.tokens for group in self._groups if group.step < DROP)
+        if self._plan is not None and self._plan.summary is not None:
+            total += summarized(self._plan).tokens
         for span in map(self._listed, spans_of(self._groups)):
             if span.action == "drop":
                 total += dropped(span.start, span.end, span.references).tokens
@@ -299,6 +307,6 @@ def _worth_dropping(groups: Sequence[Group]) -> list[Group]:
     return [
         group
         for stretch in stretches
-        if stretch[0].step == DROP or sum(one.tokens for one in stretch) > NOTICE_TOKENS
+        if stretch[0].step >= DROP or sum(one.tokens for one in stretch) > NOTICE_TOKENS
         for group in stretch
     ]

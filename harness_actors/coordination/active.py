@@ -2,13 +2,15 @@
 
 from dataclasses import dataclass, field
 
-from harness_actors.coordination.protocol import Envelope, Slot
+from harness_actors.coordination.protocol import Envelope, Offer, Slot
 from harness_actors.coordination.routing import Replica
+from harness_actors.plan import Summary
 from harness_actors.records import Entry, Hop, RunSpec
 from harness_actors.results import LimitKind
 from harness_actors.signals import RunEnd
 from harness_actors.state import (
     AGENT_TURN,
+    COMPACTION,
     OPEN_CALLS,
     USAGE,
     WAITED_S,
@@ -54,6 +56,42 @@ class Effects:
 
 
 @dataclass(slots=True)
+class Background:
+    """What is being prepared for the window of a run; in memory alone.
+
+    Attributes:
+        slot: The worker that is at it; None where none is.
+        job: Number of the newest job, counted with the hops of all runs.
+        base: Version of the plan from which it was begun.
+        received: Number of the newest envelope of the job.
+        attempts: How often the job was begun.
+        offer: A plan that is offered to the run; None for none.
+        failures: Jobs in a row that came to nothing.
+        rests_until: How many tokens the next request must have before one is begun again.
+        summaries: Those that are on disk and in no plan yet, by their keys.
+        asked: The user has asked for a summary.
+        keep: What they want to be kept; empty for nothing of its own.
+    """
+
+    slot: Slot | None = None
+    job: int = 0
+    base: int = 0
+    received: int = 0
+    attempts: int = 0
+    offer: Offer | None = None
+    failures: int = 0
+    rests_until: float = 0.0
+    summaries: dict[str, Summary] = field(default_factory=dict)
+    asked: bool = False
+    keep: str = ""
+
+    @property
+    def is_idle(self) -> bool:
+        """Nobody is at it, and nothing is offered."""
+        return self.slot is None and self.offer is None
+
+
+@dataclass(slots=True)
 class ActiveRun:
     """A run that is being served."""
 
@@ -91,6 +129,27 @@ class ActiveRun:
     closing: RunEnd | None = None
     """How it ends where it would make its next model call; None while it may make some."""
     replicas: dict[Slot, Replica] = field(default_factory=dict)
+    background: Background | None = None
+    """None where its window was never filled."""
+    summarizes_at: float | None = field(init=False)
+    """From which share of its window on it is summarized; None for never."""
+
+    def __post_init__(self) -> None:
+        settings, spec = self.spec.config.compaction, self.spec
+        # Somebody must take the plan: a workflow may have none of ours that does.
+        taken = COMPACTION not in spec.custom and any(end == COMPACTION for _, end in spec.edges)
+        summarizes = settings is not None and settings.summaries and taken
+        self.summarizes_at = settings.soft if settings is not None and summarizes else None
+
+    @property
+    def plan_version(self) -> int:
+        """Of the plan by which its conversation is shown; 0 for none."""
+        return 0 if self.state.plan is None else self.state.plan.version
+
+    @property
+    def offer(self) -> Offer | None:
+        """A plan that it may take; None for none."""
+        return None if self.background is None else self.background.offer
 
     @property
     def makes_rounds(self) -> bool:

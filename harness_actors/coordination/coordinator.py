@@ -8,30 +8,35 @@ wants posted leaves only after the entries of the same effects are on disk.
 from collections.abc import Iterable, Mapping
 
 from harness_actors.conversation import Conversation
-from harness_actors.coordination.active import ActiveRun, Effects, ExecutorNeeds, closed_elsewhere
+from harness_actors.coordination.active import (
+    ActiveRun,
+    Effects,
+    ExecutorNeeds,
+)
+from harness_actors.coordination.background import BackgroundCompaction
 from harness_actors.coordination.budget import Budget
 from harness_actors.coordination.ceilings import Ceilings
 from harness_actors.coordination.closing import Closing
 from harness_actors.coordination.deadlines import Deadlines
 from harness_actors.coordination.dispatch import Dispatch
-from harness_actors.coordination.endings import (
-    agent_error,
-)
+from harness_actors.coordination.endings import agent_error
 from harness_actors.coordination.graph import ENTRY, successor
-from harness_actors.coordination.losses import Losses, retrace
+from harness_actors.coordination.losses import Losses
 from harness_actors.coordination.protocol import (
+    COMPACTION_WORKER,
     Answered,
     Changed,
     Committed,
-    Cut,
     Envelope,
-    Forget,
+    Proposed,
     Slot,
     SnapshotWanted,
+    Summarized,
     ToolsStarted,
 )
-from harness_actors.coordination.run_changes import RunChanges, entry
+from harness_actors.coordination.run_changes import RunChanges
 from harness_actors.coordination.stopping import Stopping
+from harness_actors.coordination.taking_up import TakingUp, taken_from
 from harness_actors.coordination.waiting import Waits, new_answers
 from harness_actors.errors import AnswerError, WorkflowError
 from harness_actors.messages import Message
@@ -41,11 +46,8 @@ from harness_actors.records import Hop, RunAdded, RunSpec, StoredRun
 from harness_actors.signals import Outcome, Parked, RepairTrigger, RunEnd, Waiting, Yielded
 from harness_actors.state import (
     AGENT_TURN,
-    PARKING,
     SharedState,
     StateDelta,
-    is_waiting,
-    unanswered,
 )
 
 
@@ -58,6 +60,7 @@ class Coordinator:
         needs: What each of our executors is sent, by name.
         agent_turns: Number of agent turn hosts, at least 1.
         clock: Dates what is committed.
+        workers: There are workers that summarize.
     """
 
     def __init__(
@@ -68,6 +71,7 @@ class Coordinator:
         needs: Mapping[str, ExecutorNeeds],
         agent_turns: int,
         clock: Clock,
+        workers: bool = True,
     ) -> None:
         self.term = term
         self._command = command
@@ -86,6 +90,12 @@ class Coordinator:
         self._losses = Losses(self.runs, self._changes, self._dispatch)
         self._waits = Waits(self._changes, clock)
         self._ceilings = Ceilings(clock)
+        self._workers = workers
+        self._background = BackgroundCompaction(self.runs, self._changes, self._dispatch, clock)
+        self._changes.leaves_service = self._background.forget
+        self._taking_up = TakingUp(
+            command, self._changes, self._waits, self._closing, self._dispatch, clock
+        )
         self.receipts = self._dispatch.receipts
 
     # ---- what may happen ------------------------------------------------------------
@@ -130,34 +140,8 @@ class Coordinator:
             ConversationBusyError: Another run of its conversation is not over.
         """
         effects = Effects()
-        if stored.spec.run_id in self.runs or stored.end is not None:
-            return effects
-        run = _taken_from(stored)
-        ours = stored.command == self._command
-        if ours and not asked and run.state.values.get(PARKING.name):
-            self._changes.put_aside(run, StateDelta(), effects)
-            return effects
-        waits = is_waiting(run.state.values)
-        if waits:
-            self._waits.expire(run, effects)
-        if waits and unanswered(run.state.values):
-            self._waits.ask_again(run, effects)
-            return effects
-        self._changes.begin(run)
-        if waits:
-            self._waits.end(run, effects)
-        if not ours:
-            now = self._clock.now()
-            effects.entries.append(
-                RunAdded(spec=stored.spec, command=self._command, at=now, again=True)
-            )
-        if run.state.values.get(PARKING.name):
-            self._changes.change(run, entry(PARKING, False), effects)
-        if closed := closed_elsewhere(run.state):
-            self._changes.change(run, closed, effects)
-        self._closing.note(run, effects, restored=ours)
-        retrace(run)
-        self._dispatch.deliver(run, effects)
+        if stored.spec.run_id not in self.runs and stored.end is None:
+            self._taking_up.take_up(stored, effects, asked=asked)
         return effects
 
     def answer(self, stored: StoredRun, answers: Mapping[str, str]) -> Effects:
@@ -181,7 +165,7 @@ class Coordinator:
             raise AnswerError(stored.spec.run_id, f"it is over: {stored.end.status}")
         if stored.spec.run_id in self.runs:
             raise AnswerError(stored.spec.run_id, "it is in progress, and waits for no answer")
-        self._waits.answer(_taken_from(stored), new, effects)
+        self._waits.answer(taken_from(stored), new, effects)
         return effects
 
     def resume(self, run_id: str) -> Effects:
@@ -196,12 +180,13 @@ class Coordinator:
         """A host said something. What is old, or was said before, is dropped."""
         effects = Effects()
         run = self.runs.get(envelope.run_id)
-        if (
-            run is None
-            or envelope.term != self.term
-            or slot != run.slot
-            or envelope.hop_number != run.hop_number
-        ):
+        if run is None or envelope.term != self.term:
+            return effects
+        if isinstance(envelope.body, Summarized | Proposed):
+            self._background.received(run, envelope, effects)
+            self._closing.close_if_spent(effects)
+            return effects
+        if slot != run.slot or envelope.hop_number != run.hop_number:
             return effects
         if isinstance(envelope.body, ToolsStarted):
             self._changes.tools_started(run, envelope.body.tools, after=envelope.seq)
@@ -216,6 +201,8 @@ class Coordinator:
             self._dispatch.leave(run, effects)
             self._changes.end(run, StateDelta(), agent_error(str(error)), effects)
         self._closing.close_if_spent(effects)
+        if run.summarizes_at is not None and self._workers:
+            self._background.consider(run, effects)
         return effects
 
     def _take(self, run: ActiveRun, envelope: Envelope, effects: Effects) -> None:
@@ -243,7 +230,24 @@ class Coordinator:
             slot: Where it was.
             cause: Why it had to be killed; empty where it died by itself.
         """
-        return self._losses.host_lost(slot, cause)
+        effects = self._losses.host_lost(slot, cause)
+        if slot.kind == COMPACTION_WORKER:
+            self._background.worker_lost(slot, cause, effects)
+        return effects
+
+    def compact(self, run_id: str, keep: str = "") -> tuple[Effects, bool]:
+        """The user of a run asks for a summary of its conversation.
+
+        Args:
+            run_id: The run; one that is not served is not summarized.
+            keep: What they want to be kept, in their words; empty for nothing of its own.
+
+        Returns:
+            What is to be done, and whether a summary will be made.
+        """
+        effects = Effects()
+        run = self.runs.get(run_id)
+        return effects, run is not None and self._background.ask(run, keep, effects)
 
     def left_by(self, slot: Slot) -> list[str]:
         """Runs that the agent turn in a slot has served, and that stand between two turns now.
@@ -280,7 +284,7 @@ class Coordinator:
             return Effects()
         if stored.spec.run_id in self.runs:
             return self.stop(stored.spec.run_id, mode)
-        return self._stopping.stop_idle(stored, mode, _taken_from, shared=shared)
+        return self._stopping.stop_idle(stored, mode, taken_from, shared=shared)
 
     def allow(self, limit_usd: float | None, *, spent_usd: float) -> Effects:
         """Say what all runs of this command may cost together.
@@ -305,13 +309,17 @@ class Coordinator:
         return self._dispatch.subscribe(run_ids, stream)
 
     def overdue(self) -> Effects:
-        """Time passed: runs whose time is over, and that did not end by themselves, end."""
-        return self._stopping.overdue()
+        """Time passed: runs whose time is over, and that did not end by themselves, end, and those
+        that have waited for a plan go on."""
+        effects = self._stopping.overdue()
+        self._background.overdue(effects)
+        return effects
 
     @property
     def next_overdue_at(self) -> float | None:
         """When `overdue` has something to do, in seconds since the epoch; None for never."""
-        return self._deadlines.next()
+        times = (self._deadlines.next(), self._background.next_due)
+        return min((time for time in times if time is not None), default=None)
 
     @property
     def departures(self) -> int:
@@ -332,10 +340,7 @@ class Coordinator:
 
         While its hop was being committed, the host may have died and the run gone on.
         """
-        if isinstance(envelope.body, Cut | Forget):
-            return True
-        run = self.runs.get(envelope.run_id)
-        return run is not None and run.hop_number == envelope.hop_number
+        return self._dispatch.is_current(envelope)
 
     # ---- what follows from it -------------------------------------------------------
 
@@ -359,13 +364,16 @@ class Coordinator:
                 # No turn is over: it goes on when there is room.
                 run.hops += 1
                 run.hop = Hop(to=ENTRY, signal=RepairTrigger())
-                self._go_on(run, delta, effects)
+                holds = run.offer is None and self._background.hold(run)
+                self._go_on(run, delta, effects, waits=holds)
             case signal:
                 delta = self._ceilings.count(run, delta)
                 run.hop = Hop(to=successor(run.spec.edges, run.hop.to), signal=signal)
                 self._go_on(run, delta, effects)
 
-    def _go_on(self, run: ActiveRun, delta: StateDelta, effects: Effects) -> None:
+    def _go_on(
+        self, run: ActiveRun, delta: StateDelta, effects: Effects, *, waits: bool = False
+    ) -> None:
         # Only where it would ask the model again: what is done is to end as done.
         if run.closing is not None and run.hop.to == AGENT_TURN:
             self._changes.end(run, delta, run.closing, effects)
@@ -375,6 +383,8 @@ class Coordinator:
             self._changes.change(run, delta, effects, moved=True)
             if (end := self._ceilings.reached(run)) is not None:
                 self._changes.end(run, StateDelta(), end, effects)
+            elif waits:
+                self._dispatch.withhold(run)
             else:
                 self._dispatch.deliver(run, effects)
 
@@ -382,8 +392,3 @@ class Coordinator:
 def stands_between_turns(stored: StoredRun) -> bool:
     """Whether a run goes on without repair where it is taken up, and is not new."""
     return stored.end is None and stored.hop is not None and stored.hop.to != AGENT_TURN
-
-
-def _taken_from(stored: StoredRun) -> ActiveRun:
-    hop = stored.hop or Hop(to=ENTRY, signal=RepairTrigger())
-    return ActiveRun(stored.spec, stored.state, hop, stored.added_at, stored.losses)

@@ -6,16 +6,25 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
-from harness_actors.coordination.active import ActiveRun, Effects, ExecutorNeeds, Post
+from harness_actors.coordination.active import (
+    ActiveRun,
+    Background,
+    Effects,
+    ExecutorNeeds,
+    Post,
+)
 from harness_actors.coordination.protocol import (
     QUARANTINE,
     Committed,
+    Cut,
     Deliver,
     Envelope,
     Forget,
+    Offered,
     Park,
     Slot,
     Speak,
+    Summarize,
     ToHost,
 )
 from harness_actors.coordination.routing import Replica, Router
@@ -57,7 +66,7 @@ class Dispatch:
         run_id, executor = run.spec.run_id, run.hop.to
         code = run.spec.code if executor in run.spec.custom else ""
         slot = self._router.slot_for(run_id, executor, code, run.losses)
-        run.hop_number = next(self._hop_numbers)
+        run.hop_number = self.next_number()
         run.sent = run.received = run.receipt = run.started_after = 0
         run.busy_since = None
         if slot.index == QUARANTINE and not self._router.isolate(run_id):
@@ -85,10 +94,11 @@ class Dispatch:
             spec=None if replica else run.spec,
             stream=self._streams.get(run_id, "") if _speaks(slot) else "",
             plan=plan,
+            offer=run.offer if executor == COMPACTION and not code else None,
+            offered=_offered(run) if _speaks(slot) else 0,
         )
-        version = 0 if run.state.plan is None else run.state.plan.version
         # It keeps the log for this once.
-        run.replicas[slot] = Replica(len(run.state.log), version, is_over=squeezes)
+        run.replicas[slot] = Replica(len(run.state.log), run.plan_version, is_over=squeezes)
         self.post(run, deliver, effects)
 
     def post(self, run: ActiveRun, body: ToHost, effects: Effects) -> None:
@@ -97,6 +107,42 @@ class Dispatch:
             run.sent += 1
             envelope = Envelope(run.spec.run_id, self.term, run.hop_number, run.sent, body)
             effects.posts.append(Post(run.slot, envelope))
+
+    def next_number(self) -> int:
+        """Of a hop or a job; none is given twice."""
+        return next(self._hop_numbers)
+
+    def is_current(self, envelope: Envelope) -> bool:
+        """See `Coordinator.is_current`."""
+        if isinstance(envelope.body, Cut | Forget):
+            return True
+        run = self.runs.get(envelope.run_id)
+        if run is None:
+            return False
+        if isinstance(envelope.body, Summarize):
+            return run.background is not None and run.background.job == envelope.hop_number
+        return run.hop_number == envelope.hop_number
+
+    def withhold(self, run: ActiveRun) -> None:
+        """The run is at no host until it is delivered; what any of them says of it is old."""
+        run.slot, run.hop_number = None, self.next_number()
+
+    def offer(self, run: ActiveRun, effects: Effects) -> None:
+        """Tell the agent turn of a run that a plan is offered; whoever comes next is told, too."""
+        if run.slot is not None and _speaks(run.slot):
+            self.post(run, Offered(_offered(run)), effects)
+
+    def post_job(self, run: ActiveRun, known: Background, job: Summarize, effects: Effects) -> None:
+        """Post a job for a run to its worker."""
+        if known.slot is not None:
+            envelope = Envelope(run.spec.run_id, self.term, known.job, 1, job)
+            effects.posts.append(Post(known.slot, envelope))
+
+    def cut_job(self, run: ActiveRun, known: Background, effects: Effects) -> None:
+        """Tell the worker that nobody waits for its job."""
+        if known.slot is not None:
+            envelope = Envelope(run.spec.run_id, self.term, known.job, 2, Cut())
+            effects.posts.append(Post(known.slot, envelope))
 
     def stop_at_round(self, run: ActiveRun, effects: Effects) -> None:
         """Tell its host; where none makes rounds, the run stops when it is answered."""
@@ -149,7 +195,7 @@ class Dispatch:
             end: How it ended; None where it did not. The host of its agent is told.
         """
         run_id = run.spec.run_id
-        run.hop_number = next(self._hop_numbers)
+        run.hop_number = self.next_number()
         last = next((slot for slot in reversed(run.replicas) if _speaks(slot)), None)
         for slot in run.replicas:
             word = Forget()
@@ -164,6 +210,11 @@ class Dispatch:
 
 def _speaks(slot: Slot) -> bool:
     return slot.kind == AGENT_TURN
+
+
+def _offered(run: ActiveRun) -> int:
+    """Version of the plan that is offered to a run; 0 for none."""
+    return 0 if run.offer is None else run.offer.plan.version
 
 
 def _read(run: ActiveRun, known: int, *, squeezes: bool) -> tuple[Message, ...]:

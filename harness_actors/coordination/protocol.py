@@ -6,14 +6,17 @@ from typing import Any
 
 from harness_actors.messages import Message
 from harness_actors.pickling import pickled_by_position
-from harness_actors.plan import CompactionPlan
+from harness_actors.plan import CompactionPlan, Summary
 from harness_actors.records import RunSpec
+from harness_actors.results import Usage
 from harness_actors.signals import Outcome, RunEnd, Signal
 from harness_actors.state import StateDelta
 
 QUARANTINE = -1
 CUSTOM = "custom"
 """The kind of an actor that hosts an executor of a user's own."""
+COMPACTION_WORKER = "compaction_worker"
+"""The kind of an actor that puts what runs no longer need to see into few words."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -46,6 +49,24 @@ class Slot:
 
 @pickled_by_position
 @dataclass(frozen=True, slots=True)
+class Offer:
+    """A plan that was made in the background.
+
+    Attributes:
+        plan: It; made from the one that the run has, or it would not be offered.
+        freed_tokens: By how much the next request is smaller.
+    """
+
+    plan: CompactionPlan
+    freed_tokens: int
+
+    @property
+    def as_pair(self) -> tuple[CompactionPlan, int]:
+        return self.plan, self.freed_tokens
+
+
+@pickled_by_position
+@dataclass(frozen=True, slots=True)
 class Deliver:
     """To a host: serve this signal of a run.
 
@@ -61,6 +82,8 @@ class Deliver:
         stream: Name of the stream actor that is to be told what the model says; empty where
             nobody reads it.
         plan: How the log is shown; None where the host knows it, or it is shown as it is.
+        offer: To whoever makes room, a plan that does; None for none.
+        offered: To an agent turn, the version of a plan that is offered; 0 for none.
     """
 
     signal: Signal
@@ -72,6 +95,8 @@ class Deliver:
     spec: RunSpec | None
     stream: str = ""
     plan: CompactionPlan | None = None
+    offer: Offer | None = None
+    offered: int = 0
 
 
 @pickled_by_position
@@ -97,6 +122,39 @@ class Speak:
     """To a host: tell a stream actor what the model says, from its next answer on."""
 
     stream: str
+
+
+@dataclass(frozen=True, slots=True)
+class Offered:
+    """To an agent turn: there is a plan of this version, which makes room in the window."""
+
+    version: int
+
+
+@pickled_by_position
+@dataclass(frozen=True, slots=True)
+class Summarize:
+    """To a worker: make a plan by which less of a run is shown, with a summary of the rest.
+
+    Attributes:
+        spec: The run.
+        log: Its conversation; what is summarized already is empty.
+        plan: How it is shown; None for as it is.
+        request_tokens: How large its next request is.
+        window_tokens: How large one may be.
+        known: Summaries of it that are on disk and in no plan yet, by their keys.
+        keep: What its user wants to be kept, in their words.
+        asked: Its user has asked for it, so that it is done however full the window is.
+    """
+
+    spec: RunSpec
+    log: tuple[Message, ...]
+    plan: CompactionPlan | None
+    request_tokens: int
+    window_tokens: int
+    known: Mapping[str, Summary]
+    keep: str = ""
+    asked: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +211,39 @@ class SnapshotWanted:
     """From a host: its copy of the log does not fit; send all of it."""
 
 
-ToHost = Deliver | Committed | Park | GoOn | Speak | Cut | Forget
+@pickled_by_position
+@dataclass(frozen=True, slots=True)
+class Summarized:
+    """From a worker: a part of the conversation in few words, which is to be kept.
+
+    Attributes:
+        key: Hash of what was summarized, and by whom.
+        summary: It.
+        usage: What was used for it.
+    """
+
+    key: str
+    summary: Summary
+    usage: Usage
+
+
+@pickled_by_position
+@dataclass(frozen=True, slots=True)
+class Proposed:
+    """From a worker: what came of a job, which is over.
+
+    Attributes:
+        offer: A plan; None where too little would be gained, or it failed.
+        problem: Why it failed; empty where it did not.
+    """
+
+    offer: Offer | None = None
+    problem: str = ""
+
+
+ToWorker = Summarize | Cut
+FromWorker = Summarized | Proposed
+ToHost = Deliver | Committed | Park | GoOn | Speak | Cut | Forget | Offered
 FromHost = Changed | Answered | ToolsStarted | SnapshotWanted
 
 
@@ -165,7 +255,8 @@ class Envelope:
     Attributes:
         run_id: The run that it is about.
         term: Term of the coordinator.
-        hop_number: Which hop of the run; answers carry that of what they answer.
+        hop_number: Which hop of the run, or which job for it; answers carry that of what they
+            answer. Both are counted together.
         seq: Number within the hop, growing from 1 in each direction; `ToolsStarted` has that of
             the message before it.
         body: What is said.
@@ -175,7 +266,7 @@ class Envelope:
     term: int
     hop_number: int
     seq: int
-    body: ToHost | FromHost
+    body: ToHost | FromHost | ToWorker | FromWorker
 
     @property
     def order(self) -> tuple[int, int, int]:

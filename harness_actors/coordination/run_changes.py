@@ -1,6 +1,6 @@
 """The changes of the runs in service: what is committed of each, and when it is over."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -61,6 +61,10 @@ class RunChanges:
     _clock: Clock
     departures: int = field(default=0, init=False)
     """How many runs have left service."""
+    leaves_service: Callable[[ActiveRun, Effects], None] = field(
+        default=lambda _run, _effects: None, init=False
+    )
+    """Told of each that does."""
 
     def begin(self, run: ActiveRun) -> None:
         """A run is served from here on.
@@ -218,6 +222,7 @@ class RunChanges:
         self._forget(run, effects, end)
 
     def _forget(self, run: ActiveRun, effects: Effects, end: RunEnd | None = None) -> None:
+        self.leaves_service(run, effects)
         self._dispatch.forget(run, effects, end)
         # One that was not in service has claimed nothing.
         if self._runs.pop(run.spec.run_id, None) is not None:

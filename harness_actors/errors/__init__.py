@@ -12,6 +12,7 @@ HarnessError
 │   ├── ModelAnswerError     an answer past all bounds, or with numbers that cannot be
 │   ├── ModelsFailedError    no model of a chain answered
 │   └── ModelSetupError      wrong key, unknown model, dead endpoint: asking again is useless
+├── SummaryError             a summarizer answered nothing that can be used
 ├── ToolError                a tool failed; its text goes back to the model
 │   ├── MissingPathError     nothing is at a path
 │   └── WorkerToolError      the same, in a worker process
@@ -50,6 +51,7 @@ from harness_actors.errors.models import ModelError as ModelError
 from harness_actors.errors.models import ModelRefusedError as ModelRefusedError
 from harness_actors.errors.models import ModelSetupError as ModelSetupError
 from harness_actors.errors.models import ModelsFailedError as ModelsFailedError
+from harness_actors.errors.models import SummaryError as SummaryError
 from harness_actors.errors.root import HarnessError as HarnessError
 from harness_actors.errors.root import error_facts as error_facts
 from harness_actors.errors.runs import AnswerError as AnswerError

@@ -74,3 +74,20 @@ class ModelsFailedError(ModelError):
 
     def __str__(self) -> str:
         return f"no model of the chain has answered: {self.problem}"
+
+
+class SummaryError(HarnessError):
+    """A part of a conversation could not be put into few words; it stays as it is shown.
+
+    Attributes:
+        summarizer: Name of whoever was to do it.
+        problem: What was wrong.
+    """
+
+    def __init__(self, summarizer: str, problem: str) -> None:
+        super().__init__(summarizer, problem)
+        self.summarizer = summarizer
+        self.problem = problem
+
+    def __str__(self) -> str:
+        return f"summarizer {self.summarizer!r}: {self.problem}"

@@ -31,7 +31,7 @@ def encode_event(event: Event | TextDelta | TextGap) -> dict[str, Any]:
     """The event as plain values, its kind under ``type``."""
     # Not `asdict`, which copies what nobody changes; the slots of an event are its fields.
     plain = {"type": event.type, **{name: getattr(event, name) for name in event.__slots__}}
-    for name in ("traceback", "tools", "failure", "decision"):
+    for name in ("traceback", "tools", "failure", "decision", "summarized"):
         if not plain.get(name, True):
             del plain[name]
     return plain

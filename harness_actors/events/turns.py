@@ -149,6 +149,18 @@ class ContextCompacted(Event):
     """The same of those in which what is long is shown in part."""
     dropped: int
     """The same of those that are named alone."""
+    summarized: int = 0
+    """The same of those of which a summary is shown."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SummaryFailed(Event):
+    """What a run no longer needs to see could not be summarized; it goes on all the same."""
+
+    type: ClassVar[str] = "summary_failed"
+
+    turn: int
+    problem: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,11 +1,14 @@
 """The second executor of a cycle: keeps a conversation within its model's window."""
 
 import asyncio
+from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 from harness_actors.compaction import Ladder
 from harness_actors.config import CompactionConfig
 from harness_actors.events import ContextCompacted, ContextPressure
+from harness_actors.plan import Action
 from harness_actors.ports import RunContext
 from harness_actors.signals import CompactionComplete, RepairComplete, Signal
 from harness_actors.state import COMPACTION, PRESSURE, REQUEST_TOKENS, TURN_COUNT, StateKey
@@ -14,7 +17,8 @@ SOFT = CompactionConfig().soft
 
 
 class Compaction:
-    """Reports pressure, and makes room where the agent turn says that it needs some.
+    """Reports pressure, takes a plan that is offered, and makes room where the agent turn says that
+    it needs some.
 
     It is sent token totals and not the log; that is sent where room is to be made.
     """
@@ -33,7 +37,9 @@ class Compaction:
         needed = tokens >= limit * (SOFT if settings is None else settings.soft)
         if needed:
             context.emit(ContextPressure(turn=turns, tokens=tokens, max_input_tokens=limit))
-        freed = 0 if settings is None else await _make_room(context, settings)
+        freed = 0
+        if settings is not None:
+            freed = _take_offer(context, settings) or await _make_room(context, settings)
         return CompactionComplete(
             repairs_made=signal.repairs_made if isinstance(signal, RepairComplete) else 0,
             tokens=tokens - freed,
@@ -41,6 +47,38 @@ class Compaction:
             tokens_freed=freed,
             compaction_needed=needed,
         )
+
+
+def _take_offer(context: RunContext, settings: CompactionConfig) -> int:
+    """Adopt the plan that is offered, if the next request fits by it; how much is gained."""
+    if context.offer is None:
+        return 0
+    plan, freed = context.offer
+    pressure, tokens = context.get(PRESSURE), context.get(REQUEST_TOKENS)
+    window = context.spec.config.window_tokens if pressure is None else pressure.window_tokens
+    if tokens - freed >= settings.blocking * window:
+        return 0
+    if pressure is not None and pressure.waits:
+        context.set(PRESSURE, replace(pressure, waits=False, request_tokens=tokens - freed))
+    sizes = Counter[Action]()
+    for span in plan.spans:
+        sizes[span.action] += span.end - span.start
+    context.adopt(plan)
+    context.increment(REQUEST_TOKENS, -freed)
+    context.emit(
+        ContextCompacted(
+            turn=context.get(TURN_COUNT),
+            version=plan.version,
+            tokens_before=tokens,
+            tokens_after=tokens - freed,
+            window_tokens=window,
+            cleared=sizes["clear"],
+            externalized=sizes["externalize"],
+            dropped=sizes["drop"],
+            summarized=sizes["summarize"],
+        )
+    )
+    return freed
 
 
 async def _make_room(context: RunContext, settings: CompactionConfig) -> int:
@@ -69,6 +107,7 @@ async def _make_room(context: RunContext, settings: CompactionConfig) -> int:
             cleared=made.cleared,
             externalized=made.externalized,
             dropped=made.dropped,
+            summarized=made.summarized,
         )
     )
     return freed

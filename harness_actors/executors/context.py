@@ -46,10 +46,12 @@ class DeltaContext:
         viewer: Keeps what is shown ready from one hop to the next.
         on_tools_started: Called with the names of tools that begin and that no committed entry
             announces.
+        offer: A plan that makes room, with the tokens that it frees; None for none.
 
     Attributes:
         parking: Whether the run was asked to stop at the next round; set from outside.
         texts: Where the text of answers goes; None where nobody reads it. Set from outside.
+        offered: Version of a plan that is offered to the run; 0 for none. Set from outside.
     """
 
     def __init__(
@@ -69,8 +71,12 @@ class DeltaContext:
         texts: TextSink | None = None,
         plan: CompactionPlan | None = None,
         viewer: Viewer | None = None,
+        offer: tuple[CompactionPlan, int] | None = None,
+        offered: int = 0,
     ) -> None:
         self.spec = spec
+        self.offer = offer
+        self.offered = offered
         self.agent = agent
         self.started_at = started_at
         self.texts = texts

@@ -4,20 +4,21 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, get_args
 
-Action = Literal["clear", "externalize", "drop"]
+from harness_actors.plan.reference import Reference as Reference
+from harness_actors.plan.reference import UnreadablePlanError as UnreadablePlanError
+from harness_actors.plan.reference import count_in
+from harness_actors.plan.summary import Summary
+
+Action = Literal["clear", "externalize", "drop", "summarize"]
 """What becomes of a range of a log, the mildest first. `clear`: results that can be had again are
 named in one line. `externalize`: that, and what is longer than some lines shows its beginning and
-its end. `drop`: all of it is named in one message. Whatever is not shown can be read by its
-position."""
+its end. `drop`: all of it is named in one message. `summarize`: of all such ranges together, one
+message says what was in them. Whatever is not shown can be read by its position."""
 
 Durability = Literal["replayable", "ephemeral", "anchoring", "non_replayable"]
 """What a tool's result is worth later: it can be had again by the same call; it was true for a
 moment; that it was done matters, and some of its fields; it can never be had again."""
 DURABILITIES: tuple[Durability, ...] = get_args(Durability)
-
-
-class UnreadablePlanError(ValueError):
-    """Plain values are no plan, or one of a later version."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,14 +32,6 @@ class ToolPolicy:
 
     durability: Durability = "anchoring"
     keep: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reference:
-    """A result in a dropped range that can be had by no call: where it is, and what it was."""
-
-    at: int
-    what: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +67,8 @@ class CompactionPlan:
         spans: In the order of the log, not overlapping. None begins or ends between the calls of
             a message and their results.
         policies: By name, the tools whose results are not just `anchoring`.
+        summary: Of the ranges that are summarized; None where none is.
+        summary_chars: How long the message with it may be, in characters.
     """
 
     version: int
@@ -81,6 +76,13 @@ class CompactionPlan:
     upto: int
     spans: tuple[Span, ...]
     policies: Mapping[str, ToolPolicy] = field(default_factory=dict)
+    summary: Summary | None = None
+    summary_chars: int = 0
+
+    @property
+    def summarized(self) -> tuple[Span, ...]:
+        """The ranges of which its summary tells."""
+        return tuple(span for span in self.spans if span.action == "summarize")
 
     def follows(self, plan: "CompactionPlan | None") -> bool:
         """Whether it was made from a plan; None for none."""
@@ -93,13 +95,17 @@ class CompactionPlan:
             {name: value for name, value in asdict(span).items() if value} for span in self.spans
         ]
         policies = {name: asdict(policy) for name, policy in self.policies.items()}
-        return {
+        plain: dict[str, Any] = {
             "version": self.version,
             "base": self.base,
             "upto": self.upto,
             "spans": spans,
             "policies": policies,
         }
+        if self.summary is not None:
+            plain["summary"] = self.summary.as_plain()
+            plain["summary_chars"] = self.summary_chars
+        return plain
 
     @classmethod
     def from_plain(cls, plain: Any) -> "CompactionPlan":
@@ -109,12 +115,15 @@ class CompactionPlan:
             UnreadablePlanError: It is no such thing.
         """
         try:
+            summary = plain.get("summary")
             plan = cls(
-                version=_count(plain["version"]),
-                base=_count(plain["base"]),
-                upto=_count(plain["upto"]),
+                version=count_in(plain["version"]),
+                base=count_in(plain["base"]),
+                upto=count_in(plain["upto"]),
                 spans=tuple(_span(span) for span in plain["spans"]),
                 policies=policies_from(plain["policies"]),
+                summary=None if summary is None else Summary.from_plain(summary),
+                summary_chars=count_in(plain.get("summary_chars", 0)),
             )
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise UnreadablePlanError(f"not a plan: {error!r}"[:200]) from error
@@ -123,6 +132,8 @@ class CompactionPlan:
             if not at <= span.start < span.end <= plan.upto:
                 raise UnreadablePlanError(f"not a plan: {span!r} is out of order"[:200])
             at = span.end
+        if (plan.summary is None) == bool(plan.summarized):
+            raise UnreadablePlanError("not a plan: its summary and its ranges do not agree")
         return plan
 
 
@@ -145,18 +156,9 @@ def _span(plain: Mapping[str, Any]) -> Span:
     if plain["action"] not in get_args(Action):
         raise ValueError(f"no such action: {plain['action']!r}")
     return Span(
-        start=_count(plain.get("start", 0)),
-        end=_count(plain["end"]),
+        start=count_in(plain.get("start", 0)),
+        end=count_in(plain["end"]),
         action=plain["action"],
-        shown_chars=_count(plain.get("shown_chars", 0)),
-        references=tuple(
-            Reference(at=_count(one["at"]), what=str(one["what"]))
-            for one in plain.get("references", ())
-        ),
+        shown_chars=count_in(plain.get("shown_chars", 0)),
+        references=tuple(map(Reference.from_plain, plain.get("references", ()))),
     )
-
-
-def _count(value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise ValueError(f"must be a count, not {value!r}")
-    return value

@@ -111,15 +111,26 @@ def dropped(start: int, end: int, references: Sequence[Reference]) -> Message:
     lines = "".join(f"\n- m{one.at}: {one.what}" for one in references)
     listed = _LISTED.format(lines=lines) if lines else ""
     text = _DROPPED.format(start=start, last=end - 1, listed=listed)
-    return _estimated(Message.told(text))
+    return estimated(Message.told(text))
+
+
+def kept_fields(text: str, call: ToolCall | None, policy: ToolPolicy) -> dict[str, str]:
+    """The fields of a call and its result that stay in sight, by name, as short texts of JSON.
+
+    Args:
+        text: The result.
+        call: What it answers; None where that is not known.
+        policy: What it is worth, and which of its fields stay.
+    """
+    given = {} if call is None else _object(call.arguments)
+    found = {**given, **_object(text)}
+    names = policy.keep or USUAL_FIELDS
+    return {name: _value(found[name]) for name in names if name in found}
 
 
 def _facts(text: str, call: ToolCall | None, policy: ToolPolicy, *, is_error: bool) -> str:
     """The fields that stay in sight, as words; else how the result begins."""
-    given = {} if call is None else _object(call.arguments)
-    found = {**given, **_object(text)}
-    names = policy.keep or USUAL_FIELDS
-    fields = [f"{name}={_value(found[name])}" for name in names if name in found]
+    fields = [f"{name}={value}" for name, value in kept_fields(text, call, policy).items()]
     if is_error:
         fields.append("it failed")
     if not fields:
@@ -139,7 +150,10 @@ def _object(text: str) -> dict[str, Any]:
 
 
 def _value(value: Any) -> str:
-    return _short(json.dumps(value, ensure_ascii=False), KEPT_CHARS)
+    try:
+        return _short(json.dumps(value, ensure_ascii=False), KEPT_CHARS)
+    except RecursionError:
+        return "…"  # nested deeper than Python can write
 
 
 def _short(text: str, most: int) -> str:
@@ -208,5 +222,6 @@ def _denser(message: Message, shown: Message) -> Message:
     return replace(shown, tokens=min(message.tokens, int(bytes_ * density) + BORDER_TOKENS))
 
 
-def _estimated(message: Message) -> Message:
+def estimated(message: Message) -> Message:
+    """A message of our own words with its tokens, too many rather than too few."""
     return replace(message, tokens=len(message.encoded) // BYTES_PER_TOKEN + BORDER_TOKENS)

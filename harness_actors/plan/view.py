@@ -4,8 +4,10 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from harness_actors.conversation import Conversation
 from harness_actors.messages import Message, ToolCall
-from harness_actors.plan.plan import CompactionPlan, Span
-from harness_actors.plan.shown import Shown, dropped
+from harness_actors.plan.plan import Action, CompactionPlan, Span
+from harness_actors.plan.shown import Shown, dropped, estimated
+from harness_actors.plan.summary import Summary
+from harness_actors.plan.summary_text import rendered
 
 
 class View:
@@ -74,20 +76,43 @@ class Viewer:
 
 def render(log: Sequence[Message], plan: CompactionPlan) -> Iterator[Message]:
     """The messages that a plan knows of, as they are shown: always the same for the same log."""
-    shown, at = Shown(plan.policies), 0
+    shown, at, told = Shown(plan.policies), 0, False
     for span in plan.spans:
         yield from log[at : span.start]
-        yield from _of_span(log, span, shown)
+        if span.action != "summarize":
+            yield from _of_span(log, span, shown)
+        elif not told:
+            told = True
+            yield summarized(plan)
         at = span.end
     yield from log[at : plan.upto]
 
 
+def summarized(plan: CompactionPlan) -> Message:
+    """The message in the place of all ranges that a plan summarizes; it has some."""
+    spans = plan.summarized
+    summary = plan.summary or Summary()
+    text = rendered(summary, spans[0].start, spans[-1].end - 1, plan.summary_chars)
+    return estimated(Message.told(text))
+
+
 def without_dropped(log: Sequence[Message], plan: CompactionPlan | None) -> tuple[Message, ...]:
     """A log for whoever makes the next plan: each message in its place, and those empty that are
-    dropped already, at which nobody looks again."""
+    dropped or summarized already, at which nobody looks again."""
+    return _without(log, plan, ("drop", "summarize"))
+
+
+def without_summarized(log: Sequence[Message], plan: CompactionPlan | None) -> tuple[Message, ...]:
+    """The same for whoever summarizes: what is dropped and nowhere summarized is there."""
+    return _without(log, plan, ("summarize",))
+
+
+def _without(
+    log: Sequence[Message], plan: CompactionPlan | None, actions: tuple[Action, ...]
+) -> tuple[Message, ...]:
     left = list(log)
     for span in () if plan is None else plan.spans:
-        if span.action == "drop":
+        if span.action in actions:
             left[span.start : span.end] = [_EMPTY] * (span.end - span.start)
     return tuple(left)
 

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from harness_actors.ports.models import TokenCounter as TokenCounter
     from harness_actors.ports.runs import Executor as Executor
     from harness_actors.ports.runs import RunContext as RunContext
+    from harness_actors.ports.summaries import MadeSummary as MadeSummary
+    from harness_actors.ports.summaries import Summarizer as Summarizer
+    from harness_actors.ports.summaries import SummaryRequest as SummaryRequest
     from harness_actors.ports.tool_context import MOST_TOLD as MOST_TOLD
     from harness_actors.ports.tool_context import TOLD_CHARS as TOLD_CHARS
     from harness_actors.ports.tool_context import Cover as Cover
@@ -78,12 +81,15 @@ __getattr__, __dir__, __all__ = loaded_on_use(
         "LargeResult": "artifacts",
         "Look": "verification",
         "MOST_TOLD": "tool_context",
+        "MadeSummary": "summaries",
         "Model": "models",
         "ModelRequest": "models",
         "ModelResponse": "models",
         "NewestResult": "verification",
         "RunContext": "runs",
         "StrictForm": "models",
+        "Summarizer": "summaries",
+        "SummaryRequest": "summaries",
         "TOLD_CHARS": "tool_context",
         "TokenCounter": "models",
         "Tool": "tools",

@@ -46,6 +46,15 @@ class RunContext(Protocol):
             WorkflowError: As `log`.
         """
 
+    @property
+    def offer(self) -> tuple[CompactionPlan, int] | None:
+        """A plan that whoever makes room may take, and by how many tokens the next request is
+        smaller by it; None for none."""
+
+    @property
+    def offered(self) -> int:
+        """Version of a plan that is offered to the run; 0 for none."""
+
     def adopt(self, plan: CompactionPlan) -> None:
         """Have the conversation shown so from here on; the plan must follow the one there is."""
 

@@ -6,13 +6,13 @@ from dataclasses import replace
 from harness_actors.actors.host.shipped_executors import executor_needs
 from harness_actors.coordination.active import ActiveRun, Effects
 from harness_actors.coordination.coordinator import Coordinator
-from harness_actors.coordination.protocol import Deliver, Envelope, FromHost, Slot
+from harness_actors.coordination.protocol import Changed, Deliver, Envelope, FromHost, Slot
 from harness_actors.messages import Message
 from harness_actors.ports import Clock
 from harness_actors.records import RunAdded, RunChanged, StoredRun
 from harness_actors.replay.differences import Difference, of_changes
 from harness_actors.replay.recording import Recording
-from harness_actors.replay.visits import deeds_of, is_note
+from harness_actors.replay.visits import beside_of, deeds_of, is_beside, is_note
 from harness_actors.results import HarnessResult
 from harness_actors.state import StateDelta
 from harness_actors.stores import SqliteJournal
@@ -45,6 +45,7 @@ class RerunCell:
     def __init__(self, recording: Recording, journal: SqliteJournal, clock: Clock) -> None:
         self._recording = recording
         self._changes = deeds_of(recording)
+        self._beside = beside_of(recording)
         self._run_id = recording.spec.run_id
         self._journal = journal
         self._clock = clock
@@ -91,6 +92,7 @@ class RerunCell:
             needs=executor_needs(),
             agent_turns=1,
             clock=self._clock,
+            workers=False,
         )
 
     def submit(self) -> None:
@@ -106,6 +108,11 @@ class RerunCell:
 
     def receive(self, body: FromHost) -> None:
         """An executor said something."""
+        if self.is_behind:
+            self._bring_summarized(self._changes[self._at].position)
+        self._receive(body)
+
+    def _receive(self, body: FromHost) -> None:
         self._seq += 1
         envelope = Envelope(self._run_id, self._term, self._hop_number, self._seq, body)
         self._perform(self._coordinator.received(self.slot, envelope))
@@ -162,7 +169,7 @@ class RerunCell:
                 self._hop_number, self._seq = post.envelope.hop_number, 0
 
     def _compare(self, made: RunChanged) -> None:
-        if made.end is None and is_note(made.delta, made.hop):
+        if made.end is None and (is_note(made.delta, made.hop) or is_beside(made.delta, made.hop)):
             return
         if not self.is_behind:
             raise DivergedError("the rerun went on after the end of the journal's run")
@@ -175,6 +182,11 @@ class RerunCell:
     def _where(self) -> str:
         at = f", at {self.slot.executor!r}" if self.slot.executor else ""
         return f"change {self._at + 1} of {len(self._changes)}{at}"
+
+    def _bring_summarized(self, before: int) -> None:
+        """What summaries have cost until then, and why some failed, as it is on record."""
+        while self._beside and self._beside[0].position < before:
+            self._receive(Changed(self._beside.pop(0).delta))
 
     def _bring_others(self, before: int) -> None:
         """Put into the conversation what other runs have added until then."""

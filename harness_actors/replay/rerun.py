@@ -22,10 +22,12 @@ from harness_actors.executors import (
     StopDecision,
 )
 from harness_actors.messages import Message
+from harness_actors.plan import CompactionPlan
 from harness_actors.ports import Executor
 from harness_actors.replay.cell import DivergedError, RerunCell
 from harness_actors.replay.differences import Difference, of_ends
 from harness_actors.replay.observed import Observed
+from harness_actors.replay.offers import offer_in
 from harness_actors.replay.old_records import answers_in
 from harness_actors.replay.recording import Recording
 from harness_actors.replay.stand_ins import (
@@ -38,7 +40,7 @@ from harness_actors.replay.stand_ins import (
     leave_workspace,
 )
 from harness_actors.replay.tape import Tape, asked_in
-from harness_actors.replay.visits import Visit, own_part, visits_of
+from harness_actors.replay.visits import Visit, offered_in, own_part, visits_of
 from harness_actors.results import HarnessResult, Usage
 from harness_actors.signals import Outcome, Parked, RunEnd, TurnComplete, Waiting
 from harness_actors.state import (
@@ -134,6 +136,7 @@ class _Rerun:
         self._left = asyncio.Event()
         self._problem = ""
         self._visit: Visit | None = None
+        self._acting: DeltaContext | None = None
         self.cell = RerunCell(recording, journal, self._clock)
         self.cell.tell(_answers_in(recording.messages))
 
@@ -187,6 +190,8 @@ class _Rerun:
         assert deliver is not None, "it is served"
         observed = Observed(visit, self._leave)
         context = self._context(executor, deliver, observed)
+        self._acting = context
+        self._offer_next(visit)
         self._left.clear()
         if visit.to == AGENT_TURN:
             self._stage.tape = Tape(
@@ -258,7 +263,21 @@ class _Rerun:
             started_at=deliver.started_at,
             send=self._send,
             recorded=observed.answer,
+            offer=self._offer(executor.name),
         )
+
+    def _offer(self, name: str) -> tuple[CompactionPlan, int] | None:
+        """The plan that was made beside the run, and that whoever makes room has taken."""
+        if name != COMPACTION or self._visit is None or self._is_own(name):
+            return None
+        if (offer := offer_in(self._visit, self.cell.run.state.plan)) is not None:
+            self.cell.tell("summaries of what is no longer shown")
+        return offer
+
+    def _offer_next(self, visit: Visit) -> None:
+        """Tell the turn of a plan where it was told: before it waited for that."""
+        if self._acting is not None and self.cell.taken == len(visit.changes) - 1:
+            self._acting.offered = offered_in(visit.changes[-1].delta)
 
     def _send(self, delta: StateDelta) -> Awaitable[None]:
         committed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -269,6 +288,8 @@ class _Rerun:
         try:
             self.cell.receive(Changed(delta))
             committed.set_result(None)
+            if self._visit is not None:
+                self._offer_next(self._visit)
         except DivergedError as diverged:
             # Not raised: the executor would take it for a failure of its own.
             self._leave(str(diverged))

@@ -12,6 +12,7 @@ from harness_actors.events import (
     RunParked,
     RunResumed,
     StopDecided,
+    SummaryFailed,
 )
 from harness_actors.records import Hop, RunSpec, StoredChange
 from harness_actors.replay.recording import Recording
@@ -19,8 +20,10 @@ from harness_actors.results import HarnessResult
 from harness_actors.signals import TurnComplete
 from harness_actors.state import (
     AGENT_TURN,
+    OFFERED,
     OPEN_CALLS,
     PRESSURE,
+    SIDE_USAGE,
     TURNS_MADE,
     WAITING_SINCE,
     StateDelta,
@@ -85,6 +88,13 @@ def is_note(delta: StateDelta, hop: Hop | None) -> bool:
     return only_notes and not delta.messages and not delta.events and hop is None
 
 
+def is_beside(delta: StateDelta, hop: Hop | None) -> bool:
+    """Whether a change says what summaries of the run cost, or why one failed."""
+    costs = any(write.key == SIDE_USAGE.name for write in delta.writes)
+    failed = any(isinstance(event, SummaryFailed) for event in delta.events)
+    return (costs or failed) and not delta.messages and hop is None
+
+
 def own_part(delta: StateDelta) -> StateDelta:
     """What an executor itself put into the change that came with its answer.
 
@@ -98,8 +108,17 @@ def own_part(delta: StateDelta) -> StateDelta:
 
 
 def deeds_of(recording: Recording) -> list[StoredChange]:
-    """The changes of a run without such notes."""
-    return [change for change in recording.changes if not is_note(change.delta, change.hop)]
+    """The changes of a run without such notes, and without what was done beside it."""
+    return [
+        change
+        for change in recording.changes
+        if not is_note(change.delta, change.hop) and not is_beside(change.delta, change.hop)
+    ]
+
+
+def beside_of(recording: Recording) -> list[StoredChange]:
+    """The changes that say what was done beside a run."""
+    return [change for change in recording.changes if is_beside(change.delta, change.hop)]
 
 
 def visits_of(recording: Recording) -> list[Visit]:
@@ -270,11 +289,17 @@ def _is_of_a_wait(change: StoredChange) -> bool:
 
 
 def _yields(change: StoredChange) -> bool:
-    """Whether an agent turn waits until room is made in the window of its model."""
-    return any(
+    """Whether an agent turn waits until room is made in the window of its model, or for a plan."""
+    return offered_in(change.delta) > 0 or any(
         write.key == PRESSURE.name and write.change == "set" and (write.value or {}).get("waits")
         for write in change.delta.writes
     )
+
+
+def offered_in(delta: StateDelta) -> int:
+    """Version of the plan for which a turn waits with a change; 0 where it does not."""
+    versions = (write.value for write in delta.writes if write.key == OFFERED.name)
+    return next(versions, 0)
 
 
 def _closes_calls(change: StoredChange) -> bool:

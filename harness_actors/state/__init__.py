@@ -9,6 +9,7 @@ from harness_actors.state.keys import COORDINATOR as COORDINATOR
 from harness_actors.state.keys import COVERAGE as COVERAGE
 from harness_actors.state.keys import NUDGES as NUDGES
 from harness_actors.state.keys import OBSERVED as OBSERVED
+from harness_actors.state.keys import OFFERED as OFFERED
 from harness_actors.state.keys import OPEN_CALLS as OPEN_CALLS
 from harness_actors.state.keys import PARKING as PARKING
 from harness_actors.state.keys import PRESSURE as PRESSURE
@@ -17,6 +18,7 @@ from harness_actors.state.keys import QUESTIONS_ASKED as QUESTIONS_ASKED
 from harness_actors.state.keys import REPAIR as REPAIR
 from harness_actors.state.keys import REPAIRS as REPAIRS
 from harness_actors.state.keys import REQUEST_TOKENS as REQUEST_TOKENS
+from harness_actors.state.keys import SIDE_USAGE as SIDE_USAGE
 from harness_actors.state.keys import STALLED_ROUNDS as STALLED_ROUNDS
 from harness_actors.state.keys import STANDING as STANDING
 from harness_actors.state.keys import STARTED as STARTED

@@ -215,6 +215,12 @@ PRESSURE: StateKey[Pressure | None] = StateKey(
     "harness.pressure", Pressure | None, AGENT_TURN, "set", None, (COMPACTION,)
 )
 """The newest request that was too large. Only runs whose window was full have it."""
+OFFERED: StateKey[int] = StateKey("harness.offered", int, AGENT_TURN, "set", 0)
+"""Version of the newest plan for which the turn has waited because it was offered. Only runs that
+were offered one in a turn have it."""
+SIDE_USAGE: StateKey[Usage] = StateKey("harness.side_usage", Usage, COORDINATOR, "increment", {})
+"""What was used for summaries of the conversation, which is in `USAGE`, too. Only runs of which
+some were made have it."""
 VERIFIED: StateKey[Verified | None] = StateKey("harness.verified", Verified | None, AGENT_TURN)
 """Only runs with a contract have it, from their first attempt to be done."""
 COVERAGE: StateKey[dict[str, dict[str, Any]]] = StateKey(

@@ -18,7 +18,7 @@ import orjson
 from harness_actors.config import HarnessConfig
 from harness_actors.events import Event, decode_event, encode_event
 from harness_actors.messages import FAILURES, Failure, Message, MessageFacts
-from harness_actors.plan import CompactionPlan
+from harness_actors.plan import CompactionPlan, Summary
 from harness_actors.records import Hop, MadeWith, RunSpec, WorkspaceSpec
 from harness_actors.results import HarnessResult, decode_result, encode_result
 from harness_actors.signals import decode_signal, encode_signal
@@ -220,6 +220,19 @@ def _with_facts(messages: Sequence[Message], further: Sequence[Any]) -> tuple[Me
 
 def pack_plan(plan: CompactionPlan) -> Packed:
     return pack(plan.as_plain())
+
+
+def pack_summary(summary: Summary) -> Packed:
+    return pack(summary.as_plain())
+
+
+def unpack_summary(packed: Packed) -> Summary:
+    """What `pack_summary` wrote.
+
+    Raises:
+        ValueError: It is no such thing.
+    """
+    return Summary.from_plain(unpack(packed))
 
 
 def unpack_plan(packed: Packed) -> CompactionPlan:

@@ -15,6 +15,7 @@ from harness_actors.records import (
     RunAdded,
     RunChanged,
     SnapshotTaken,
+    SummaryStored,
 )
 from harness_actors.stores.codec import (
     pack,
@@ -25,6 +26,7 @@ from harness_actors.stores.codec import (
     pack_plan,
     pack_result,
     pack_spec,
+    pack_summary,
 )
 from harness_actors.stores.schema import PLACES
 from harness_actors.stores.transactions import transaction
@@ -120,6 +122,13 @@ class Committer:
                 values = self._packed(entry.run_id, pack, dict(entry.values))
                 self._connection.execute(
                     "INSERT OR REPLACE INTO snapshots VALUES (?,?,?)", (run, entry.version, values)
+                )
+            case SummaryStored():
+                run = self._row_of(entry.run_id)
+                summary = self._packed(entry.run_id, pack_summary, entry.summary)
+                self._connection.execute(
+                    "INSERT OR IGNORE INTO summaries VALUES (?,?,?,?)",
+                    (run, entry.key, position, summary),
                 )
             case ProcessMark():
                 self._connection.execute(

@@ -176,7 +176,7 @@ def _remove(connection: sqlite3.Connection, conversations: Sequence[str]) -> lis
             "DELETE FROM messages WHERE id >= ?1 * ?2 AND id < (?1 + 1) * ?2",
             [(position, PLACES) for (position,) in positions],
         )
-    for table in ("records", "results", "snapshots", "plans"):
+    for table in ("records", "results", "snapshots", "plans", "summaries"):
         connection.executemany(f"DELETE FROM {table} WHERE run = ?", runs)
     connection.executemany("DELETE FROM runs WHERE id = ?", runs)
     connection.execute("UPDATE removed SET cost_usd = cost_usd + ?", (cost_usd,))

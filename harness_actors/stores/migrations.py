@@ -41,7 +41,18 @@ def _plans(connection: sqlite3.Connection) -> None:
     connection.execute(f"CREATE TABLE plans {TABLES['plans']}")
 
 
-STEPS: Mapping[int, Step] = {1: _deflated_messages, 2: _marks, 3: _waiting_runs, 4: _plans}
+def _summaries(connection: sqlite3.Connection) -> None:
+    """5 to 6: nothing was summarized."""
+    connection.execute(f"CREATE TABLE summaries {TABLES['summaries']}")
+
+
+STEPS: Mapping[int, Step] = {
+    1: _deflated_messages,
+    2: _marks,
+    3: _waiting_runs,
+    4: _plans,
+    5: _summaries,
+}
 """The steps, by the version that each begins with; it ends with the next one."""
 
 

@@ -12,7 +12,7 @@ import orjson
 from harness_actors.conversation import Conversation
 from harness_actors.events import Event, RunEvent, RunStarted, message_events
 from harness_actors.messages import Message
-from harness_actors.plan import CompactionPlan
+from harness_actors.plan import CompactionPlan, Span, Summary
 from harness_actors.records import ProcessMark, StoredChange, StoredRun
 from harness_actors.results import HarnessResult
 from harness_actors.state import SharedState, StateDelta, is_waiting
@@ -25,6 +25,7 @@ from harness_actors.stores.codec import (
     unpack_plan,
     unpack_result,
     unpack_spec,
+    unpack_summary,
     unpack_writes,
     with_failure,
 )
@@ -77,6 +78,7 @@ def load_run(connection: sqlite3.Connection, run_id: str) -> StoredRun | None:
         hop=None if hop is None else unpack_hop(hop[0]),
         losses=0 if losses is None else whole(losses[0]),
         end=unpack_result(result),
+        summaries={} if result is not None else load_summaries(connection, conversation_id),
     )
 
 
@@ -144,7 +146,7 @@ def load_conversation(connection: sqlite3.Connection, conversation_id: str) -> l
 
 def load_plan(connection: sqlite3.Connection, conversation_id: str) -> CompactionPlan | None:
     """How a conversation is shown to its model; None for as it is."""
-    if not _has_plans(connection):
+    if not _has(connection, "plans"):
         return None
     found = connection.execute(
         "SELECT plan FROM runs CROSS JOIN plans ON plans.run = runs.id "
@@ -152,6 +154,37 @@ def load_plan(connection: sqlite3.Connection, conversation_id: str) -> Compactio
         (conversation_id,),
     ).fetchone()
     return None if found is None else unpack_plan(found[0])
+
+
+def load_summaries(connection: sqlite3.Connection, conversation_id: str) -> dict[str, Summary]:
+    """The summaries of parts of a conversation that are in no plan yet, by their keys."""
+    if not _has(connection, "summaries"):
+        return {}
+    found = connection.execute(
+        "SELECT key, position, summary FROM runs CROSS JOIN summaries ON summaries.run = runs.id "
+        "WHERE conversation_id = ? ORDER BY position",
+        (conversation_id,),
+    ).fetchall()
+    used = _summarized_at(connection, conversation_id) if found else 0
+    return {text(key): unpack_summary(made) for key, at, made in found if whole(at) > used}
+
+
+def _summarized_at(connection: sqlite3.Connection, conversation_id: str) -> int:
+    """Position of the plan by which a conversation was summarized last; 0 for none."""
+    plans = connection.execute(
+        "SELECT position, plan FROM runs CROSS JOIN plans ON plans.run = runs.id "
+        "WHERE conversation_id = ? ORDER BY position DESC",
+        (conversation_id,),
+    )
+    newest: tuple[Span, ...] | None = None
+    position = 0
+    for at, packed in plans:
+        spans = unpack_plan(packed).summarized
+        if newest is not None and spans != newest:
+            break
+        # Later plans may have left it as it was.
+        newest, position = spans, whole(at)
+    return position if newest else 0
 
 
 def _log_of(connection: sqlite3.Connection, column: str, wanted: str) -> list[Message]:
@@ -284,7 +317,7 @@ def load_changes(
 
 def _plans_of(connection: sqlite3.Connection, run_id: str) -> dict[int, CompactionPlan]:
     """The plans that a run adopted, by the position of the change."""
-    if not _has_plans(connection):
+    if not _has(connection, "plans"):
         return {}
     found = connection.execute(
         "SELECT position, plan FROM plans WHERE run = (SELECT id FROM runs WHERE run_id = ?)",
@@ -293,10 +326,10 @@ def _plans_of(connection: sqlite3.Connection, run_id: str) -> dict[int, Compacti
     return {whole(position): unpack_plan(plan) for position, plan in found}
 
 
-def _has_plans(connection: sqlite3.Connection) -> bool:
-    """Whether the journal is of a version that has them."""
+def _has(connection: sqlite3.Connection, table: str) -> bool:
+    """Whether the journal is of a version that has a table."""
     version: int = connection.execute("PRAGMA user_version").fetchone()[0]
-    return version >= ADDED_IN["plans"]
+    return version >= ADDED_IN[table]
 
 
 def _planned(delta: StateDelta, plan: CompactionPlan | None) -> StateDelta:

@@ -6,7 +6,7 @@ from pathlib import Path
 from harness_actors.errors import StoreError
 from harness_actors.stores.faults import damaged, foreign
 
-VERSION = 5
+VERSION = 6
 """The version that is written. Each was shipped:
 
 1. The first.
@@ -19,6 +19,8 @@ VERSION = 5
    part, for facts of messages beside their tracebacks.
 5. What models are shown of conversations that are too long for them is kept: an earlier program
    would show all of them. `is_error` is -1 of what the harness says as a user message.
+6. Parts of conversations that are no longer shown are summarized: an earlier program cannot read
+   such plans.
 """
 OLDEST = 1
 """The oldest version that can be read, and brought up to the newest."""
@@ -95,10 +97,18 @@ TABLES = {
         plan NOT NULL,
         PRIMARY KEY (run, position)
     ) WITHOUT ROWID""",
+    # Parts of conversations in few words, by what was summarized, and by whom.
+    "summaries": """(
+        run INTEGER NOT NULL REFERENCES runs,
+        key TEXT NOT NULL,
+        position INTEGER NOT NULL,
+        summary NOT NULL,
+        PRIMARY KEY (run, key)
+    ) WITHOUT ROWID""",
     # What the runs cost that were removed together: it was spent all the same.
     "removed": "(id INTEGER PRIMARY KEY CHECK (id = 1), cost_usd REAL NOT NULL)",
 }
-ADDED_IN = {"marks": 3, "removed": 3, "plans": 5}
+ADDED_IN = {"marks": 3, "removed": 3, "plans": 5, "summaries": 6}
 """The version of tables that are not in the first one."""
 INDEXES = {
     "runs_of_conversation": "runs (conversation_id)",

@@ -6,7 +6,7 @@ from harness_actors.compaction import policies_of
 from harness_actors.config import CompactionConfig
 from harness_actors.ports import RunContext
 from harness_actors.signals import TurnComplete, Yielded
-from harness_actors.state import PRESSURE, REQUEST_TOKENS, Pressure
+from harness_actors.state import OFFERED, PRESSURE, REQUEST_TOKENS, Pressure
 from harness_actors.turn.preparation import PreparedAgent
 
 REFUSED_SHARE = 0.9
@@ -51,8 +51,13 @@ class Window:
         return 0 if plan is None else plan.version
 
     def full(self) -> Yielded | TurnComplete | None:
-        """What the turn comes to where the next request is too large; None where it may be made."""
+        """What the turn comes to where the next request is too large, or a plan is offered by which
+        it is smaller; None where it may be made."""
         tokens, size = self._context.get(REQUEST_TOKENS), self._size
+        if (version := self._context.offered) > max(self._version, self._context.get(OFFERED)):
+            # Whoever makes room takes it; in a workflow where nobody does, it is left.
+            self._context.set(OFFERED, version)
+            return Yielded()
         if tokens < self._blocking * size:
             return None
         tried = self._pressure

@@ -275,6 +275,9 @@ class FakeRuntime:
     async def allow(self, budget_usd: float | None) -> None:
         self.allowed_usd = budget_usd
 
+    async def compact(self, run_id: str, keep: str = "") -> bool:
+        return False
+
     async def answer(self, run_id: str, answers: Mapping[str, str]) -> None:
         given = self.journal.answers.setdefault(run_id, {})
         for question_id, text in answers.items():

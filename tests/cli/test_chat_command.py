@@ -86,8 +86,8 @@ async def test_a_command_that_there_is_not_is_told_and_not_asked_but_a_path_is(
     assert out == "You said /etc/passwd\nYou said /etc/passwd and /new please\n"
     told = [line for line in error.splitlines() if "there is no command" in line]
     assert told == [
-        "there is no command '/help'; there are /new and /exit",
-        "there is no command '/quit'; there are /new and /exit",
+        "there is no command '/help'; there are /new, /compact and /exit",
+        "there is no command '/quit'; there are /new, /compact and /exit",
     ]
 
 

@@ -1,5 +1,6 @@
 """Runs that outgrew their windows come out the same from their journals, byte for byte."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -47,15 +48,18 @@ class Reader:
 
     Args:
         most_tokens: How large a request may be, by a rough count; None for any size.
+        takes_s: For each answer, in seconds.
     """
 
     name = "reader"
     key_names: tuple[str, ...] = ()
 
-    def __init__(self, most_tokens: int | None = None) -> None:
+    def __init__(self, most_tokens: int | None = None, takes_s: float = 0.0) -> None:
         self._most_tokens = most_tokens
+        self._takes_s = takes_s
 
     async def complete(self, request: ModelRequest) -> ModelResponse:
+        await asyncio.sleep(self._takes_s)
         size = sum(message.tokens for message in request.messages)
         if self._most_tokens is not None and size > self._most_tokens:
             raise ContextOverflowError(self.name, "too large", 400)
@@ -95,6 +99,21 @@ async def test_a_run_of_many_windows_comes_out_the_same(
     run = session(tmp_path / "runs.db", Reader(), **settings)
     check_done(await run.to_its_end())
     assert len(compactions(run)) >= 3
+    check(await run.replayed())
+
+
+SUMMARIES = {"summaries": True, "soft": 0.6}
+
+
+@pytest.mark.parametrize("takes_s", [0.0, 0.02])
+@pytest.mark.parametrize("settings", [{}, {"max_rounds_per_turn": 7}, {"max_rounds_per_turn": 1}])
+async def test_a_run_that_is_summarized_beside_comes_out_the_same(
+    tmp_path: Path, settings: dict[str, Any], takes_s: float
+) -> None:
+    model = Reader(takes_s=takes_s)
+    run = session(tmp_path / "runs.db", model, compaction=SUMMARIES, **settings)
+    check_done(await run.to_its_end())
+    assert sum(one.summarized > 0 for one in compactions(run)) >= 2
     check(await run.replayed())
 
 

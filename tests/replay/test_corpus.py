@@ -15,6 +15,7 @@ from harness_actors.events import (
     HookFailed,
     ModelFellBack,
     StallFound,
+    SummaryFailed,
     ToolsCounted,
 )
 from harness_actors.messages import FAILURES, Message
@@ -43,6 +44,7 @@ ELSEWHERE = (
     ModelFellBack,
     ContractVerified,
     ContextCompacted,
+    SummaryFailed,
 )
 """Events of agents with gates or several models, of runs with contracts, of such as repeat
 themselves, and of such as outgrow their window: none of the corpus has them; `test_gates`,

@@ -26,6 +26,7 @@ from tests.simulation.executors import build_workflow
 from tests.simulation.gates import gates_of
 from tests.simulation.oracle import Oracle
 from tests.simulation.questions import ASKS, question_of
+from tests.simulation.summarizing import PlannedSummarizer
 from tests.simulation.tools import KINDS, WatchedTool, deafly
 from tests.simulation.valuing import value_at
 from tests.simulation.waves import REPEATED
@@ -204,6 +205,7 @@ class PlannedAgent:
     approvals: Any = None
     predicates: Mapping[str, Any] | None = None
     output_type: Any = None
+    summarizer: Any = None
 
 
 _PROGRAMS: dict[str, Callable[[], Workflow]] = {}
@@ -233,7 +235,9 @@ def load_programs(
 ) -> dict[str, bytes]:
     """The programs of a workload, and their blobs by name."""
     tools: tuple[Tool, ...] = (*(WatchedTool(kind, oracle, machine) for kind in KINDS), ask_user)
-    gated = partial(PlannedAgent, tools=tools, **gates_of(workload, oracle))
+    summarizer = PlannedSummarizer(oracle.summarizing) if workload.summarized else None
+    gates = gates_of(workload, oracle)
+    gated = partial(PlannedAgent, tools=tools, summarizer=summarizer, **gates)
     agent = gated(model=PlannedModel(workload, oracle, chance))
     _PROGRAMS.clear()
     workflows = {"plain": (), **workload.workflows}

@@ -7,7 +7,7 @@ from harness_actors.conversation import Conversation
 from harness_actors.errors import StaleTermError, StoreError
 from harness_actors.events import Event, RunEvent, message_events
 from harness_actors.messages import Message
-from harness_actors.plan import CompactionPlan
+from harness_actors.plan import CompactionPlan, Summary
 from harness_actors.records import (
     CodeStored,
     Entry,
@@ -19,6 +19,7 @@ from harness_actors.records import (
     RunSpec,
     SnapshotTaken,
     StoredRun,
+    SummaryStored,
 )
 from harness_actors.results import HarnessResult, Usage
 from harness_actors.state import USAGE, SharedState, is_waiting
@@ -57,6 +58,13 @@ class Disk:
         """By conversation: the run that each of its messages is from."""
         self.plans: dict[str, CompactionPlan] = {}
         """By conversation: the newest."""
+        self.summaries: dict[tuple[str, str], Summary] = {}
+        """By run and key."""
+        self.summarized_by: dict[tuple[str, str], str] = {}
+        self.summarized_at: dict[tuple[str, str], int] = {}
+        """The position at which each was committed."""
+        self.condensed_at: dict[str, int] = {}
+        """By conversation: where its newest plan with a summary is."""
         self.code: dict[str, bytes] = {}
         self.processes: list[tuple[int, ProcessMark]] = []
         self.changes: list[tuple[int, RunChanged]] = []
@@ -87,6 +95,8 @@ class Disk:
                 self.runs[entry.run_id].snapshot = entry
             case CodeStored():
                 self.code.setdefault(entry.code, entry.blob)
+            case SummaryStored():
+                self._keep(entry)
             case ProcessMark():
                 self.processes.append((self.term, entry))
         self.written(entry)
@@ -101,12 +111,31 @@ class Disk:
             self.logs.setdefault(spec.conversation_id, [])
             self.speakers.setdefault(spec.conversation_id, [])
 
+    def _keep(self, entry: SummaryStored) -> None:
+        place = entry.run_id, entry.key
+        self.summaries.setdefault(place, entry.summary)
+        self.summarized_by.setdefault(place, entry.run_id)
+        self.summarized_at.setdefault(place, self.position)
+
+    def unused_of(self, conversation_id: str) -> dict[str, Summary]:
+        """The summaries of a conversation that are in no plan yet, by their keys."""
+        used = self.condensed_at.get(conversation_id, 0)
+        found = sorted((at, place) for place, at in self.summarized_at.items() if at > used)
+        return {
+            key: self.summaries[run_id, key]
+            for _, (run_id, key) in found
+            if self.runs[run_id].spec.conversation_id == conversation_id
+        }
+
     def _change(self, entry: RunChanged) -> None:
         run = self.runs[entry.run_id]
         run.changes.append((self.position, entry))
         run.values.apply(replace(entry.delta, plan=None))
         if entry.delta.plan is not None:
-            self.plans[run.spec.conversation_id] = entry.delta.plan
+            before = self.plans.get(run.spec.conversation_id)
+            self.plans[run.spec.conversation_id] = plan = entry.delta.plan
+            if plan.summarized != (() if before is None else before.summarized):
+                self.condensed_at[run.spec.conversation_id] = self.position
         run.end = entry.end or run.end
         said = entry.delta.messages
         self.logs[run.spec.conversation_id].extend(said)
@@ -158,6 +187,7 @@ class MemoryJournal:
             hop=run.hop,
             losses=run.changes[-1][1].losses if run.changes else 0,
             end=run.end,
+            summaries={} if run.end else self._disk.unused_of(run.spec.conversation_id),
         )
 
     def _state(self, run: DiskRun) -> SharedState:

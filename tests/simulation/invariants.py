@@ -10,7 +10,7 @@ from harness_actors.coordination.graph import ENTRY
 from harness_actors.errors import HarnessError
 from harness_actors.events import DERIVED_EVENTS, RunCompleted, TurnCompleted
 from harness_actors.results import HarnessResult
-from harness_actors.state import AGENT_TURN
+from harness_actors.state import AGENT_TURN, SIDE_USAGE
 from tests.simulation import driver, guarding, passing, user, valuing
 from tests.simulation.disk import DiskRun, MemoryJournal
 from tests.simulation.executors import FLAW
@@ -51,6 +51,7 @@ def check_end(schedule: "Schedule") -> None:
     _check_logs(schedule)
     _check_replay(schedule)
     check_repeats(schedule)
+    schedule.oracle.summarizing.check_end()
     schedule.oracle.keeping.check_end(schedule.disk.runs)
     _check_told(schedule)
     _check_stops(schedule)
@@ -172,7 +173,8 @@ def _check_budget(schedule: "Schedule", run: DiskRun, end: HarnessResult) -> Non
         broken(name, f"{run_id} used {used.tool_calls} of {limits.tool_calls} tool calls")
     if limits.tokens is not None and used.tokens > limits.tokens + MOST_TOKENS:
         broken(name, f"{run_id} used {used.tokens} of {limits.tokens} tokens")
-    if limits.cost_usd is not None and used.cost_usd > limits.cost_usd + 0.0101:
+    aside = run.values.values.get(SIDE_USAGE.name, {}).get("cost_usd", 0.0)
+    if limits.cost_usd is not None and used.cost_usd - aside > limits.cost_usd + 0.0101:
         broken(name, f"{run_id} used {used.cost_usd} of {limits.cost_usd} USD")
     if ledger.prompt and limits.working_s is not None:
         over_s = used.working_s - limits.working_s

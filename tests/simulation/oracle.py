@@ -8,7 +8,7 @@ from harness_actors.conversation import Conversation
 from harness_actors.events import RunParked
 from harness_actors.messages import Message
 from harness_actors.ports import RunContext, ToolContext
-from harness_actors.records import Entry, RunAdded, RunChanged, SnapshotTaken
+from harness_actors.records import Entry, RunAdded, RunChanged, SnapshotTaken, SummaryStored
 from harness_actors.state import OPEN_CALLS
 from tests.simulation.approving import Approving
 from tests.simulation.artifacts import Keeping
@@ -24,6 +24,7 @@ from tests.simulation.pressing import Pressing
 from tests.simulation.promptness import Promptness
 from tests.simulation.serving import ServedStep, Serving
 from tests.simulation.spending import Spending
+from tests.simulation.summarizing import Summarizing
 from tests.simulation.talking import Talking
 from tests.simulation.trying import Trying
 from tests.simulation.valuing import Valuing
@@ -70,6 +71,7 @@ class Oracle:
         self.circling = Circling(ledger, seed)
         self.keeping = Keeping(ledger)
         self.pressing = Pressing(ledger, pressed=workload.pressed)
+        self.summarizing = Summarizing(ledger, machine, seed)
         self._asking = Asking(ledger, self.serving_rules)
         self._effects = Effects(ledger, self.serving_rules)
         self._parked: set[str] = set()
@@ -139,6 +141,8 @@ class Oracle:
             if entry.command:
                 self._parked.discard(entry.spec.run_id)
                 self.promptness.added(entry)
+        elif isinstance(entry, SummaryStored):
+            self.summarizing.stored(entry)
         elif isinstance(entry, SnapshotTaken):
             state = self._disk.runs[entry.run_id].values
             if (state.version, state.values) != (entry.version, entry.values):
@@ -173,6 +177,7 @@ class Oracle:
         self.guarding.changed(run, change)
         self.passing.changed(run, change, log)
         self.circling.changed(run, change)
+        self.summarizing.changed(change, self.pressing.plan_of(run))
         self.pressing.changed(run, change, log)
         self.verifying.changed(run, change)
         if self._typed:

@@ -49,19 +49,25 @@ def plan_pressure(workload: Workload, seed: int) -> Workload:
 
 
 def _pressed(chance: Random, run: PlannedRun) -> PlannedRun:
-    rounds = list(run.rounds)
-    for _ in range(chance.randint(6, 16)):
-        calls = tuple(
-            PlannedTool(chance.choice(KINDS), 0.01) for _ in range(chance.choice((1, 1, 2)))
-        )
-        rounds.insert(chance.randint(0, len(rounds)), PlannedRound(calls, 0.02))
+    rounds = longer(chance, run.rounds, chance.randint(6, 16))
     config = replace(
         run.config,
         max_input_tokens=chance.choice((3_000, 3_600, 4_200)),
         limits=replace(run.config.limits, tokens=None),
     )
     real = int(config.window_tokens * REAL_SHARE) if chance.random() < SMALLER else None
-    return replace(run, rounds=tuple(rounds), config=config, real_window=real)
+    return replace(run, rounds=rounds, config=config, real_window=real)
+
+
+def longer(chance: Random, planned: Sequence[PlannedRound], more: int) -> tuple[PlannedRound, ...]:
+    """Rounds with so many more among them."""
+    rounds = list(planned)
+    for _ in range(more):
+        calls = tuple(
+            PlannedTool(chance.choice(KINDS), 0.01) for _ in range(chance.choice((1, 1, 2)))
+        )
+        rounds.insert(chance.randint(0, len(rounds)), PlannedRound(calls, 0.02))
+    return tuple(rounds)
 
 
 @dataclass
@@ -92,6 +98,11 @@ class Pressing:
     def plans(self) -> int:
         """How many were adopted."""
         return sum(len(talk.plans) for talk in self._talks.values())
+
+    def plan_of(self, run: DiskRun) -> CompactionPlan | None:
+        """How the conversation of a run is shown; None for as it is."""
+        talk = self._talks.get(run.spec.conversation_id)
+        return None if talk is None else talk.plans[-1][0]
 
     def request_tokens(self, shown: int) -> int:
         """What a provider counts of a request of so many messages."""

@@ -26,6 +26,7 @@ from harness_actors.actors.simulated.processes import (
 from harness_actors.actors.simulated.ray import SimulatedRay
 from harness_actors.actors.simulated.steps import EndlessScheduleError
 from harness_actors.coordination import run_changes as committed
+from harness_actors.coordination.protocol import COMPACTION_WORKER
 from harness_actors.errors import ConversationMovedOnError, StoreError
 from harness_actors.executors import (
     AgentTurn,
@@ -60,6 +61,7 @@ from tests.simulation.oracle import Oracle
 from tests.simulation.pressing import plan_pressure
 from tests.simulation.questions import plan_questions
 from tests.simulation.serving import WatchedExecutor
+from tests.simulation.summarizing import WatchedWorker, plan_summaries
 from tests.simulation.tools import Commands
 from tests.simulation.trying import plan_tries
 from tests.simulation.user import User
@@ -147,7 +149,7 @@ class Schedule:
         self.workload = plan_gates(plan_tries(self.workload, seed), seed)
         self.workload = plan_circles(plan_approvals(self.workload, seed), seed)
         self.workload = plan_values(plan_contracts(self.workload, seed), seed)
-        self.workload = plan_pressure(self.workload, seed)
+        self.workload = plan_summaries(plan_pressure(self.workload, seed), seed)
         pauses = Pauses(Random(f"{seed}/pauses"))
         self.loop = loop = SimulatedLoop(Random(f"{seed}/order"), pauses)
 
@@ -333,8 +335,12 @@ class Schedule:
             EMBEDDED_MODEL: replace(
                 KINDS[EMBEDDED_MODEL], host=partial(SimulatedModel, self.beside)
             ),
+            COMPACTION_WORKER: replace(KINDS[COMPACTION_WORKER], host=self._worker),
         }
         return {**KINDS, **executors, **beside}
+
+    def _worker(self, place: Place) -> WatchedWorker:
+        return WatchedWorker(self.oracle.summarizing, place, self._counter)
 
     def _host(self, place: Place) -> ExecutorHost:
         return ExecutorHost(None if place.slot.code else self._executor_at(place), place)

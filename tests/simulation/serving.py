@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from harness_actors.actors.host.compaction_worker import CompactionWorker
 from harness_actors.actors.host.executor_host import ExecutorHost
 from harness_actors.actors.simulated.processes import (
     SimulatedMachine,
@@ -126,6 +127,7 @@ class Serving:
             "waiting": router._waiting,
             "alone": router._isolated,
             "with a deadline": inside.next_overdue_at,
+            "summarized": {s: n for s, n in inside._background._jobs.items() if n},
         }
         for what, of in kept.items():
             if of:
@@ -134,6 +136,9 @@ class Serving:
             if actor.dead or actor.process.gone or actor.process.stopped:
                 continue
             left = actor.now.instance.hosted
+            if isinstance(left, CompactionWorker) and (left._tasks or len(left._seen)):
+                text = f"{actor.process!r} is at {list(left._tasks)}"
+                broken("nothing is left of runs that are over", text)
             if not isinstance(left, ExecutorHost):
                 continue
             if left._runs or left._tasks or len(left._seen):

@@ -2,7 +2,7 @@
 
 from harness_actors.ports import RunContext
 from harness_actors.records import RunChanged
-from harness_actors.state import AGENT_TURN, BUDGET, USAGE
+from harness_actors.state import AGENT_TURN, BUDGET, SIDE_USAGE, USAGE
 from harness_actors.turn.bounds import is_spent
 from tests.simulation.ledger import Ledger
 
@@ -43,7 +43,9 @@ class Spending:
         self.spent_usd += sum(costs)
         if self.is_spent and not before:
             self._ledger.note("!", f"the budget of {self.limit_usd} is spent")
-        if self.is_spent and (costs or change.hop is not None):
+        # What summaries cost is said beside the run, which does not hear of it.
+        beside = any(write.key == SIDE_USAGE.name for write in change.delta.writes)
+        if self.is_spent and (costs or change.hop is not None) and not beside:
             self._heard.add(change.run_id)
 
     def served(self, context: RunContext, executor: str) -> None:

@@ -166,6 +166,7 @@ class Workload:
         contracted: Runs are held to contracts.
         typed: Runs are to come to values.
         pressed: Windows of models are small.
+        summarized: They are kept in the background.
         copies: Messages go through pickle.
         budget_usd: What all runs may cost together; None for no bound.
         listened: Runs whose text somebody reads while it is said.
@@ -189,6 +190,7 @@ class Workload:
     contracted: bool = False
     typed: bool = False
     pressed: bool = False
+    summarized: bool = False
     copies: bool = False
     budget_usd: float | None = None
     listened: frozenset[str] = frozenset()

@@ -24,13 +24,14 @@ from harness_actors.actors.processes import MachineProcesses, Processes
 from harness_actors.actors.runtime import News, StopMode
 from harness_actors.coordination.active import Effects, Post
 from harness_actors.coordination.coordinator import Coordinator
-from harness_actors.coordination.protocol import Committed, Deliver, Envelope, Slot
-from harness_actors.errors import (
-    ActorLostError,
-    CellError,
-    HarnessError,
-    StoreError,
+from harness_actors.coordination.protocol import (
+    Committed,
+    Deliver,
+    Envelope,
+    Slot,
+    Summarize,
 )
+from harness_actors.errors import ActorLostError, CellError, HarnessError, StoreError
 from harness_actors.events import RunEvent
 from harness_actors.messages import Message
 from harness_actors.ports import Clock, Journal
@@ -202,6 +203,13 @@ class CoordinatorHost:
         await self._admission.answer(run_id, answers)
         await self._on_disk()
 
+    async def compact(self, run_id: str, keep: str) -> bool:
+        """See `Runtime.compact`."""
+        self._check()
+        effects, will_be = self._coordinator.compact(run_id, keep)
+        self._perform(effects)
+        return will_be
+
     async def stop(self, run_ids: Sequence[str], mode: StopMode) -> tuple[str, ...]:
         """See `Runtime.stop`."""
         self._check()
@@ -316,7 +324,7 @@ class CoordinatorHost:
             # Not before what was posted to this host already: it may be that the run is closing.
             self._coordinator.runs[post.envelope.run_id].receipt = body.change
             return
-        if isinstance(body, Deliver) and body.spec is not None:
+        if isinstance(body, Deliver | Summarize) and body.spec is not None:
             self._programs.teach(self._seats, post.slot, body.spec)
         self._seats.post(post.slot, post.envelope)
 

@@ -15,6 +15,7 @@ from harness_actors.actors.driver.awaiting import (
 from harness_actors.actors.driver.following import follow
 from harness_actors.actors.driver.interrupts import Interruptible
 from harness_actors.actors.runtime import Runtime, StopMode
+from harness_actors.actors.text.hearing import HeardItem
 from harness_actors.errors import AnswerError, HarnessError, RunParkedError
 from harness_actors.events import InputAwaited, QuestionAnswered, RunCompleted, RunEvent
 from harness_actors.results import HarnessResult, OpenQuestion
@@ -150,3 +151,14 @@ def _settled(waiting: HarnessResult, told: Iterable[RunEvent]) -> set[str]:
             case _:
                 pass
     return answered & {question.id for question in waiting.questions}
+
+
+async def result_of(stream: AsyncGenerator[HeardItem]) -> HarnessResult:
+    """The result that a stream of a run ends with; the rest of it is left aside."""
+    result: HarnessResult | None = None
+    async with aclosing(stream):
+        async for item in stream:
+            if isinstance(item, HarnessResult):
+                result = item
+    assert result is not None, "a stream of a run ends with its result"
+    return result

@@ -26,10 +26,14 @@ from harness_actors.coordination.protocol import (
     Forget,
     FromHost,
     GoOn,
+    Offered,
     Park,
+    Proposed,
     Slot,
     SnapshotWanted,
     Speak,
+    Summarize,
+    Summarized,
     ToolsStarted,
 )
 from harness_actors.errors import AgentCodeError, WorkflowError, error_facts
@@ -141,6 +145,9 @@ class ExecutorHost(Hosted):
             case Speak(stream):
                 if run is not None:
                     self._start_text(run, stream)
+            case Offered(version):
+                if run is not None:
+                    run.offer(version)
             case Cut():
                 self._cut(envelope.run_id)
             case Forget(end, turn):
@@ -151,8 +158,16 @@ class ExecutorHost(Hosted):
                 self._sender.over(envelope.run_id)
                 if self._tool_processes is not None:
                     self._tool_processes.end_run(envelope.run_id)
-            case Changed() | Answered() | ToolsStarted() | SnapshotWanted():
-                logger.warning("%s got %r, which only a coordinator gets", self._slot, envelope)
+            case (
+                Changed()
+                | Answered()
+                | ToolsStarted()
+                | SnapshotWanted()
+                | Summarize()
+                | Summarized()
+                | Proposed()
+            ):
+                logger.warning("%s got %r, which is for others", self._slot, envelope)
             case other:
                 assert_never(other)
 
@@ -175,6 +190,7 @@ class ExecutorHost(Hosted):
             return
         self._runs[run_id] = run
         run.hop_number, run.parking = envelope.hop_number, deliver.parking
+        run.offered = deliver.offered
         run.log.extend(deliver.log)
         run.plan = deliver.plan or run.plan
         if deliver.stream:
@@ -270,6 +286,8 @@ class ExecutorHost(Hosted):
             on_tools_started=partial(self._tools_started, run),
             parking=run.parking,
             texts=run.texts,
+            offer=None if deliver.offer is None else deliver.offer.as_pair,
+            offered=run.offered,
         )
 
     def _tools_started(self, run: ServedRun, tools: tuple[str, ...]) -> None:

@@ -69,7 +69,9 @@ def _load(code: Code) -> Workflow | AgentCodeError:
         return error
     try:
         models = models_of(workflow.agent.model)
-        for model in models:
+        summarizer = getattr(workflow.agent, "summarizer", None)
+        asked_aside = getattr(summarizer, "model", None)
+        for model in (*models, *(() if asked_aside is None else models_of(asked_aside))):
             if EMBEDDED_MODEL_URL in code.keys and getattr(model, "needs_local_host", False):
                 model.connect(code.keys[EMBEDDED_MODEL_URL])  # type: ignore[attr-defined]
             elif hasattr(model, "use_keys"):

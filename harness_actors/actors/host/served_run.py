@@ -26,6 +26,8 @@ class ServedRun:
     hop_number: int = 0
     sent: int = 0
     parking: bool = False
+    offered: int = 0
+    """Version of a plan that is offered to it; 0 for none."""
     context: DeltaContext | None = None
     """None before the hop begins, and when it is over."""
     texts: Speaker | None = None
@@ -38,6 +40,12 @@ class ServedRun:
         self.parking = parking
         if self.context is not None:
             self.context.parking = parking
+
+    def offer(self, version: int) -> None:
+        """A plan of this version is offered to it."""
+        self.offered = version
+        if self.context is not None:
+            self.context.offered = version
 
     def speak(self, texts: Speaker | None) -> None:
         """Somebody reads what its model says, by this; None where nobody does any more."""

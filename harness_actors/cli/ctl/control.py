@@ -180,6 +180,25 @@ async def pause_runs(
     return _headings(store, run_ids), served
 
 
+async def compact_run(store: Path, run_id: str, address: str | None, keep: str) -> bool:
+    """Have the conversation of a run summarized, in the cell that serves it.
+
+    Args:
+        store: The journal, an absolute path.
+        run_id: The run.
+        address: Which Ray its cell is on; None finds it.
+        keep: What is to be kept, in a person's words; empty for nothing of its own.
+
+    Returns:
+        Whether a summary will be made.
+
+    Raises:
+        StoreInUseError: A process works on the journal that cannot be reached.
+    """
+    cell = await _cell_of(store, address)
+    return cell is not None and await cell.compact(run_id, keep)
+
+
 def _running_among(store: Path, run_ids: Collection[str]) -> bool:
     return any(run.phase == "running" for run in _headings(store, run_ids).values())
 

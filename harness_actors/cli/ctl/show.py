@@ -9,6 +9,7 @@ import typer
 
 from harness_actors.cli import options
 from harness_actors.cli.ctl import selection, whole
+from harness_actors.cli.ctl.window import window, window_rows
 from harness_actors.cli.failures import ALL_DONE, failures_told
 from harness_actors.printing.plain import json_line, say, say_json
 
@@ -64,6 +65,7 @@ def show(
             "log": whole.log(found.store, stored.spec.run_id),
             "artifacts": whole.artifacts(found.store, stored.spec.conversation_id),
             "conversation": whole.conversation(journal, stored),
+            "window": window(journal, stored),
             "fallbacks": whole.fallbacks(journal, stored.spec.run_id),
             "tool_errors": whole.tool_errors(journal, stored.spec.run_id),
         }
@@ -156,6 +158,7 @@ def _rows(told: dict[str, Any], facts: "RunFacts") -> list[tuple[str, str]]:
         ("submitted", f"{age(time.time() - told['added_at'])} ago"),
         ("last change", f"{age(time.time() - told['changed_at'])} ago"),
         ("used", used(told["turns"], facts.usage)),
+        *window_rows(told["window"]),
         *_made_with(told["made_with"]),
         ("settings", ", ".join(_settings(settings))),
         ("workspace", told["workspace"] or "none"),

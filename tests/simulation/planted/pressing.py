@@ -7,7 +7,7 @@ from harness_actors.compaction import groups, ladder
 from harness_actors.compaction.groups import Group
 from harness_actors.compaction.ladder import Ladder
 from harness_actors.compaction.pressure import next_version
-from harness_actors.coordination import coordinator
+from harness_actors.coordination import taking_up
 from harness_actors.coordination.active import ActiveRun, Effects
 from harness_actors.coordination.coordinator import Coordinator
 from harness_actors.executors.context import DeltaContext
@@ -48,7 +48,7 @@ def _groups_are_messages() -> Patches:
             pinned = is_pinned(log[at])
             yield Group(start=at, end=at + 1, pinned=pinned, tokens=log[at].tokens)
 
-    return [(groups, "_between", patched)]
+    return [(groups, "between", patched)]
 
 
 def _nothing_is_pinned() -> Patches:
@@ -61,8 +61,8 @@ def _forgotten_by_the_next_cell() -> Patches:
         run.state.plan = None
         return run
 
-    taken = coordinator._taken_from
-    return [(coordinator, "_taken_from", patched)]
+    taken = taking_up.taken_from
+    return [(taking_up, "taken_from", patched)]
 
 
 def _forgotten_by_the_next_run() -> Patches:
