@@ -1,12 +1,14 @@
 """The demo: a batch of agents that repair Python programs, on Ray actors. `make demo` runs it.
 
-It makes the tasks; all else is two commands that you could type yourself, and it prints them:
+It makes the tasks; all else is three commands that you could type yourself, and it prints them:
 
     harness batch tasks.jsonl --run-dir DIR/expert --agent agent.yaml --model expert …
+    harness batch tasks.jsonl --run-dir DIR/long --agent long.yaml --model expert-long --limit 8 …
     harness batch tasks.jsonl --run-dir DIR/embedded --agent embedded.yaml --limit 20 …
 
 The first has an expert that knows the fixes in place of a model: it shows that all the rest works.
-The second has a model of 135M parameters that runs inside the program. With a provider's model,
+In the second it looks a hundred times at everything, in a window of 8,000 tokens. The third has a
+model of 135M parameters that runs inside the program. With a provider's model,
 `--model gpt-4.1-mini`, it is one command instead.
 
 Stop it by Ctrl-C or kill it: the same command goes on where it was.
@@ -26,6 +28,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from examples.repair.build import build
+from examples.repair.long_look import MODEL
 from examples.repair.server import expert_server
 from examples.repair.table import Row, draw_table, look_further, read_row
 from harness_actors.cli.app import app
@@ -34,6 +37,7 @@ from harness_actors.models.prices import price_of
 HERE = Path(__file__).parent
 FOLDER = Path("runs", "demo")
 MARK = ".harness-demo"
+LONG_TASKS = 8
 EMBEDDED_TASKS = 20
 BUDGET_USD = "2"
 OK, FAILED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
@@ -42,6 +46,10 @@ EXPERT = """
 [bold]{tasks} tasks with an expert that knows the fixes[/]
 A script stands in for the model, behind a server on this machine. All else is real: its calls go
 through the harness and its tools on Ray actors, and each repair is tested. It must reach 100 %."""
+LONG = """
+[bold]{tasks} tasks with the expert, after a hundred looks in a window of 8,000 tokens[/]
+The conversation is summarized beside each run, and must stay within the window. It must reach
+100 %."""
 EMBEDDED = """
 [bold]{tasks} tasks with the embedded model[/]
 SmolLM2-135M runs on this machine, without a key. A model of this size repairs next to nothing;
@@ -86,12 +94,16 @@ class Demo:
         self._console = Console(stderr=as_json, highlight=False, soft_wrap=True)
 
     def run(self) -> int:
-        """The expert, then the embedded model; returns 0 if the expert repaired everything."""
+        """The expert, twice, then the embedded model; returns 0 if the expert repaired all."""
         tasks = self._make_tasks()
         self._say(EXPERT.format(tasks=tasks))
         with expert_server(self._tasks / "fixes.json", self._folder / "expert.port") as base_url:
             model = ("--model", "expert", "--model-base-url", base_url)
             expert = self._batch("expert", tasks, "agent.yaml", *model, "-n", "20")
+            some = min(tasks, LONG_TASKS)
+            self._say(LONG.format(tasks=some))
+            model = ("--model", MODEL, "--model-base-url", base_url)
+            long = self._batch("long", some, "long.yaml", *model, "-n", "8")
 
         few = min(tasks, EMBEDDED_TASKS)
         self._say(EMBEDDED.format(tasks=few))
@@ -101,7 +113,7 @@ class Demo:
             self._say("The demo goes on without it.")
 
         self._report()
-        return OK if expert.passed == tasks else FAILED
+        return OK if (expert.passed, long.passed) == (tasks, some) else FAILED
 
     def run_provider(self, model: str) -> int:
         """A provider's model; returns 0 if each run came to an end of its own, at any score."""

@@ -13,6 +13,7 @@ from typing import Any
 
 from examples.repair.build import Fix
 from examples.repair.expert import expert_reply
+from examples.repair.long_look import MODEL, long_reply
 
 FIXES = "REPAIR_FIXES"
 """The environment variable that tells the server where fixes.json is."""
@@ -20,6 +21,8 @@ FIXES = "REPAIR_FIXES"
 
 def reply(body: dict[str, Any]) -> dict[str, Any]:
     """The script of the server: what the expert says next."""
+    if body.get("model") == MODEL:
+        return long_reply(body["messages"], known_fixes(), len(json.dumps(body)))
     return expert_reply(body["messages"], known_fixes())
 
 

@@ -10,6 +10,10 @@ from rich import box
 from rich.table import Table
 
 from harness_actors.batch import TaskFile
+from harness_actors.events import ContextCompacted
+from harness_actors.stores import JournalReader
+
+MILLION = 10**6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,6 +25,7 @@ class Row:
         failed: Those of them that ended in an error, such as a wrong key.
         wall_s: Seconds of the last command on the run directory, Ray's start included.
         rounds_per_s: Of the same command.
+        compactions: How often room was made in the window of a run.
         first_run: The first task that ended, and its run; None where there is none.
     """
 
@@ -35,6 +40,7 @@ class Row:
     cost_usd: float
     wall_s: float
     rounds_per_s: float
+    compactions: int
     first_run: tuple[str, str] | None
 
 
@@ -63,8 +69,21 @@ def read_row(part: str, tasks_dir: Path, run_dir: Path, tasks: int) -> Row:
         cost_usd=sum(usage["cost_usd"] for usage in usages),
         wall_s=command.get("wall_s", 0.0),
         rounds_per_s=command["rounds"] / max(command["wall_s"], 0.001) if command else 0.0,
+        compactions=count_compactions(run_dir / "runs.db"),
         first_run=next(((each["id"], each["run_id"]) for each in results.values()), None),
     )
+
+
+def count_compactions(journal: Path) -> int:
+    """How often the runs of a journal made room in the windows of their models."""
+    if not journal.exists():
+        return 0
+    told, after = 0, 0
+    reader = JournalReader(journal)
+    while events := reader.load_events(after):
+        told += sum(isinstance(one.event, ContextCompacted) for one in events)
+        after = events[-1].position
+    return told
 
 
 def read_results(path: Path) -> list[dict[str, Any]]:
@@ -87,9 +106,11 @@ def draw_table(rows: Sequence[Row]) -> Table:
     """One line for each part."""
     table = Table(box=box.SIMPLE_HEAD, collapse_padding=True, pad_edge=False)
     costs = any(row.cost_usd for row in rows)
+    compacts = any(row.compactions for row in rows)
     names = ["tasks", "ended", "checks passed", "model calls", "tokens", "wall", "rounds/s"]
     table.add_column("part")
-    for name in [*names, *(["cost"] if costs else [])]:
+    more = [*(["compacts"] if compacts else []), *(["cost"] if costs else [])]
+    for name in [*names, *more]:
         table.add_column(name, justify="right")
     for row in rows:
         table.add_row(
@@ -98,9 +119,10 @@ def draw_table(rows: Sequence[Row]) -> Table:
             str(row.done),
             f"{row.passed} ({row.passed / row.tasks:.0%})",
             f"{row.model_calls:,}",
-            f"{row.tokens:,}",
+            f"{row.tokens:,}" if row.tokens < MILLION else f"{row.tokens / MILLION:.1f} M",
             f"{row.wall_s:.1f} s",
             f"{row.rounds_per_s:.1f}",
+            *([f"{row.compactions:,}"] if compacts else []),
             *([f"${row.cost_usd:.2f}"] if costs else []),
         )
     return table

@@ -69,6 +69,10 @@ async def test_the_expert_repairs_all_and_the_same_command_finds_it_done(folder:
     first = rows(out)
     assert first["expert"]["passed"] == first["expert"]["done"] == 2
     assert first["expert"]["model_calls"] == 8
+    # A hundred looks, and then the repair.
+    assert first["long"]["passed"] == first["long"]["done"] == 2
+    assert first["long"]["model_calls"] > 2 * 100
+    assert first["long"]["compactions"] >= 2 * 3
     # Its score is whatever it is.
     assert first["embedded"]["done"] == 2
     assert "$ harness batch" in error
@@ -76,7 +80,7 @@ async def test_the_expert_repairs_all_and_the_same_command_finds_it_done(folder:
     status, out, error = await demo(folder, *flags)
     assert status == 0, error
     assert rows(out) == first
-    assert error.count("All done by an earlier command") == 2
+    assert error.count("All done by an earlier command") == 3
     assert "$ harness batch" not in error
 
 
