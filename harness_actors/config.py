@@ -146,7 +146,7 @@ class CompactionConfig:
     low_water: float = 0.45
     """How full the window may be then. The lower it is, the seldomer the beginning of requests
     changes, which providers keep in their caches."""
-    summaries: bool = False
+    summaries: bool = True
     """Whether what is no longer shown is summarized, from `soft` on, beside the run."""
     facts: tuple[str, ...] = ()
     """Sentences that every summary has, word for word."""

@@ -50,8 +50,12 @@ USED = Usage(model_calls=1, input_tokens=100, output_tokens=10, cost_usd=0.5)
 
 
 def summarizing(**settings: Any) -> HarnessConfig:
-    compaction = CompactionConfig(summaries=True, **settings)
+    compaction = CompactionConfig(**settings)
     return HarnessConfig(max_input_tokens=WINDOW, compaction=compaction)
+
+
+def ladder_alone() -> HarnessConfig:
+    return HarnessConfig(max_input_tokens=WINDOW, compaction=CompactionConfig(summaries=False))
 
 
 class Desk:
@@ -149,11 +153,11 @@ def test_only_one_job_at_a_time_is_done_for_a_run() -> None:
 @pytest.mark.parametrize(
     "desk",
     [
-        Desk(HarnessConfig(max_input_tokens=WINDOW)),
+        Desk(ladder_alone()),
         Desk(HarnessConfig(max_input_tokens=WINDOW, compaction=None)),
         Desk(custom=(COMPACTION,)),
     ],
-    ids=["not asked for", "compaction off", "compaction is the user's own"],
+    ids=["turned off", "compaction off", "compaction is the user's own"],
 )
 def test_nothing_is_begun_where_nobody_wants_it_or_would_take_it(desk: Desk) -> None:
     run = desk.run

@@ -78,7 +78,12 @@ def next_page(conversation: Any) -> Reply:
 
 
 def session(store: Path, model: Reader, **more: Any) -> Session:
-    settings = {"max_input_tokens": WINDOW, "max_rounds_per_turn": 200, "stall": None}
+    settings = {
+        "max_input_tokens": WINDOW,
+        "max_rounds_per_turn": 200,
+        "stall": None,
+        "compaction": {"summaries": False},
+    }
     return Session(store, program(model, [*TOOLS, page, draw]), {**settings, **more})
 
 
@@ -102,7 +107,7 @@ async def test_a_run_of_many_windows_comes_out_the_same(
     check(await run.replayed())
 
 
-SUMMARIES = {"summaries": True, "soft": 0.6}
+SUMMARIES = {"soft": 0.6}
 
 
 @pytest.mark.parametrize("takes_s", [0.0, 0.02])

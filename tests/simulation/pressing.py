@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from random import Random
 
+from harness_actors.config import CompactionConfig
 from harness_actors.conversation import repaired
 from harness_actors.errors import ContextOverflowError
 from harness_actors.messages import Message
@@ -50,8 +51,10 @@ def plan_pressure(workload: Workload, seed: int) -> Workload:
 
 def _pressed(chance: Random, run: PlannedRun) -> PlannedRun:
     rounds = longer(chance, run.rounds, chance.randint(6, 16))
+    # Some are summarized as well; see `summarizing`.
     config = replace(
         run.config,
+        compaction=CompactionConfig(summaries=False),
         max_input_tokens=chance.choice((3_000, 3_600, 4_200)),
         limits=replace(run.config.limits, tokens=None),
     )
