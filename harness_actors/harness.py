@@ -321,7 +321,7 @@ class AgentHarness:
             await self._active.stop(now=now)
 
     async def compact(self, keep: str = "") -> bool:
-        """Have the conversation summarized, while the run in progress goes on, or the next one.
+        """Have the conversation summarized: while the run in progress goes on, or before the next.
 
         Args:
             keep: What is to be kept, in words; empty for nothing of its own.
@@ -371,10 +371,10 @@ class AgentHarness:
         async def begin_heard() -> None:
             if text:
                 await runtime.subscribe([run_id])
-            await begin()
             if self._to_keep is not None:
                 keep, self._to_keep = self._to_keep, None
                 await runtime.compact(run_id, keep)
+            await begin()
 
         events = self._active.follow(runtime, begin_heard, self._program.secrets, cursor)
         before = () if cursor is None else await runtime.events(run_id)

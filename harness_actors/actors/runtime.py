@@ -144,12 +144,12 @@ class Runtime(Protocol):
         meanwhile, and is shown the summary before its next model call after that.
 
         Args:
-            run_id: The run.
+            run_id: The run; one that is submitted later begins with its summary.
             keep: What is to be kept, in a person's words; empty for nothing of its own.
 
         Returns:
-            Whether one will be made: False where nobody serves the run, or its settings have no
-            summaries.
+            Whether one is being made: False where nobody serves the run, its settings have no
+            summaries, or there is nothing to summarize.
         """
         ...
 

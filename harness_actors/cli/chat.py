@@ -18,7 +18,7 @@ from harness_actors.cli.where import check_where, fresh_workspace
 from harness_actors.events import Event, ExecutorLost, Repaired, ToolCalled, ToolReturned
 
 EXIT, NEW, COMPACT = "/exit", "/new", "/compact"
-COMPACTS = "what the model need not see is summarized while the next line is answered"
+COMPACTS = "the conversation is summarized before the next line is answered"
 COMPACTS_NOT = "nothing is summarized: the settings have no compaction.summaries"
 
 

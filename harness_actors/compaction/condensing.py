@@ -17,9 +17,8 @@ from harness_actors.state import Pressure
 
 DROP, SUMMARIZE = STEPS.index("drop"), STEPS.index("summarize")
 NEWEST_SHARE = 0.2
-"""Of the window: what the newest messages, which stay as they are, may take."""
-ASKED_NEWEST_SHARE = 0.05
-"""The same where the user asks for a summary."""
+"""Of the window, or of what is shown where the user asks for a summary: what the newest messages,
+which stay as they are, may take."""
 SUMMARY_SHARE = 0.15
 """Of the window: what the summary may take."""
 FACTS_SHARE = 0.25
@@ -143,8 +142,7 @@ class Condensation:
     def _take(self, low: int) -> list[Group]:
         """The groups that are summarized, until so many tokens are left."""
         left = self._before + int(SUMMARY_SHARE * self._window / 2)
-        share = ASKED_NEWEST_SHARE if self._asked else NEWEST_SHARE
-        newest = int(share * self._window)
+        newest = int(NEWEST_SHARE * (self._before if self._asked else self._window))
         taken = []
         for group in self._older(newest if self._asked else min(newest, low // 2)):
             if group.pinned or group.step == SUMMARIZE:

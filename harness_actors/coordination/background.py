@@ -20,6 +20,7 @@ from harness_actors.plan import without_summarized
 from harness_actors.ports import Clock
 from harness_actors.records import SummaryStored
 from harness_actors.state import (
+    COMPACTION,
     PRESSURE,
     REQUEST_TOKENS,
     SIDE_USAGE,
@@ -38,6 +39,8 @@ GROWTH = 1.1
 """How much larger the next request must be, after a rest, than that in which nothing was gained."""
 JOBS_PER_WORKER = 4
 MOST_WORKERS = 4
+REMEMBERED_RUNS = 1_000
+"""That are still to come, and for which a summary was asked for; of more, the newest."""
 KEPT_SUMMARIES = 256
 """Of one run, those that are in no plan yet."""
 
@@ -63,6 +66,8 @@ class BackgroundCompaction:
     _jobs: Counter[Slot] = field(default_factory=Counter, init=False)
     _held: dict[str, float] = field(default_factory=dict, init=False)
     """Runs at no host that wait for a plan, and until when, in seconds since the epoch."""
+    _asked: dict[str, str] = field(default_factory=dict, init=False)
+    """By run that is still to come: what its user wants to be kept of a summary."""
 
     def consider(self, run: ActiveRun, effects: Effects) -> None:
         """Something of a run was committed: begin a job for it, where its window fills."""
@@ -85,24 +90,36 @@ class BackgroundCompaction:
             return
         self._begin(run, known, effects)
 
-    def ask(self, run: ActiveRun, keep: str, effects: Effects) -> bool:
+    def ask(self, run_id: str, keep: str, effects: Effects) -> bool:
         """The user of a run asks for a summary, however full its window is.
 
         Args:
-            run: The run.
+            run_id: The run; one that is still to come is remembered, and waits for its summary
+                before its first turn.
             keep: What they want to be kept; empty for nothing of its own.
             effects: What is to be done.
 
         Returns:
-            Whether it can be done: False where nobody would take the plan.
+            Whether a job is in progress for it.
         """
+        run = self._runs.get(run_id)
+        if run is None:
+            self._asked[run_id] = keep
+            while len(self._asked) > REMEMBERED_RUNS:
+                del self._asked[next(iter(self._asked))]
+            return False
         if run.summarizes_at is None:
             return False
         known = run.background = run.background or Background()
         known.asked, known.keep = True, keep or known.keep
         if known.is_idle:
             self.consider(run, effects)
-        return True
+        return known.slot is not None
+
+    def begun(self, run: ActiveRun, effects: Effects) -> None:
+        """A run is served from now on: begin a job for it, if that was asked for before."""
+        if (keep := self._asked.pop(run.spec.run_id, None)) is not None:
+            self.ask(run.spec.run_id, keep, effects)
 
     def received(self, run: ActiveRun, envelope: Envelope, effects: Effects) -> None:
         """A worker said something. What is of another job, or was said before, is dropped."""
@@ -131,6 +148,12 @@ class BackgroundCompaction:
                 problem = f"its worker was lost {known.attempts} times{cause and ': '}{cause}"
                 self._failed(run, known, problem, effects)
                 self._release(run, effects)
+
+    def is_awaited(self, run: ActiveRun) -> bool:
+        """Whether a run is to wait, before those who make room, for what its user asked for."""
+        known = run.background
+        asked = known is not None and known.asked and known.slot is not None
+        return asked and run.hop.to == COMPACTION
 
     def hold(self, run: ActiveRun) -> bool:
         """Let a run whose window is full wait, at no host, for a plan that is being made.

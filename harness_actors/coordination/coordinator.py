@@ -122,6 +122,7 @@ class Coordinator:
         self._changes.begin(run)
         effects.entries.append(RunAdded(spec=spec, command=self._command, at=now))
         self._closing.note(run, effects)
+        self._background.begun(run, effects)
         self._dispatch.deliver(run, effects)
         return effects
 
@@ -239,15 +240,14 @@ class Coordinator:
         """The user of a run asks for a summary of its conversation.
 
         Args:
-            run_id: The run; one that is not served is not summarized.
+            run_id: The run; one that is still to come waits for its summary first.
             keep: What they want to be kept, in their words; empty for nothing of its own.
 
         Returns:
-            What is to be done, and whether a summary will be made.
+            What is to be done, and whether a summary is being made.
         """
         effects = Effects()
-        run = self.runs.get(run_id)
-        return effects, run is not None and self._background.ask(run, keep, effects)
+        return effects, self._background.ask(run_id, keep, effects)
 
     def left_by(self, slot: Slot) -> list[str]:
         """Runs that the agent turn in a slot has served, and that stand between two turns now.
@@ -383,7 +383,7 @@ class Coordinator:
             self._changes.change(run, delta, effects, moved=True)
             if (end := self._ceilings.reached(run)) is not None:
                 self._changes.end(run, StateDelta(), end, effects)
-            elif waits:
+            elif waits or (self._background.is_awaited(run) and self._background.hold(run)):
                 self._dispatch.withhold(run)
             else:
                 self._dispatch.deliver(run, effects)

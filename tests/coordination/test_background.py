@@ -7,7 +7,12 @@ import pytest
 from harness_actors.actors.host.shipped_executors import executor_needs
 from harness_actors.config import CompactionConfig, HarnessConfig
 from harness_actors.coordination.active import Effects, Post
-from harness_actors.coordination.background import ATTEMPTS, FAILURES_BEFORE_REST, WAIT_S
+from harness_actors.coordination.background import (
+    ATTEMPTS,
+    FAILURES_BEFORE_REST,
+    REMEMBERED_RUNS,
+    WAIT_S,
+)
 from harness_actors.coordination.coordinator import Coordinator
 from harness_actors.coordination.protocol import (
     COMPACTION_WORKER,
@@ -25,7 +30,7 @@ from harness_actors.coordination.protocol import (
 )
 from harness_actors.messages import Message
 from harness_actors.plan import CompactionPlan, Span, Summary
-from harness_actors.records import RunChanged, StoredRun, SummaryStored
+from harness_actors.records import RunChanged, RunSpec, StoredRun, SummaryStored
 from harness_actors.results import Usage
 from harness_actors.signals import CompactionComplete, RepairComplete, Yielded
 from harness_actors.state import (
@@ -75,6 +80,9 @@ class Desk:
     def take(self, effects: Effects) -> None:
         self.entries += effects.entries
         self.posts = effects.posts
+
+    def another(self, run_id: str) -> RunSpec:
+        return a_spec(run_id, config=summarizing())
 
     @property
     def run(self) -> Any:
@@ -389,3 +397,34 @@ def test_a_user_may_ask_however_full_the_window_is_and_once_is_once() -> None:
 
 def test_nobody_is_summarized_who_is_not_served() -> None:
     assert Desk().coordinator.compact("another") == (Effects(), False)
+
+
+def test_a_run_for_which_it_was_asked_before_it_came_waits_for_its_summary() -> None:
+    desk = Desk(run_id="first", conversation_id="first")
+    assert desk.coordinator.compact("run", "the names") == (Effects(), False)
+    effects = desk.coordinator.submit(desk.another("run"), [Message.assistant("long", tokens=9)])
+    desk.take(effects)
+    number = desk.a_job()
+    desk.say(Slot(REPAIR), Answered(StateDelta(), RepairComplete(repairs_made=0)))
+    assert (desk.posts, desk.run.slot) == ([], None)
+    offer = desk.offer()
+    desk.say(WORKER, Proposed(offer), number=number, seq=1)
+    (post,) = desk.posts
+    assert post.slot == Slot(COMPACTION)
+    assert isinstance(post.envelope.body, Deliver)
+    assert post.envelope.body.offer == offer
+
+
+def test_one_that_is_at_its_turn_does_not_wait() -> None:
+    desk = Desk()
+    desk.to_its_turn()
+    desk.take(desk.coordinator.compact("run")[0])
+    desk.a_job()
+    assert desk.run.slot == TURN
+
+
+def test_what_was_asked_for_runs_that_never_came_is_forgotten_some_time() -> None:
+    background = Desk().coordinator._background
+    for number in range(REMEMBERED_RUNS + 5):
+        background.ask(f"run-{number}", "", Effects())
+    assert len(background._asked) == REMEMBERED_RUNS
