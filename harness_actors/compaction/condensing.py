@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from harness_actors.compaction.groups import STEPS, Group, between, groups_of, spans_of
@@ -96,11 +96,11 @@ class Condensation:
         most = max(1, min(BLOCK_TOKENS, most_tokens))
         return tuple(self._block(groups, salt) for groups in self._divided(most))
 
-    def proposal(self, summaries: Iterable[Summary]) -> tuple[CompactionPlan, int] | None:
+    def proposal(self, summaries: Mapping[str, Summary]) -> tuple[CompactionPlan, int] | None:
         """The plan that follows from summaries of all blocks.
 
         Args:
-            summaries: In the order of the blocks.
+            summaries: In the order of the blocks, by their keys.
 
         Returns:
             The plan, and by how many tokens the next request is smaller; None where that is too
@@ -111,9 +111,9 @@ class Condensation:
         summary = Summary(facts=self._settings.facts)
         if self._plan is not None and self._plan.summary is not None:
             summary = merged(summary, self._plan.summary)
-        for one in summaries:
+        for one in summaries.values():
             summary = merged(summary, one)
-        plan = self._new_plan(self._bounded(summary))
+        plan = self._new_plan(self._bounded(summary), tuple(summaries))
         after = sum(message.tokens for message in self._rendered(plan))
         freed = int((self._before - after) * self._ratio)
         least = 1 if self._asked else LEAST_GAIN * self._request
@@ -189,7 +189,7 @@ class Condensation:
             found.update(message.encoded)
         return Block(key=found.hexdigest(), messages=messages)
 
-    def _new_plan(self, summary: Summary) -> CompactionPlan:
+    def _new_plan(self, summary: Summary, keys: tuple[str, ...]) -> CompactionPlan:
         taken = {group.start for group in self._taken}
         for group in self._groups:
             if group.start in taken:
@@ -204,6 +204,7 @@ class Condensation:
             policies=self._shown.policies,
             summary=summary,
             summary_chars=self.summary_chars,
+            made_of=keys,
         )
 
 

@@ -272,7 +272,8 @@ class BackgroundCompaction:
             self._leave(known)
         if known.offer is not None and known.offer.plan == run.state.plan:
             # It was taken, and what it was made of is in it. Another may have the same version.
-            known.summaries.clear()
+            for key in known.offer.plan.made_of:
+                known.summaries.pop(key, None)
             known.keep = ""
         known.offer = None
 

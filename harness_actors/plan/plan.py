@@ -69,6 +69,7 @@ class CompactionPlan:
         policies: By name, the tools whose results are not just `anchoring`.
         summary: Of the ranges that are summarized; None where none is.
         summary_chars: How long the message with it may be, in characters.
+        made_of: Keys of the summaries that are in it, and in no plan before.
     """
 
     version: int
@@ -78,6 +79,7 @@ class CompactionPlan:
     policies: Mapping[str, ToolPolicy] = field(default_factory=dict)
     summary: Summary | None = None
     summary_chars: int = 0
+    made_of: tuple[str, ...] = ()
 
     @property
     def summarized(self) -> tuple[Span, ...]:
@@ -105,6 +107,8 @@ class CompactionPlan:
         if self.summary is not None:
             plain["summary"] = self.summary.as_plain()
             plain["summary_chars"] = self.summary_chars
+        if self.made_of:
+            plain["made_of"] = list(self.made_of)
         return plain
 
     @classmethod
@@ -124,6 +128,7 @@ class CompactionPlan:
                 policies=policies_from(plain["policies"]),
                 summary=None if summary is None else Summary.from_plain(summary),
                 summary_chars=count_in(plain.get("summary_chars", 0)),
+                made_of=tuple(map(str, plain.get("made_of", ()))),
             )
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise UnreadablePlanError(f"not a plan: {error!r}"[:200]) from error

@@ -12,7 +12,7 @@ import orjson
 from harness_actors.conversation import Conversation
 from harness_actors.events import Event, RunEvent, RunStarted, message_events
 from harness_actors.messages import Message
-from harness_actors.plan import CompactionPlan, Span, Summary
+from harness_actors.plan import CompactionPlan, Summary
 from harness_actors.records import ProcessMark, StoredChange, StoredRun
 from harness_actors.results import HarnessResult
 from harness_actors.state import SharedState, StateDelta, is_waiting
@@ -161,30 +161,21 @@ def load_summaries(connection: sqlite3.Connection, conversation_id: str) -> dict
     if not _has(connection, "summaries"):
         return {}
     found = connection.execute(
-        "SELECT key, position, summary FROM runs CROSS JOIN summaries ON summaries.run = runs.id "
+        "SELECT key, summary FROM runs CROSS JOIN summaries ON summaries.run = runs.id "
         "WHERE conversation_id = ? ORDER BY position",
         (conversation_id,),
     ).fetchall()
-    used = _summarized_at(connection, conversation_id) if found else 0
-    return {text(key): unpack_summary(made) for key, at, made in found if whole(at) > used}
+    used = _in_plans(connection, conversation_id) if found else frozenset()
+    return {text(key): unpack_summary(made) for key, made in found if key not in used}
 
 
-def _summarized_at(connection: sqlite3.Connection, conversation_id: str) -> int:
-    """Position of the plan by which a conversation was summarized last; 0 for none."""
+def _in_plans(connection: sqlite3.Connection, conversation_id: str) -> frozenset[str]:
+    """The keys of the summaries that plans of a conversation were made of."""
     plans = connection.execute(
-        "SELECT position, plan FROM runs CROSS JOIN plans ON plans.run = runs.id "
-        "WHERE conversation_id = ? ORDER BY position DESC",
+        "SELECT plan FROM runs CROSS JOIN plans ON plans.run = runs.id WHERE conversation_id = ?",
         (conversation_id,),
     )
-    newest: tuple[Span, ...] | None = None
-    position = 0
-    for at, packed in plans:
-        spans = unpack_plan(packed).summarized
-        if newest is not None and spans != newest:
-            break
-        # Later plans may have left it as it was.
-        newest, position = spans, whole(at)
-    return position if newest else 0
+    return frozenset(key for (packed,) in plans for key in unpack_plan(packed).made_of)
 
 
 def _log_of(connection: sqlite3.Connection, column: str, wanted: str) -> list[Message]:

@@ -161,11 +161,11 @@ async def _condensed(
         overhead_tokens=OVERHEAD_TOKENS,
     )
     condensation = Condensation(without_summarized(log, plan), plan, pressure, SETTINGS, SHOWN)
-    made, usage = [], Usage()
+    made, usage = {}, Usage()
     for block in condensation.blocks(summarizer.name, summarizer.most_tokens):
         request = SummaryRequest(messages=block.messages, shown=SHOWN, facts=FACTS)
         answer = await summarizer.summarize(request)
-        made.append(answer.summary)
+        made[block.key] = answer.summary
         usage += answer.usage
     proposed = condensation.proposal(made)
     return (plan if proposed is None else proposed[0]), usage

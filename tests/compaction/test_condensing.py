@@ -38,12 +38,14 @@ def blocks(one: Condensation, most: int = 2_000, keep: str = "") -> tuple[Block,
     return one.blocks("a summarizer", most, keep)
 
 
-def summaries(parts: Sequence[Block]) -> list[Summary]:
+def summaries(parts: Sequence[Block]) -> dict[str, Summary]:
     """Of each block, the first and the last position in it."""
-    return [
-        Summary(decisions=(Decision(what=f"{part.messages[0][0]} to {part.messages[-1][0]}"),))
+    return {
+        part.key: Summary(
+            decisions=(Decision(what=f"{part.messages[0][0]} to {part.messages[-1][0]}"),)
+        )
         for part in parts
-    ]
+    }
 
 
 def proposal(one: Condensation) -> tuple[CompactionPlan, int] | None:
@@ -163,7 +165,8 @@ def test_what_a_plan_has_dropped_is_summarized_too() -> None:
     assert any(span.action == "drop" for span in dropped.spans)
     log.extend(joined([a_group(n, "web_search", "z" * 2_000) for n in range(60, 70)]))
     one = condensation(log, dropped, pressure(log, 8_000, dropped))
-    assert blocks(one)[0].messages[0][0] == 1
+    at, message, _ = blocks(one)[0].messages[0]
+    assert (at, message) == (1, log[1])
     plan, _ = proposal(one) or (None, 0)
     assert plan is not None
     assert {span.action for span in plan.spans if span.start < dropped.upto} == {"summarize"}

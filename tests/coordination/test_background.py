@@ -122,7 +122,7 @@ class Desk:
         base = self.run.plan_version
         span = Span(start=0, end=1, action="summarize")
         given = {"version": base + 1, "base": base, "upto": 1, "spans": (span,), **facts}
-        return Offer(CompactionPlan(**given, summary=SUMMARY), 500)
+        return Offer(CompactionPlan(**given, summary=SUMMARY, made_of=("key",)), 500)
 
 
 def compacted() -> CompactionComplete:
@@ -221,13 +221,15 @@ def test_an_offer_that_is_taken_is_over_and_its_summaries_are_in_the_plan() -> N
     desk, number = at_work()
     offer = desk.offer()
     desk.say(WORKER, Summarized("key", SUMMARY, USED), number=number, seq=1)
-    desk.say(WORKER, Proposed(offer), number=number, seq=2)
+    desk.say(WORKER, Summarized("of another job", SUMMARY, USED), number=number, seq=2)
+    desk.say(WORKER, Proposed(offer), number=number, seq=3)
     desk.say(TURN, Answered(StateDelta(), Yielded()))
     desk.say(Slot(REPAIR), Answered(StateDelta(), RepairComplete(repairs_made=0)))
     writes = (Write(REQUEST_TOKENS.name, "increment", -500),)
     desk.say(Slot(COMPACTION), Answered(StateDelta(writes, plan=offer.plan), compacted()))
     assert desk.run.plan_version == 1
-    assert (desk.run.offer, desk.run.background.summaries) == (None, {})
+    assert desk.run.offer is None
+    assert desk.run.background.summaries == {"of another job": SUMMARY}
 
 
 def test_an_offer_of_a_plan_that_was_overtaken_is_dropped_and_its_summaries_stay() -> None:

@@ -123,7 +123,7 @@ BUGS = (
     ),
     Bug(
         name="an approval that has expired is asked for again",
-        path="harness_actors/coordination/coordinator.py",
+        path="harness_actors/coordination/taking_up.py",
         before="            self._waits.expire(run, effects)\n",
         after="            pass\n",
         promise="what has expired is decided when the run is taken up",

@@ -64,10 +64,88 @@ BUGS = (
     Bug(
         name="plans stay behind their runs",
         path="harness_actors/stores/expiry.py",
-        before='("records", "results", "snapshots", "plans")',
-        after='("records", "results", "snapshots")',
+        before='"snapshots", "plans", "summaries")',
+        after='"snapshots", "summaries")',
         promise="nothing stays of a run that expired",
         tests=("tests/stores/test_plans.py::test_a_plan_goes_with_its_runs",),
+    ),
+    Bug(
+        name="summaries stay behind their runs",
+        path="harness_actors/stores/expiry.py",
+        before='"plans", "summaries")',
+        after='"plans")',
+        promise="nothing stays of a run that expired",
+        tests=("tests/stores/test_summaries.py::test_summaries_go_with_their_runs",),
+    ),
+    Bug(
+        name="a summary is a model call of the run",
+        path="harness_actors/coordination/background.py",
+        before="        used = replace(made.usage, model_calls=0)\n",
+        after="        used = replace(made.usage)\n",
+        promise="of its own model calls a run may make as many as it was given",
+        tests=(
+            "tests/coordination/test_background.py::test_a_summary_is_kept_with_what_it_cost_and_is_no_model_call_of_the_run",
+        ),
+    ),
+    Bug(
+        name="a job whose worker dies is begun again for ever",
+        path="harness_actors/coordination/background.py",
+        before="            if known.attempts < ATTEMPTS:\n",
+        after="            if known.attempts:\n",
+        promise="what kills its worker is given up",
+        tests=(
+            "tests/coordination/test_background.py::test_a_job_whose_worker_dies_is_begun_again_and_then_given_up",
+        ),
+    ),
+    Bug(
+        name="a chat does not wait for the summary that was asked for",
+        path="harness_actors/coordination/background.py",
+        before="        return asked and run.hop.to == COMPACTION\n",
+        after="        return False\n",
+        promise="the next answer begins on the summary",
+        tests=(
+            "tests/coordination/test_background.py::test_a_run_for_which_it_was_asked_before_it_came_waits_for_its_summary",
+        ),
+    ),
+    Bug(
+        name="what a plan has dropped is never summarized",
+        path="harness_actors/plan/view.py",
+        before='    return _without(log, plan, ("summarize",))\n',
+        after='    return _without(log, plan, ("drop", "summarize"))\n',
+        promise="a summary tells of what was dropped, too",
+        tests=(
+            "tests/compaction/test_condensing.py::test_what_a_plan_has_dropped_is_summarized_too",
+        ),
+    ),
+    Bug(
+        name="the ladder forgets the summary",
+        path="harness_actors/compaction/ladder.py",
+        before="            summary=None if self._plan is None else self._plan.summary,\n",
+        after="            summary=None,\n",
+        promise="what is summarized stays so",
+        tests=(
+            "tests/compaction/test_condensing.py::test_what_is_summarized_grows_and_so_does_its_summary",
+        ),
+    ),
+    Bug(
+        name="a summary that was cut off is taken",
+        path="harness_actors/compaction/chat_summarizer.py",
+        before='        if response.finish_reason == "length":\n',
+        after='        if response.finish_reason == "never":\n',
+        promise="junk is no summary",
+        tests=(
+            "tests/compaction/test_chat_summarizer.py::test_an_answer_that_was_cut_off_is_not_taken",
+        ),
+    ),
+    Bug(
+        name="a summary names messages that it was not given",
+        path="harness_actors/compaction/summary_form.py",
+        before="        at=at if at in positions else positions[-1],\n",
+        after="        at=at,\n",
+        promise="whoever reads a summary finds what it names",
+        tests=(
+            "tests/compaction/test_chat_summarizer.py::test_messages_that_it_was_not_given_are_named_by_nobody",
+        ),
     ),
     Bug(
         name="any message is read back",

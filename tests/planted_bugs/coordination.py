@@ -5,7 +5,7 @@ from tests.planted_bugs.bug import Bug
 BUGS = (
     Bug(
         name="a new incarnation forgets the budget",
-        path="harness_actors/coordination/coordinator.py",
+        path="harness_actors/coordination/taking_up.py",
         before="        self._closing.note(run, effects, restored=ours)\n",
         after="        self._closing.note(run, effects)\n",
         promise="what is allowed survives the coordinator with the runs that it has begun",
@@ -92,11 +92,11 @@ BUGS = (
     ),
     Bug(
         name="a request to park dies with the coordinator",
-        path="harness_actors/coordination/coordinator.py",
+        path="harness_actors/coordination/taking_up.py",
         before="""\
         if ours and not asked and run.state.values.get(PARKING.name):
             self._changes.put_aside(run, StateDelta(), effects)
-            return effects
+            return
 """,
         after="",
         promise="a run that was asked to stop does not go on unasked, whoever dies",
@@ -192,7 +192,7 @@ BUGS = (
     ),
     Bug(
         name="losses are forgotten with the coordinator",
-        path="harness_actors/coordination/coordinator.py",
+        path="harness_actors/coordination/taking_up.py",
         before="""\
     return ActiveRun(stored.spec, stored.state, hop, stored.added_at, stored.losses)
 """,
@@ -315,7 +315,7 @@ BUGS = (
     ),
     Bug(
         name="a request to park that was taken back by another command outlives that",
-        path="harness_actors/coordination/coordinator.py",
+        path="harness_actors/coordination/taking_up.py",
         before="""\
         if run.state.values.get(PARKING.name):
             self._changes.change(run, entry(PARKING, False), effects)

@@ -63,8 +63,8 @@ class Disk:
         self.summarized_by: dict[tuple[str, str], str] = {}
         self.summarized_at: dict[tuple[str, str], int] = {}
         """The position at which each was committed."""
-        self.condensed_at: dict[str, int] = {}
-        """By conversation: where its newest plan with a summary is."""
+        self.condensed: set[tuple[str, str]] = set()
+        """Conversations with the keys of what is in a plan of them."""
         self.code: dict[str, bytes] = {}
         self.processes: list[tuple[int, ProcessMark]] = []
         self.changes: list[tuple[int, RunChanged]] = []
@@ -119,12 +119,12 @@ class Disk:
 
     def unused_of(self, conversation_id: str) -> dict[str, Summary]:
         """The summaries of a conversation that are in no plan yet, by their keys."""
-        used = self.condensed_at.get(conversation_id, 0)
-        found = sorted((at, place) for place, at in self.summarized_at.items() if at > used)
+        found = sorted((at, place) for place, at in self.summarized_at.items())
         return {
             key: self.summaries[run_id, key]
             for _, (run_id, key) in found
             if self.runs[run_id].spec.conversation_id == conversation_id
+            and (conversation_id, key) not in self.condensed
         }
 
     def _change(self, entry: RunChanged) -> None:
@@ -132,10 +132,9 @@ class Disk:
         run.changes.append((self.position, entry))
         run.values.apply(replace(entry.delta, plan=None))
         if entry.delta.plan is not None:
-            before = self.plans.get(run.spec.conversation_id)
-            self.plans[run.spec.conversation_id] = plan = entry.delta.plan
-            if plan.summarized != (() if before is None else before.summarized):
-                self.condensed_at[run.spec.conversation_id] = self.position
+            plan = entry.delta.plan
+            self.plans[run.spec.conversation_id] = plan
+            self.condensed |= {(run.spec.conversation_id, key) for key in plan.made_of}
         run.end = entry.end or run.end
         said = entry.delta.messages
         self.logs[run.spec.conversation_id].extend(said)

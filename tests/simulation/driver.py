@@ -57,6 +57,11 @@ class Driver:
                     group.create_task(self._read(run_id))
                     for run_id in sorted(self._user._workload.listened)
                 ]
+                asking = [
+                    group.create_task(self._ask_for_summaries(plan))
+                    for plan in self._user._workload.runs.values()
+                    if any(plan.asks)
+                ]
                 for plan in self._user._workload.runs.values():
                     if plan.guesses:
                         group.create_task(self.people.guess(plan))
@@ -66,7 +71,7 @@ class Driver:
                 ]
                 await asyncio.wait(chains)
                 following.cancel()
-                for task in (looking_on, *reading):
+                for task in (looking_on, *reading, *asking):
                     task.cancel()
             if len(self._book.ended) == len(self._user._workload.runs):
                 await self._user.settled()
@@ -84,6 +89,12 @@ class Driver:
                 )
             except (UnreachableError, HarnessError):
                 return
+
+    async def _ask_for_summaries(self, plan: PlannedRun) -> None:
+        """Ask for summaries of a run, whether it is served just then or not."""
+        for after_s in filter(None, plan.asks):
+            await asyncio.sleep(after_s)
+            await self.runtime.compact(plan.run_id, "what was said")
 
     async def _read(self, run_id: str) -> None:
         """Read what is said in a run, from before it begins."""
@@ -143,6 +154,8 @@ class Driver:
     async def _submit(self, plan: PlannedRun) -> None:
         code = self._user.code_of(plan)
         spec = self._user.spec_of(plan)
+        if 0.0 in plan.asks:
+            await self.runtime.compact(plan.run_id, "what was said")
         await self.runtime.submit([spec], code=code, secrets=self._secrets(plan.keys))
         self._book.submitted.add(plan.run_id)
 

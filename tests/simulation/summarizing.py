@@ -56,7 +56,8 @@ def plan_summaries(workload: Workload, seed: int) -> Workload:
         real = None if run.real_window is None else int(window * REAL_SHARE)
         config = replace(run.config, compaction=settings, max_input_tokens=window)
         rounds = longer(chance, run.rounds, chance.randint(6, 16))
-        runs[name] = replace(run, config=config, rounds=rounds, real_window=real)
+        asks = chance.choice(((), (), (0.0,), (0.3,), (0.0, 0.5, 2.0)))
+        runs[name] = replace(run, config=config, rounds=rounds, real_window=real, asks=asks)
     return replace(workload, runs=runs, summarized=True)
 
 
@@ -102,7 +103,9 @@ class Summarizing:
     async def summarize(self, request: SummaryRequest) -> MadeSummary:
         """Answer as the schedule says."""
         process, began = current_process(), self.ledger.loop.time()
-        part = "|".join(message.encoded.decode() for _, message, _ in request.messages)
+        said = [message.encoded.decode() for _, message, _ in request.messages]
+        # Summarized for other words, it is another summary.
+        part = "|".join((request.keep, *said))
         stored_at, run_id = self._stored.get(part, (began, ""))
         if self.ledger.calm and began - stored_at > CALM_S and self._serves(run_id):
             self.ledger.broken(ONCE, f"messages of {run_id} from {request.messages[0][0]}")

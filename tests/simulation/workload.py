@@ -125,6 +125,7 @@ class PlannedRun:
         config: Its settings.
         shares: Its conversation has other runs, and whoever is asked for goes on in it.
         real_window: What its provider takes, in tokens; None for any request.
+        asks: When its user asks for a summary: seconds after it is submitted, 0 for before.
         guesses: When somebody answers who was asked nothing: seconds after the time before.
     """
 
@@ -138,6 +139,7 @@ class PlannedRun:
     shares: bool = False
     real_window: int | None = None
     guesses: tuple[float, ...] = ()
+    asks: tuple[float, ...] = ()
 
     @property
     def keys(self) -> tuple[str, ...]:

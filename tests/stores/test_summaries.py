@@ -38,6 +38,7 @@ PLAN = CompactionPlan(
     spans=(Span(start=0, end=2, action="summarize"),),
     summary=FIRST,
     summary_chars=900,
+    made_of=("one",),
 )
 TALK = "talk"
 
@@ -76,9 +77,9 @@ def test_the_first_of_a_key_counts(tmp_path: Path) -> None:
 
 
 def test_what_a_plan_has_is_not_given_again(tmp_path: Path) -> None:
-    later = changed(3, "run-1"), stored("later", SECOND)
-    path = a_store(tmp_path / "runs.db", stored("one", FIRST), adopted(2, PLAN), *later)
-    assert known(path) == {"later": SECOND}
+    others = stored("one", FIRST), stored("another", SECOND)
+    path = a_store(tmp_path / "runs.db", *others, adopted(2, PLAN))
+    assert known(path) == {"another": SECOND}
     plan = JournalReader(path).load_plan(TALK)
     assert plan == PLAN
 
@@ -90,10 +91,11 @@ def test_a_plan_that_summarizes_nothing_more_takes_none_away(tmp_path: Path) -> 
         base=1,
         upto=4,
         spans=(*PLAN.spans, Span(start=2, end=4, action="drop")),
+        made_of=(),
     )
-    made = changed(3, "run-1"), stored("one", SECOND)
+    made = changed(3, "run-1"), stored("two", SECOND)
     path = a_store(tmp_path / "runs.db", adopted(2, PLAN), *made, adopted(4, drops))
-    assert known(path) == {"one": SECOND}
+    assert known(path) == {"two": SECOND}
 
 
 def test_the_next_run_of_a_conversation_has_those_of_the_run_before(tmp_path: Path) -> None:

@@ -140,7 +140,7 @@ class CompactionWorker(Hosted):
         await asyncio.gather(*map(summarize, missing))
         if failed:
             raise failed[0]
-        found = condensation.proposal(made[block.key] for block in blocks)
+        found = condensation.proposal({block.key: made[block.key] for block in blocks})
         return None if found is None else Offer(*found)
 
     async def _agent(self, code: str) -> Agent:

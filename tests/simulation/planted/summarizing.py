@@ -1,6 +1,6 @@
 """Faults in how conversations are summarized beside their runs."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -113,7 +113,7 @@ def _not_cut() -> Patches:
 
 def _older_summary_is_lost() -> Patches:
     def patched(
-        self: Condensation, summaries: Iterable[Summary]
+        self: Condensation, summaries: Mapping[str, Summary]
     ) -> tuple[CompactionPlan, int] | None:
         plan = self._plan
         if plan is not None:

@@ -6,7 +6,7 @@ from typing import Any
 from harness_actors.actors.coordinator.admission import Admission
 from harness_actors.actors.coordinator.host import CoordinatorHost
 from harness_actors.coordination import coordinator as deciding
-from harness_actors.coordination import waiting
+from harness_actors.coordination import taking_up, waiting
 from harness_actors.coordination.active import ActiveRun, Effects
 from harness_actors.coordination.deadlines import Deadlines
 from harness_actors.coordination.waiting import Waits
@@ -69,7 +69,7 @@ def _its_time_goes_on() -> Patches:
 
 
 def _it_goes_on_half_answered() -> Patches:
-    return [(deciding, "unanswered", lambda values: ())]
+    return [(taking_up, "unanswered", lambda values: ())]
 
 
 def _answers_are_told_before_they_are_on_disk() -> Patches:
