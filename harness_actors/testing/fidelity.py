@@ -19,6 +19,7 @@ from importlib.resources import files
 from harness_actors.compaction import Condensation, DeterministicSummarizer
 from harness_actors.config import CompactionConfig
 from harness_actors.conversation import Conversation
+from harness_actors.errors import ModelError, SummaryError
 from harness_actors.messages import Message, ToolCall
 from harness_actors.plan import CompactionPlan, Shown, ToolPolicy, View, without_summarized
 from harness_actors.ports import Summarizer, SummaryRequest
@@ -59,15 +60,17 @@ class Fidelity:
         lost: The words of those that do not.
         tokens: How large it is.
         usage: What was used for the summaries.
+        problem: Why there is nothing of all that: the summarizer gave no summary. Empty for none.
     """
 
     name: str
-    facts: int
-    results: int
-    decisions: int
-    lost: tuple[str, ...]
-    tokens: int
+    facts: int = 0
+    results: int = 0
+    decisions: int = 0
+    lost: tuple[str, ...] = ()
+    tokens: int = 0
     usage: Usage = field(default_factory=Usage)
+    problem: str = ""
 
 
 @cache
@@ -249,9 +252,16 @@ WITHOUT: Mapping[str, Shows] = {
 
 async def measure_all(more: Sequence[Summarizer] = (), *, cycles: int = CYCLES) -> list[Fidelity]:
     """All that are shipped and need no provider, and these."""
-    found = [await measure(one, cycles=cycles) for one in (DeterministicSummarizer(), *more)]
+    found = [await _tried(one, cycles) for one in (DeterministicSummarizer(), *more)]
     found += [measure_without(name, shows, cycles=cycles) for name, shows in WITHOUT.items()]
     return found
+
+
+async def _tried(summarizer: Summarizer, cycles: int) -> Fidelity:
+    try:
+        return await measure(summarizer, cycles=cycles)
+    except (SummaryError, ModelError) as error:
+        return Fidelity(name=summarizer.name, problem=str(error))
 
 
 def _embedded() -> Summarizer:
@@ -300,10 +310,13 @@ def _told(one: Fidelity) -> dict[str, object]:
         "tokens": one.tokens,
         "summaries_tokens": one.usage.tokens,
         "summaries_cost_usd": one.usage.cost_usd,
+        "problem": one.problem,
     }
 
 
 def _line(one: Fidelity, cycles: int) -> str:
+    if one.problem:
+        return f"{one.name}: no summary: {one.problem}"
     of = cycles * PER_CYCLE
     counts = f"facts {one.facts}/{len(FACTS)}, results {one.results}/{of}"
     lost = f"\n    not found: {'; '.join(one.lost)}" if one.lost and one.decisions else ""
