@@ -11,7 +11,7 @@ from harness_actors.actors.host.shipped_executors import (
 )
 from harness_actors.actors.kinds import KINDS
 from harness_actors.actors.processes import is_alive
-from harness_actors.coordination.protocol import CUSTOM, Slot
+from harness_actors.coordination.protocol import COMPACTION_WORKER, CUSTOM, Slot
 from harness_actors.state import AGENT_TURN, COMPACTION, REPAIR, STOP_DECISION
 from tests.actors.places import a_place
 
@@ -35,7 +35,8 @@ def test_only_our_agent_turn_starts_processes_of_tools() -> None:
 
 
 def test_only_where_code_of_users_runs_programs_come_and_prints_are_kept() -> None:
-    assert {name for name, kind in KINDS.items() if kind.gets_programs} == {AGENT_TURN, CUSTOM}
+    given = {name for name, kind in KINDS.items() if kind.gets_programs}
+    assert given == {AGENT_TURN, CUSTOM, COMPACTION_WORKER}
 
 
 def test_the_supervisor_is_the_companion_of_its_host_as_long_as_there_is_one() -> None:

@@ -24,6 +24,7 @@ from harness_actors.events import (
     RunResumed,
     RunStarted,
     StallFound,
+    SummaryFailed,
     ToolCalled,
     ToolReturned,
     TurnStarted,
@@ -72,7 +73,12 @@ def told(event: Event, run_id: str = "run") -> RunEvent:
                 externalized=0,
                 dropped=0,
             ),
-            "  made room in the conversation: 9,600 → 4,400 tokens",
+            "  made room in the conversation: 9,600 → 4,400 tokens of 10,000; of its messages "
+            "40 cleared",
+        ),
+        (
+            SummaryFailed(turn=1, problem="it was cut off"),
+            "  the conversation could not be summarized: it was cut off",
         ),
         (
             Repaired(kind="unknown", call_id="1", tool_name="write", turn=1),
