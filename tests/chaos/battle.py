@@ -75,6 +75,10 @@ class Verdict:
         return not self.findings.broken
 
 
+PRESSED_BULK = 1_500
+"""Bytes of the result of each call, where windows are to be full."""
+
+
 class Battle:
     """One batch and its disturbances.
 
@@ -121,6 +125,7 @@ class Battle:
     async def fight(self) -> Verdict:
         """Run the batch to its end under fire, and look at what it left."""
         began = now()
+        pressed = any(kind.pressed for kind in self._kinds)
         plans = make_plans(
             self._size.runs,
             seed=self._seed,
@@ -131,6 +136,7 @@ class Battle:
             asking=max(1, self._size.runs // 10),
             paying=max(1, self._size.runs // 10),
             waving=max(1, self._size.runs // 10),
+            bulk=PRESSED_BULK if pressed else 0,
         )
         async with AsyncExitStack() as stack:
             ray = None
@@ -149,6 +155,7 @@ class Battle:
                 plans,
                 at_once=self._size.at_once,
                 address="auto" if ray else "local",
+                agent="pressed_agent.yaml" if pressed else "agent.yaml",
                 variables={**variables, **(memory.variables if memory else {})},
             )
             stack.push_async_callback(command.clean_up)

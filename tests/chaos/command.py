@@ -44,6 +44,7 @@ class BatchCommand:
         at_once: int,
         run_dir: Path | None = None,
         address: str | None = "local",
+        agent: str = "agent.yaml",
         variables: Mapping[str, str] | None = None,
     ) -> None:
         self.folder = folder
@@ -56,7 +57,7 @@ class BatchCommand:
         tasks.write_text("".join(json.dumps(plan.as_task()) + "\n" for plan in plans))
         self._command = [
             *(sys.executable, "-m", "harness_actors", "batch", str(tasks)),
-            *("--run-dir", str(self.run_dir), "--agent", str(HERE / "agent.yaml")),
+            *("--run-dir", str(self.run_dir), "--agent", str(HERE / agent)),
             *("--model-base-url", base_url, "-n", str(at_once)),
             # Patient runs take as many as it takes.
             *("--max-turns", "1000"),

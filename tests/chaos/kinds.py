@@ -25,6 +25,7 @@ class Kind:
         stops: It is stopped for good, in place of killed.
         joined: Under a Ray that was started by hand, which outlives the driver.
         amid: When it strikes.
+        pressed: The windows of the runs' model are so small that they are summarized all the time.
         bar_s: Recovery takes at most this, at the 95th percentile.
     """
 
@@ -34,6 +35,7 @@ class Kind:
     stops: bool = False
     joined: bool = False
     amid: Moment = "any"
+    pressed: bool = False
     bar_s: float = 5.0
 
     @property
@@ -77,6 +79,11 @@ _ALL = (
     Kind(name="wave_coordinator", role="coordinator", scope="cell", amid="wave"),
     Kind(name="approval_agent_turn", role="agent_turn", scope="seat", amid="approval"),
     Kind(name="approval_coordinator", role="coordinator", scope="cell", amid="approval"),
+    Kind(name="compaction_worker", role="compaction_worker", scope="seat", pressed=True),
+    Kind(name="pressed_compaction", role="compaction", scope="seat", pressed=True),
+    Kind(name="pressed_agent_turn", role="agent_turn", scope="seat", pressed=True),
+    Kind(name="pressed_coordinator", role="coordinator", scope="cell", pressed=True),
+    Kind(name="pressed_driver", role="driver", scope="driver", pressed=True, bar_s=12.0),
     Kind(name="approval_driver", role="driver", scope="driver", joined=True, amid="approval"),
 )
 

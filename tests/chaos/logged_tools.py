@@ -35,7 +35,7 @@ def write_line(log: str, word: str, sort: str, run: str, context: ToolContext) -
 
 # Each call is to leave its lines, whatever was called before.
 @tool(effect="read_only", volatile=True)
-def look(log: str, run: str, seconds: float, bulk: int, context: ToolContext) -> str:
+def look(log: str, run: str, seconds: float, bulk: int, step: int, context: ToolContext) -> str:
     """Change nothing. Blocks a thread.
 
     Args:
@@ -43,6 +43,7 @@ def look(log: str, run: str, seconds: float, bulk: int, context: ToolContext) ->
         run: The task that it works for.
         seconds: How long it takes.
         bulk: Bytes of its result besides.
+        step: How often the model had spoken before, which it knows by that.
     """
     write_line(log, "begin", "look", run, context)
     time.sleep(seconds)
@@ -51,7 +52,9 @@ def look(log: str, run: str, seconds: float, bulk: int, context: ToolContext) ->
 
 
 @tool(idempotent=True, volatile=True)
-async def put(log: str, run: str, seconds: float, bulk: int, context: ToolContext) -> str:
+async def put(
+    log: str, run: str, seconds: float, bulk: int, step: int, context: ToolContext
+) -> str:
     """Change something that may be changed twice to the same.
 
     Args:
@@ -59,6 +62,7 @@ async def put(log: str, run: str, seconds: float, bulk: int, context: ToolContex
         run: The task that it works for.
         seconds: How long it takes.
         bulk: Bytes of its result besides.
+        step: How often the model had spoken before, which it knows by that.
     """
     write_line(log, "begin", "put", run, context)
     await asyncio.sleep(seconds)
@@ -67,7 +71,9 @@ async def put(log: str, run: str, seconds: float, bulk: int, context: ToolContex
 
 
 @tool
-async def note(log: str, run: str, seconds: float, bulk: int, context: ToolContext) -> str:
+async def note(
+    log: str, run: str, seconds: float, bulk: int, step: int, context: ToolContext
+) -> str:
     """Do something that must not be done twice.
 
     Args:
@@ -75,6 +81,7 @@ async def note(log: str, run: str, seconds: float, bulk: int, context: ToolConte
         run: The task that it works for.
         seconds: How long it takes.
         bulk: Bytes of its result besides.
+        step: How often the model had spoken before, which it knows by that.
     """
     write_line(log, "begin", "note", run, context)
     await asyncio.sleep(seconds)
@@ -108,7 +115,9 @@ say begin; sleep "$SECONDS_EACH"; say end
 
 
 @tool
-async def work(log: str, run: str, seconds: float, bulk: int, context: ToolContext) -> str:
+async def work(
+    log: str, run: str, seconds: float, bulk: int, step: int, context: ToolContext
+) -> str:
     """Do something that must not be done twice, in a process of its own.
 
     Args:
@@ -116,6 +125,7 @@ async def work(log: str, run: str, seconds: float, bulk: int, context: ToolConte
         run: The task that it works for.
         seconds: How long it takes.
         bulk: Bytes of its result besides.
+        step: How often the model had spoken before, which it knows by that.
     """
     given = {"LOG": log, "RUN": run, "CALL": context.call_id, "HOST": str(os.getpid())}
     given |= {"SECONDS_EACH": str(seconds), "HARNESS_RUN": context.run_id, "WORK": WORK}

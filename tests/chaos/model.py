@@ -1,6 +1,8 @@
 """The model of the workload: answers from plans, and remembers who asked when."""
 
 import asyncio
+import json
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,6 +33,9 @@ class Asked:
     spoken: int
     begins_turn: bool
     answered_at: float | None
+
+
+_STEP = re.compile(r"\bstep\W+(\d+)")
 
 
 class WatchedModel:
@@ -133,4 +138,7 @@ class WatchedModel:
 
 
 def _spoken(messages: list[dict[str, Any]]) -> int:
-    return sum(message["role"] == "assistant" for message in messages)
+    """How often the model has spoken: its newest words say so, for others may not be shown."""
+    words = [json.dumps(one) for one in messages if one["role"] == "assistant"]
+    found = _STEP.findall(words[-1]) if words else []
+    return 1 + int(found[-1]) if found else len(words)

@@ -94,6 +94,7 @@ class RunPlan:
                     "run": self.name,
                     "seconds": round(random.uniform(0.01, self.seconds), 3),
                     "bulk": self.bulk,
+                    "step": spoken,
                 },
             )
             for _ in range(random.randint(1, 3))
@@ -108,7 +109,8 @@ class RunPlan:
         if self.asks_at(spoken):
             place = random.randint(0, len(calls))
             calls.insert(place, (ASK, {"question": f"May {self.name} go on at step {spoken}?"}))
-        return Reply.calls(calls)
+        # By the step, and not by how much the model is shown: no two calls have one id.
+        return Reply.calls(calls, ids=[f"s{spoken}_{place}" for place in range(len(calls))])
 
     def asks_at(self, spoken: int) -> bool:
         """Whether the answer at this step, which is not the last, has a question."""

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from harness_actors.stores import JournalReader
 from tests.chaos.battle import Battle, Size
 from tests.chaos.kinds import KINDS
 
@@ -115,3 +116,30 @@ async def test_a_command_whose_ray_dies_in_part_or_whole_goes_on_by_itself(
     for name, delays in verdict.delays.items():
         assert delays.most is not None, f"no run was touched by {name}"
         assert delays.most < SLOW * KINDS[name].bar_s, name
+
+
+async def test_a_batch_that_is_summarized_all_the_time_loses_nothing_when_its_workers_die(
+    tmp_path: Path,
+) -> None:
+    kinds = ["compaction_worker", "pressed_agent_turn", "pressed_compaction", "compaction_worker"]
+    battle = Battle(
+        tmp_path,
+        [KINDS[name] for name in kinds],
+        size=Size(runs=10, at_once=10, patient=6, rounds=(20, 30)),
+        seed=3,
+        hasty=0.0,
+        keep=True,
+    )
+
+    verdict = await battle.fight()
+
+    assert verdict.findings.broken == []
+    assert verdict.kinds == tuple(kinds)
+    reader = JournalReader(tmp_path / "run" / "runs.db")
+    plans = [
+        plan
+        for heading in reader.headings()
+        if (plan := reader.load_plan(heading.conversation_id)) is not None
+    ]
+    assert len(plans) >= 8, "hardly a run was pressed"
+    assert sum(plan.summary is not None for plan in plans) >= 6
