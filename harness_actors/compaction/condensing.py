@@ -21,7 +21,7 @@ NEWEST_SHARE = 0.2
 which stay as they are, may take."""
 SUMMARY_SHARE = 0.15
 """Of the window: what the summary may take."""
-FACTS_SHARE = 0.25
+FACTS_SHARE = 0.4
 """Of the summary: what facts may take that nobody said it must have."""
 BLOCK_TOKENS = 16_000
 """Of a block, at most; so several are summarized side by side, and what is done is kept."""

@@ -23,11 +23,43 @@ _SETTLED = re.compile(
 (?:is|are) (?:now )?(?:parked|shelved|deferred|postponed|frozen|abandoned|scrapped|off the table)\b
 (?:is|are) (?:now )?(?:on hold|out of scope|ruled out|put off|left out|left alone)\b
 (?<!have )(?<!has )(?<!'ve )\bnow (?:reads?|lives?|goes|sits?|belongs?|stays?|defaults?) [^\s]
-^(?:forget|lose|kill|scrap|ditch|never mind|enough of|away with) (?:the|that|this|all|my)\b
-^(?:so |then )?(?:setting|making|capping|raising|lowering|bumping|pinning) .{2,80}\binstead\b
+^(?:forget|lose|kill|scrap|ditch) (?:the|that|this|all|my)\b
+^(?:never mind|enough of|away with) (?:the|that|this|all|my)\b
+^(?:so |then )?(?:setting|making|capping|raising|lowering) .{2,80}\binstead\b
+^(?:so |then )?(?:bumping|pinning|renaming) .{2,80}\binstead\b
 (?:instead of|rather than) [^;—]{3,60}(?:;| —| since\b| because\b)
 """)
 )
+_SAID = re.compile(
+    any_of(r"""
+\b(?:my|our|the|final) (?:decision|choice|pick) (?:is|was|remains|stays)\b
+\b(?:my|our|the|final) (?:verdict|recommendation|preference) (?:is|was|remains|stays)\b
+\b(?:i take that back|on second thought|scratch that|strike that|i stand corrected)\b
+\b(?:is|are|'s) (?:good |quite |more than )?(?:enough|plenty|sufficient|fine) (?:for|to|here|as)\b
+^(?:so |then )?(?:do not|don't|never) (?!forget|know|have|need|see|worry|mind)[a-z]{2,}
+^(?:so |then )?(?:halve|double|triple|cap|round|trim|shrink|widen|tighten) (?:the|it|all|both)\b
+\b(?:i|we)(?:'ll| will) [^;—]{3,80}\b(?:instead of|rather than)\b
+""")
+)
+"""What settles something whatever else is said of failures in the same sentence."""
+_DONE = re.compile(
+    r"\b(?:i|we)(?:'ve| have)? (?:raised|lowered|set|capped|limited|renamed|switched|moved|kept|"
+    r"left|dropped|removed|replaced|excluded|included|split|merged|rounded|rendered|translated|pinned|"
+    r"disabled|enabled|skipped|made|imputed|coded|grouped|ordered|named|called) .{3,160}?"
+    r"(?:\bso that\b|\bbecause\b|\bto avoid\b|\bsince\b|, trading\b|\brather than\b|"
+    r"\binstead of\b|\bthroughout\b)"
+)
+"""What was done otherwise than it might have been, with a reason."""
+_CHANGED = re.compile(
+    r"\b(?:was|were|is|are|gets?|got) [a-z]{3,}(?:ed|en|t) .{0,60}\b(?:instead of|rather than)\b"
+    r".{2,60}?(?:, (?:because|since|as)\b|\bbecause\b|;| —)"
+)
+_ONLY = re.compile(
+    rf"^(?!{_SOMEBODY})(?:no (?!errors?|results?|match|tests?|changes?|issues?|luck|output|such|"
+    r"matter|idea|sign|need|problem|fail|other|one|more than|answer)[^,;:.]{3,60}(?=[,;:.]|$)"
+    r"|[^,;:.]{3,40} only(?=[,;:.]|$))"
+)
+
 _WISE = re.compile(
     r"\b(?:wise|wiser|wisest|best|better|safest|safer|simplest|simpler|easiest|easier|smarter|"
     r"prudent|cleanest|cleaner|cheaper|cheapest) (?:to|if|just)\b"
@@ -41,8 +73,13 @@ def plainly_settled(low: str) -> re.Match[str] | None:
     Args:
         low: The sentence, in lower case.
     """
+    if found := _SAID.search(low) or _DONE.search(low) or _CHANGED.search(low):
+        return found
     if FAILS.search(low):
         return None
+    only = _ONLY.match(low)
+    if only and not _VERBS.search(only[0]):
+        return only
     for found in _FRAGMENTS.finditer(low):
         named = found[0].removeprefix("so").removesuffix(", then")
         if not _VERBS.search(named):
