@@ -39,17 +39,31 @@ _SAID = re.compile(
 ^(?:so |then )?(?:do not|don't|never) (?!forget|know|have|need|see|worry|mind)[a-z]{2,}
 ^(?:so |then )?(?:halve|double|triple|cap|round|trim|shrink|widen|tighten) (?:the|it|all|both)\b
 \b(?:i|we)(?:'ll| will) [^;—]{3,80}\b(?:instead of|rather than)\b
+^(?:so |then )?not (?!sure|yet|bad|too|even|only|just|everything|something)[a-z]{2,12}ing\b
+\bit (?:makes|made|would make) (?:more )?sense to (?!check|look|see|ask|know|read)[a-z]{2,}
+\btrade-?off (?:that )?(?:i|we)(?:'m|'re| am| are|'ll| will)? (?:accept|willing|mak|tak|live)
+^(?:so |then )?(?:raising|lowering|setting|cutting|capping) [^,;]{2,60} to [^,;]{1,30}(?:,|$)
 """)
 )
 """What settles something whatever else is said of failures in the same sentence."""
 _DONE = re.compile(
     r"\b(?:i|we)(?:'ve| have)? (?:raised|lowered|set|capped|limited|renamed|switched|moved|kept|"
-    r"left|dropped|removed|replaced|excluded|included|split|merged|rounded|rendered|translated|pinned|"
-    r"disabled|enabled|skipped|made|imputed|coded|grouped|ordered|named|called) .{3,160}?"
+    r"left|dropped|removed|replaced|excluded|included|split|merged|rounded|rendered|translated|"
+    r"pinned|disabled|enabled|skipped|made|imputed|coded|grouped|ordered|named|called) .{3,160}?"
     r"(?:\bso that\b|\bbecause\b|\bto avoid\b|\bsince\b|, trading\b|\brather than\b|"
     r"\binstead of\b|\bthroughout\b)"
 )
 """What was done otherwise than it might have been, with a reason."""
+_DOING = re.compile(
+    r"\b(?:i'm|i am|we're|we are) (?:cutting|dropping|removing|leaving|keeping|moving|skipping|"
+    r"merging|splitting|renaming|limiting|capping|rounding|excluding|replacing|switching|reverting|pinning|"
+    r"accepting|parking|deferring|ignoring|freezing|folding|trimming|lowering|raising)\b"
+    r"(?! (?:on|over|around|through)\b)"
+)
+_TAKES_OVER = re.compile(
+    rf"^(?:so|then|thus|therefore|hence),? (?!{_SOMEBODY})[^,;:.]{{2,50}}? "
+    r"(?:replaces?|becomes?|goes?|moves?|stays?|wins?|takes? over|gets? [a-z]+ed)\b"
+)
 _CHANGED = re.compile(
     r"\b(?:was|were|is|are|gets?|got) [a-z]{3,}(?:ed|en|t) .{0,60}\b(?:instead of|rather than)\b"
     r".{2,60}?(?:, (?:because|since|as)\b|\bbecause\b|;| —)"
@@ -73,8 +87,9 @@ def plainly_settled(low: str) -> re.Match[str] | None:
     Args:
         low: The sentence, in lower case.
     """
-    if found := _SAID.search(low) or _DONE.search(low) or _CHANGED.search(low):
-        return found
+    for rule in (_SAID, _DONE, _DOING, _TAKES_OVER, _CHANGED):
+        if found := rule.search(low):
+            return found
     if FAILS.search(low):
         return None
     only = _ONLY.match(low)

@@ -1,6 +1,8 @@
 """Rules alone find what was decided, marked, left open, and what came of calls."""
 
 import json
+import re
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -13,6 +15,7 @@ from harness_actors.messages import Message, ToolCall
 from harness_actors.plan import Decision, OpenItem, Reference, Shown, Summary, ToolPolicy
 from harness_actors.plan.view import with_calls
 from harness_actors.ports import SummaryRequest
+from harness_actors.testing.fidelity import narration
 from tests.compaction.logs import logs
 
 SHOWN = Shown({"web_search": ToolPolicy(durability="non_replayable")})
@@ -603,3 +606,27 @@ async def test_bodies_of_other_shapes_are_summarized_too() -> None:
         Message.assistant(None, [ToolCall("c1", "read_file", deep)]),
         Message.tool_result("c1", deep),
     )
+
+
+def test_of_phrasings_that_were_written_without_a_look_at_the_rules_nearly_all_are_found() -> None:
+    """Three sets of 50, of which 40, 37 and 43 were found when they were first tried."""
+    given = json.loads(Path(__file__).with_name("phrasings.json").read_text())
+    lost = [
+        one["decides"]
+        for one in given
+        if not any(
+            plain_words(one["decides"]) in plain_words(" ".join(found))
+            for found in decisions_in(one["said"])
+        )
+    ]
+    assert len(given) == 150
+    assert len(lost) <= 7, lost
+
+
+def test_what_only_tells_decides_nothing() -> None:
+    said = [one for one in narration() if list(decisions_in(one))]
+    assert said == []
+
+
+def plain_words(text: str) -> str:
+    return " ".join(re.findall(r"[\w']+", text)).casefold()
