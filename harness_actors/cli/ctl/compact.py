@@ -19,7 +19,7 @@ NOT_SERVED = (
 def compact(
     run_id: selection.RunIdArgument,
     keep: Annotated[
-        str, typer.Argument(help="What is to be kept, in your own words.", metavar="[KEEP]")
+        str, typer.Argument(help="What is to be kept, in your own words.", metavar="KEEP")
     ] = "",
     run_dir: selection.RunDirOption = None,
     store: selection.StoreOption = None,
