@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given, settings
 
 from harness_actors.compaction import ChatClientSummarizer
-from harness_actors.compaction.chat_summarizer import BYTES_PER_TOKEN
+from harness_actors.compaction.chat_summarizer import BYTES_PER_TOKEN, INSTRUCTIONS, SHOWN_CHARS
 from harness_actors.compaction.summary_form import MOST_ENTRIES, RESPONSE_FORMAT
+from harness_actors.compaction.transcript import transcript
 from harness_actors.conversation import Conversation
 from harness_actors.errors import ConfigError, ModelRefusedError, SummaryError
 from harness_actors.messages import Message, ToolCall
@@ -191,8 +192,12 @@ def test_a_request_fits_the_window_of_its_model_or_is_not_made(log: Conversation
     try:
         asked = summarizer._request(request)
     except SummaryError:
-        # At the least that is shown of each, too.
-        assert len(log) > 20
+        # The least that is shown of each has no room beside the instructions and the form, which
+        # is told twice; a hundred bytes of it are headings.
+        least = Message.user(transcript(request.messages, SHOWN_CHARS[-1]))
+        form = len(Message.user(RESPONSE_FORMAT.decode()).encoded) + len(RESPONSE_FORMAT)
+        told = form + len(Message.system(INSTRUCTIONS).encoded)
+        assert len(least.encoded) + told > BYTES_PER_TOKEN * 3_000 - 100
         return
     assert sum(len(message.encoded) for message in asked.messages) <= BYTES_PER_TOKEN * 3_000
 
