@@ -1,7 +1,7 @@
 """What a run's changes say of how it was served: visits to executors, and what cut them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from harness_actors.coordination.graph import ENTRY
@@ -100,10 +100,10 @@ def own_part(delta: StateDelta) -> StateDelta:
 
     The rest the coordinator added when it took the answer, and adds again in a rerun.
     """
-    return StateDelta(
-        tuple(write for write in delta.writes if write.key not in WITH_ANSWERS),
-        delta.messages,
-        tuple(event for event in delta.events if not isinstance(event, RunParked)),
+    return replace(
+        delta,
+        writes=tuple(write for write in delta.writes if write.key not in WITH_ANSWERS),
+        events=tuple(event for event in delta.events if not isinstance(event, RunParked)),
     )
 
 

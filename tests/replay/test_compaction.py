@@ -8,8 +8,11 @@ from typing import Any
 import orjson
 import pytest
 
+from harness_actors.agents import ChatAgent, Program
+from harness_actors.coordination.graph import HarnessWorkflowBuilder
 from harness_actors.errors import ContextOverflowError
 from harness_actors.events import ContextCompacted
+from harness_actors.executors import Compaction
 from harness_actors.ports import ModelRequest, ModelResponse
 from harness_actors.replay import load_recording, replay
 from harness_actors.results import HarnessResult
@@ -151,3 +154,14 @@ async def test_the_next_run_of_a_conversation_comes_out_the_same(tmp_path: Path)
 
     check(await replay(load_recording(journal, "second")))
     check(await replay(load_recording(journal, "run")))
+
+
+async def test_a_run_whose_compaction_is_a_users_own_comes_out_the_same(tmp_path: Path) -> None:
+    agent = ChatAgent(model=Reader(), tools=[*TOOLS, page, draw])
+    replaced = HarnessWorkflowBuilder(agent).replace("compaction", Compaction()).build()
+    settings = {"max_input_tokens": WINDOW, "max_rounds_per_turn": 200, "stall": None}
+    run = Session(tmp_path / "runs.db", Program.of(replaced), settings)
+    check_done(await run.to_its_end())
+    assert len(compactions(run)) >= 3
+    check(await run.replayed())
+    check(await replay(run.recording(), [Compaction()]))
