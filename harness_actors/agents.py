@@ -220,7 +220,7 @@ class Program:
             conversation_id=conversation_id or run_id,
             task=(Message.user(task),) if isinstance(task, str) else tuple(task),
             code=self.code,
-            config=self._with_window(config),
+            config=self.with_window(config),
             edges=self.workflow.edges,
             custom=tuple(self.workflow.executors),
             keys=self._keys(),
@@ -230,8 +230,8 @@ class Program:
             late_hooks=bool(Hooks.given(getattr(self.workflow.agent, "hooks", None)).post_tool),
         )
 
-    def _with_window(self, config: HarnessConfig) -> HarnessConfig:
-        """The settings with the window that all models of the agent have."""
+    def with_window(self, config: HarnessConfig) -> HarnessConfig:
+        """The settings with the window that all models of the agent have, where they say none."""
         if config.max_input_tokens is not None:
             return config
         model = self.workflow.agent.model

@@ -128,6 +128,11 @@ class AgentHarness:
         return self._run_id
 
     @property
+    def window_tokens(self) -> int:
+        """How large a request of its runs may be, in tokens, by settings or its model's name."""
+        return self._program.with_window(self.config).window_tokens
+
+    @property
     def store(self) -> Path | None:
         """The journal's file; None before the first run of a harness that was given none."""
         return self._placed.path

@@ -12,6 +12,7 @@ from harness_actors.cli.printed import Printed
 from harness_actors.cli.questions import Choosing, dialogue, tell_waiting
 from harness_actors.cli.screen import Screen
 from harness_actors.cli.typed_lines import PROMPT
+from harness_actors.cli.window_use import WindowUse
 from harness_actors.printing.plain import one_line
 
 if TYPE_CHECKING:
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
     from harness_actors.results import HarnessResult
 
     Stream = AsyncGenerator[RunEvent | HarnessResult | TextDelta | TextGap]
+
+COMPACT = "/compact"
+"""The line that asks for a summary."""
 
 
 class Answers:
@@ -51,6 +55,7 @@ class Answers:
         self._told = False
         """Where it prints was said once, which is enough for a conversation."""
         self._run_id = ""
+        self._window = WindowUse(harness.window_tokens)
         self._waiting: HarnessResult | None = None
         """What was asked, and waits for the next line."""
         self._asked: Choosing | Deciding | None = None
@@ -134,6 +139,8 @@ class Answers:
         finally:
             await printed.end()
         self._screen.end(result)
+        if line := self._window.line:
+            self._lines.tell(f"{line}; {COMPACT} makes room")
         self._told = self._told or printed.tell()
         if result.status == "awaiting_input":
             self._put(result)
@@ -175,6 +182,7 @@ class Answers:
                     printed.begin(self._harness.store, item.run_id)
                 printed.before(item)
                 self._screen.show(item)
+                self._window.take(item)
                 printed.after(item)
         assert result is not None, "a stream of a run ends with its result"
         return result

@@ -9,7 +9,7 @@ import typer
 
 from harness_actors.cli import options
 from harness_actors.cli.agents import AgentFlags
-from harness_actors.cli.answers import Answers
+from harness_actors.cli.answers import COMPACT, Answers
 from harness_actors.cli.event_lines import EventLines
 from harness_actors.cli.failures import ALL_DONE, NOT_ALL_DONE, failures_told
 from harness_actors.cli.screen import JsonLines, Screen, Terminal
@@ -17,7 +17,7 @@ from harness_actors.cli.typed_lines import is_command, read_line
 from harness_actors.cli.where import check_where, fresh_workspace
 from harness_actors.events import Event, ExecutorLost, Repaired, ToolCalled, ToolReturned
 
-EXIT, NEW, COMPACT = "/exit", "/new", "/compact"
+EXIT, NEW = "/exit", "/new"
 COMPACTS = "the conversation is summarized before the next line is answered"
 COMPACTS_NOT = "nothing is summarized: the settings have no compaction.summaries"
 

@@ -17,6 +17,7 @@ from harness_actors.cli.printed import Printed
 from harness_actors.cli.questions import tell_waiting
 from harness_actors.cli.screen import JsonLines, JsonResult, Screen, Terminal
 from harness_actors.cli.where import check_where, fresh_workspace
+from harness_actors.cli.window_use import WindowUse
 
 if TYPE_CHECKING:
     from harness_actors.cli.screen import Shown
@@ -134,7 +135,7 @@ async def _run(
     if runtime is options.RuntimeChoice.ray:
         lines.note("starting the actors on Ray")  # for which it is silent for some seconds
     result: HarnessResult | None = None
-    run_id = ""
+    run_id, window = "", WindowUse(harness.window_tokens)
     printed = Printed(lines, shown=verbose)
     async with harness:
         try:
@@ -149,6 +150,7 @@ async def _run(
                             printed.begin(harness.store, run_id)
                         printed.before(item)
                         screen.show(item)
+                        window.take(item)
                         printed.after(item)
         except (RunParkedError, asyncio.CancelledError):
             screen.cut()
@@ -159,6 +161,8 @@ async def _run(
             await printed.end()
     assert result is not None, "a stream of a run ends with its result"
     screen.end(result)
+    if line := window.line:
+        lines.tell(line)
     printed.tell()
     if result.status == "awaiting_input":
         assert harness.store is not None, "the run is in it"

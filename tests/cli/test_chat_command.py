@@ -177,6 +177,7 @@ class Endless:
     """Stands where a harness stands whose runs go on, however they are asked to stop."""
 
     store = None
+    window_tokens = 128_000
 
     def __init__(self) -> None:
         self.waits = asyncio.Event()

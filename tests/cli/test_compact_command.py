@@ -107,3 +107,33 @@ async def test_of_a_run_that_nobody_serves_nothing_is_summarized(tmp_path: Path)
     unknown = await ctl(tmp_path, "compact", "nobody")
     assert unknown.exit_code == 2
     assert "Traceback" not in unknown.output
+
+
+def an_agent(folder: Path, server: LoopbackServer, window: int) -> list[str]:
+    path = folder / f"window{window}.yaml"
+    fields = {
+        "model": {"id": "scripted", "base_url": server.base_url, "key_name": "HARNESS_TEST_KEY"},
+        "harness": {"max_input_tokens": window},
+    }
+    path.write_text(json.dumps(fields))
+    return ["--runtime", "local", "--agent", str(path)]
+
+
+async def test_whoever_watches_is_told_once_a_window_fills(tmp_path: Path) -> None:
+    async with LoopbackServer(Talker()) as server:
+        words = an_agent(tmp_path, server, 5_000)
+        roomy = an_agent(tmp_path, server, 50_000)
+        key = {"HARNESS_TEST_KEY": "k"}
+        _, _, chatted = await piped(tmp_path, "one\ntwo\nthree\n", ["chat", *words], **key)
+        task = "x " * 1_500
+        _, _, ran = await piped(tmp_path, "", ["run", task, *words], **key)
+        _, out, quiet = await piped(tmp_path, "", ["run", task, *words, "--json"], **key)
+        _, _, short = await piped(tmp_path, "", ["run", "one", *roomy], **key)
+
+    told = [line for line in chatted.splitlines() if "of the window" in line]
+    # Not behind the first answer, which fills less than a quarter.
+    assert len(told) == 2
+    assert all(line.endswith("of 5,000 tokens; /compact makes room") for line in told)
+    (line,) = [line for line in ran.splitlines() if "of the window" in line]
+    assert line.startswith("the next request takes ")
+    assert "of the window" not in out + quiet + short
