@@ -15,18 +15,21 @@ from harness_actors.chat_agent import ChatAgent as ChatAgent
 from harness_actors.chat_agent import fitted as fitted
 from harness_actors.chat_agent import with_hooks as with_hooks
 from harness_actors.chat_agent import with_output_type as with_output_type
+from harness_actors.compaction.strategies import check_names, check_own, named
 from harness_actors.config import HarnessConfig
 from harness_actors.coordination.graph import DEFAULT_EDGES, Workflow
 from harness_actors.errors import BadInputError, ConfigError
+from harness_actors.executors import Compaction
 from harness_actors.messages import Message, check_plain
 from harness_actors.models.chain import models_of
 from harness_actors.models.prices import check_cost_bounds
 from harness_actors.models.windows import window_of
 from harness_actors.outputs import OutputType
 from harness_actors.policies import Hooks, offered_tools
-from harness_actors.ports import Agent, AskingTool, Model
+from harness_actors.ports import Agent, AskingTool, Model, Strategy
 from harness_actors.records import MadeWith, RunSpec, WorkspaceSpec
 from harness_actors.setups import Setup, setup_of
+from harness_actors.state import COMPACTION
 from harness_actors.stores.conversations import RequestHead, request_name
 from harness_actors.turn.contract_questions import asked_first
 
@@ -44,13 +47,15 @@ class Program:
         """The program of an agent, or of a workflow around one.
 
         Raises:
-            ConfigError: Its `output_type` is no type.
+            ConfigError: Its `output_type` is no type, or the workflow has a compaction of its own
+                that would not ask the agent's strategies.
         """
         if isinstance(agent, Workflow):
             # Settings are those of each run: with them, one agent would be several.
             workflow = replace(agent, config=None) if agent.config is not None else agent
         else:
             workflow = Workflow(agent, DEFAULT_EDGES)
+        workflow = with_strategies(workflow)
         # What is no type is told here, of agents of the user's own class, too.
         OutputType.of(getattr(workflow.agent, "output_type", None))
         secrets: dict[str, str] = {}
@@ -149,15 +154,17 @@ class Program:
         return pack(self.workflow)
 
     def check_bounds(self, config: HarnessConfig, *, budget_usd: float | None = None) -> None:
-        """Refuse bounds on cost that would bound nothing.
+        """Refuse bounds on cost that would bound nothing, and strategies that are not there.
 
         Args:
             config: Settings of its runs.
             budget_usd: What runs may cost together.
 
         Raises:
-            ConfigError: Nobody knows what its model costs.
+            ConfigError: Nobody knows what its model costs, or a strategy that is named.
         """
+        if config.compaction is not None:
+            check_names(config.compaction.strategies, self._strategies)
         bounds = {"limits.cost_usd": config.limits.cost_usd, "budget_usd": budget_usd}
         check_cost_bounds(self.workflow.agent.model, bounds)
 
@@ -215,14 +222,15 @@ class Program:
         self.check_bounds(config)
         check_plain("metadata", metadata or {})
         run_id = run_id or new_run_id()
+        given = self._with_strategies(self.with_window(config))
         return RunSpec(
             run_id=run_id,
             conversation_id=conversation_id or run_id,
             task=(Message.user(task),) if isinstance(task, str) else tuple(task),
             code=self.code,
-            config=self.with_window(config),
+            config=given,
             edges=self.workflow.edges,
-            custom=tuple(self.workflow.executors),
+            custom=custom_of(self.workflow, given),
             keys=self._keys(),
             workspace=workspace,
             metadata=dict(metadata or {}),
@@ -238,6 +246,18 @@ class Program:
         windows = [window_of(one.name) for one in models_of(model)]
         return replace(config, max_input_tokens=min(windows))
 
+    def _with_strategies(self, config: HarnessConfig) -> HarnessConfig:
+        """The settings with all strategies by name, where the agent has some of its own."""
+        compaction = config.compaction
+        if not self._strategies or compaction is None or compaction.strategies is not None:
+            return config
+        names = tuple(one.name for one in named(None, self._strategies))
+        return replace(config, compaction=replace(compaction, strategies=names))
+
+    @property
+    def _strategies(self) -> Sequence[Strategy]:
+        return getattr(self.workflow.agent, "strategies", None) or ()
+
     def _keys(self) -> tuple[str, ...]:
         keys: dict[str, None] = {}
         for model in _models_of(self.workflow.agent):
@@ -246,6 +266,38 @@ class Program:
             else:
                 keys |= dict.fromkeys(getattr(model, "key_names", ()))
         return tuple(keys)
+
+
+def with_strategies(workflow: Workflow) -> Workflow:
+    """A workflow whose compaction asks the strategies of its agent, where that has some.
+
+    Raises:
+        ConfigError: They are none, or the workflow has another compaction, or none at all.
+    """
+    own = check_own(getattr(workflow.agent, "strategies", None) or ())
+    if not own:
+        return workflow
+    if COMPACTION in workflow.executors:
+        problem = "the workflow has a compaction of its own, which does not ask them"
+        raise ConfigError("strategies", problem)
+    if all(end != COMPACTION for _, end in workflow.edges):
+        raise ConfigError("strategies", "the workflow has no compaction, which would ask them")
+    return replace(workflow, executors={**workflow.executors, COMPACTION: Compaction(own)})
+
+
+def custom_of(workflow: Workflow, config: HarnessConfig) -> tuple[str, ...]:
+    """Names of the executors of a workflow's blob that serve a run.
+
+    Args:
+        workflow: As of `with_strategies`.
+        config: The run's settings, in which strategies are named.
+    """
+    names, compaction = tuple(workflow.executors), config.compaction
+    asks = compaction is not None and compaction.asks_own_strategies
+    if asks or not getattr(workflow.agent, "strategies", None):
+        return names
+    # Ours in the blob would have nobody to ask.
+    return tuple(name for name in names if name != COMPACTION)
 
 
 def _models_of(agent: Agent) -> Iterator[Model]:

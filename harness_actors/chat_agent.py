@@ -5,6 +5,7 @@ from dataclasses import InitVar, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from harness_actors.compaction.strategies import check_own
 from harness_actors.coordination.graph import Workflow
 from harness_actors.errors import ConfigError
 from harness_actors.models.chain import Fallback, ModelChain
@@ -12,7 +13,7 @@ from harness_actors.outputs import OutputType
 from harness_actors.policies import Approvals, Hooks
 from harness_actors.policies.capabilities import checked_capabilities
 from harness_actors.policies.middleware import as_chain
-from harness_actors.ports import Agent, Model, Summarizer, Tool
+from harness_actors.ports import Agent, Model, Strategy, Summarizer, Tool
 
 if TYPE_CHECKING:
     from harness_actors.contracts import TaskContract
@@ -51,6 +52,8 @@ class ChatAgent:
             dataclass, another type of which JSON has values, or a JSON schema. None for words.
         summarizer: Puts into few words what its model is no longer shown of long conversations;
             None for the one that asks no model.
+        strategies: Say which messages make room where no summary does, each before the shipped one
+            that does the same; `CompactionConfig.strategies` names those that are asked.
 
     Raises:
         ConfigError: Something else is given as one of these, two tools have one name, or nobody
@@ -69,6 +72,7 @@ class ChatAgent:
     judges: Mapping[str, Model] = field(default_factory=dict)
     output_type: Any = None
     summarizer: Summarizer | None = None
+    strategies: Sequence[Strategy] = ()
     models: InitVar[Sequence[Model] | None] = None
     fallback: InitVar[Fallback | None] = None
 
@@ -103,6 +107,7 @@ class ChatAgent:
         ):
             problem = f"must be one such as ChatClientSummarizer(model), not {self.summarizer!r}"
             raise ConfigError("summarizer", problem)
+        object.__setattr__(self, "strategies", check_own(self.strategies))
 
     def _check_named(self, name: str, what: str, is_one: Callable[[Any], bool]) -> None:
         given = getattr(self, name)

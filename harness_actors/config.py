@@ -26,6 +26,8 @@ MOST_STALLED_ROUNDS = 1_000
 
 MOST_FACT_CHARS = 500
 """Of a sentence that every summary repeats."""
+STRATEGIES = ("clear", "externalize", "drop")
+"""The shipped ways to make room without a summary, the mildest first."""
 USUAL_WINDOW = 128_000
 """Of models whose names say nothing, in tokens."""
 
@@ -150,9 +152,15 @@ class CompactionConfig:
     """Whether what is no longer shown is summarized, from `soft` on, beside the run."""
     facts: tuple[str, ...] = ()
     """Sentences that every summary has, word for word."""
+    strategies: tuple[str, ...] | None = None
+    """Ways to make room without a summary, by name: of `STRATEGIES` and of the agent's own. None
+    for all of them."""
 
     def __post_init__(self) -> None:
         _check_flag("compaction.summaries", self.summaries)
+        if self.strategies is not None:
+            names = _names("compaction.strategies", self.strategies)
+            object.__setattr__(self, "strategies", names)
         object.__setattr__(self, "facts", _sentences("compaction.facts", self.facts))
         for name in ("soft", "blocking", "low_water"):
             share = getattr(self, name)
@@ -166,6 +174,11 @@ class CompactionConfig:
                 f"({self.blocking}), and is {self.low_water}"
             )
             raise ConfigError("compaction.low_water", problem)
+
+    @property
+    def asks_own_strategies(self) -> bool:
+        """Whether strategies of the agent's own are among those that are named."""
+        return not set(self.strategies or ()) <= set(STRATEGIES)
 
 
 PARTS: Mapping[str, type] = {
@@ -326,6 +339,15 @@ def _sentences(name: str, value: object) -> tuple[str, ...]:
         if not isinstance(one, str) or not one.strip() or len(one) > MOST_FACT_CHARS:
             most = f"a sentence of at most {MOST_FACT_CHARS} characters"
             raise ConfigError(name, f"must each be {most}, not {one!r:.80}")
+    return tuple(value)
+
+
+def _names(name: str, value: object) -> tuple[str, ...]:
+    if isinstance(value, str) or not isinstance(value, list | tuple) or not value:
+        raise ConfigError(name, f"must be a list of names, not {value!r:.80}")
+    for one in value:
+        if not isinstance(one, str) or list(value).count(one) > 1:
+            raise ConfigError(name, f"must be names, each once, not {value!r:.80}")
     return tuple(value)
 
 

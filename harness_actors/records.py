@@ -11,7 +11,7 @@ from harness_actors.pickling import pickled_by_position
 from harness_actors.plan import Summary
 from harness_actors.results import HarnessResult, Usage
 from harness_actors.signals import Signal
-from harness_actors.state import SharedState, StateDelta
+from harness_actors.state import COMPACTION, SharedState, StateDelta
 
 
 @pickled_by_position
@@ -95,6 +95,22 @@ class RunSpec:
     metadata: Mapping[str, Any] = field(default_factory=dict)
     made_with: MadeWith | None = None
     late_hooks: bool = False
+
+    @property
+    def replaces_compaction(self) -> bool:
+        """Whether a user's own executor stands in the place of `compaction`. Ours is in the blob,
+        too, where it asks strategies of the agent's own."""
+        settings = self.config.compaction
+        asks_own = settings is not None and settings.asks_own_strategies
+        return COMPACTION in self.custom and not asks_own
+
+    @property
+    def is_summarized(self) -> bool:
+        """Whether its conversation is summarized beside it: its settings say so, and its workflow
+        has ours to take the plan."""
+        settings = self.config.compaction
+        taken = any(end == COMPACTION for _, end in self.edges) and not self.replaces_compaction
+        return settings is not None and settings.summaries and taken
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -177,6 +177,8 @@ def _gates(agent: Agent) -> dict[str, Any]:
         parts |= {f"judges.{name}.{part}": one for part, one in _model_parts(judge).items()}
     if (summarizer := getattr(agent, "summarizer", None)) is not None:
         parts["summarizer"] = str(getattr(summarizer, "name", type(summarizer).__name__))
+    if strategies := getattr(agent, "strategies", None):
+        parts["strategies"] = [one.name for one in strategies]
     return parts
 
 

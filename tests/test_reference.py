@@ -142,6 +142,7 @@ def test_a_setting_takes_what_is_said_and_nothing_beyond(path: str) -> None:
         "a share of the window": [0.5, 0.79],
         "a share above `low_water`": [0.5, 0.95],
         "a share from `soft` on": [0.8, 1],
+        "a list of names, each once": [["drop"], ["clear", "of_my_own"]],
     }
     refused: dict[str, list[Any]] = {
         "1 or more": [0, -1, 1.5],
@@ -150,6 +151,7 @@ def test_a_setting_takes_what_is_said_and_nothing_beyond(path: str) -> None:
         "a share of the window": [0, 1.1, "half", 0.8],
         "a share above `low_water`": [0, 1.1, "half", 0.45],
         "a share from `soft` on": [0, 1.1, "half", 0.79],
+        "a list of names, each once": ["drop", [], ["drop", "drop"], [1]],
     }
     said = SETTINGS[path][4]
     choices = [None] if "null" in said else sorted(named(said))
@@ -207,11 +209,26 @@ def test_every_field_of_an_agent_file_is_there_and_no_other_one(tmp_path: Path) 
     assert told == set(file_fields(AgentFields)) - refused
 
 
+BILLING = """
+def refund(order: int) -> str:
+    "Refund."
+
+
+async def check(event): ...
+
+
+class SpareOrders:
+    name, action = "spare_orders", "drop"
+
+    def choose(self, candidates):
+        return [one for one in candidates if "refund" not in one.tools]
+"""
+
+
 def test_the_agent_file_has_every_field_and_is_taken(tmp_path: Path) -> None:
     (text,) = re.findall(r"```yaml\n(.*?)```", REFERENCE, re.DOTALL)
     (tmp_path / "template").mkdir()
-    code = 'def refund(order: int) -> str:\n    "Refund."\n\n\nasync def check(event): ...\n'
-    (tmp_path / "billing.py").write_text(code)
+    (tmp_path / "billing.py").write_text(BILLING)
     path = tmp_path / "agent.yaml"
     path.write_text(text)
 

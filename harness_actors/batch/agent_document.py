@@ -68,6 +68,7 @@ class PersonaFields(_Fields):
     output_type: Any = None
     judges: dict[str, Any] = Field(default_factory=dict)
     summarizer: Any = None
+    strategies: list[str] = Field(default_factory=list)
     autonomy: str | None = None
     approvals: dict[str, Any] | None = None
 

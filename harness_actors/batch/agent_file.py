@@ -18,8 +18,9 @@ from harness_actors.batch.agent_document import (
     read_document,
     read_judges,
 )
-from harness_actors.batch.agent_gates import approvals_of, hooks_of, middleware_of
+from harness_actors.batch.agent_gates import approvals_of, hooks_of, middleware_of, strategies_of
 from harness_actors.batch.agent_output import output_of
+from harness_actors.compaction.strategies import check_names
 from harness_actors.config import HarnessConfig
 from harness_actors.coordination.graph import Workflow
 from harness_actors.errors import BadInputError, ConfigError, ModelSetupError
@@ -111,10 +112,14 @@ def load_agent_file(path: Path, overrides: AgentOverrides | None = None) -> Load
         judges=judges,
         output_type=output_of(given.persona.output_type, beside, path),
         summarizer=_summarizer(given, over, path),
+        strategies=strategies_of(given.persona.strategies, beside, path),
     )
     if contract is not None:
         agent = contract.put_to(agent, beside)
     config = merged_config(given.harness, over.harness)
+    if config.compaction is not None:
+        with _settings_of(f"{path}: harness"):
+            check_names(config.compaction.strategies, agent.strategies)
     return LoadedAgent(
         agent=agent,
         config=config if contract is None else replace(config, contract=contract.plain),

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from harness_actors.agents import ARTIFACT_READER
+from harness_actors.compaction.strategies import check_own
 from harness_actors.errors import BadInputError, ConfigError
 from harness_actors.policies import Approvals, Hooks, Redact, ShellSafety, ToolUsage
 from harness_actors.policies.hooks import KINDS
@@ -59,6 +60,33 @@ def middleware_of(
         return [_middleware(one, beside) for one in given]
     except ConfigError as error:
         raise BadInputError(str(path), (f"persona.middleware: {error.problem}",)) from error
+
+
+def strategies_of(given: Sequence[str], beside: Path, path: Path) -> list[Any]:
+    """The strategies of an agent file.
+
+    Args:
+        given: ``module:Class``, which is made without arguments, or ``module:object``.
+        beside: As of `hooks_of`.
+        path: As of `hooks_of`.
+
+    Raises:
+        BadInputError: One cannot be found, or is no strategy.
+    """
+    try:
+        found = [_found(name, beside) for name in given]
+        made = [_made(one) if isinstance(one, type) else one for one in found]
+        return list(check_own(made))
+    except ConfigError as error:
+        raise BadInputError(str(path), (f"persona.strategies: {error.problem}",)) from error
+
+
+def _made(kind: type) -> Any:
+    try:
+        return kind()
+    except Exception as error:
+        problem = f"{kind.__name__} cannot be made without arguments: {error}"
+        raise ConfigError("strategies", problem) from error
 
 
 def approvals_of(

@@ -23,6 +23,7 @@ from harness_actors.events import (
     RunResumed,
     RunStarted,
     StallFound,
+    StrategyFailed,
     SummaryFailed,
     ToolCalled,
     ToolReturned,
@@ -149,6 +150,8 @@ def event_line(event: Event) -> str | None:
             return f"  made room in the conversation: {room_made(event)}"
         case SummaryFailed(problem=problem):
             return _short(f"  the conversation could not be summarized: {problem}")
+        case StrategyFailed(strategy=name, problem=problem):
+            return _short(f"  the strategy {name} failed: {problem}")
         case ContextPressure(tokens=tokens, max_input_tokens=most):
             return f"  the conversation is long: {tokens:,} of {most:,} tokens"
         case Repaired(tool_name=name):

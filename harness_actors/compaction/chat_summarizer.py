@@ -164,7 +164,7 @@ def _question(request: SummaryRequest, most_chars: int) -> str:
     if request.facts:
         parts.append("These are kept in any case:\n" + "\n".join(request.facts))
     if request.keep:
-        parts.append(f"The user wants to be kept: {request.keep}")
+        parts.append(f"What is to be kept above all: {request.keep}")
     parts.append("The form of the answer, as a JSON schema:\n" + RESPONSE_FORMAT.decode())
     parts.append("The part:\n" + transcript(request.messages, most_chars))
     return "\n\n".join(parts)

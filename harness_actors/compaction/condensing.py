@@ -90,7 +90,7 @@ class Condensation:
         Args:
             summarizer: Its name.
             most_tokens: How many it takes in one go.
-            keep: What the user wants to be kept.
+            keep: What whoever asked for it wants to be kept.
         """
         salt = json.dumps([summarizer, keep, self._settings.facts])
         most = max(1, min(BLOCK_TOKENS, most_tokens))

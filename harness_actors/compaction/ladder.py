@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 from harness_actors.compaction.groups import STEPS, Group, groups_of, spans_of
 from harness_actors.compaction.pressure import next_version, ratio_of
+from harness_actors.compaction.strategies import Choosing, OldestFirst, named, step_of
 from harness_actors.config import CompactionConfig
 from harness_actors.conversation import Conversation
 from harness_actors.messages import Message
@@ -12,6 +13,7 @@ from harness_actors.plan import CompactionPlan, Reference, Shown, Span
 from harness_actors.plan.plan import policies_from
 from harness_actors.plan.shown import LISTED, dropped
 from harness_actors.plan.view import summarized, with_calls
+from harness_actors.ports import Strategy
 from harness_actors.state import Pressure
 
 CLEAR, EXTERNALIZE, DROP, SUMMARIZE = range(1, len(STEPS))
@@ -45,6 +47,7 @@ class Compacted:
         summarized: Messages of which a summary is shown.
         fits: Whether the request fits its window.
         largest: Position of the largest message that is left, and its tokens.
+        problems: Names of strategies that failed, each with how.
     """
 
     plan: CompactionPlan | None
@@ -55,6 +58,7 @@ class Compacted:
     summarized: int = 0
     fits: bool = True
     largest: tuple[int, int] = (0, 0)
+    problems: tuple[tuple[str, str], ...] = ()
 
     def answered(self, pressure: Pressure) -> Pressure:
         """The pressure after it."""
@@ -76,6 +80,9 @@ class Ladder:
     would be too large even then: in that emergency they are shown in part, too, and at last the
     user's words are dropped, but for the first and the newest ones and the task of the run.
 
+    Other strategies may be named in place of these three, or before them. An emergency is one for
+    all: it takes the three steps, whatever is named.
+
     What was dropped or summarized before stays so, so that the work follows what is shown, and not
     the log.
 
@@ -85,6 +92,7 @@ class Ladder:
         pressure: Why.
         settings: How much room is made.
         task: The messages that the run began with.
+        own: Strategies of the agent's own.
     """
 
     def __init__(
@@ -94,11 +102,14 @@ class Ladder:
         pressure: Pressure,
         settings: CompactionConfig,
         task: Sequence[Message] = (),
+        own: Sequence[Strategy] = (),
     ) -> None:
         self._log, self._plan, self._pressure = log, plan, pressure
         self._task = {message.encoded for message in task}
         self._shown = Shown(policies_from(pressure.policies))
         self._settings = settings
+        self._strategies = named(settings.strategies, own)
+        self._choosing = Choosing(log, self._shown)
         self._groups: list[Group] = []
         self._tokens = self._low = self._most = self._whole = 0
         self._ratio = 1.0
@@ -118,15 +129,19 @@ class Ladder:
         newest = self._aim()
         older = [group for group in self._older(newest) if not group.pinned]
         yield
-        yield from self._drop_what_will_be(older)
-        self._recount()
-        yield from self._descend(older, self._low)
+        if self._drops_oldest_first:
+            yield from self._drop_what_will_be(older)
+            self._recount()
+        for strategy in self._strategies:
+            if self._tokens > self._low:
+                yield from self._follow(strategy, older)
         if self._tokens <= self._most:
             return
         # Not to the brim: the next round would be an emergency, too.
         enough = (self._low + self._most) // 2
         older = [group for group in self._older(0) if not group.pinned]
-        yield from self._descend(older, enough)
+        for step in (CLEAR, EXTERNALIZE, DROP):
+            yield from self._descend(step, older, enough)
         spared = [group for group in self._groups if group.step < DROP]
         for chars in EMERGENCY_CHARS:
             for pinned, most in ((False, enough), (True, self._most)):
@@ -150,12 +165,32 @@ class Ladder:
         # Where prompt and tools fill the window, the newest messages must not fill the rest.
         return min(int(NEWEST_SHARE * window), self._low // 2)
 
-    def _descend(self, groups: Sequence[Group], most: int) -> Iterator[None]:
-        """Take one step after the other, each with all of these groups, until there is room."""
-        for step, chars in ((CLEAR, 0), (EXTERNALIZE, SHOWN_CHARS), (DROP, 0)):
-            some = groups if step != DROP else _worth_dropping(groups)
-            yield from self._take(some, step, chars, most)
-            self._recount()
+    @property
+    def _drops_oldest_first(self) -> bool:
+        """Whether the oldest are dropped, whatever else is done before."""
+        dropping = [one for one in self._strategies if one.action == "drop"]
+        return bool(dropping) and isinstance(dropping[0], OldestFirst)
+
+    def _follow(self, strategy: Strategy, groups: Sequence[Group]) -> Iterator[None]:
+        """Show what a strategy names of these groups so, until there is room."""
+        step = step_of(strategy)
+        chosen = yield from self._choosing.ask(strategy, groups)
+        yield from self._descend(step, chosen, self._low)
+        if isinstance(strategy, OldestFirst):
+            return
+        # Many notices, in the place of what is dropped here and there, take much of what it gains,
+        # and are counted behind it. Its next ones make up for that, not those that it spares.
+        left = [group for group in chosen if group.step < step]
+        while self._tokens > self._low and len(left) < len(chosen):
+            chosen = left
+            yield from self._descend(step, chosen, self._low)
+            left = [group for group in chosen if group.step < step]
+
+    def _descend(self, step: int, groups: Sequence[Group], most: int) -> Iterator[None]:
+        """Take a step with one of these groups after the other, until there is room."""
+        some = groups if step != DROP else _worth_dropping(groups)
+        yield from self._take(some, step, SHOWN_CHARS if step == EXTERNALIZE else 0, most)
+        self._recount()
 
     def result(self) -> Compacted:
         """What came of it, once it is done."""
@@ -174,6 +209,7 @@ class Ladder:
             summarized=of_step[3],
             fits=self._tokens <= self._whole,
             largest=(0, 0) if largest is None else (largest.start, largest.tokens),
+            problems=tuple(self._choosing.problems),
         )
 
     def _new_plan(self) -> CompactionPlan:
@@ -299,14 +335,15 @@ class Ladder:
 def _worth_dropping(groups: Sequence[Group]) -> list[Group]:
     """Those that stand beside others, or are long enough for a notice of their own."""
     stretches: list[list[Group]] = []
-    for group in groups:
+    for group in sorted(groups, key=lambda one: one.start):
         if stretches and stretches[-1][-1].end == group.start:
             stretches[-1].append(group)
         else:
             stretches.append([group])
-    return [
-        group
+    worth = {
+        group.start
         for stretch in stretches
         if stretch[0].step >= DROP or sum(one.tokens for one in stretch) > NOTICE_TOKENS
         for group in stretch
-    ]
+    }
+    return [group for group in groups if group.start in worth]

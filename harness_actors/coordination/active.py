@@ -10,7 +10,6 @@ from harness_actors.results import LimitKind
 from harness_actors.signals import RunEnd
 from harness_actors.state import (
     AGENT_TURN,
-    COMPACTION,
     OPEN_CALLS,
     USAGE,
     WAITED_S,
@@ -69,7 +68,8 @@ class Background:
         failures: Jobs in a row that came to nothing.
         rests_until: How many tokens the next request must have before one is begun again.
         summaries: Those that are on disk and in no plan yet, by their keys.
-        asked: The user has asked for a summary.
+        asked: The user or the model has asked for a summary.
+        awaited: The run waits for that before its next turn.
         keep: What they want to be kept; empty for nothing of its own.
     """
 
@@ -83,6 +83,7 @@ class Background:
     rests_until: float = 0.0
     summaries: dict[str, Summary] = field(default_factory=dict)
     asked: bool = False
+    awaited: bool = False
     keep: str = ""
 
     @property
@@ -135,10 +136,8 @@ class ActiveRun:
     """From which share of its window on it is summarized; None for never."""
 
     def __post_init__(self) -> None:
-        settings, spec = self.spec.config.compaction, self.spec
-        # Somebody must take the plan: a workflow may have none of ours that does.
-        taken = COMPACTION not in spec.custom and any(end == COMPACTION for _, end in spec.edges)
-        summarizes = settings is not None and settings.summaries and taken
+        settings = self.spec.config.compaction
+        summarizes = settings is not None and self.spec.is_summarized
         self.summarizes_at = settings.soft if settings is not None and summarizes else None
 
     @property

@@ -90,14 +90,15 @@ class BackgroundCompaction:
             return
         self._begin(run, known, effects)
 
-    def ask(self, run_id: str, keep: str, effects: Effects) -> bool:
-        """The user of a run asks for a summary, however full its window is.
+    def ask(self, run_id: str, keep: str, effects: Effects, *, awaited: bool = True) -> bool:
+        """The user of a run, or its model, asks for a summary, however full its window is.
 
         Args:
             run_id: The run; one that is still to come is remembered, and waits for its summary
                 before its first turn.
             keep: What they want to be kept; empty for nothing of its own.
             effects: What is to be done.
+            awaited: The run is to wait for it before its next turn.
 
         Returns:
             Whether a job is in progress for it.
@@ -112,6 +113,7 @@ class BackgroundCompaction:
             return False
         known = run.background = run.background or Background()
         known.asked, known.keep = True, keep or known.keep
+        known.awaited = known.awaited or awaited
         if known.is_idle:
             self.consider(run, effects)
         return known.slot is not None
@@ -152,8 +154,8 @@ class BackgroundCompaction:
     def is_awaited(self, run: ActiveRun) -> bool:
         """Whether a run is to wait, before those who make room, for what its user asked for."""
         known = run.background
-        asked = known is not None and known.asked and known.slot is not None
-        return asked and run.hop.to == COMPACTION
+        awaited = known is not None and known.awaited and known.slot is not None
+        return awaited and run.hop.to == COMPACTION
 
     def hold(self, run: ActiveRun) -> bool:
         """Let a run whose window is full wait, at no host, for a plan that is being made.
@@ -237,7 +239,7 @@ class BackgroundCompaction:
         self, run: ActiveRun, known: Background, proposed: Proposed, effects: Effects
     ) -> None:
         self._leave(known)
-        known.asked = False
+        known.asked = known.awaited = False
         offer = proposed.offer
         if proposed.problem:
             self._failed(run, known, proposed.problem, effects)
@@ -250,7 +252,7 @@ class BackgroundCompaction:
 
     def _failed(self, run: ActiveRun, known: Background, problem: str, effects: Effects) -> None:
         known.failures += 1
-        known.asked = False
+        known.asked = known.awaited = False
         if known.failures >= FAILURES_BEFORE_REST:
             self._rest(run, known)
         told = SummaryFailed(turn=turns_of(run.state.values), problem=problem)

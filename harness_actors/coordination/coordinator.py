@@ -32,6 +32,7 @@ from harness_actors.coordination.protocol import (
     Slot,
     SnapshotWanted,
     Summarized,
+    SummaryWanted,
     ToolsStarted,
 )
 from harness_actors.coordination.run_changes import RunChanges
@@ -191,6 +192,9 @@ class Coordinator:
             return effects
         if isinstance(envelope.body, ToolsStarted):
             self._changes.tools_started(run, envelope.body.tools, after=envelope.seq)
+            return effects
+        if isinstance(envelope.body, SummaryWanted):
+            self._background.ask(envelope.run_id, envelope.body.keep, effects, awaited=False)
             return effects
         if envelope.seq <= run.received:
             return effects

@@ -94,7 +94,7 @@ class Dispatch:
             spec=None if replica else run.spec,
             stream=self._streams.get(run_id, "") if _speaks(slot) else "",
             plan=plan,
-            offer=run.offer if executor == COMPACTION and not code else None,
+            offer=run.offer if executor == COMPACTION else None,
             offered=_offered(run) if _speaks(slot) else 0,
         )
         # It keeps the log for this once.

@@ -207,6 +207,18 @@ class ToolsStarted:
 
 
 @dataclass(frozen=True, slots=True)
+class SummaryWanted:
+    """From an agent turn: the model asks for a summary of the conversation. Never committed, and
+    numbered as `ToolsStarted` is.
+
+    Attributes:
+        keep: What is to be kept, in its words; empty for nothing of its own.
+    """
+
+    keep: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class SnapshotWanted:
     """From a host: its copy of the log does not fit; send all of it."""
 
@@ -244,7 +256,7 @@ class Proposed:
 ToWorker = Summarize | Cut
 FromWorker = Summarized | Proposed
 ToHost = Deliver | Committed | Park | GoOn | Speak | Cut | Forget | Offered
-FromHost = Changed | Answered | ToolsStarted | SnapshotWanted
+FromHost = Changed | Answered | ToolsStarted | SummaryWanted | SnapshotWanted
 
 
 @pickled_by_position
@@ -257,8 +269,8 @@ class Envelope:
         term: Term of the coordinator.
         hop_number: Which hop of the run, or which job for it; answers carry that of what they
             answer. Both are counted together.
-        seq: Number within the hop, growing from 1 in each direction; `ToolsStarted` has that of
-            the message before it.
+        seq: Number within the hop, growing from 1 in each direction; `ToolsStarted` and
+            `SummaryWanted` have that of the message before them.
         body: What is said.
     """
 

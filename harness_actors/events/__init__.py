@@ -41,6 +41,7 @@ from harness_actors.events.turns import ContextPressure as ContextPressure
 from harness_actors.events.turns import ModelFellBack as ModelFellBack
 from harness_actors.events.turns import RoundCompleted as RoundCompleted
 from harness_actors.events.turns import StallFound as StallFound
+from harness_actors.events.turns import StrategyFailed as StrategyFailed
 from harness_actors.events.turns import SummaryFailed as SummaryFailed
 from harness_actors.events.turns import ToolCalled as ToolCalled
 from harness_actors.events.turns import ToolProgress as ToolProgress

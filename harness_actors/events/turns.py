@@ -164,6 +164,17 @@ class SummaryFailed(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StrategyFailed(Event):
+    """A strategy of the agent's own failed while room was made; that was done without it."""
+
+    type: ClassVar[str] = "strategy_failed"
+
+    turn: int
+    strategy: str
+    problem: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ContextPressure(Event):
     type: ClassVar[str] = "context_pressure"
 

@@ -2,14 +2,15 @@
 
 import asyncio
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 from harness_actors.compaction import Ladder
 from harness_actors.config import CompactionConfig
-from harness_actors.events import ContextCompacted, ContextPressure
+from harness_actors.events import ContextCompacted, ContextPressure, StrategyFailed
 from harness_actors.plan import Action
-from harness_actors.ports import RunContext
+from harness_actors.ports import RunContext, Strategy
 from harness_actors.signals import CompactionComplete, RepairComplete, Signal
 from harness_actors.state import COMPACTION, PRESSURE, REQUEST_TOKENS, TURN_COUNT, StateKey
 
@@ -21,11 +22,17 @@ class Compaction:
     it needs some.
 
     It is sent token totals and not the log; that is sent where room is to be made.
+
+    Args:
+        own: Strategies of an agent's own. With some, it travels in that agent's code.
     """
 
     name = COMPACTION
     reads: tuple[StateKey[Any], ...] = (REQUEST_TOKENS, TURN_COUNT, PRESSURE)
     reads_log = False
+
+    def __init__(self, own: Sequence[Strategy] = ()) -> None:
+        self._own = tuple(own)
 
     async def handle(self, signal: Signal, context: RunContext) -> CompactionComplete:
         config, turns = context.spec.config, context.get(TURN_COUNT)
@@ -39,7 +46,8 @@ class Compaction:
             context.emit(ContextPressure(turn=turns, tokens=tokens, max_input_tokens=limit))
         freed = 0
         if settings is not None:
-            freed = _take_offer(context, settings) or await _make_room(context, settings)
+            freed = _take_offer(context, settings)
+            freed = freed or await _make_room(context, settings, self._own)
         return CompactionComplete(
             repairs_made=signal.repairs_made if isinstance(signal, RepairComplete) else 0,
             tokens=tokens - freed,
@@ -81,17 +89,22 @@ def _take_offer(context: RunContext, settings: CompactionConfig) -> int:
     return freed
 
 
-async def _make_room(context: RunContext, settings: CompactionConfig) -> int:
+async def _make_room(
+    context: RunContext, settings: CompactionConfig, own: Sequence[Strategy]
+) -> int:
     """Climb the ladder where the turn waits for that; how many tokens were gained."""
     pressure = context.get(PRESSURE)
     if pressure is None or not pressure.waits:
         return 0
-    ladder = Ladder(context.log, context.plan, pressure, settings, context.spec.task)
+    ladder = Ladder(context.log, context.plan, pressure, settings, context.spec.task, own)
     for _ in ladder.climb():
         # Other runs have their turn meanwhile.
         await asyncio.sleep(0)
     made = ladder.result()
     context.set(PRESSURE, made.answered(pressure))
+    for name, problem in made.problems:
+        turn = context.get(TURN_COUNT)
+        context.emit(StrategyFailed(turn=turn, strategy=name, problem=problem))
     if made.plan is None:
         return 0
     freed = pressure.request_tokens - made.request_tokens

@@ -46,6 +46,8 @@ class DeltaContext:
         viewer: Keeps what is shown ready from one hop to the next.
         on_tools_started: Called with the names of tools that begin and that no committed entry
             announces.
+        on_summary_wanted: Called with what is to be kept, where a summary of the conversation is
+            asked for; None where nobody makes one.
         offer: A plan that makes room, with the tokens that it frees; None for none.
 
     Attributes:
@@ -67,6 +69,7 @@ class DeltaContext:
         send: Callable[[StateDelta], Awaitable[None]],
         recorded: Callable[[Asked], Awaitable[Any]] | None = None,
         on_tools_started: Callable[[tuple[str, ...]], None] | None = None,
+        on_summary_wanted: Callable[[str], None] | None = None,
         parking: bool = False,
         texts: TextSink | None = None,
         plan: CompactionPlan | None = None,
@@ -92,6 +95,7 @@ class DeltaContext:
         self._log = log
         self._send = send
         self._on_tools_started = on_tools_started
+        self._on_summary_wanted = on_summary_wanted
         self._writes: list[Write] = []
         self._messages: list[Message] = []
         self._events: list[Event] = []
@@ -232,6 +236,12 @@ class DeltaContext:
     def tools_started(self, names: Sequence[str] = ()) -> None:
         if self._on_tools_started is not None:
             self._on_tools_started(tuple(names))
+
+    def want_summary(self, keep: str) -> bool:
+        if self._on_summary_wanted is None or not self.spec.is_summarized:
+            return False
+        self._on_summary_wanted(keep)
+        return True
 
 
 class _Done:

@@ -32,6 +32,7 @@ _PART = (
     '\n[… {left:,} of {chars:,} characters left out to make room; read_artifact(id="m{at}") shows '
     "them …]\n"
 )
+_IMAGES = "\n[{count} left out to make room.]"
 _ARGUMENT = '[… {left:,} characters left out; read_artifact(id="m{at}") shows them]'
 _DROPPED = (
     "[Messages m{start} to m{last} of this conversation were left out to make room. "
@@ -208,11 +209,20 @@ def _short_arguments(arguments: str, at: int, most_chars: int) -> str:
 
 
 def _shorter(message: Message, text: str) -> Message:
-    """The message with another text, if that is shorter; images are left out."""
+    """The message with another text, if that is shorter; images are left out, and counted."""
+    if images := _images(message):
+        text += _IMAGES.format(count="1 image" if images == 1 else f"{images} images")
     shown = replace(message, encoded=encode_json({**message.body, "content": text}))
     if len(shown.encoded) >= len(message.encoded):
         return message
     return _denser(message, shown)
+
+
+def _images(message: Message) -> int:
+    """How many images a message has."""
+    content = message.body.get("content") if b'"image_url"' in message.encoded else ()
+    parts = content if isinstance(content, list) else ()
+    return sum(part.get("type") == "image_url" for part in parts)
 
 
 def _denser(message: Message, shown: Message) -> Message:

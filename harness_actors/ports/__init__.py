@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from harness_actors.ports.models import TokenCounter as TokenCounter
     from harness_actors.ports.runs import Executor as Executor
     from harness_actors.ports.runs import RunContext as RunContext
+    from harness_actors.ports.strategies import Candidate as Candidate
+    from harness_actors.ports.strategies import Strategy as Strategy
     from harness_actors.ports.summaries import MadeSummary as MadeSummary
     from harness_actors.ports.summaries import Summarizer as Summarizer
     from harness_actors.ports.summaries import SummaryRequest as SummaryRequest
@@ -62,6 +64,7 @@ __getattr__, __dir__, __all__ = loaded_on_use(
         "Artifact": "artifacts",
         "AskedQuestion": "tools",
         "AskingTool": "tools",
+        "Candidate": "strategies",
         "Clock": "clock",
         "CommandEnd": "verification",
         "ContractCommands": "verification",
@@ -87,6 +90,7 @@ __getattr__, __dir__, __all__ = loaded_on_use(
         "ModelResponse": "models",
         "NewestResult": "verification",
         "RunContext": "runs",
+        "Strategy": "strategies",
         "StrictForm": "models",
         "Summarizer": "summaries",
         "SummaryRequest": "summaries",

@@ -136,6 +136,17 @@ class RunContext(Protocol):
         die before, the run is suspected of having killed it.
         """
 
+    def want_summary(self, keep: str) -> bool:
+        """Ask for a summary of the conversation, however full its window is. It is made beside the
+        run, and shown before one of its next model calls.
+
+        Args:
+            keep: What is to be kept, in the words of whoever asks; empty for nothing of its own.
+
+        Returns:
+            False where nobody makes summaries for this run.
+        """
+
 
 class Executor(Protocol):
     """One step of the workflow. One instance serves many runs at once.

@@ -18,7 +18,8 @@ class SummaryRequest:
             result, the call that it answers. A call and its results are never divided.
         shown: What the results of tools are worth; `shown.policy(call)` says it.
         facts: What must stay, word for word.
-        keep: What the user wants to be kept, in their words; empty for nothing of its own.
+        keep: What whoever asked for it wants to be kept, in their words; empty for nothing of its
+            own.
     """
 
     messages: Sequence[tuple[int, Message, ToolCall | None]]

@@ -121,7 +121,7 @@ class ToolWorkers(Protocol):
         """
 
 
-def _nobody_reads(_: str) -> bool:
+def _nobody(_: str) -> bool:
     return False
 
 
@@ -143,6 +143,9 @@ class ToolContext:
         artifacts: Where results are kept that are too long; None where they are cut.
         messages: The conversation so far, where its model may ask for parts of it; else None.
         tell: Where `emit` goes.
+        want_summary: Asks for a summary of the conversation in which what it is given is kept,
+            from any thread of the call; answers False where nobody makes one, and in a process of
+            the tool's own.
         clock: Time; None for that of the event loop.
         resources: What is open in this process; None where nothing stays open between calls.
         workers: Processes for tools that ask for one; None where they run like all others.
@@ -159,7 +162,8 @@ class ToolContext:
     deadline: DeadlineToken = field(default_factory=DeadlineToken)
     artifacts: ConversationArtifacts | None = None
     messages: ConversationMessages | None = None
-    tell: Callable[[str], bool] = _nobody_reads
+    tell: Callable[[str], bool] = _nobody
+    want_summary: Callable[[str], bool] = _nobody
     clock: Clock | None = None
     resources: ToolResources | None = None
     workers: ToolWorkers | None = None

@@ -268,7 +268,7 @@ class _Rerun:
 
     def _offer(self, name: str) -> tuple[CompactionPlan, int] | None:
         """The plan that was made beside the run, and that whoever makes room has taken."""
-        if name != COMPACTION or self._visit is None or self._is_own(name):
+        if name != COMPACTION or self._visit is None or self._recording.spec.replaces_compaction:
             return None
         if (offer := offer_in(self._visit, self.cell.run.state.plan)) is not None:
             self.cell.tell("summaries of what is no longer shown")

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from harness_actors.tools.coding import find_object as find_object
     from harness_actors.tools.coding import find_tool as find_tool
     from harness_actors.tools.command import CommandRunner as CommandRunner
+    from harness_actors.tools.compacting import compact_conversation as compact_conversation
     from harness_actors.tools.completion import work_complete as work_complete
     from harness_actors.tools.function import FunctionTool as FunctionTool
     from harness_actors.tools.function import tool as tool
@@ -30,6 +31,7 @@ __getattr__, __dir__, __all__ = loaded_on_use(
         "Resource": "resources",
         "ask_user": "asking",
         "coding_tools": "coding",
+        "compact_conversation": "compacting",
         "copy_workspace": "workspace",
         "find_object": "coding",
         "find_tool": "coding",

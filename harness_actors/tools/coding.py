@@ -11,6 +11,7 @@ from harness_actors.errors import ConfigError
 from harness_actors.ports import Tool
 from harness_actors.tools.asking import ask_user
 from harness_actors.tools.command import run_command
+from harness_actors.tools.compacting import compact_conversation
 from harness_actors.tools.completion import work_complete
 from harness_actors.tools.files import create_directory, edit_file, read_file, write_file
 from harness_actors.tools.function import FunctionTool, tool
@@ -80,7 +81,8 @@ def _module_and_object(name: str, beside: Path | None) -> tuple[object, Any]:
 
 
 def _shipped() -> Mapping[str, Tool]:
-    return {found.spec.name: found for found in (*coding_tools(), ask_user, work_complete)}
+    ours = (*coding_tools(), ask_user, compact_conversation, work_complete)
+    return {found.spec.name: found for found in ours}
 
 
 def _as_tool(name: str, module: object, found: Any) -> Tool:

@@ -47,6 +47,19 @@ class Emission:
             return False
         return True
 
+    def want_summary(self, keep: str) -> bool:
+        """See `ToolContext.want_summary`."""
+        if self._deadline.cancelled or not self._context.spec.is_summarized:
+            return False
+        keep = well_formed(str(keep))
+        if threading.get_ident() == self._thread:
+            return self._context.want_summary(keep)
+        try:
+            self._loop.call_soon_threadsafe(self._context.want_summary, keep)
+        except RuntimeError:
+            return False
+        return True
+
     def _say(self, text: str) -> None:
         sink = self._context.texts
         if self._deadline.cancelled or sink is None:

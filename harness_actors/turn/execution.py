@@ -53,7 +53,12 @@ class Execution:
         trace = self._state.begin_trace(time_of(plan, due).seconds)
         emission = Emission(self._context, self._state.meter.rounds, plan.call, trace.deadline)
         context = self._place.context_of(
-            plan.call.id, self._context.spec, self._services, trace.deadline, emission.tell
+            plan.call.id,
+            self._context.spec,
+            self._services,
+            trace.deadline,
+            emission.tell,
+            emission.want_summary,
         )
         outcome = await self._services.run_call(plan, context, due)
         if not self._prepared.hooks.post_tool:
@@ -65,7 +70,12 @@ class Execution:
     async def keep(self, plan: PlannedCall, outcome: ToolOutcome) -> ToolOutcome:
         """What hooks have left of a result, as it enters the log; see `keep_large`."""
         context = self._place.context_of(
-            plan.call.id, self._context.spec, self._services, DeadlineToken(), lambda _: False
+            plan.call.id,
+            self._context.spec,
+            self._services,
+            DeadlineToken(),
+            lambda _: False,
+            lambda _: False,
         )
         return await keep_large(outcome, plan.call.name, context)
 

@@ -33,6 +33,7 @@ class Workplace:
         services: AgentTurnServices,
         deadline: DeadlineToken,
         tell: Callable[[str], bool],
+        want_summary: Callable[[str], bool],
     ) -> ToolContext:
         """What a tool is told of a call of a run."""
         return ToolContext(
@@ -48,6 +49,7 @@ class Workplace:
             artifacts=self.artifacts,
             messages=self.messages,
             tell=tell,
+            want_summary=want_summary,
             clock=services.clock,
             resources=services.resources,
             workers=services.workers,

@@ -489,3 +489,68 @@ def test_time_and_retries_that_no_model_takes_are_refused(
     path.write_text(f"model: {model}\n")
     with pytest.raises(BadInputError, match=told):
         load_agent_file(path)
+
+
+STRATEGY = """
+class SpareTests:
+    name = "spare_tests"
+    action = "drop"
+
+    def choose(self, candidates):
+        return [one for one in candidates if "run_tests" not in one.tools]
+
+
+class Told:
+    name, action = "told", "drop"
+
+    def __init__(self, which):
+        self.which = which
+
+    def choose(self, candidates):
+        return candidates
+
+
+class Unnamed:
+    action = "drop"
+
+    def choose(self, candidates):
+        return candidates
+
+
+spares = SpareTests()
+"""
+
+
+@pytest.mark.parametrize("name", ["SpareTests", "spares"])
+def test_strategies_are_found_by_name_and_named_in_the_settings(folder: Path, name: str) -> None:
+    (folder / "billing_of_a_test.py").write_text(STRATEGY)
+    harness = "harness: {compaction: {strategies: [clear, spare_tests]}}"
+
+    loaded, agent = load(
+        folder, f"model: m\npersona: {{strategies: ['billing_of_a_test:{name}']}}\n{harness}"
+    )
+
+    assert [one.name for one in agent.strategies] == ["spare_tests"]
+    assert loaded.config.compaction is not None
+    assert loaded.config.compaction.strategies == ("clear", "spare_tests")
+
+
+@pytest.mark.parametrize(
+    ("rest", "fault"),
+    [
+        ("persona: {strategies: ['billing_of_a_test:SpareTsts']}", "has no such function"),
+        (
+            "persona: {strategies: ['billing_of_a_test:Unnamed']}",
+            "must each have a name of its own",
+        ),
+        ("persona: {strategies: ['billing_of_a_test:Told']}", "cannot be made without arguments"),
+        ("persona: {strategies: [SpareTests]}", "module:name"),
+        ("harness: {compaction: {strategies: [dorp]}}", "there is no strategy 'dorp'"),
+        ("harness: {compaction: {strategies: drop}}", "must be a list of names"),
+    ],
+)
+def test_strategies_that_cannot_be_are_refused_by_name(folder: Path, rest: str, fault: str) -> None:
+    (folder / "billing_of_a_test.py").write_text(STRATEGY)
+
+    with pytest.raises((BadInputError, ConfigError), match=re.escape(fault)):
+        load(folder, f"model: m\n{rest}")

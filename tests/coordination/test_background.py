@@ -27,18 +27,26 @@ from harness_actors.coordination.protocol import (
     Slot,
     Summarize,
     Summarized,
+    SummaryWanted,
 )
 from harness_actors.messages import Message
 from harness_actors.plan import CompactionPlan, Span, Summary
 from harness_actors.records import RunChanged, RunSpec, StoredRun, SummaryStored
 from harness_actors.results import Usage
-from harness_actors.signals import CompactionComplete, RepairComplete, Yielded
+from harness_actors.signals import (
+    CompactionComplete,
+    RepairComplete,
+    RepairTrigger,
+    TurnComplete,
+    Yielded,
+)
 from harness_actors.state import (
     AGENT_TURN,
     COMPACTION,
     REPAIR,
     REQUEST_TOKENS,
     SIDE_USAGE,
+    STOP_DECISION,
     USAGE,
     SharedState,
     StateDelta,
@@ -430,3 +438,58 @@ def test_what_was_asked_for_runs_that_never_came_is_forgotten_some_time() -> Non
     for number in range(REMEMBERED_RUNS + 5):
         background.ask(f"run-{number}", "", Effects())
     assert len(background._asked) == REMEMBERED_RUNS
+
+
+# ---- what a model asks for ---------------------------------------------------------------
+
+
+def test_a_model_may_ask_however_full_the_window_is() -> None:
+    desk = Desk()
+    desk.to_its_turn()
+    desk.say(TURN, SummaryWanted("the names"))
+    (post,) = desk.jobs()
+    job = post.envelope.body
+    assert isinstance(job, Summarize)
+    assert (job.keep, job.asked) == ("the names", True)
+    desk.say(WORKER, Proposed(desk.offer()), number=desk.a_job(), seq=1)
+    (told,) = desk.posts
+    assert told.envelope.body == Offered(1)
+
+
+def test_what_it_says_next_is_heard_as_well() -> None:
+    desk = Desk()
+    desk.to_its_turn()
+    desk.say(TURN, SummaryWanted(), seq=7)
+    before = desk.version
+    desk.say(TURN, Changed(StateDelta((Write(REQUEST_TOKENS.name, "increment", 1),))), seq=7)
+    assert desk.version == before + 1
+
+
+def test_a_run_whose_model_has_asked_does_not_wait_for_that() -> None:
+    desk = Desk()
+    desk.to_its_turn()
+    desk.say(TURN, SummaryWanted())
+    desk.say(TURN, Answered(StateDelta(), TurnComplete(ending="rounds")))
+    desk.say(Slot(STOP_DECISION), Answered(StateDelta(), RepairTrigger()))
+    desk.say(Slot(REPAIR), Answered(StateDelta(), RepairComplete(repairs_made=0)))
+    (post,) = [post for post in desk.posts if isinstance(post.envelope.body, Deliver)]
+    assert post.slot == Slot(COMPACTION)
+
+
+def test_asked_for_twice_while_it_is_made_is_once() -> None:
+    desk = Desk()
+    desk.to_its_turn()
+    desk.say(TURN, SummaryWanted())
+    number = desk.a_job()
+    desk.say(TURN, SummaryWanted())
+    assert not desk.jobs()
+    desk.say(WORKER, Proposed(None), number=number, seq=1)
+    desk.round(1)
+    assert not desk.jobs()
+
+
+def test_what_is_asked_of_an_older_hop_is_dropped() -> None:
+    desk = Desk()
+    desk.to_its_turn()
+    desk.say(TURN, SummaryWanted(), number=desk.run.hop_number - 1)
+    assert not desk.jobs()

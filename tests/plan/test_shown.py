@@ -97,3 +97,14 @@ def test_images_are_left_out_with_the_text_that_names_them() -> None:
     shown = SHOWN.cleared(result, 7, a_call("read_file", path="a.png"))
     assert shown.images == ()
     assert shown.tool_call_id == "c1"
+    assert shown.text.endswith("\n[1 image left out to make room.]")
+
+
+def test_images_of_a_message_that_is_shown_in_part_are_counted() -> None:
+    urls = ["data:image/png;base64," + "A" * 4000] * 2
+    result = Message.tool_result("c1", "two pictures", images=urls, tokens=180)
+    shown = SHOWN.in_part(result, 7, a_call("draw", number=1), 1_000)
+    assert shown.text == "two pictures\n[2 images left out to make room.]"
+    assert shown.tokens < result.tokens
+    words = Message.user('they say "image_url" often ' * 200)
+    assert "left out to make room.]" not in SHOWN.in_part(words, 1, None, 300).text

@@ -100,7 +100,7 @@ BUGS = (
     Bug(
         name="a chat does not wait for the summary that was asked for",
         path="harness_actors/coordination/background.py",
-        before="        return asked and run.hop.to == COMPACTION\n",
+        before="        return awaited and run.hop.to == COMPACTION\n",
         after="        return False\n",
         promise="the next answer begins on the summary",
         tests=(
@@ -154,5 +154,57 @@ BUGS = (
         after="        if at >= len(self._log):\n",
         promise="a message that is not there is told",
         tests=("tests/turn/test_log_messages.py::test_what_is_no_message_is_told",),
+    ),
+    Bug(
+        name="a strategy that fails ends its run",
+        path="harness_actors/compaction/strategies.py",
+        before="        except Exception as error:  # noqa: BLE001",
+        after="        except ValueError as error:  # noqa: BLE001",
+        promise="room is made without a strategy that fails",
+        tests=(
+            "tests/compaction/test_strategies.py::test_room_is_made_without_one_that_fails",
+            "tests/replay/test_compaction.py::test_a_strategy_that_fails_is_told_and_costs_nothing_else",
+        ),
+    ),
+    Bug(
+        name="a run with a strategy of its agent's own is not summarized",
+        path="harness_actors/records.py",
+        before="        return COMPACTION in self.custom and not asks_own\n",
+        after="        return COMPACTION in self.custom\n",
+        promise="strategies have their turn where no summary makes room, and not in its place",
+        tests=(
+            "tests/compaction/test_strategies.py::test_a_run_names_them_and_its_compaction_travels_with_the_agent",
+            "tests/replay/test_compaction.py::test_a_run_with_strategies_of_its_own_is_summarized_beside",
+        ),
+    ),
+    Bug(
+        name="a run waits for the summary that its model asked for",
+        path="harness_actors/coordination/coordinator.py",
+        before="envelope.body.keep, effects, awaited=False)",
+        after="envelope.body.keep, effects)",
+        promise="a model that asks for a summary goes on meanwhile",
+        tests=(
+            "tests/coordination/test_background.py::test_a_run_whose_model_has_asked_does_not_wait_for_that",
+        ),
+    ),
+    Bug(
+        name="texts count as images",
+        path="harness_actors/plan/shown.py",
+        before="""    return sum(part.get("type") == "image_url" for part in parts)\n""",
+        after="    return len(parts)\n",
+        promise="of images that are left out it is told how many they were",
+        tests=(
+            "tests/plan/test_shown.py::test_images_of_a_message_that_is_shown_in_part_are_counted",
+        ),
+    ),
+    Bug(
+        name="a rerun forgets the plan of an executor that it does not run",
+        path="harness_actors/replay/visits.py",
+        before="        delta,\n        writes=tuple(write for",
+        after="        delta,\n        plan=None,\n        writes=tuple(write for",
+        promise="what such an executor did is taken as it is",
+        tests=(
+            "tests/replay/test_compaction.py::test_a_run_whose_compaction_is_a_users_own_comes_out_the_same",
+        ),
     ),
 )

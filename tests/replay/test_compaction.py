@@ -1,7 +1,7 @@
 """Runs that outgrew their windows come out the same from their journals, byte for byte."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +11,10 @@ import pytest
 from harness_actors.agents import ChatAgent, Program
 from harness_actors.coordination.graph import HarnessWorkflowBuilder
 from harness_actors.errors import ContextOverflowError
-from harness_actors.events import ContextCompacted
+from harness_actors.events import ContextCompacted, StrategyFailed
 from harness_actors.executors import Compaction
-from harness_actors.ports import ModelRequest, ModelResponse
+from harness_actors.plan import Span
+from harness_actors.ports import Candidate, ModelRequest, ModelResponse
 from harness_actors.replay import load_recording, replay
 from harness_actors.results import HarnessResult
 from harness_actors.stores import JournalReader
@@ -154,6 +155,73 @@ async def test_the_next_run_of_a_conversation_comes_out_the_same(tmp_path: Path)
 
     check(await replay(load_recording(journal, "second")))
     check(await replay(load_recording(journal, "run")))
+
+
+class SpareCards:
+    """Drops pages, the newest of them first, and no cards."""
+
+    name, action = "spare_cards", "drop"
+
+    def choose(self, candidates: Sequence[Candidate]) -> list[Candidate]:
+        return [one for one in reversed(candidates) if "draw" not in one.tools]
+
+
+class Broken:
+    """Fails whenever it is asked."""
+
+    name, action = "broken", "clear"
+
+    def choose(self, candidates: Sequence[Candidate]) -> list[Candidate]:
+        raise LookupError(f"{len(candidates)} are too many")
+
+
+def strategic(store: Path, *own: Any, **more: Any) -> Session:
+    agent = ChatAgent(model=Reader(), tools=[*TOOLS, page, draw], strategies=own)
+    settings = {"max_input_tokens": WINDOW, "max_rounds_per_turn": 200, "stall": None}
+    return Session(store, Program.of(agent), {**settings, **more})
+
+
+@pytest.mark.parametrize("settings", [{}, {"max_rounds_per_turn": 1}])
+async def test_a_run_with_strategies_of_its_own_comes_out_the_same(
+    tmp_path: Path, settings: dict[str, Any]
+) -> None:
+    compaction = {"summaries": False, "strategies": ["spare_cards"]}
+    run = strategic(tmp_path / "runs.db", SpareCards(), compaction=compaction, **settings)
+    check_done(await run.to_its_end())
+    assert sum(one.dropped > 0 for one in compactions(run)) >= 3
+    plan = JournalReader(run.store).load_plan("run")
+    assert plan is not None
+    log = run.recording().messages
+    dropped = [at for span in plan.spans if span.action == "drop" for at in range(*of(span))]
+    cards = [at for at, message in enumerate(log) if message.text.startswith("card ")]
+    assert any(at not in dropped for at in cards if at < max(dropped))
+    # As it is taken from the journal, and made again by those strategies.
+    check(await run.replayed())
+    check(await replay(run.recording(), [Compaction([SpareCards()])]))
+
+
+def of(span: Span) -> tuple[int, int]:
+    return span.start, span.end
+
+
+async def test_a_run_with_strategies_of_its_own_is_summarized_beside(tmp_path: Path) -> None:
+    run = strategic(tmp_path / "runs.db", SpareCards(), compaction=SUMMARIES)
+    check_done(await run.to_its_end())
+    assert sum(one.summarized > 0 for one in compactions(run)) >= 2
+    check(await run.replayed())
+    check(await replay(run.recording(), [Compaction([SpareCards()])]))
+
+
+async def test_a_strategy_that_fails_is_told_and_costs_nothing_else(tmp_path: Path) -> None:
+    compaction = {"summaries": False}
+    run = strategic(tmp_path / "runs.db", Broken(), compaction=compaction)
+    check_done(await run.to_its_end())
+    events = [event for change in run.recording().changes for event in change.delta.events]
+    failed = [event for event in events if isinstance(event, StrategyFailed)]
+    assert len(failed) == len(compactions(run)) >= 3
+    assert failed[0].strategy == "broken"
+    assert "are too many" in failed[0].problem
+    check(await run.replayed())
 
 
 async def test_a_run_whose_compaction_is_a_users_own_comes_out_the_same(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from harness_actors.events import (
     HookFailed,
     ModelFellBack,
     StallFound,
+    StrategyFailed,
     SummaryFailed,
     ToolsCounted,
 )
@@ -44,6 +45,7 @@ ELSEWHERE = (
     ModelFellBack,
     ContractVerified,
     ContextCompacted,
+    StrategyFailed,
     SummaryFailed,
 )
 """Events of agents with gates or several models, of runs with contracts, of such as repeat

@@ -13,11 +13,12 @@ import orjson
 from harness_actors.actors.embedded import EMBEDDED_MODEL_URL
 from harness_actors.actors.hosted import Reach
 from harness_actors.actors.simulated.processes import SimulatedMachine
+from harness_actors.agents import with_strategies
 from harness_actors.coordination.graph import Workflow
 from harness_actors.errors import ContextOverflowError
 from harness_actors.messages import Message, ToolCall
 from harness_actors.policies import Hooks
-from harness_actors.ports import ModelRequest, ModelResponse, Tool
+from harness_actors.ports import Agent, ModelRequest, ModelResponse, Tool
 from harness_actors.results import Usage
 from harness_actors.tools import ask_user
 from tests.simulation.artifacts import READS
@@ -25,6 +26,7 @@ from tests.simulation.beside import ask_hosted_model, whole_answer_of, words_of
 from tests.simulation.executors import build_workflow
 from tests.simulation.gates import gates_of
 from tests.simulation.oracle import Oracle
+from tests.simulation.pressing import PlannedStrategy
 from tests.simulation.questions import ASKS, question_of
 from tests.simulation.summarizing import PlannedSummarizer
 from tests.simulation.tools import KINDS, WatchedTool, deafly
@@ -206,6 +208,7 @@ class PlannedAgent:
     predicates: Mapping[str, Any] | None = None
     output_type: Any = None
     summarizer: Any = None
+    strategies: Sequence[Any] = ()
 
 
 _PROGRAMS: dict[str, Callable[[], Workflow]] = {}
@@ -226,6 +229,11 @@ class Ticket:
         return program_of, (self.name,)
 
 
+def _usual_workflow(agent: Agent) -> Workflow:
+    """The default workflow, whose compaction asks the strategies of its agent."""
+    return with_strategies(Workflow(agent))
+
+
 def _same(workflow: Workflow) -> Workflow:
     return workflow
 
@@ -238,16 +246,15 @@ def load_programs(
     summarizer = PlannedSummarizer(oracle.summarizing) if workload.summarized else None
     gates = gates_of(workload, oracle)
     gated = partial(PlannedAgent, tools=tools, summarizer=summarizer, **gates)
-    agent = gated(model=PlannedModel(workload, oracle, chance))
+    usual = partial(gated, strategies=(PlannedStrategy(),) if workload.strategic else ())
+    model = PlannedModel(workload, oracle, chance)
     _PROGRAMS.clear()
-    workflows = {"plain": (), **workload.workflows}
-    for name, planned in workflows.items():
-        _PROGRAMS[name] = partial(_same, build_workflow(agent, planned, oracle))
+    _PROGRAMS["plain"] = partial(_same, _usual_workflow(usual(model=model)))
+    for name, planned in workload.workflows.items():
+        _PROGRAMS[name] = partial(_same, build_workflow(gated(model=model), planned, oracle))
     # One for each host: what it was given in one process is not in another.
-    _PROGRAMS["keyed"] = lambda: build_workflow(
-        gated(model=KeyedModel(workload, oracle, chance)), (), oracle
-    )
-    _PROGRAMS["hosted"] = lambda: build_workflow(
-        gated(model=HostedModel(workload, oracle, chance, reach)), (), oracle
+    _PROGRAMS["keyed"] = lambda: _usual_workflow(usual(model=KeyedModel(workload, oracle, chance)))
+    _PROGRAMS["hosted"] = lambda: _usual_workflow(
+        usual(model=HostedModel(workload, oracle, chance, reach))
     )
     return {name: pickle.dumps(Ticket(name)) for name in _PROGRAMS}

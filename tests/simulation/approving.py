@@ -15,7 +15,7 @@ from harness_actors.records import RunChanged
 from harness_actors.state import ANSWERS, QUESTIONS
 from tests.simulation.approvals import key_in_question
 from tests.simulation.disk import DiskRun
-from tests.simulation.gated_calls import answered_in, has_place
+from tests.simulation.gated_calls import answered_in, has_place, key_of
 from tests.simulation.ledger import Ledger
 
 NOT_BEFORE = "a call that needs approval is not made before it has it"
@@ -72,7 +72,7 @@ class Approving:
         known, values = self.of(change.run_id), run.values.values
         for question in (values.get(QUESTIONS.name) or {}).get("asked", ()):
             if question.get("call") is not None and question["id"] not in known.asked:
-                self._is_asked(change.run_id, question)
+                self._is_asked(change.run_id, question, log)
         answers = values.get(ANSWERS.name) or {}
         for question_id, question in known.asked.items():
             key = question["key"]
@@ -87,7 +87,7 @@ class Approving:
             elif self._needs(call.name, key) and result.text == UNKNOWN_OUTCOME:
                 self._ledger.broken(KNOWN, f"{key} has an unknown outcome, and nobody was asked")
 
-    def _is_asked(self, run_id: str, question: Mapping[str, Any]) -> None:
+    def _is_asked(self, run_id: str, question: Mapping[str, Any], log: Sequence[Message]) -> None:
         known, call = self.of(run_id), question["call"]
         key = key_in_question({"kind": "approval", **call})
         if any(other["key"] == key for other in known.asked.values()):
@@ -95,11 +95,16 @@ class Approving:
         if self._standing(known, call["tool"], key) is not None:
             self._ledger.broken(ONCE_ASKED, f"{key} is asked about, and was decided before")
         known.asked[question["id"]] = {**call, "key": key}
+        said = {key_of(call): call.name for message in log for call in message.tool_calls}
         begun = [
             one
             for one in self._ledger.tools
-            # Of a message that died with its process another one may be in the place.
-            if one.run_id == run_id and has_place(one.key) and not one.process.gone
+            # Of a message that died with its process, or was cut with its turn, another one may be
+            # in the place.
+            if one.run_id == run_id
+            and has_place(one.key)
+            and not one.process.gone
+            and said.get(one.key, one.what) == one.what
         ]
         where = _place(key)
         for one in begun:

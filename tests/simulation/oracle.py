@@ -71,7 +71,7 @@ class Oracle:
         self.circling = Circling(ledger, seed)
         self.keeping = Keeping(ledger)
         self.pressing = Pressing(ledger, pressed=workload.pressed)
-        self.summarizing = Summarizing(ledger, machine, seed)
+        self.summarizing = Summarizing(ledger, machine, seed, wished=workload.summarized)
         self._asking = Asking(ledger, self.serving_rules)
         self._effects = Effects(ledger, self.serving_rules)
         self._parked: set[str] = set()

@@ -9,6 +9,7 @@ from harness_actors.conversation import repaired
 from harness_actors.errors import ContextOverflowError
 from harness_actors.messages import Message
 from harness_actors.plan import CompactionPlan, is_pinned, render
+from harness_actors.ports import Candidate
 from harness_actors.records import RunChanged
 from harness_actors.state import PRESSURE
 from tests.simulation.disk import DiskRun
@@ -34,6 +35,8 @@ ROUND_MESSAGES = 5
 """What one round adds, of which the provider has not counted anything yet."""
 SMALLER, REAL_SHARE = 0.25, 0.8
 """Share of the runs whose window is smaller than is said, and how much of it is there."""
+STRATEGIC = 0.2
+"""Share of those schedules in which agents have a strategy of their own."""
 KINDS: tuple[ToolKind, ...] = ("look", "again", "effect", "thread")
 
 
@@ -46,7 +49,19 @@ def plan_pressure(workload: Workload, seed: int) -> Workload:
         # many calls comes to is known when its provider has counted it.
         return workload
     runs = {name: _pressed(chance, run) for name, run in workload.runs.items()}
-    return replace(workload, runs=runs, pressed=True)
+    strategic = Random(f"{seed}/strategic").random() < STRATEGIC
+    if strategic:
+        runs = {name: _with_strategy(run) for name, run in runs.items()}
+    return replace(workload, runs=runs, pressed=True, strategic=strategic)
+
+
+def _with_strategy(run: PlannedRun) -> PlannedRun:
+    """The run, asking the strategy of its agent; others have executors of their user's own."""
+    settings = run.config.compaction
+    if settings is None or run.program not in ("plain", "keyed", "hosted"):
+        return run
+    settings = replace(settings, strategies=("clear", "externalize", "planned", "drop"))
+    return replace(run, config=replace(run.config, compaction=settings))
 
 
 def _pressed(chance: Random, run: PlannedRun) -> PlannedRun:
@@ -71,6 +86,23 @@ def longer(chance: Random, planned: Sequence[PlannedRound], more: int) -> tuple[
         )
         rounds.insert(chance.randint(0, len(rounds)), PlannedRound(calls, 0.02))
     return tuple(rounds)
+
+
+@dataclass
+class PlannedStrategy:
+    """Drops some, in any order; or fails, in its ways. It answers by what it is asked alone."""
+
+    name: str = "planned"
+    action: str = "drop"
+
+    def choose(self, candidates: Sequence[Candidate]) -> Sequence[Candidate]:
+        chance = Random("/".join(str(one.start) for one in candidates))
+        mood = chance.random()
+        if mood < 0.1:
+            raise LookupError("it does not want to")
+        if mood < 0.2:
+            return [*candidates, None]  # type: ignore[list-item]
+        return chance.sample(candidates, chance.randint(0, len(candidates)))
 
 
 @dataclass

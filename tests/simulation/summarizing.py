@@ -11,7 +11,7 @@ from harness_actors.actors.simulated.processes import SimulatedMachine, current_
 from harness_actors.coordination.protocol import Cut, Envelope, Summarize
 from harness_actors.errors import SummaryError
 from harness_actors.plan import CompactionPlan, Summary
-from harness_actors.ports import MadeSummary, SummaryRequest
+from harness_actors.ports import MadeSummary, SummaryRequest, ToolContext
 from harness_actors.records import RunChanged, SummaryStored
 from harness_actors.results import Usage
 from harness_actors.state import SIDE_USAGE, USAGE
@@ -32,6 +32,8 @@ DRAW = 1
 BLOCK_TOKENS = 120
 """What a summarizer takes in one go: two or three rounds."""
 COST_USD = 0.002
+WISHES = 0.08
+"""Share of the calls with which the model of a run that is summarized asks for a summary."""
 CALM_S = 5.0
 """After so long, what is on disk is known to whoever begins a job."""
 
@@ -86,11 +88,13 @@ class Summarizing:
         ledger: Where it is written down.
         machine: Where workers live.
         seed: That of the schedule.
+        wished: Some models ask for summaries.
     """
 
     ledger: Ledger
     machine: SimulatedMachine
     seed: int
+    wished: bool
     _made: int = 0
     _stored: dict[str, tuple[float, str]] = field(default_factory=dict)
     """By what was summarized: when its summary came to the disk, and of which run."""
@@ -99,6 +103,11 @@ class Summarizing:
 
     def __post_init__(self) -> None:
         self._chance = Random(f"{self.seed}/summarizer")
+
+    def called(self, key: str, context: ToolContext) -> None:
+        """A tool is called; some ask for a summary."""
+        if self.wished and Random(f"{self.seed}/wish/{key}").random() < WISHES:
+            context.want_summary("")
 
     async def summarize(self, request: SummaryRequest) -> MadeSummary:
         """Answer as the schedule says."""

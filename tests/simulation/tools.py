@@ -90,6 +90,7 @@ class WatchedTool:
             idempotent=self.spec.idempotent,
             shelf=given["shelf"] if self.kind == "peek" else "",
         )
+        self._oracle.summarizing.called(key, context)
         ledger, seen = self._oracle.ledger, self._oracle.at_once.seen(call)
         try:
             if self.kind in LABOURS:

@@ -10,6 +10,7 @@ from harness_actors.actors.simulated.network import SimulatedActor
 from harness_actors.actors.simulated.processes import SimulatedProcess
 from harness_actors.actors.simulated.ray import SimulatedRay
 from harness_actors.actors.simulated.runtime import SimulatedRuntime
+from harness_actors.agents import custom_of
 from harness_actors.coordination.graph import Workflow
 from harness_actors.errors import ActorLostError, CellError, StoreError
 from harness_actors.records import RunSpec
@@ -165,7 +166,7 @@ class User:
             code=plan.program,
             config=plan.config,
             edges=workflow.edges,
-            custom=tuple(workflow.executors),
+            custom=custom_of(workflow, plan.config),
             keys=plan.keys,
         )
 

@@ -169,6 +169,7 @@ class Workload:
         typed: Runs are to come to values.
         pressed: Windows of models are small.
         summarized: They are kept in the background.
+        strategic: Agents have a strategy of their own.
         copies: Messages go through pickle.
         budget_usd: What all runs may cost together; None for no bound.
         listened: Runs whose text somebody reads while it is said.
@@ -193,6 +194,7 @@ class Workload:
     typed: bool = False
     pressed: bool = False
     summarized: bool = False
+    strategic: bool = False
     copies: bool = False
     budget_usd: float | None = None
     listened: frozenset[str] = frozenset()

@@ -34,6 +34,7 @@ from harness_actors.coordination.protocol import (
     Speak,
     Summarize,
     Summarized,
+    SummaryWanted,
     ToolsStarted,
 )
 from harness_actors.errors import AgentCodeError, WorkflowError, error_facts
@@ -162,6 +163,7 @@ class ExecutorHost(Hosted):
                 Changed()
                 | Answered()
                 | ToolsStarted()
+                | SummaryWanted()
                 | SnapshotWanted()
                 | Summarize()
                 | Summarized()
@@ -284,6 +286,7 @@ class ExecutorHost(Hosted):
             send=lambda delta: self._send_change(run, delta),
             # Before a tool that ends its process does: that it was this run's must be known.
             on_tools_started=partial(self._tools_started, run),
+            on_summary_wanted=partial(self._summary_wanted, run),
             parking=run.parking,
             texts=run.texts,
             offer=None if deliver.offer is None else deliver.offer.as_pair,
@@ -293,6 +296,9 @@ class ExecutorHost(Hosted):
     def _tools_started(self, run: ServedRun, tools: tuple[str, ...]) -> None:
         # Of the number of what was posted before it, which it may overtake.
         self._outbox.tell(self._envelope(run, ToolsStarted(tools)))
+
+    def _summary_wanted(self, run: ServedRun, keep: str) -> None:
+        self._outbox.tell(self._envelope(run, SummaryWanted(keep)))
 
     def _left_by(self, context: DeltaContext | None, began: float, failed: RunEnd) -> StateDelta:
         """What a failed executor had written, as far as it can be committed."""

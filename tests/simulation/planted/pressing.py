@@ -7,12 +7,14 @@ from harness_actors.compaction import groups, ladder
 from harness_actors.compaction.groups import Group
 from harness_actors.compaction.ladder import Ladder
 from harness_actors.compaction.pressure import next_version
+from harness_actors.compaction.strategies import SHIPPED
 from harness_actors.coordination import taking_up
 from harness_actors.coordination.active import ActiveRun, Effects
 from harness_actors.coordination.coordinator import Coordinator
 from harness_actors.executors.context import DeltaContext
 from harness_actors.messages import Message
 from harness_actors.plan import CompactionPlan, View, is_pinned
+from harness_actors.ports import Strategy
 from harness_actors.records import RunSpec, StoredRun
 from harness_actors.signals import TurnComplete, Yielded
 from harness_actors.turn.window import Window
@@ -92,6 +94,14 @@ def _one_message_is_skipped() -> Patches:
     return [(View, "messages", patched)]
 
 
+def _may_name_any() -> Patches:
+    def patched(self: Ladder, strategy: Strategy, groups: Sequence[Group]) -> Iterator[None]:
+        return follow(self, strategy, groups if strategy in SHIPPED else self._groups)
+
+    follow = Ladder._follow
+    return [(Ladder, "_follow", patched)]
+
+
 BUGS = (
     PlantedBug("a request is never too large", _never_full, frozenset({FITS})),
     PlantedBug("an adopted plan is not looked at", _never_shown, frozenset({FITS})),
@@ -113,5 +123,10 @@ BUGS = (
         "a message behind the plan is skipped",
         _one_message_is_skipped,
         frozenset({ACCEPTED, ONE_PLAN, RESULTS}),
+    ),
+    PlantedBug(
+        "a strategy of the agent's own may name the user's words",
+        _may_name_any,
+        frozenset({OWN_WORDS}),
     ),
 )
