@@ -31,6 +31,7 @@ from harness_actors.records import MadeWith, RunSpec, WorkspaceSpec
 from harness_actors.setups import Setup, setup_of
 from harness_actors.state import COMPACTION
 from harness_actors.stores.conversations import RequestHead, request_name
+from harness_actors.subagents import delegates_of, guidance_of, models_below
 from harness_actors.turn.contract_questions import asked_first
 
 
@@ -140,9 +141,13 @@ class Program:
         output = OutputType.of(getattr(agent, "output_type", None))
         ending = work_complete if output is None else output.completion(checked=False)
         try:
+            below = getattr(agent, "sub_agents", None) or ()
+            words = (str(agent.instructions), guidance_of(below))
             return RequestHead(
-                instructions=str(agent.instructions),
-                tools=tuple(tool.spec.as_wire() for tool in offered_tools(agent)),
+                instructions="\n\n".join(filter(None, words)),
+                tools=tuple(
+                    tool.spec.as_wire() for tool in (*offered_tools(agent), *delegates_of(agent))
+                ),
                 completion=ending.spec.as_wire(),
                 asked="" if output is None else output.prompt(agent.model),
             )
@@ -166,7 +171,9 @@ class Program:
         if config.compaction is not None:
             check_names(config.compaction.strategies, self._strategies)
         bounds = {"limits.cost_usd": config.limits.cost_usd, "budget_usd": budget_usd}
-        check_cost_bounds(self.workflow.agent.model, bounds)
+        agent = self.workflow.agent
+        for model in (agent.model, *models_below(agent)):
+            check_cost_bounds(model, bounds)
 
     def check_unattended(self, config: HarnessConfig) -> None:
         """Refuse runs that would wait for a user who could never answer.
@@ -301,10 +308,13 @@ def custom_of(workflow: Workflow, config: HarnessConfig) -> tuple[str, ...]:
 
 
 def _models_of(agent: Agent) -> Iterator[Model]:
-    """All models that runs of an agent may ask: its own, its judges, and its summarizer's."""
+    """All models that runs of an agent may ask: its own, its judges, its summarizer's, and those of
+    the agents to which it delegates."""
     yield from models_of(agent.model)
     yield from (getattr(agent, "judges", None) or {}).values()
     if (model := getattr(getattr(agent, "summarizer", None), "model", None)) is not None:
+        yield from models_of(model)
+    for model in models_below(agent):
         yield from models_of(model)
 
 

@@ -14,6 +14,7 @@ from harness_actors.policies import Approvals, Hooks
 from harness_actors.policies.capabilities import checked_capabilities
 from harness_actors.policies.middleware import as_chain
 from harness_actors.ports import Agent, Model, Strategy, Summarizer, Tool
+from harness_actors.subagents import SubAgentSpec, check_specs
 
 if TYPE_CHECKING:
     from harness_actors.contracts import TaskContract
@@ -54,6 +55,8 @@ class ChatAgent:
             None for the one that asks no model.
         strategies: Say which messages make room where no summary does, each before the shipped one
             that does the same; `CompactionConfig.strategies` names those that are asked.
+        sub_agents: Agents to which it can delegate, each by a tool of its name: `explore()` and the
+            like of `harness_actors.subagents`, or a `SubAgentSpec`.
 
     Raises:
         ConfigError: Something else is given as one of these, two tools have one name, or nobody
@@ -73,6 +76,7 @@ class ChatAgent:
     output_type: Any = None
     summarizer: Summarizer | None = None
     strategies: Sequence[Strategy] = ()
+    sub_agents: Sequence[SubAgentSpec] = ()
     models: InitVar[Sequence[Model] | None] = None
     fallback: InitVar[Fallback | None] = None
 
@@ -108,6 +112,9 @@ class ChatAgent:
             problem = f"must be one such as ChatClientSummarizer(model), not {self.summarizer!r}"
             raise ConfigError("summarizer", problem)
         object.__setattr__(self, "strategies", check_own(self.strategies))
+        object.__setattr__(self, "sub_agents", tuple(self.sub_agents))
+        if self.sub_agents:
+            check_specs(self.sub_agents, names)
 
     def _check_named(self, name: str, what: str, is_one: Callable[[Any], bool]) -> None:
         given = getattr(self, name)

@@ -24,6 +24,8 @@ LEAST_INLINE_CHARS, MOST_INLINE_CHARS = 2_000, 100_000
 MOST_STALLED_ROUNDS = 1_000
 
 
+MOST_DEPTH = 8
+"""Of a tree of runs that delegate."""
 MOST_FACT_CHARS = 500
 """Of a sentence that every summary repeats."""
 STRATEGIES = ("clear", "externalize", "drop")
@@ -181,6 +183,24 @@ class CompactionConfig:
         return not set(self.strategies or ()) <= set(STRATEGIES)
 
 
+@pickled_by_position
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubAgentConfig:
+    """How far a run may delegate, where its agent has agents to delegate to."""
+
+    max_depth: int = 1
+    """How many runs may stand above another one; 0 lets none be begun, 8 is most."""
+    max_parallel: int = 64
+    """Children of one run that are served at once, at least 1; the others are queued."""
+
+    def __post_init__(self) -> None:
+        depth: object = self.max_depth
+        if isinstance(depth, bool) or not isinstance(depth, int) or not 0 <= depth <= MOST_DEPTH:
+            problem = f"must be a whole number from 0 to {MOST_DEPTH}, not {depth!r}"
+            raise ConfigError("sub_agents.max_depth", problem)
+        _check_count("sub_agents.max_parallel", self.max_parallel)
+
+
 PARTS: Mapping[str, type] = {
     "limits": Limits,
     "turn_limits": TurnLimits,
@@ -188,6 +208,7 @@ PARTS: Mapping[str, type] = {
     "artifacts": ArtifactsConfig,
     "stall": StallConfig,
     "compaction": CompactionConfig,
+    "sub_agents": SubAgentConfig,
 }
 """The settings that have fields of their own; only `limits` is never None."""
 
@@ -220,6 +241,8 @@ class HarnessConfig:
         stall: When a run that only repeats itself is told so, and then ended; None for never.
         compaction: How a conversation is kept within `max_input_tokens`; None lets it grow, until
             its provider refuses it.
+        sub_agents: How far its agent may delegate, if it has agents to delegate to; None lets it
+            do everything itself.
 
     Raises:
         ConfigError: A value is out of range, or its room is not built yet.
@@ -240,7 +263,7 @@ class HarnessConfig:
     work_items: None = None
     contract: Mapping[str, Any] | None = None
     compaction: CompactionConfig | None = field(default_factory=CompactionConfig)
-    sub_agents: None = None
+    sub_agents: SubAgentConfig | None = field(default_factory=SubAgentConfig)
     jit: None = None
     guidance: None = None
     delivery: None = None
@@ -273,8 +296,8 @@ class HarnessConfig:
 
         Args:
             settings: Field names with their values; `limits`, `turn_limits`, `continuation`,
-                `artifacts`, `stall` and `compaction` may be mappings of their own fields or the
-                objects.
+                `artifacts`, `stall`, `compaction` and `sub_agents` may be mappings of their own
+                fields or the objects.
 
         Raises:
             ConfigError: A name is unknown or a value is out of range.
@@ -315,6 +338,8 @@ class HarnessConfig:
                 plain[name] = {
                     field: value for field, value in plain[name].items() if value != usual[field]
                 }
+        if self.sub_agents == SubAgentConfig():
+            del plain["sub_agents"]  # of those that delegate nothing
         if self.contract is None:
             del plain["contract"]  # and of those that nobody verified
         return plain

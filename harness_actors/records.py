@@ -62,6 +62,34 @@ class MadeWith:
     setup: str
 
 
+CHILD_MARK = "."
+"""In the id of a child, before its number among the children of its parent."""
+
+
+@pickled_by_position
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParentLink:
+    """Where a child stands: a run that another one has begun, and whose end it waits for.
+
+    Attributes:
+        run_id: The run that has begun it.
+        root: The run at the top of their tree, which nobody has begun.
+        call_id: The tool call by which it was begun, and whose result its end is.
+        agent: Which of the agents of their program it runs: names from the top, with slashes.
+        pool: Whose actors serve it.
+        depth: How many runs stand above it, from 1.
+        most_words: How long its answer may be; None for any length.
+    """
+
+    run_id: str
+    root: str
+    call_id: str
+    agent: str
+    pool: str
+    depth: int = 1
+    most_words: int | None = None
+
+
 @pickled_by_position
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunSpec:
@@ -81,6 +109,7 @@ class RunSpec:
         made_with: Its agent, model and set-up; None for a run of an earlier version.
         late_hooks: It may end some seconds late, for its agent has `post_tool` hooks, which must
             see each result.
+        parent: The run that has begun it; None of one that a user has asked for.
     """
 
     run_id: str
@@ -95,6 +124,12 @@ class RunSpec:
     metadata: Mapping[str, Any] = field(default_factory=dict)
     made_with: MadeWith | None = None
     late_hooks: bool = False
+    parent: ParentLink | None = None
+
+    @property
+    def root(self) -> str:
+        """The run at the top of its tree: its own id where it has no parent."""
+        return self.run_id if self.parent is None else self.parent.root
 
     @property
     def replaces_compaction(self) -> bool:
@@ -278,6 +313,7 @@ class RunHeading:
         questions: What a run asks that waits for its user: plain values of each question with,
             under ``answer``, what was answered, or None. Of an approval that nobody has given in
             time it is what counts from then on, and ``expired`` is true. Empty of any other run.
+        root: Of a child, the run at the top of its tree; empty of any other.
     """
 
     run_id: str
@@ -292,6 +328,7 @@ class RunHeading:
     usage: Usage = field(default_factory=Usage)
     workspace: str | None = None
     questions: tuple[Mapping[str, Any], ...] = ()
+    root: str = ""
 
     @property
     def open_questions(self) -> tuple[dict[str, Any], ...]:

@@ -235,7 +235,7 @@ class HarnessResult:
         output_text: The summary given with `work_complete`, or else the last answer.
         completion_verified: The run ended by the rule that it was to end by; False
             where the harness gave up asking.
-        usage: What it used.
+        usage: What it used, without what its children did.
         deliverables: What it produced; empty until work items are built.
         transcript: Its events, oldest first; empty in a batch, where they stay in the
             journal.
@@ -246,6 +246,7 @@ class HarnessResult:
             ended without one that fits.
         output_as_given: The same as plain values, as the model gave it, where `output` is an
             instance; see `output_plain`.
+        children_usage: What its children used, with all below them; None where it had none.
     """
 
     run_id: str
@@ -261,6 +262,7 @@ class HarnessResult:
     contract: ContractResult | None = None
     output: Any = None
     output_as_given: Any = field(default=None, repr=False, compare=False)
+    children_usage: Usage | None = None
 
     def __post_init__(self) -> None:
         check_reason(self.status, self.reason.kind)
@@ -274,6 +276,11 @@ class HarnessResult:
     def questions(self) -> tuple[OpenQuestion, ...]:
         """What it asks its user; empty unless its status is `awaiting_input`."""
         return self.reason.questions if self.status == "awaiting_input" else ()
+
+    @property
+    def usage_tree(self) -> Usage:
+        """What it used together with all that it has begun."""
+        return self.usage if self.children_usage is None else self.usage + self.children_usage
 
     @property
     def output_plain(self) -> Any:
@@ -294,7 +301,7 @@ def encode_result(result: HarnessResult) -> dict[str, Any]:
     plain = asdict(replace(result, transcript=(), output=None, output_as_given=None))
     del plain["transcript"], plain["output_as_given"]
     plain["output"] = result.output_plain
-    for name in ("contract", "output"):
+    for name in ("contract", "output", "children_usage"):
         if plain[name] is None:
             del plain[name]
     return plain
@@ -307,4 +314,6 @@ def decode_result(plain: Mapping[str, Any]) -> HarnessResult:
     given["usage"] = Usage(**given["usage"])
     given["deliverables"] = tuple(Deliverable(**item) for item in given["deliverables"])
     given["contract"] = decode_contract(given.get("contract"))
+    if given.get("children_usage") is not None:
+        given["children_usage"] = Usage(**given["children_usage"])
     return HarnessResult(**given)

@@ -19,6 +19,7 @@ from harness_actors.policies import Hook, Hooks, offered_tools
 from harness_actors.policies.hooks import KINDS, hook_name
 from harness_actors.ports import Agent, Model, Tool
 from harness_actors.records import MadeWith
+from harness_actors.subagents import SubAgentSpec
 
 SHOWN_CHARS = 60
 HIDDEN = "(hidden)"
@@ -63,7 +64,7 @@ class Setup:
     def within(self, config: HarnessConfig, *, workspace: str | None = None) -> "Setup":
         """This workflow under settings, in runs that begin with a copy of a folder."""
         given = dict(_flat("", plain(config.as_mapping())))
-        for name in ("stall", "compaction"):
+        for name in ("stall", "compaction", "sub_agents"):
             if getattr(config, name) is None:
                 given[name] = "off"
         # That of the model, where none is given: set-ups from before had this in its place.
@@ -179,7 +180,17 @@ def _gates(agent: Agent) -> dict[str, Any]:
         parts["summarizer"] = str(getattr(summarizer, "name", type(summarizer).__name__))
     if strategies := getattr(agent, "strategies", None):
         parts["strategies"] = [one.name for one in strategies]
+    for spec in getattr(agent, "sub_agents", None) or ():
+        parts[f"sub_agents.{spec.name}"] = _declared_spec(spec)
     return parts
+
+
+def _declared_spec(spec: SubAgentSpec) -> Any:
+    """An agent to which another one delegates."""
+    shown = {part.name: getattr(spec, part.name) for part in fields(spec)}
+    below = {one.name: _declared_spec(one) for one in spec.sub_agents}
+    model = None if spec.model is None else _models_parts(spec.model)
+    return plain({**shown, "model": model, "sub_agents": below})
 
 
 def _declared_hook(hook: Hook) -> Any:

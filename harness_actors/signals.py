@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
+from harness_actors.config import HarnessConfig
 from harness_actors.messages import check_plain
 from harness_actors.pickling import pickled_by_position
 from harness_actors.results import LimitKind, Reason, Status, check_reason
@@ -81,12 +82,40 @@ class Parked:
     """The run was asked to stop between two rounds and did; it can be taken up again."""
 
 
+@pickled_by_position
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChildStart:
+    """A child that a run is to have, and whose end it waits for.
+
+    Attributes:
+        call_id: The tool call whose result its end is.
+        agent: Its agent's name among those of its parent's.
+        pool: Whose actors serve it.
+        task: What it is told.
+        config: Its settings, held to what is left of its parent's bounds.
+        most_words: How long its answer may be; None for any length.
+        model: Name of its model, for people.
+    """
+
+    call_id: str
+    agent: str
+    pool: str
+    task: str
+    config: HarnessConfig
+    most_words: int | None = None
+    model: str = ""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Waiting:
-    """The run has asked its user, and goes on in the middle of its turn when that has answered.
+    """The run has asked its user, or has begun children, and goes on in the middle of its turn when
+    that has answered, or all of these have ended.
 
     What it asks is in its state; see `QUESTIONS`. Meanwhile it is at no host.
     """
+
+    children: tuple[ChildStart, ...] = ()
+    """Those that it is to have; empty where it asks its user."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

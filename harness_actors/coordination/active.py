@@ -10,6 +10,7 @@ from harness_actors.results import LimitKind
 from harness_actors.signals import RunEnd
 from harness_actors.state import (
     AGENT_TURN,
+    AWAITED,
     OPEN_CALLS,
     USAGE,
     WAITED_S,
@@ -139,6 +140,11 @@ class ActiveRun:
         settings = self.spec.config.compaction
         summarizes = settings is not None and self.spec.is_summarized
         self.summarizes_at = settings.soft if settings is not None and summarizes else None
+
+    @property
+    def waits_for_children(self) -> bool:
+        """Whether it waits, at no host, for runs that it has begun."""
+        return bool(self.state.values.get(AWAITED.name))
 
     @property
     def plan_version(self) -> int:

@@ -9,6 +9,7 @@ from harness_actors.results import Usage
 from harness_actors.signals import RunEnd
 from harness_actors.state import (
     AGENT_TURN,
+    CHILDREN_USAGE,
     TURN,
     TURN_COUNT,
     TURNS_MADE,
@@ -71,6 +72,8 @@ class Ceilings:
             return None
         if out_of_turns(config, values.get(TURN_COUNT.name, 0)):
             return limit_reached("max_turns", run)
-        bounds = Bounds(config.limits, run.counts_from, self._clock)
+        below = values.get(CHILDREN_USAGE.name)
+        children = None if below is None else Usage(**below)
+        bounds = Bounds(config.limits, run.counts_from, self._clock, children)
         kind = bounds.reached(Usage(**values.get(USAGE.name, {})))
         return None if kind is None else limit_reached(kind, run)

@@ -54,6 +54,8 @@ class Closing:
 
     def _close(self, run: ActiveRun, effects: Effects) -> None:
         run.closing = out_of_budget(run, self._budget.limit_usd or 0.0)
+        if run.waits_for_children:
+            return  # it ends when these have
         if run.slot is None and run.hop_number:
             # It waits for the quarantine host, and would ask the model there.
             self._changes.end(run, StateDelta(), run.closing, effects)

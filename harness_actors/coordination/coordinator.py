@@ -5,7 +5,7 @@ one process, and under a scheduler that kills it between any two steps. Whatever
 wants posted leaves only after the entries of the same effects are on disk.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from harness_actors.conversation import Conversation
 from harness_actors.coordination.active import (
@@ -16,6 +16,7 @@ from harness_actors.coordination.active import (
 from harness_actors.coordination.background import BackgroundCompaction
 from harness_actors.coordination.budget import Budget
 from harness_actors.coordination.ceilings import Ceilings
+from harness_actors.coordination.children import Children
 from harness_actors.coordination.closing import Closing
 from harness_actors.coordination.deadlines import Deadlines
 from harness_actors.coordination.dispatch import Dispatch
@@ -87,7 +88,19 @@ class Coordinator:
             self.runs, self._conversations, self._dispatch, self._deadlines, self.budget, clock
         )
         self._closing = Closing(self.runs, self.budget, self._changes, self._dispatch)
-        self._stopping = Stopping(command, self._changes, self._dispatch, self._deadlines, clock)
+        self._children = Children(
+            command, self.runs, self._changes, self._closing, self._dispatch, clock
+        )
+        self._changes.kin = self._children
+        self._stopping = Stopping(
+            command,
+            self._changes,
+            self._dispatch,
+            self._deadlines,
+            clock,
+            self._children.tree_of,
+            self._children.end_idle,
+        )
         self._losses = Losses(self.runs, self._changes, self._dispatch)
         self._waits = Waits(self._changes, clock)
         self._ceilings = Ceilings(clock)
@@ -95,7 +108,7 @@ class Coordinator:
         self._background = BackgroundCompaction(self.runs, self._changes, self._dispatch, clock)
         self._changes.leaves_service = self._background.forget
         self._taking_up = TakingUp(
-            command, self._changes, self._waits, self._closing, self._dispatch, clock
+            command, self._changes, self._waits, self._closing, self._children, clock
         )
         self.receipts = self._dispatch.receipts
 
@@ -135,13 +148,17 @@ class Coordinator:
         parks, unless a command takes it up.
 
         Args:
-            stored: The run; one that is over or being served is left as it is.
-            asked: The command asks for just this run.
+            stored: The run; one that is over or being served is left as it is, and so is a child
+                whose parent is not served.
+            asked: The command asks for just this run, or for its tree.
 
         Raises:
             ConversationBusyError: Another run of its conversation is not over.
         """
         effects = Effects()
+        link = stored.spec.parent
+        if link is not None and link.run_id not in self.runs:
+            return effects  # it goes on when that one does
         if stored.spec.run_id not in self.runs and stored.end is None:
             self._taking_up.take_up(stored, effects, asked=asked)
         return effects
@@ -205,10 +222,17 @@ class Coordinator:
             # A user's executor made a change that its entry does not allow.
             self._dispatch.leave(run, effects)
             self._changes.end(run, StateDelta(), agent_error(str(error)), effects)
-        self._closing.close_if_spent(effects)
+        self._close_if_spent(run, effects)
         if run.summarizes_at is not None and self._workers:
             self._background.consider(run, effects)
         return effects
+
+    def _close_if_spent(self, run: ActiveRun, effects: Effects) -> None:
+        """A run may have used what was left for all, or for its tree."""
+        self._closing.close_if_spent(effects)
+        if self._children.limits.has(run):
+            tree = self._children.tree_of(run)
+            self._children.limits.close_if_spent(run, tree, effects)
 
     def _take(self, run: ActiveRun, envelope: Envelope, effects: Effects) -> None:
         match envelope.body:
@@ -218,7 +242,7 @@ class Coordinator:
                     # What it ends is not what has begun since.
                     self._changes.busy(run, run.announced)
                 # Before it hears that its round is on disk, and begins another.
-                self._closing.close_if_spent(effects)
+                self._close_if_spent(run, effects)
                 self._dispatch.post(run, Committed(envelope.seq), effects)
             case Answered(delta, outcome):
                 self._dispatch.leave(run, effects)
@@ -238,6 +262,20 @@ class Coordinator:
         effects = self._losses.host_lost(slot, cause)
         if slot.kind == COMPACTION_WORKER:
             self._background.worker_lost(slot, cause, effects)
+        return effects
+
+    def host_missing(self, slot: Slot, cause: str) -> Effects:
+        """No process is started in a slot, without which the cell goes on.
+
+        Args:
+            slot: Where it would be.
+            cause: Why there is none.
+        """
+        effects = Effects()
+        if slot.kind == COMPACTION_WORKER:
+            self._background.worker_lost(slot, cause, effects)
+        else:
+            self._losses.host_missing(slot, cause, effects)
         return effects
 
     def compact(self, run_id: str, keep: str = "") -> tuple[Effects, bool]:
@@ -272,7 +310,14 @@ class Coordinator:
             self._stopping.stop(run, mode, effects)
         return effects
 
-    def stop_idle(self, stored: StoredRun, mode: str, *, shared: bool = False) -> Effects:
+    def stop_idle(
+        self,
+        stored: StoredRun,
+        mode: str,
+        *,
+        shared: bool = False,
+        tree: Sequence[StoredRun] = (),
+    ) -> Effects:
         """A user asked a run of the journal to stop that nobody serves.
 
         Cancelled, it ends. Put aside is only one that this command had begun and could
@@ -283,12 +328,13 @@ class Coordinator:
             mode: A `StopMode`.
             shared: Another run of its conversation waits for its user: what is open in their
                 log belongs to that one.
+            tree: The other runs of its tree that are not over, each after its parent.
         """
         if stored.end is not None:
             return Effects()
         if stored.spec.run_id in self.runs:
             return self.stop(stored.spec.run_id, mode)
-        return self._stopping.stop_idle(stored, mode, taken_from, shared=shared)
+        return self._stopping.stop_idle(stored, mode, taken_from, shared=shared, tree=tree)
 
     def allow(self, limit_usd: float | None, *, spent_usd: float) -> Effects:
         """Say what all runs of this command may cost together.
@@ -362,6 +408,11 @@ class Coordinator:
                 self._dispatch.deliver(run, effects)
             case Parked():
                 self._changes.put_aside(run, delta, effects)
+            case Waiting(children=starts) if starts and run.parking:
+                # None of them has begun: it begins them when it goes on.
+                self._changes.put_aside(run, delta, effects)
+            case Waiting(children=starts) if starts:
+                self._children.begin(run, delta, starts, effects)
             case Waiting():
                 self._waits.begin(run, delta, effects)
             case Yielded():

@@ -65,7 +65,8 @@ class Dispatch:
         """Post the run's hop to the host that is to serve it."""
         run_id, executor = run.spec.run_id, run.hop.to
         code = run.spec.code if executor in run.spec.custom else ""
-        slot = self._router.slot_for(run_id, executor, code, run.losses)
+        pool = "" if run.spec.parent is None else run.spec.parent.pool
+        slot = self._router.slot_for(run_id, executor, code, run.losses, pool)
         run.hop_number = self.next_number()
         run.sent = run.received = run.receipt = run.started_after = 0
         run.busy_since = None

@@ -10,7 +10,7 @@ from harness_actors.events import RunCompleted
 from harness_actors.messages import Message
 from harness_actors.results import HarnessResult, LimitKind, Reason, Usage
 from harness_actors.signals import RunEnd
-from harness_actors.state import QUESTIONS, USAGE, SharedState, StateDelta, turns_of
+from harness_actors.state import CHILDREN_USAGE, QUESTIONS, USAGE, SharedState, StateDelta, turns_of
 from harness_actors.turn.bounds import words_of
 from harness_actors.turn.questions import NOT_BEGUN
 
@@ -18,6 +18,9 @@ NAMED_TOOLS = 5
 """Most tools that are named in a sentence."""
 
 CANCELLED = RunEnd(status="cancelled", reason=Reason(kind="user", message="cancelled by its user"))
+ORPHANED = RunEnd(
+    status="cancelled", reason=Reason(kind="parent", message="the run that waits for it is over")
+)
 
 
 def agent_error(message: str) -> RunEnd:
@@ -52,6 +55,17 @@ def executor_lost(slot: Slot, losses: int, tools: Sequence[str] = (), cause: str
         )
         fault = f"the last time {cause}; {whose} probably blocks the event loop: {remedy}"
     message = f"the process of {slot} died {losses} times while {at}; {fault}"
+    return RunEnd(status="failed", reason=Reason(kind="executor_lost", message=message))
+
+
+def executor_missing(slot: Slot, cause: str) -> RunEnd:
+    """There is no process to serve the run, and none could be started.
+
+    Args:
+        slot: Where it would be.
+        cause: Why.
+    """
+    message = f"no process of {slot} could be started: {cause}"
     return RunEnd(status="failed", reason=Reason(kind="executor_lost", message=message))
 
 
@@ -116,4 +130,5 @@ def result_of(run: ActiveRun, end: RunEnd, *, now: float) -> HarnessResult:
         wall_s=max(0.0, now - run.counts_from - run.waiting_s(now)),
         contract=contract_result(run.spec.config.contract, values),
         output=end.output,
+        children_usage=Usage(**used) if (used := values.get(CHILDREN_USAGE.name)) else None,
     )

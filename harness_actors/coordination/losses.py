@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from harness_actors.coordination.active import ActiveRun, Effects
 from harness_actors.coordination.dispatch import Dispatch
-from harness_actors.coordination.endings import executor_lost
+from harness_actors.coordination.endings import executor_lost, executor_missing
 from harness_actors.coordination.graph import ENTRY
 from harness_actors.coordination.protocol import QUARANTINE, Slot
 from harness_actors.coordination.routing import LOSSES_BEFORE_FAILURE
@@ -39,6 +39,11 @@ class Losses:
         for run in [run for run in self._runs.values() if run.slot == slot]:
             self._lost(run, slot, cause, effects)
         return effects
+
+    def host_missing(self, slot: Slot, cause: str, effects: Effects) -> None:
+        """See `Coordinator.host_missing`: the runs that it was to serve end."""
+        for run in [run for run in self._runs.values() if run.slot == slot]:
+            self._changes.end(run, StateDelta(), executor_missing(slot, cause), effects)
 
     def _lost(self, run: ActiveRun, slot: Slot, cause: str, effects: Effects) -> None:
         self._dispatch.leave(run, effects)

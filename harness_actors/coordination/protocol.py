@@ -27,7 +27,8 @@ class Slot:
         kind: Name of its kind: of our executor that it hosts, `CUSTOM`, or of what serves beside.
         code: Hash of the blob that a user's own executor comes from; empty for ours.
         index: Which of several; `QUARANTINE` serves one run at a time.
-        pool: Whom of its kind it is kept for; for `CUSTOM` the name of the executor.
+        pool: Whom of its kind it is kept for: for `CUSTOM` the name of the executor, else the
+            children that some agents run; empty for all others.
     """
 
     kind: str
@@ -39,6 +40,11 @@ class Slot:
     def executor(self) -> str:
         """Name of the executor that it hosts."""
         return self.pool if self.code else self.kind
+
+    @property
+    def is_pool(self) -> bool:
+        """Whether it is kept for runs that others have begun."""
+        return bool(self.pool) and not self.code
 
     def __str__(self) -> str:
         name = self.pool or self.kind

@@ -39,7 +39,7 @@ class Router:
     _waiting: deque[str] = field(default_factory=deque)
     _isolated: str | None = None
 
-    def slot_for(self, run_id: str, executor: str, code: str, losses: int) -> Slot:
+    def slot_for(self, run_id: str, executor: str, code: str, losses: int, pool: str = "") -> Slot:
         """The host that is to serve the next signal of a run.
 
         Args:
@@ -47,6 +47,7 @@ class Router:
             executor: Whose turn it is.
             code: Hash of the run's blob if the executor is the user's own, else empty.
             losses: Deaths of executors since the run's last progress.
+            pool: Of a child, whose actors serve it; empty of any other run.
         """
         if code:
             return Slot(CUSTOM, code, pool=executor)
@@ -54,6 +55,8 @@ class Router:
             return Slot(executor)
         if losses >= LOSSES_BEFORE_QUARANTINE:
             return Slot(AGENT_TURN, index=QUARANTINE)
+        if pool:
+            return Slot(AGENT_TURN, pool=pool)
         return Slot(AGENT_TURN, index=self._home_of(run_id))
 
     def _home_of(self, run_id: str) -> int:

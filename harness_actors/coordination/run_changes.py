@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from harness_actors.coordination.active import ActiveRun, Effects
 from harness_actors.coordination.budget import Budget
@@ -17,6 +17,7 @@ from harness_actors.results import HarnessResult
 from harness_actors.signals import RunEnd
 from harness_actors.state import (
     AGENT_TURN,
+    CHILD_RESULTS,
     OPEN_CALLS,
     PARKING,
     USAGE,
@@ -36,8 +37,25 @@ def entry(key: StateKey[Any], value: bool | float | None) -> StateDelta:
 
 
 def _is_long(values: Mapping[str, Any]) -> bool:
-    """Whether a snapshot must wait: it would hold the index of a long message again."""
-    return len(values.get(OPEN_CALLS.name) or ()) > LONG_INDEX
+    """Whether a snapshot must wait: it would hold the index of a long message again, or what many
+    children have come to."""
+    return any(len(values.get(key.name) or ()) > LONG_INDEX for key in (OPEN_CALLS, CHILD_RESULTS))
+
+
+class Kin(Protocol):
+    """Whoever knows which runs have begun which others."""
+
+    def changed(self, run: ActiveRun, delta: StateDelta) -> None:
+        """A run made a change."""
+
+    def put_aside(self, run: ActiveRun, effects: Effects) -> None:
+        """A run is served no longer, and not over."""
+
+    def before_end(self, run: ActiveRun, effects: Effects) -> None:
+        """A run is about to end: so are all below it."""
+
+    def over(self, run: ActiveRun, result: HarnessResult, effects: Effects) -> None:
+        """A run is over."""
 
 
 @dataclass(eq=False)
@@ -65,6 +83,8 @@ class RunChanges:
         default=lambda _run, _effects: None, init=False
     )
     """Told of each that does."""
+    kin: Kin = field(init=False)
+    """Told of what becomes of runs that may have children, or be some."""
 
     def begin(self, run: ActiveRun) -> None:
         """A run is served from here on.
@@ -104,6 +124,7 @@ class RunChanges:
         """
         run.state.apply(delta)
         self._budget.charge(run.spec.run_id, delta)
+        self.kin.changed(run, delta)
         # Only results of tools: those that repair makes up for lost calls are no progress.
         if run.slot is not None and run.slot.executor == AGENT_TURN:
             if any(message.role == "tool" for message in delta.messages):
@@ -191,6 +212,7 @@ class RunChanges:
             RunAdded(spec=run.spec, command="", at=self._clock.now(), again=True)
         )
         self._forget(run, effects)
+        self.kin.put_aside(run, effects)
 
     def end(
         self,
@@ -211,6 +233,7 @@ class RunChanges:
             shared: The calls that are open in its conversation are another run's, which is not
                 in service.
         """
+        self.kin.before_end(run, effects)
         if delta:
             self.change(run, delta, effects)
         result = result_of(run, end, now=self._clock.now())
@@ -220,6 +243,7 @@ class RunChanges:
         self.change(run, words, effects, end=result)
         self._budget.end(run.spec.run_id)
         self._forget(run, effects, end)
+        self.kin.over(run, result, effects)
 
     def _forget(self, run: ActiveRun, effects: Effects, end: RunEnd | None = None) -> None:
         self.leaves_service(run, effects)

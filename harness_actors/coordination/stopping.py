@@ -1,6 +1,6 @@
 """Runs that are to stop: because their user says so, or because their time is up."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from harness_actors.coordination.active import ActiveRun, Effects
@@ -12,6 +12,7 @@ from harness_actors.coordination.run_changes import RunChanges, entry
 from harness_actors.ports import Clock
 from harness_actors.records import StoredRun
 from harness_actors.results import Usage
+from harness_actors.signals import RunEnd
 from harness_actors.state import PARKING, USAGE, StateDelta, Write
 
 
@@ -25,6 +26,8 @@ class Stopping:
         dispatch: Tells their hosts.
         deadlines: Knows whose time is up.
         clock: Tells the time.
+        tree_of: The runs of the tree of a run that are in service, each after its parent.
+        end_in_tree: Ends a run that nobody serves, and all of its tree that are below it.
     """
 
     _command: str
@@ -32,17 +35,26 @@ class Stopping:
     _dispatch: Dispatch
     _deadlines: Deadlines
     _clock: Clock
+    _tree_of: Callable[[ActiveRun], list[ActiveRun]]
+    _end_in_tree: Callable[[ActiveRun, RunEnd, Sequence[ActiveRun], Effects], None]
 
     def stop(self, run: ActiveRun, mode: str, effects: Effects) -> None:
-        """A user asked a run in service to stop; `mode` is a `StopMode`."""
-        if mode == "park":
-            self._ask_to_park(run, effects)
-            return
-        self._cut(run, effects)
-        if mode == "park_now":
-            self._changes.put_aside(run, StateDelta(), effects)
-        else:
+        """A user asked a run in service to stop; `mode` is a `StopMode`.
+
+        A tree is put aside as one, whichever of its runs was named.
+        """
+        if mode == "cancel":
+            self._cut(run, effects)
             self._changes.end(run, StateDelta(), CANCELLED, effects)
+            return
+        tree = self._tree_of(run)
+        if mode == "park":
+            for one in tree:
+                self._ask_to_park(one, effects)
+            return
+        for one in reversed(tree):
+            self._cut(one, effects)
+            self._changes.put_aside(one, StateDelta(), effects)
 
     def stop_idle(
         self,
@@ -51,17 +63,31 @@ class Stopping:
         as_active: Callable[[StoredRun], ActiveRun],
         *,
         shared: bool,
+        tree: Sequence[StoredRun],
     ) -> Effects:
         """See `Coordinator.stop_idle`; of a run that is not in service, nor over."""
         effects = Effects()
         if mode == "cancel":
-            self._changes.end(as_active(stored), StateDelta(), CANCELLED, effects, shared=shared)
+            self._end_idle(as_active(stored), [as_active(one) for one in tree], effects, shared)
         elif stored.command == self._command:
-            self._changes.put_aside(as_active(stored), StateDelta(), effects)
+            for one in (*reversed(tree), stored):
+                self._changes.put_aside(as_active(one), StateDelta(), effects)
         return effects
+
+    def _end_idle(
+        self, run: ActiveRun, tree: Sequence[ActiveRun], effects: Effects, shared: bool
+    ) -> None:
+        if tree:
+            self._end_in_tree(run, CANCELLED, tree, effects)
+        else:
+            self._changes.end(run, StateDelta(), CANCELLED, effects, shared=shared)
 
     def go_on(self, run: ActiveRun, effects: Effects) -> None:
         """A run that was to park does not, after all."""
+        for one in self._tree_of(run):
+            self._go_on(one, effects)
+
+    def _go_on(self, run: ActiveRun, effects: Effects) -> None:
         if run.parking:
             run.parking, run.unparked_in = False, run.hop_number
             self._changes.change(run, entry(PARKING, False), effects)
@@ -78,8 +104,8 @@ class Stopping:
         return effects
 
     def _ask_to_park(self, run: ActiveRun, effects: Effects) -> None:
-        if run.slot is None:
-            # It waits for the quarantine host, so there is no round to finish.
+        if run.slot is None and not run.waits_for_children:
+            # It waits for the quarantine host, or is queued, so there is no round to finish.
             self._changes.put_aside(run, StateDelta(), effects)
             return
         if not run.parking:

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from harness_actors.coordination.active import ActiveRun, Background, Effects, closed_elsewhere
+from harness_actors.coordination.children import Children
 from harness_actors.coordination.closing import Closing
-from harness_actors.coordination.dispatch import Dispatch
 from harness_actors.coordination.graph import ENTRY
 from harness_actors.coordination.losses import retrace
 from harness_actors.coordination.run_changes import RunChanges, entry
@@ -24,7 +24,7 @@ class TakingUp:
         changes: Writes down what becomes of them.
         waits: Knows those that wait for their users.
         closing: Keeps the budget with them.
-        dispatch: Brings them to their hosts.
+        children: Brings them to their hosts, or has them wait for others.
         clock: Tells the time.
     """
 
@@ -32,7 +32,7 @@ class TakingUp:
     _changes: RunChanges
     _waits: Waits
     _closing: Closing
-    _dispatch: Dispatch
+    _children: Children
     _clock: Clock
 
     def take_up(self, stored: StoredRun, effects: Effects, *, asked: bool) -> None:
@@ -68,7 +68,7 @@ class TakingUp:
             self._changes.change(run, closed, effects)
         self._closing.note(run, effects, restored=ours)
         retrace(run)
-        self._dispatch.deliver(run, effects)
+        self._children.take_up(run, effects)
 
 
 def taken_from(stored: StoredRun) -> ActiveRun:

@@ -5,6 +5,8 @@ disk. What the messages of the log already say is not stored a second time:
 `message_events` derives it.
 """
 
+from harness_actors.events.children import ChildEnded as ChildEnded
+from harness_actors.events.children import ChildrenStarted as ChildrenStarted
 from harness_actors.events.custom import CustomEvent as CustomEvent
 from harness_actors.events.derived import DERIVED_EVENTS as DERIVED_EVENTS
 from harness_actors.events.derived import PREVIEW_CHARS as PREVIEW_CHARS

@@ -3,13 +3,13 @@
 from collections.abc import Mapping
 from typing import Any
 
-from harness_actors.events import custom, gates, runs, stops, turns
+from harness_actors.events import children, custom, gates, runs, stops, turns
 from harness_actors.events.event import Event
 from harness_actors.events.texts import TextDelta, TextGap
 
 KINDS: tuple[type[Event], ...] = tuple(
     kind
-    for module in (runs, turns, stops, gates, custom)
+    for module in (runs, turns, stops, gates, children, custom)
     for kind in vars(module).values()
     if isinstance(kind, type) and issubclass(kind, Event) and kind is not Event
 )
@@ -23,7 +23,7 @@ _KINDS = {kind.type: kind for kind in KINDS}
 EVENT_TYPES: frozenset[str] = frozenset(_KINDS)
 """Their names."""
 
-_TUPLES = {"tool_names", "tools", "questions", "unmet", "failed"}
+_TUPLES = {"tool_names", "tools", "questions", "unmet", "failed", "children"}
 """Fields that JSON knows as lists."""
 
 

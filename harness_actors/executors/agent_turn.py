@@ -11,7 +11,10 @@ from harness_actors.signals import Parked, RunEnd, Signal, TurnComplete, Waiting
 from harness_actors.state import (
     AGENT_TURN,
     ANSWERS,
+    BRIEFER,
     BUDGET,
+    CHILD_RESULTS,
+    CHILDREN_USAGE,
     OFFERED,
     OPEN_CALLS,
     PRESSURE,
@@ -38,6 +41,7 @@ from harness_actors.turn import (
     begin_session,
     begin_task,
     end_session,
+    may_delegate,
     prepare,
     refused_input,
 )
@@ -63,6 +67,9 @@ class AgentTurn:
         USAGE,
         REQUEST_TOKENS,
         BUDGET,
+        CHILD_RESULTS,
+        CHILDREN_USAGE,
+        BRIEFER,
         QUESTIONS,
         QUESTIONS_ASKED,
         ANSWERS,
@@ -79,7 +86,9 @@ class AgentTurn:
     def __init__(self, services: AgentTurnServices) -> None:
         self._services = services
         self._progress = KnownProgress()
-        self._ready: OrderedDict[tuple[int, str, bool, bool, bool], PreparedAgent] = OrderedDict()
+        self._ready: OrderedDict[tuple[int, str, bool, bool, bool, bool], PreparedAgent] = (
+            OrderedDict()
+        )
 
     async def handle(
         self, signal: Signal, context: RunContext
@@ -156,11 +165,15 @@ class AgentTurn:
         # one that is listed cannot be taken by another.
         reads_back = context.plan is not None
         facts = (config.artifacts is not None, config.contract is not None, reads_back)
-        key = (id(agent), config.completion, *facts)
+        depth = 0 if context.spec.parent is None else context.spec.parent.depth
+        delegates = may_delegate(agent, config, depth)
+        key = (id(agent), config.completion, *facts, delegates)
         ready = self._ready.get(key)
         if ready is None:
             counter = self._services.counter_for(agent.model.name)
-            self._ready[key] = ready = await prepare(agent, config, counter, reads_back=reads_back)
+            self._ready[key] = ready = await prepare(
+                agent, config, counter, reads_back=reads_back, depth=depth
+            )
             while len(self._ready) > PREPARED_AGENTS:
                 self._ready.popitem(last=False)
         return ready

@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from harness_actors.ports.tool_context import ToolWorkers as ToolWorkers
     from harness_actors.ports.tools import AskedQuestion as AskedQuestion
     from harness_actors.ports.tools import AskingTool as AskingTool
+    from harness_actors.ports.tools import DelegatingTool as DelegatingTool
+    from harness_actors.ports.tools import Delegation as Delegation
     from harness_actors.ports.tools import Effect as Effect
     from harness_actors.ports.tools import Tool as Tool
     from harness_actors.ports.tools import ToolOutput as ToolOutput
@@ -72,6 +74,8 @@ __getattr__, __dir__, __all__ = loaded_on_use(
         "ConversationArtifacts": "artifacts",
         "Cover": "tool_context",
         "DeadlineToken": "deadlines",
+        "DelegatingTool": "tools",
+        "Delegation": "tools",
         "Effect": "tools",
         "Executor": "runs",
         "Exists": "verification",

@@ -38,7 +38,11 @@ class Journal(Protocol):
         """How a run ended; None while it is unfinished, or where nobody knows it."""
 
     def load_unfinished(self, command: str) -> list[StoredRun]:
-        """The runs of a command that are not over, oldest first; costs by these alone."""
+        """The runs of a command that are not over, oldest first, and all below them; costs by
+        these alone."""
+
+    def load_tree(self, root: str) -> list[StoredRun]:
+        """The runs of a tree that are not over, each after its parent."""
 
     def run_after(self, run_id: str) -> str | None:
         """The first other run that spoke in its conversation after a run had begun to.

@@ -2,7 +2,12 @@
 
 from harness_actors.state.keys import AGENT_TURN as AGENT_TURN
 from harness_actors.state.keys import ANSWERS as ANSWERS
+from harness_actors.state.keys import AWAITED as AWAITED
+from harness_actors.state.keys import BRIEFER as BRIEFER
 from harness_actors.state.keys import BUDGET as BUDGET
+from harness_actors.state.keys import CHILD_RESULTS as CHILD_RESULTS
+from harness_actors.state.keys import CHILDREN as CHILDREN
+from harness_actors.state.keys import CHILDREN_USAGE as CHILDREN_USAGE
 from harness_actors.state.keys import COMPACTION as COMPACTION
 from harness_actors.state.keys import CONTRACT as CONTRACT
 from harness_actors.state.keys import COORDINATOR as COORDINATOR
@@ -34,6 +39,8 @@ from harness_actors.state.keys import VERIFIED as VERIFIED
 from harness_actors.state.keys import WAITED_S as WAITED_S
 from harness_actors.state.keys import WAITING_SINCE as WAITING_SINCE
 from harness_actors.state.keys import AskedCall as AskedCall
+from harness_actors.state.keys import ChildResult as ChildResult
+from harness_actors.state.keys import ChildStatus as ChildStatus
 from harness_actors.state.keys import OpenCall as OpenCall
 from harness_actors.state.keys import Pressure as Pressure
 from harness_actors.state.keys import Question as Question

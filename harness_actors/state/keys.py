@@ -26,6 +26,27 @@ class TurnProgress:
     progressed: bool = False
 
 
+ChildStatus = Literal["completed", "failed", "cancelled", "timed_out", "lost"]
+"""How a child has ended, for whoever waits for it. `lost`: it kept killing its process."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChildResult:
+    """How a child has ended, as the run is told that waits for it.
+
+    Attributes:
+        call_id: The tool call by which it was begun.
+        run_id: The child.
+        status: How.
+        text: What it came to, or why it did not.
+    """
+
+    call_id: str
+    run_id: str
+    status: ChildStatus
+    text: str
+
+
 QuestionKind = Literal["question", "approval"]
 
 
@@ -201,6 +222,21 @@ WAITING_SINCE: StateKey[float | None] = StateKey("harness.waiting_since", float 
 not."""
 WAITED_S: StateKey[float] = StateKey("harness.waited_s", float, COORDINATOR, "increment", 0.0)
 """How long it has waited for its user before, which is not counted as its time."""
+CHILDREN: StateKey[int] = StateKey("harness.children", int, COORDINATOR, "increment", 0)
+"""How many children it has begun; they are numbered by it. Only runs that have some have it, and
+the next three."""
+AWAITED: StateKey[int] = StateKey("harness.awaited", int, COORDINATOR, "set", 0)
+"""For how many children it began to wait; 0 where it waits for none."""
+CHILD_RESULTS: StateKey[tuple[ChildResult, ...]] = StateKey(
+    "harness.child_results", ChildResult, COORDINATOR, "append", None, (AGENT_TURN,)
+)
+"""How those have ended that it waits for, until their results are in the log."""
+CHILDREN_USAGE: StateKey[Usage] = StateKey(
+    "harness.children_usage", Usage, COORDINATOR, "increment", {}
+)
+"""What those have used that have ended, with all below them. It is not in `USAGE`."""
+BRIEFER: StateKey[bool] = StateKey("harness.briefer", bool, AGENT_TURN, "set", False)
+"""A child was asked for a shorter answer, which is done once."""
 TOOL_USAGE: StateKey[dict[str, int]] = StateKey(
     "harness.tool_usage", dict[str, int], AGENT_TURN, "set", {}
 )

@@ -19,7 +19,7 @@ from harness_actors.config import HarnessConfig
 from harness_actors.events import Event, decode_event, encode_event
 from harness_actors.messages import FAILURES, Failure, Message, MessageFacts
 from harness_actors.plan import CompactionPlan, Summary
-from harness_actors.records import Hop, MadeWith, RunSpec, WorkspaceSpec
+from harness_actors.records import Hop, MadeWith, ParentLink, RunSpec, WorkspaceSpec
 from harness_actors.results import HarnessResult, decode_result, encode_result
 from harness_actors.signals import decode_signal, encode_signal
 from harness_actors.state import StateDelta, Write
@@ -273,6 +273,7 @@ def pack_spec(spec: RunSpec) -> Packed:
     # A journal of an earlier version has none.
     made_with = {} if spec.made_with is None else {"made_with": asdict(spec.made_with)}
     late_hooks = {"late_hooks": True} if spec.late_hooks else {}
+    parent = {} if spec.parent is None else {"parent": asdict(spec.parent)}
     return pack(
         {
             "code": spec.code,
@@ -283,6 +284,7 @@ def pack_spec(spec: RunSpec) -> Packed:
             "workspace": None if spec.workspace is None else asdict(spec.workspace),
             **made_with,
             **late_hooks,
+            **parent,
         }
     )
 
@@ -297,6 +299,7 @@ def unpack_spec(
 ) -> RunSpec:
     plain = unpack(packed)
     workspace, made_with = plain["workspace"], plain.get("made_with")
+    parent = plain.get("parent")
     return RunSpec(
         run_id=run_id,
         conversation_id=conversation_id,
@@ -310,4 +313,5 @@ def unpack_spec(
         metadata=metadata,
         made_with=None if made_with is None else MadeWith(**made_with),
         late_hooks=plain.get("late_hooks") is True,
+        parent=None if parent is None else ParentLink(**parent),
     )

@@ -183,6 +183,9 @@ class Committer:
         )
         assert cursor.lastrowid is not None
         self._remember(spec.run_id, cursor.lastrowid)
+        if spec.parent is not None:
+            root = self._row_of(spec.parent.root)
+            self._connection.execute("INSERT INTO children VALUES (?,?)", (cursor.lastrowid, root))
         return cursor.lastrowid
 
     def _add_messages(self, messages: Sequence[Message], position: int, rows: Rows) -> None:

@@ -3,9 +3,10 @@
 The rule:
 
 - The snapshot of a run is dropped when the run ends. Nothing else goes by itself.
-- `expire` removes conversations whole: all runs of one, with their changes, messages and
-  results, once each of them has ended and the newest change of the youngest is older than
-  asked. A conversation with a run that is parked or unfinished stays, however old it is.
+- `expire` removes conversations whole: all runs of one and all children of these, with their
+  changes, messages and results, once each of them has ended and the newest change of the youngest
+  is older than asked. A conversation with a run that is parked or unfinished stays, however old it
+  is.
 - The conversation with the newest change of the journal stays too: positions go on from
   there, so none is used twice and a reader's cursor stays valid.
 - What a run printed (`logs.py`) is removed with it, and with a conversation its artifacts
@@ -50,14 +51,20 @@ _WORTHWHILE = 0.25
 
 _EXPIRED = """
     SELECT conversation_id FROM (
-        SELECT conversation_id,
+        SELECT roots.conversation_id,
             EXISTS (SELECT 1 FROM results WHERE run = runs.id) AS ended,
             (SELECT max(position) FROM records WHERE run = runs.id) AS newest
-        FROM runs
+        FROM runs LEFT JOIN children ON children.run = runs.id
+        JOIN runs AS roots ON roots.id = coalesce(children.root, runs.id)
     ) JOIN records ON position = newest
     GROUP BY conversation_id
     HAVING min(ended) = 1 AND max(at) < ?
         AND max(newest) < (SELECT max(position) FROM records)
+"""
+
+_OF_CONVERSATION = """
+    SELECT id FROM runs WHERE conversation_id = ?1 UNION
+    SELECT run FROM children JOIN runs ON runs.id = root WHERE conversation_id = ?1
 """
 
 
@@ -162,7 +169,7 @@ def _remove(connection: sqlite3.Connection, conversations: Sequence[str]) -> lis
         row
         for conversation in conversations
         for row in connection.execute(
-            "SELECT id, run_id FROM runs WHERE conversation_id = ?", (conversation,)
+            f"SELECT id, run_id FROM runs WHERE id IN ({_OF_CONVERSATION})", (conversation,)
         )
     ]
     runs = [(run,) for run, _ in named]
@@ -176,7 +183,7 @@ def _remove(connection: sqlite3.Connection, conversations: Sequence[str]) -> lis
             "DELETE FROM messages WHERE id >= ?1 * ?2 AND id < (?1 + 1) * ?2",
             [(position, PLACES) for (position,) in positions],
         )
-    for table in ("records", "results", "snapshots", "plans", "summaries"):
+    for table in ("records", "results", "snapshots", "plans", "summaries", "children"):
         connection.executemany(f"DELETE FROM {table} WHERE run = ?", runs)
     connection.executemany("DELETE FROM runs WHERE id = ?", runs)
     connection.execute("UPDATE removed SET cost_usd = cost_usd + ?", (cost_usd,))

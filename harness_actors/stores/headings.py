@@ -6,6 +6,7 @@ As in `queries`, a transaction is expected around it.
 import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from itertools import groupby
 from operator import itemgetter
@@ -26,6 +27,7 @@ from harness_actors.state import (
 )
 from harness_actors.stores.codec import Packed, unpack, unpack_result, unpack_writes
 from harness_actors.stores.columns import mapping, number, text, whole
+from harness_actors.stores.queries import has_table
 
 Change: TypeAlias = tuple[int, int, Packed | None]
 """A row of the run, its version and what it changes."""
@@ -38,6 +40,7 @@ _BEGINNING = "(?1 = '' OR substr(run_id, 1, length(?1)) = ?1)"
 def headings(connection: sqlite3.Connection, beginning: str = "") -> list[RunHeading]:
     """The runs whose ids begin so, oldest first; all of them by default."""
     # Of those that are over, all is in their result.
+    roots = _roots(connection)
     found = connection.execute(
         "SELECT runs.id, run_id, conversation_id, added_at, metadata, command, result, at, "
         "CASE WHEN result IS NULL THEN spec END, snapshots.version, state "
@@ -50,7 +53,21 @@ def headings(connection: sqlite3.Connection, beginning: str = "") -> list[RunHea
     changes_of = _changes_by_run(_changes_of_unfinished(connection, beginning))
     # Runs of one agent that have no folder of their own have equal specs.
     workspace_of = lru_cache(SPECS_REMEMBERED)(_workspace)
-    return [_heading(row, changes_of, workspace_of) for row in found]
+    return [
+        replace(heading, root=roots[row[0]]) if row[0] in roots else heading
+        for row in found
+        for heading in (_heading(row, changes_of, workspace_of),)
+    ]
+
+
+def _roots(connection: sqlite3.Connection) -> dict[int, str]:
+    """Of each child, the run at the top of its tree."""
+    if not has_table(connection, "children"):
+        return {}
+    found = connection.execute(
+        "SELECT run, run_id FROM children JOIN runs ON runs.id = children.root"
+    )
+    return {run: text(root) for run, root in found}
 
 
 def _changes_of_unfinished(connection: sqlite3.Connection, beginning: str) -> Iterator[Change]:

@@ -11,7 +11,7 @@ import sqlite3
 from collections.abc import Callable, Mapping
 
 from harness_actors.stores.marks import UNMARKED
-from harness_actors.stores.schema import TABLES, VERSION
+from harness_actors.stores.schema import INDEXES, TABLES, VERSION
 from harness_actors.stores.transactions import transaction
 
 Step = Callable[[sqlite3.Connection], None]
@@ -46,12 +46,19 @@ def _summaries(connection: sqlite3.Connection) -> None:
     connection.execute(f"CREATE TABLE summaries {TABLES['summaries']}")
 
 
+def _children(connection: sqlite3.Connection) -> None:
+    """6 to 7: no run has any."""
+    connection.execute(f"CREATE TABLE children {TABLES['children']}")
+    connection.execute(f"CREATE INDEX children_of_root ON {INDEXES['children_of_root']}")
+
+
 STEPS: Mapping[int, Step] = {
     1: _deflated_messages,
     2: _marks,
     3: _waiting_runs,
     4: _plans,
     5: _summaries,
+    6: _children,
 }
 """The steps, by the version that each begins with; it ends with the next one."""
 

@@ -92,11 +92,26 @@ def load_result(connection: sqlite3.Connection, run_id: str) -> HarnessResult | 
 
 
 def load_unfinished(connection: sqlite3.Connection, command: str) -> list[StoredRun]:
-    """The runs of a command that are not over, oldest first."""
+    """The runs of a command that are not over, oldest first, and all below them."""
+    roots = "SELECT id FROM runs WHERE command = ?1"
+    below = f"UNION SELECT run FROM children WHERE root IN ({roots})"
+    wanted = f"{roots} {below}" if has_table(connection, "children") else roots
+    return _unfinished(connection, wanted, command)
+
+
+def load_tree(connection: sqlite3.Connection, root: str) -> list[StoredRun]:
+    """The runs of a tree that are not over, oldest first, so that each comes after its parent."""
+    top = "SELECT id FROM runs WHERE run_id = ?1"
+    below = f"UNION SELECT run FROM children WHERE root = ({top})"
+    wanted = f"{top} {below}" if has_table(connection, "children") else top
+    return _unfinished(connection, wanted, root)
+
+
+def _unfinished(connection: sqlite3.Connection, wanted: str, name: str) -> list[StoredRun]:
     unfinished = connection.execute(
-        "SELECT run_id FROM runs WHERE command = ? "
+        f"SELECT run_id FROM runs WHERE id IN ({wanted}) "
         "AND NOT EXISTS (SELECT 1 FROM results WHERE run = runs.id) ORDER BY id",
-        (command,),
+        (name,),
     ).fetchall()
     runs = (load_run(connection, run_id) for (run_id,) in unfinished)
     return [run for run in runs if run is not None]
@@ -146,7 +161,7 @@ def load_conversation(connection: sqlite3.Connection, conversation_id: str) -> l
 
 def load_plan(connection: sqlite3.Connection, conversation_id: str) -> CompactionPlan | None:
     """How a conversation is shown to its model; None for as it is."""
-    if not _has(connection, "plans"):
+    if not has_table(connection, "plans"):
         return None
     found = connection.execute(
         "SELECT plan FROM runs CROSS JOIN plans ON plans.run = runs.id "
@@ -158,7 +173,7 @@ def load_plan(connection: sqlite3.Connection, conversation_id: str) -> Compactio
 
 def load_summaries(connection: sqlite3.Connection, conversation_id: str) -> dict[str, Summary]:
     """The summaries of parts of a conversation that are in no plan yet, by their keys."""
-    if not _has(connection, "summaries"):
+    if not has_table(connection, "summaries"):
         return {}
     found = connection.execute(
         "SELECT key, summary FROM runs CROSS JOIN summaries ON summaries.run = runs.id "
@@ -308,7 +323,7 @@ def load_changes(
 
 def _plans_of(connection: sqlite3.Connection, run_id: str) -> dict[int, CompactionPlan]:
     """The plans that a run adopted, by the position of the change."""
-    if not _has(connection, "plans"):
+    if not has_table(connection, "plans"):
         return {}
     found = connection.execute(
         "SELECT position, plan FROM plans WHERE run = (SELECT id FROM runs WHERE run_id = ?)",
@@ -317,7 +332,7 @@ def _plans_of(connection: sqlite3.Connection, run_id: str) -> dict[int, Compacti
     return {whole(position): unpack_plan(plan) for position, plan in found}
 
 
-def _has(connection: sqlite3.Connection, table: str) -> bool:
+def has_table(connection: sqlite3.Connection, table: str) -> bool:
     """Whether the journal is of a version that has a table."""
     version: int = connection.execute("PRAGMA user_version").fetchone()[0]
     return version >= ADDED_IN[table]

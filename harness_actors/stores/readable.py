@@ -41,6 +41,7 @@ class ReadableJournal(ABC):
     run_after = reading(queries.run_after)
     load_result = reading(queries.load_result)
     load_unfinished = reading(queries.load_unfinished)
+    load_tree = reading(queries.load_tree)
     load_conversation = reading(queries.load_conversation)
     load_plan = reading(queries.load_plan)
     has_conversation = reading(queries.has_conversation)

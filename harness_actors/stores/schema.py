@@ -6,7 +6,7 @@ from pathlib import Path
 from harness_actors.errors import StoreError
 from harness_actors.stores.faults import damaged, foreign
 
-VERSION = 6
+VERSION = 7
 """The version that is written. Each was shipped:
 
 1. The first.
@@ -21,6 +21,7 @@ VERSION = 6
    would show all of them. `is_error` is -1 of what the harness says as a user message.
 6. Parts of conversations that are no longer shown are summarized: an earlier program cannot read
    such plans.
+7. Runs may have children: an earlier program would go on with them without their parents.
 """
 OLDEST = 1
 """The oldest version that can be read, and brought up to the newest."""
@@ -105,14 +106,20 @@ TABLES = {
         summary NOT NULL,
         PRIMARY KEY (run, key)
     ) WITHOUT ROWID""",
+    # Runs that others have begun, with the run at the top of their tree.
+    "children": """(
+        run INTEGER PRIMARY KEY REFERENCES runs,
+        root INTEGER NOT NULL REFERENCES runs
+    )""",
     # What the runs cost that were removed together: it was spent all the same.
     "removed": "(id INTEGER PRIMARY KEY CHECK (id = 1), cost_usd REAL NOT NULL)",
 }
-ADDED_IN = {"marks": 3, "removed": 3, "plans": 5, "summaries": 6}
+ADDED_IN = {"marks": 3, "removed": 3, "plans": 5, "summaries": 6, "children": 7}
 """The version of tables that are not in the first one."""
 INDEXES = {
     "runs_of_conversation": "runs (conversation_id)",
     "records_of_run": "records (run)",
+    "children_of_root": "children (root)",
 }
 KEYS = {"sqlite_autoindex_code_1": "code", "sqlite_autoindex_runs_1": "runs"}
 """Indexes that SQLite makes by itself, for what is unique, with their tables."""

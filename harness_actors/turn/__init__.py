@@ -3,6 +3,7 @@
 from harness_actors.turn.gates import refused_input as refused_input
 from harness_actors.turn.loop import TurnLoop as TurnLoop
 from harness_actors.turn.preparation import PreparedAgent as PreparedAgent
+from harness_actors.turn.preparation import may_delegate as may_delegate
 from harness_actors.turn.preparation import prepare as prepare
 from harness_actors.turn.services import RUN_VARIABLE as RUN_VARIABLE
 from harness_actors.turn.services import AgentTurnServices as AgentTurnServices

@@ -1,6 +1,6 @@
 """The bounds of a run: what is left of them, and which is reached."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from harness_actors.config import HarnessConfig, Limits
 from harness_actors.ports import Clock
@@ -66,11 +66,18 @@ class Bounds:
         limits: What its user allows.
         started_at: When it was first started, in seconds since the epoch.
         clock: Time.
+        children: What its children have used; None where it has none.
     """
 
     limits: Limits
     started_at: float
     clock: Clock
+    children: Usage | None = None
+
+    def with_children(self, usage: Usage) -> Usage:
+        """What a run has used together with its children. How long these worked is their own."""
+        below = self.children
+        return usage if below is None else usage + replace(below, working_s=0.0)
 
     def reached(self, usage: Usage) -> LimitKind | None:
         """The bound that forbids another model call; None where none does.
@@ -78,7 +85,7 @@ class Bounds:
         That of tool calls does not: a run that has used all of them may still say what
         came of it. A message that asks for more of them ends it (`tool_calls_left`).
         """
-        limits = self.limits
+        limits, usage = self.limits, self.with_children(usage)
         if usage.model_calls >= limits.model_calls:
             return "model_calls"
         if limits.tokens is not None and usage.tokens >= limits.tokens:
@@ -92,7 +99,8 @@ class Bounds:
         """Tool calls that may be made after so many; None where they are not bounded."""
         if self.limits.tool_calls is None:
             return None
-        return max(0, self.limits.tool_calls - tool_calls)
+        below = 0 if self.children is None else self.children.tool_calls
+        return max(0, self.limits.tool_calls - tool_calls - below)
 
     def wall_due(self) -> Due:
         """When the run's wall time is over."""

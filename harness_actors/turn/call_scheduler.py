@@ -14,6 +14,7 @@ from harness_actors.state import OPEN_CALLS, TURN_COUNT, OpenCall
 from harness_actors.turn.approvals import first_to_approve
 from harness_actors.turn.bounds import Bounds
 from harness_actors.turn.call_gates import CallGates
+from harness_actors.turn.delegation import Delegating, delegates
 from harness_actors.turn.execution import Execution
 from harness_actors.turn.one_call import PlannedCall, plan_calls
 from harness_actors.turn.outcomes import (
@@ -62,6 +63,7 @@ class ToolCalls:
         self._bounds = bounds
         self._gates = gates
         self._asking = Asking(context)
+        self._delegating = Delegating(context, state.meter, bounds)
         self._execution = Execution(context, prepared, services, state, bounds, place)
 
     async def run(
@@ -80,7 +82,7 @@ class ToolCalls:
         self._asking.forget()
         judged = await self._judged(self._plan(calls, finish_reason))
         plans = [self._asking.settled(plan) for plan in judged]
-        held = first_to_approve(plans)
+        held = first_to_wait(plans)
         # Where nothing begins before somebody is asked there is nothing to fence off yet.
         fenced = held != 0 and not all(plan.idempotent for plan in plans)
         if fenced:
@@ -115,15 +117,15 @@ class ToolCalls:
                 lost = ToolDenied(text=UNKNOWN_OUTCOME, how="unknown")
                 await self._add_result(call, lost)
         calls, results = _newest_round(log)
-        if again:
-            self._context.tools_started(list(dict.fromkeys(call.name for call in again)))
         planned = self._plan(again, "")
+        if begins := [plan.call.name for plan in planned if not delegates(plan)]:
+            self._context.tools_started(list(dict.fromkeys(begins)))
         # Of what a gate has denied, its record says so; of the others, there is nothing to ask.
         refused = [plan for plan in planned if plan.call.id not in held and not plan.idempotent]
         judged = await self._judged(planned, unasked={plan.call.id for plan in refused})
         settled = [self._asking.settled(plan) for plan in judged]
         plans = [plan if plan.call.id in held else _still_refused(plan) for plan in settled]
-        if held and self._asking.has_asked:
+        if held and (self._asking.has_asked or self._delegating.has_results):
             if first_to_approve(judged) is not None:
                 self._asking.keep_standing(judged)
                 # What is not to be made after all may be refused, or answered, twice.
@@ -153,7 +155,15 @@ class ToolCalls:
         begun = 0
         for wave in self._services.waves_of(plans):
             keys = [None if self._is_gated(plan) else self._repeats.key_of(plan) for plan in wave]
-            results = await self._results(wave, keys, last_id=last_id, failed=failed, listed=listed)
+            if delegates(wave[0]):
+                results = self._delegating.outcomes(wave)
+                if results is None:
+                    return self._delegate(wave, plans[begun:], listed=listed)
+                self._execution.done_elsewhere(wave)
+            else:
+                results = await self._results(
+                    wave, keys, last_id=last_id, failed=failed, listed=listed
+                )
             if results is None:
                 return await self._ask(plans[begun:], listed=listed)
             begun += len(wave)
@@ -249,6 +259,24 @@ class ToolCalls:
         self._meter.write()
         return self._asking.ask(plans)
 
+    def _delegate(
+        self, wave: Sequence[PlannedCall], plans: Sequence[PlannedCall], *, listed: bool
+    ) -> Waiting:
+        """Have the calls of a wave done by runs of their own.
+
+        Args:
+            wave: The calls.
+            plans: All calls of the message that have no result yet, these first.
+            listed: They are in the index of open calls.
+        """
+        if not listed:
+            self._context.set(OPEN_CALLS, self._index(plans))
+        if len(plans) > len(wave):
+            # What stands after them has not begun, and is not lost.
+            self._asking.hold(plans)
+        self._meter.write()
+        return self._delegating.begin(wave)
+
     def _plan(self, calls: Sequence[ToolCall], finish_reason: str) -> list[PlannedCall]:
         left = self._bounds.tool_calls_left(self._meter.tool_calls)
         of_turn = None if self._budget is None else self._budget.tool_calls_left()
@@ -293,6 +321,14 @@ class ToolCalls:
             )
             for plan in plans
         )
+
+
+def first_to_wait(plans: Sequence[PlannedCall]) -> int | None:
+    """The place of the first call that waits for a person, or for runs of its own; None where none
+    does."""
+    to_approve = first_to_approve(plans)
+    delegated = next((place for place, plan in enumerate(plans) if delegates(plan)), None)
+    return min((place for place in (to_approve, delegated) if place is not None), default=None)
 
 
 def _still_refused(plan: PlannedCall) -> PlannedCall:

@@ -9,6 +9,7 @@ from harness_actors.ports import DeadlineToken, RunContext
 from harness_actors.state import TURN_COUNT
 from harness_actors.turn.artifacts import keep_large
 from harness_actors.turn.bounds import Bounds, Due
+from harness_actors.turn.delegation import delegates
 from harness_actors.turn.emission import Emission
 from harness_actors.turn.lanes import in_lanes
 from harness_actors.turn.one_call import PlannedCall, time_of
@@ -101,6 +102,11 @@ class Execution:
                     results[place] = same
         return [results[place] for place in range(len(wave))]
 
+    def done_elsewhere(self, wave: Sequence[PlannedCall]) -> None:
+        """Calls were done by runs of their own, which may have written."""
+        for plan in wave:
+            self._state.repeats.begins(plan)
+
     def announce(self, make: Callable[[], Event]) -> None:
         """Tell whoever reads along what the record of the round will imply at its end."""
         sink = self._context.texts
@@ -118,7 +124,7 @@ class Execution:
     def may_crash(self, plan: PlannedCall) -> bool:
         """Whether it runs code that is not ours."""
         typed = self._prepared.output is not None and self.is_completion(plan)
-        return typed or self.is_own_tool(plan)
+        return typed or (self.is_own_tool(plan) and not delegates(plan))
 
     def _due(self, plan: PlannedCall) -> Due:
         """When a call must end. A run that is done may say so when its time is up, too."""

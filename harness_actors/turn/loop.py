@@ -13,10 +13,11 @@ from harness_actors.ports import ModelResponse, RunContext
 from harness_actors.progress import RunProgress
 from harness_actors.results import Usage
 from harness_actors.signals import Parked, TurnComplete, Waiting, Yielded
-from harness_actors.state import BUDGET, REQUEST_TOKENS, TURN_BEGAN, TURN_COUNT
+from harness_actors.state import BUDGET, CHILDREN_USAGE, REQUEST_TOKENS, TURN_BEGAN, TURN_COUNT
 from harness_actors.turn.acceptance import is_large
 from harness_actors.turn.answers import as_message, ask
 from harness_actors.turn.bounds import Bounds
+from harness_actors.turn.brevity import briefer
 from harness_actors.turn.budget import TurnBudget
 from harness_actors.turn.call_scheduler import ToolCalls
 from harness_actors.turn.fallback import TurnChain, fell_back
@@ -73,7 +74,8 @@ class TurnLoop:
             self._meter, self._budget(), repeats, said, services.clock.monotonic
         )
         limits = context.spec.config.limits
-        self._bounds = Bounds(limits, context.started_at, services.clock)
+        below = context.get(CHILDREN_USAGE) if prepared.delegates else None
+        self._bounds = Bounds(limits, context.started_at, services.clock, below)
         self._watched = None if workspace is None else services.watch_workspace(workspace)
         folder_id = None if self._watched is None else self._watched.id
         messages = None if context.plan is None else LogMessages(context.log)
@@ -105,6 +107,8 @@ class TurnLoop:
         ended = replace(ended, text=ended.text or self._state.said)
         if self._gates is not None and self._says_done(ended) and not ended.findings:
             ended = await self._gates.at_end(ended)
+        if self._says_done(ended) and not ended.findings:
+            ended = briefer(self._context, ended)
         self._meter.write()
         if self._meter.used:
             turn = self._context.get(TURN_COUNT)

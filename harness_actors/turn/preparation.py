@@ -35,6 +35,7 @@ class PreparedAgent:
         approvals: Which of its calls a person must approve; None for none.
         output: What its runs are to come to; None where words are enough.
         strict: What providers are sent that can hold their models to that; None for nothing.
+        delegates: It has others to delegate to.
     """
 
     agent: Agent
@@ -49,11 +50,13 @@ class PreparedAgent:
     approvals: Approvals | None = None
     output: OutputType | None = None
     strict: StrictForm | None = None
+    delegates: bool = False
 
     @property
     def agent_path(self) -> tuple[str, ...]:
         """Names of the agents from the one that the user began to this one."""
-        return (self.agent.name,)
+        path: tuple[str, ...] = getattr(self.agent, "path", (self.agent.name,))
+        return path
 
     @cached_property
     def around(self) -> AroundTools | None:
@@ -79,7 +82,12 @@ def _is_polled(spec: ToolSpec) -> bool:
 
 
 async def prepare(
-    agent: Agent, config: HarnessConfig, counter: TokenCounter, *, reads_back: bool = False
+    agent: Agent,
+    config: HarnessConfig,
+    counter: TokenCounter,
+    *,
+    reads_back: bool = False,
+    depth: int = 0,
 ) -> PreparedAgent:
     """Make an agent ready for requests.
 
@@ -88,6 +96,7 @@ async def prepare(
         config: Settings of its run.
         counter: Counts tokens as its model does.
         reads_back: Its model is not shown all of the conversation, and may ask for parts of it.
+        depth: How many runs stand above its run.
 
     Raises:
         ConfigError: Two tools have one name, or one has that of a tool of the harness; what is to
@@ -100,7 +109,8 @@ async def prepare(
     checked = bool(hooks.agent_stop or hooks.output_guard) or config.contract is not None
     # Ours come last, and from the first request on: the tools are a part of every one.
     offered = offered_tools(agent)
-    own = [] if config.artifacts is None else [_artifact_reader()]
+    delegating = _delegating_tools(agent, config, depth)
+    own = [*delegating, *([] if config.artifacts is None else [_artifact_reader()])]
     output = OutputType.of(getattr(agent, "output_type", None))
     explicit = config.completion == "explicit"
     ending = _completion_tool(output, checked=checked) if explicit else None
@@ -126,7 +136,8 @@ async def prepare(
     head: tuple[Message, ...] = ()
     strict = None if output is None else _strict_form(output, agent, tool_set, ending)
     asked = "" if output is None or explicit else output.prompt(agent.model)
-    if words := "\n\n".join(filter(None, (agent.instructions, asked))):
+    guidance = _guidance(agent) if delegating else ""
+    if words := "\n\n".join(filter(None, (agent.instructions, guidance, asked))):
         head = (await counted(Message.system(well_formed(words)), counter),)
     overhead = sum(message.tokens for message in head)
     overhead += await counter.count(counts.decode()) if counts else 0
@@ -145,7 +156,30 @@ async def prepare(
         approvals=approvals,
         output=output,
         strict=strict,
+        delegates=may_delegate(agent, config, depth),
     )
+
+
+def may_delegate(agent: Agent, config: HarnessConfig, depth: int) -> bool:
+    """Whether an agent is offered others to delegate to, in a run below so many others."""
+    settings = config.sub_agents
+    has_some = bool(getattr(agent, "sub_agents", None))
+    return has_some and settings is not None and depth < settings.max_depth
+
+
+def _delegating_tools(agent: Agent, config: HarnessConfig, depth: int) -> list[Tool]:
+    if not may_delegate(agent, config, depth):
+        return []
+    # Here, as of the completion tool below.
+    from harness_actors.subagents import delegates_of
+
+    return list(delegates_of(agent))
+
+
+def _guidance(agent: Agent) -> str:
+    from harness_actors.subagents import guidance_of
+
+    return guidance_of(agent.sub_agents)  # type: ignore[attr-defined]
 
 
 def _strict_form(

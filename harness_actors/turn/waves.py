@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import orjson
 
+from harness_actors.turn.delegation import delegates
 from harness_actors.turn.one_call import PlannedCall
 
 LONG_ARGUMENTS = 100_000
@@ -18,7 +19,8 @@ def waves_of(plans: Sequence[PlannedCall]) -> list[Sequence[PlannedCall]]:
 
     A wave is as many neighbouring calls as only read and have no resource key in common.
     Whatever may write, asks the user, or ends the run is a wave of its own. A call that must not
-    run at all stands in nobody's way.
+    run at all stands in nobody's way. Neighbouring calls that are done by runs of their own are a
+    wave, too.
 
     Args:
         plans: The calls, in the order of their message.
@@ -31,6 +33,13 @@ def waves_of(plans: Sequence[PlannedCall]) -> list[Sequence[PlannedCall]]:
     waves: list[list[PlannedCall]] = []
     taken: set[str] | None = None
     for plan in plans:
+        if delegates(plan):
+            if waves and delegates(waves[-1][-1]):
+                waves[-1].append(plan)
+            else:
+                waves.append([plan])
+            taken = None
+            continue
         keys = shared_keys(plan)
         if keys is None or taken is None or not taken.isdisjoint(keys):
             waves.append([plan])

@@ -64,6 +64,7 @@ class Machine:
             started=self._on_record,
             end_left=self._end_left,
             lost=lambda *_: None,
+            missing=lambda *_: None,
             failed=self._failed,
             processes=MachineProcesses(),
         )

@@ -88,6 +88,7 @@ class Desk:
             started=self._started,
             end_left=self._end_left,
             lost=lambda slot, cause: self.lost.put_nowait((slot, cause)),
+            missing=lambda slot, cause: self.lost.put_nowait((slot, cause)),
             failed=self.failed.put_nowait,
             processes=MachineProcesses(),
             kinds=kinds,

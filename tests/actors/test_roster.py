@@ -136,6 +136,7 @@ class Cell:
             started=self._started,
             end_left=self._end_left,
             lost=self._lost,
+            missing=self._lost,
             failed=self._failed,
             processes=MachineProcesses(),
             suspect_s=SUSPECT_S,

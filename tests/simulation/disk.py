@@ -209,9 +209,17 @@ class MemoryJournal:
         unfinished = [
             run_id
             for run_id, run in self._disk.runs.items()
-            if run.command == command and run.end is None
+            if run.end is None and command in (run.command, self._disk.runs[run.spec.root].command)
         ]
         return [run for run_id in unfinished if (run := self.load_run(run_id)) is not None]
+
+    def load_tree(self, root: str) -> list[StoredRun]:
+        found = [
+            run_id
+            for run_id, run in self._disk.runs.items()
+            if run.spec.root == root and run.end is None
+        ]
+        return [run for run_id in found if (run := self.load_run(run_id)) is not None]
 
     def waiting_in(self, conversation_id: str) -> str | None:
         idle = (

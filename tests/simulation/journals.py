@@ -133,6 +133,11 @@ class WatchedJournal:
             lambda runs: [view_of_run(run) for run in runs],
         )
 
+    def load_tree(self, root: str) -> list[StoredRun]:
+        return self._read(
+            root, lambda j: j.load_tree(root), lambda runs: [view_of_run(run) for run in runs]
+        )
+
     def waiting_in(self, conversation_id: str) -> str | None:
         return self._read(
             conversation_id, lambda j: j.waiting_in(conversation_id), lambda waiting: waiting

@@ -14,7 +14,8 @@ from harness_actors.errors import ConversationBusyError, RunNotFoundError
 from harness_actors.messages import Message
 from harness_actors.plan import CompactionPlan
 from harness_actors.ports import Journal
-from harness_actors.records import RunSpec, StoredRun
+from harness_actors.records import CHILD_MARK, RunSpec, StoredRun
+from harness_actors.state import CHILDREN
 from harness_actors.stores.conversations import RequestHead, head_of
 
 READ_TOGETHER = 50
@@ -118,6 +119,7 @@ class Admission:
                 await self._take_up(run_ids[at : at + READ_TOGETHER], asked=asked)
 
     async def _take_up(self, run_ids: Sequence[str], *, asked: bool) -> None:
+        run_ids = await self._at_the_top(run_ids)
         # Of these somebody may leave while the journal is read, whose last words are missing then.
         busy = set(self.coordinator.conversations)
         idle = [run_id for run_id in run_ids if run_id not in self.coordinator.runs]
@@ -127,9 +129,12 @@ class Admission:
             found = await self.read(look_up, self.journal, idle)
             await self.end_left_of(run.stored for run in found.values())
         for run_id in run_ids:
-            if run_id in self.coordinator.runs:
+            if (served := self.coordinator.runs.get(run_id)) is not None:
                 if asked:
+                    # Some below it may have been put aside by now.
+                    below = await self._below(served.spec, served.state.values)
                     self.perform(self.coordinator.resume(run_id))
+                    self._adopt(below, asked=True)
                 continue
             run = found.get(run_id)
             if run is not None and run.stored.spec.conversation_id in busy:
@@ -144,9 +149,39 @@ class Admission:
                     run = run or await self.read(look_at, self.journal, stored)
                     run.check()
                 await self.prepare([stored.spec])
-                self._held.pop(run_id, None)
+                below = await self._below(stored.spec, stored.state.values)
+                await self.end_left_of(below)
                 busy.add(stored.spec.conversation_id)
-                self.perform(self.coordinator.adopt(stored, asked=asked))
+                self._adopt((stored, *below), asked=asked)
+
+    async def _at_the_top(self, run_ids: Sequence[str]) -> list[str]:
+        """The runs at the top of the trees of runs, each once: a tree goes on as one."""
+        roots: dict[str, None] = {}
+        for run_id in run_ids:
+            served = self.coordinator.runs.get(run_id)
+            root = run_id if served is None else served.spec.root
+            if served is None and CHILD_MARK in run_id:
+                stored: StoredRun | None = await self.read(self.journal.load_run, run_id)
+                root = run_id if stored is None else stored.spec.root
+            roots[root] = None
+        return list(roots)
+
+    async def _below(self, spec: RunSpec, values: Mapping[str, Any]) -> Sequence[StoredRun]:
+        """The runs of the tree of a run that are not over, but for itself, each after its parent."""
+        if spec.parent is None and not values.get(CHILDREN.name):
+            return ()
+        while True:
+            departures = self.coordinator.departures
+            await self.settle()
+            tree: list[StoredRun] = await self.read(self.journal.load_tree, spec.root)
+            if departures == self.coordinator.departures:
+                # Else one of them may have ended while this was read.
+                return [one for one in tree if one.spec.run_id != spec.run_id]
+
+    def _adopt(self, runs: Iterable[StoredRun], *, asked: bool) -> None:
+        for stored in runs:
+            self._held.pop(stored.spec.run_id, None)
+            self.perform(self.coordinator.adopt(stored, asked=asked))
 
     async def end_left_of(self, runs: Iterable[StoredRun]) -> None:
         """End what tools of runs that nobody serves have left, where repair is not to come."""
@@ -210,8 +245,14 @@ class Admission:
                 except RunNotFoundError as error:
                     unknown = unknown or error
                     continue
-                self.perform(self.coordinator.stop_idle(stored, mode, shared=bool(waiting)))
-                self._held.pop(run_id, None)
+                tree = await self._below(stored.spec, stored.state.values)
+                if tree:
+                    await self.end_processes([one.spec.run_id for one in tree])
+                self.perform(
+                    self.coordinator.stop_idle(stored, mode, shared=bool(waiting), tree=tree)
+                )
+                for one in (stored, *tree):
+                    self._held.pop(one.spec.run_id, None)
         if unknown is not None:
             raise unknown
 

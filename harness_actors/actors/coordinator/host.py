@@ -106,6 +106,7 @@ class CoordinatorHost:
             started=self._mark_on_disk,
             end_left=self._end_left,
             lost=self._host_lost,
+            missing=self._host_missing,
             failed=self._break,
             processes=processes,
             kinds=kinds,
@@ -346,6 +347,9 @@ class CoordinatorHost:
 
     def _host_lost(self, slot: Slot, cause: str) -> None:
         self._perform(self._coordinator.host_lost(slot, cause))
+
+    def _host_missing(self, slot: Slot, cause: str) -> None:
+        self._perform(self._coordinator.host_missing(slot, cause))
 
     def give_up(self, error: HarnessError) -> None:
         """Stop serving, as where a commit fails; whoever asks is told why."""

@@ -38,6 +38,7 @@ class Seats:
             ends what these tools may have left.
         lost: Called with a slot, and with the reason why its actor had to be killed or did not
             start (empty where it died), when its processes are certainly gone.
+        missing: Called with a slot that is not filled until somebody needs it again, and why.
         failed: Called once when a slot cannot be filled without which the cell is of no use.
         processes: Those of this machine.
         kinds: What there is to know of the actors, by the kinds of their slots.
@@ -51,6 +52,7 @@ class Seats:
         started: Callable[[ProcessMark], Awaitable[None]],
         end_left: Callable[[Slot], Awaitable[None]],
         lost: Callable[[Slot, str], None],
+        missing: Callable[[Slot, str], None],
         failed: Callable[[HarnessError], None],
         processes: Processes,
         kinds: Kinds = KINDS,
@@ -63,6 +65,7 @@ class Seats:
         self._started = started
         self._end_left = end_left
         self._lost = lost
+        self._missing = missing
         self._failed = failed
         self._seats: dict[Slot, Seat] = {}
         self._keeping: dict[Slot, asyncio.Task[None]] = {}
@@ -197,7 +200,7 @@ class Seats:
                 else:
                     seat.fail(error)
                     await asyncio.sleep(AGAIN_S)
-                    if has_served:
+                    if failures < FAILED_STARTS if slot.is_pool else has_served:
                         self._renew(slot, str(error))
                         continue
                 self._give_up(slot, error)
@@ -222,7 +225,8 @@ class Seats:
             self._renew(slot, self._cause(death))
 
     def _stops_cell(self, slot: Slot) -> bool:
-        return self._kinds[slot.kind].failure == "the cell stops"
+        # Without a pool the runs that it is kept for cannot go on, and all others can.
+        return self._kinds[slot.kind].failure == "the cell stops" and not slot.is_pool
 
     def _renew(self, slot: Slot, cause: str) -> None:
         """The actor in a slot is gone, and the next one has the seat."""
@@ -239,7 +243,7 @@ class Seats:
         del self._keeping[slot]
         seat.fail(error)
         seat.outbox.close()
-        self._lost(slot, str(error))
+        self._missing(slot, str(error))
 
     def _cause(self, death: Death) -> str:
         if not death.silent:

@@ -40,6 +40,7 @@ from harness_actors.coordination.protocol import (
 from harness_actors.errors import AgentCodeError, WorkflowError, error_facts
 from harness_actors.executors.context import DeltaContext
 from harness_actors.ports import Agent, Executor
+from harness_actors.records import RunSpec
 from harness_actors.results import Reason, Usage
 from harness_actors.signals import Outcome, RunEnd
 from harness_actors.state import AGENT_TURN, USAGE, StateDelta
@@ -240,7 +241,7 @@ class ExecutorHost(Hosted):
         context: DeltaContext | None = None
         began = asyncio.get_running_loop().time()
         try:
-            executor, agent = await self._program(run.spec.code)
+            executor, agent = await self._program(run.spec)
             run.context = context = self._context(run, deliver, executor, agent)
             if self._slot.code and run.spec.config.limits.working_s is not None:
                 # From here on, however long the start of this process took.
@@ -332,15 +333,16 @@ class ExecutorHost(Hosted):
             return False
         return not self._executor.reads_log
 
-    async def _program(self, code: str) -> tuple[Executor, Agent]:
-        """Who serves a run of this code, and its agent."""
-        workflow = await self._programs.find(code)
+    async def _program(self, spec: RunSpec) -> tuple[Executor, Agent]:
+        """Who serves a run, and its agent."""
+        workflow = await self._programs.find(spec.code)
         if workflow is None:
             # Only hosts that run a user's code are sent it; the others do not look at the agent.
             if self._executor is None or self._slot.executor == AGENT_TURN:
                 raise AgentCodeError(f"the agent of {self._slot}", "the journal does not have it")
             return self._executor, cast(Agent, None)
-        return self._executor or workflow.executors[self._slot.executor], workflow.agent
+        agent = self._programs.agent_of(spec, workflow)
+        return self._executor or workflow.executors[self._slot.executor], agent
 
     def _send_change(self, run: ServedRun, delta: StateDelta) -> Awaitable[None]:
         self._post(run, Changed(self._checked(delta)))

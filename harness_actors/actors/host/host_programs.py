@@ -10,6 +10,9 @@ from harness_actors.actors.packing import unpack
 from harness_actors.coordination.graph import Workflow
 from harness_actors.errors import AgentCodeError, error_facts
 from harness_actors.models.chain import models_of
+from harness_actors.ports import Agent
+from harness_actors.records import RunSpec
+from harness_actors.subagents import agent_at, models_below
 
 
 class LoadedPrograms:
@@ -17,6 +20,8 @@ class LoadedPrograms:
 
     def __init__(self) -> None:
         self._workflows: dict[str, asyncio.Future[Workflow | AgentCodeError]] = {}
+        self._below: dict[tuple[str, str], tuple[Workflow, Agent]] = {}
+        """The agents of children, by code and path, with the program that they are of."""
         self._newest = 0
 
     def take(self, told: Code | DropCode) -> None:
@@ -28,6 +33,8 @@ class LoadedPrograms:
             self._learn(told)
         else:
             self._workflows.pop(told.code, None)
+            for known in [one for one in self._below if one[0] == told.code]:
+                del self._below[known]
 
     def _learn(self, code: Code) -> None:
         # Runs that need it wait for it. In a thread: what a user's modules import may take longer
@@ -54,6 +61,21 @@ class LoadedPrograms:
             raise workflow.with_traceback(None)
         return workflow
 
+    def agent_of(self, spec: RunSpec, workflow: Workflow) -> Agent:
+        """The agent of a run: that of its program, or of a child one of those below it.
+
+        Raises:
+            AgentCodeError: There is none such.
+        """
+        if spec.parent is None:
+            return workflow.agent
+        key = spec.code, spec.parent.agent
+        known = self._below.get(key)
+        if known is None or known[0] is not workflow:
+            # One object for all runs of it, by which what is made of it is found again.
+            self._below[key] = known = (workflow, agent_at(workflow.agent, spec.parent.agent))
+        return known[1]
+
 
 def _load(code: Code) -> Workflow | AgentCodeError:
     """The program of a blob, its model with its keys; or why there is none.
@@ -71,7 +93,9 @@ def _load(code: Code) -> Workflow | AgentCodeError:
         models = models_of(workflow.agent.model)
         summarizer = getattr(workflow.agent, "summarizer", None)
         asked_aside = getattr(summarizer, "model", None)
-        for model in (*models, *(() if asked_aside is None else models_of(asked_aside))):
+        below = [one for model in models_below(workflow.agent) for one in models_of(model)]
+        aside = () if asked_aside is None else models_of(asked_aside)
+        for model in (*models, *aside, *below):
             if EMBEDDED_MODEL_URL in code.keys and getattr(model, "needs_local_host", False):
                 model.connect(code.keys[EMBEDDED_MODEL_URL])  # type: ignore[attr-defined]
             elif hasattr(model, "use_keys"):

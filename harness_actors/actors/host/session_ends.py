@@ -49,4 +49,4 @@ class SessionEnds:
         workflow = await asyncio.shield(loading)
         # One that could not be loaded has no hooks; its run has failed for that.
         if isinstance(workflow, Workflow):
-            await self._over(workflow.agent, spec, end, turn)
+            await self._over(self._programs.agent_of(spec, workflow), spec, end, turn)

@@ -1,0 +1,91 @@
+"""The agent that a child runs, made of the one that delegates and of what that says of it."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from harness_actors.errors import AgentCodeError
+from harness_actors.ports import Agent, AskingTool, Model, Tool
+from harness_actors.subagents.spec import SubAgentSpec
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChildAgent:
+    """An agent to which another one delegates, as it is run. It may do nothing that the other one
+    may not: hooks, middleware, approvals and capabilities are that one's.
+
+    Attributes:
+        path: Names of the agents from the one that the user began to this one.
+    """
+
+    model: Model
+    instructions: str
+    tools: Sequence[Tool]
+    name: str
+    path: tuple[str, ...]
+    sub_agents: Sequence[SubAgentSpec] = ()
+    hooks: Any = None
+    middleware: Sequence[Any] = ()
+    capabilities: Sequence[str] | None = None
+    approvals: Any = None
+    judges: Mapping[str, Model] = field(default_factory=dict)
+    summarizer: Any = None
+
+
+def agent_at(agent: Agent, path: str) -> ChildAgent:
+    """The agent that a child runs.
+
+    Args:
+        agent: That of the run at the top of its tree.
+        path: Names from there, with slashes between them.
+
+    Raises:
+        AgentCodeError: There is none of that name.
+    """
+    above: Any = agent
+    for name in path.split("/"):
+        spec = next((one for one in specs_of(above) if one.name == name), None)
+        if spec is None:
+            raise AgentCodeError(f"the sub-agent {path!r}", f"the agent {above.name!r} has none")
+        above = _made(above, spec)
+    assert isinstance(above, ChildAgent), "a path has a name at least"
+    return above
+
+
+def _made(above: Any, spec: SubAgentSpec) -> ChildAgent:
+    return ChildAgent(
+        model=spec.model or above.model,
+        instructions=spec.instructions,
+        tools=tuple(tool for tool in above.tools if _may_have(spec, tool)),
+        name=spec.name,
+        path=(*getattr(above, "path", (above.name,)), spec.name),
+        sub_agents=spec.sub_agents,
+        hooks=getattr(above, "hooks", None),
+        middleware=getattr(above, "middleware", None) or (),
+        capabilities=getattr(above, "capabilities", None),
+        approvals=getattr(above, "approvals", None),
+        judges=getattr(above, "judges", None) or {},
+        summarizer=getattr(above, "summarizer", None),
+    )
+
+
+def _may_have(spec: SubAgentSpec, tool: Tool) -> bool:
+    if spec.tools is not None and tool.spec.name not in spec.tools:
+        return False
+    # Nobody is asked by it: who delegates is there to be told.
+    return not spec.reads_only or (
+        tool.spec.effect == "read_only" and not isinstance(tool, AskingTool)
+    )
+
+
+def specs_of(agent: Any) -> Sequence[SubAgentSpec]:
+    """The agents to which one delegates; none where it says nothing of them."""
+    return getattr(agent, "sub_agents", None) or ()
+
+
+def models_below(agent: Any) -> Iterator[Model]:
+    """The models of all agents below one, that they have of their own."""
+    for spec in specs_of(agent):
+        if spec.model is not None:
+            yield spec.model
+        yield from models_below(spec)

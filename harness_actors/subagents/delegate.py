@@ -1,0 +1,86 @@
+"""The tools by which a model delegates; their calls are runs of their own."""
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+from harness_actors.errors import ToolError
+from harness_actors.messages import ToolCall
+from harness_actors.models.chain import models_of
+from harness_actors.models.windows import window_of
+from harness_actors.ports import DelegatingTool, Delegation, ToolSpec
+from harness_actors.subagents.child_agent import agent_at, specs_of
+from harness_actors.subagents.spec import SubAgentSpec
+from harness_actors.tools.signature import Signature, read_signature
+
+MOST_PROMPT_CHARS = 100_000
+
+
+async def _told(prompt: str) -> None:
+    """Delegate.
+
+    Args:
+        prompt: What is to be done, with all that is needed for it: whoever does it sees nothing
+            else of this conversation.
+    """
+
+
+class Delegate(DelegatingTool):
+    """The tool by which a model delegates to one agent.
+
+    Args:
+        agent: Who delegates.
+        spec: To whom.
+    """
+
+    def __init__(self, agent: Any, spec: SubAgentSpec) -> None:
+        self._agent, self._to = agent, spec
+
+    @cached_property
+    def spec(self) -> ToolSpec:
+        tools = agent_at(self._agent, self._to.name).tools
+        return ToolSpec(
+            name=self._to.name,
+            description=self._to.description,
+            parameters=self._signature.arguments.schema,
+            effect="read_only" if all(_only_reads(tool) for tool in tools) else "local_write",
+            # It has begun where that is on disk, and else not.
+            idempotent=True,
+            # Asked again, another run looks again.
+            volatile=True,
+            polled=False,
+            durability="anchoring",
+        )
+
+    def delegation(self, call: ToolCall) -> Delegation:
+        prompt = self._signature.arguments.parse(call.arguments)["prompt"].strip()
+        if not prompt:
+            raise ToolError("prompt is empty; say what is to be done")
+        if len(prompt) > MOST_PROMPT_CHARS:
+            problem = f"prompt has {len(prompt):,} characters, and may have {MOST_PROMPT_CHARS:,}"
+            raise ToolError(f"{problem}; put what is long into a file, and name that")
+        model = self._to.model
+        windows = [] if model is None else [window_of(one.name) for one in models_of(model)]
+        return Delegation(
+            agent=self._to.name,
+            pool=self._to.pool,
+            task=prompt,
+            completion=self._to.completion,
+            limits=self._to.limits,
+            most_words=self._to.max_words,
+            window_tokens=min(windows, default=None),
+            model=(model or self._agent.model).name,
+        )
+
+    @cached_property
+    def _signature(self) -> Signature:
+        return read_signature(_told, self._to.name, None)
+
+
+def _only_reads(tool: Any) -> bool:
+    return bool(tool.spec.effect == "read_only")
+
+
+def delegates_of(agent: Any) -> Sequence[Delegate]:
+    """The tools by which an agent delegates; none where it has nobody to delegate to."""
+    return tuple(Delegate(agent, spec) for spec in specs_of(agent))

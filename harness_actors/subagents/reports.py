@@ -1,0 +1,70 @@
+"""What a run is told of a child of it that has ended."""
+
+from harness_actors.records import ParentLink
+from harness_actors.results import HarnessResult
+from harness_actors.state import ChildResult, ChildStatus
+
+MOST_CHARS = 100_000
+"""Of what a child says: it is held in the state of the run that waits for it."""
+_CUT = "\n[… cut: {left:,} of {chars:,} characters left out …]\n"
+_CUT_WORDS = "\n[Cut to {most} of {words} words.]"
+_ENDED = "{agent} ended {how}: {why}"
+_SAID = "\nIts last words:\n{text}"
+
+
+def status_of(result: HarnessResult) -> ChildStatus:
+    """How a child has ended, for the one that waits for it."""
+    kind = result.reason.kind
+    match result.status:
+        case "done":
+            return "completed"
+        case "cancelled":
+            return "cancelled"
+        case "limit" if kind in ("time", "working_time"):
+            return "timed_out"
+        case "failed" if kind in ("executor_lost", "node_lost"):
+            return "lost"
+    return "failed"
+
+
+def child_result(link: ParentLink, result: HarnessResult) -> ChildResult:
+    """What the run is told that waits for a child.
+
+    Args:
+        link: Where the child stands.
+        result: How it ended.
+    """
+    status, said = status_of(result), _within(result.output_text.strip(), link.most_words)
+    if status != "completed":
+        agent, kind = link.agent.rpartition("/")[2], f"{result.status}({result.reason.kind})"
+        why = result.reason.message or "no details"
+        said = _ENDED.format(agent=agent, how=kind, why=why) + (
+            _SAID.format(text=said) if said else ""
+        )
+    return ChildResult(
+        call_id=link.call_id, run_id=result.run_id, status=status, text=_bounded(said)
+    )
+
+
+def words_in(text: str) -> int:
+    """How many words a text has."""
+    return len(text.split())
+
+
+def _within(text: str, most_words: int | None) -> str:
+    """A text of so many words at most, with a word about it where some were left out."""
+    if most_words is None or (words := words_in(text)) <= most_words:
+        return text
+    at, left = 0, most_words
+    # By hand: what stands between words stays as it is.
+    for word in text.split()[:left]:
+        at = text.index(word, at) + len(word)
+    return text[:at] + _CUT_WORDS.format(most=most_words, words=words)
+
+
+def _bounded(text: str) -> str:
+    if len(text) <= MOST_CHARS:
+        return text
+    half = (MOST_CHARS - len(_CUT) - 20) // 2
+    left = len(text) - 2 * half
+    return text[:half] + _CUT.format(left=left, chars=len(text)) + text[-half:]

@@ -1,0 +1,123 @@
+"""What an agent is to which another one delegates, as its user says it."""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, get_args
+
+from harness_actors.config import Completion, Limits
+from harness_actors.errors import ConfigError
+from harness_actors.ports import Model
+
+NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+"""Of a tool, as providers take it."""
+CUSTOM_POOL = "sub_agent"
+"""Whose actors serve agents that a user has made."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SubAgentSpec:
+    """An agent to which another one delegates. Each call of it is a run of its own, with a
+    conversation of its own; what the run comes to is the result of the call.
+
+    Attributes:
+        name: Also that of the tool by which it is called: letters, digits, ``_`` and ``-``.
+        description: What it is for, as the model is told that delegates to it.
+        instructions: Its system prompt; empty for none.
+        model: Who answers it; None for the model of the agent that delegates.
+        tools: Names of those tools of that agent that it has, too; None for all of them. It never
+            has others.
+        reads_only: It has only those of them that read.
+        limits: Bounds of one of its runs, inside what is left of the run that delegates.
+        completion: ``"answer"``: it is done when it answers without a call; ``"explicit"``: when
+            it calls `work_complete`, whose summary is the result.
+        max_words: How long its answer may be; it is asked once for a shorter one, and what is too
+            long still is cut. None for any length.
+        sub_agents: Those to which it delegates in turn, as deep as settings allow.
+
+    Raises:
+        ConfigError: A value is none, or two agents have one name.
+    """
+
+    name: str
+    description: str
+    instructions: str = ""
+    model: Model | None = None
+    tools: Sequence[str] | None = None
+    reads_only: bool = False
+    limits: Limits = field(default_factory=lambda: Limits(model_calls=100))
+    completion: Completion = "answer"
+    max_words: int | None = None
+    sub_agents: Sequence["SubAgentSpec"] = ()
+    pool: str = field(default=CUSTOM_POOL, repr=False)
+
+    def __post_init__(self) -> None:
+        _check(self)
+        where = f"sub_agents.{self.name}"
+        if self.tools is not None:
+            object.__setattr__(self, "tools", _names(where, self.tools))
+        object.__setattr__(self, "sub_agents", tuple(self.sub_agents))
+        check_specs(self.sub_agents, self.tools)
+
+
+def _check(spec: Any) -> None:
+    name, words = spec.name, spec.max_words
+    if not isinstance(name, str) or not NAME.fullmatch(name):
+        problem = f"must be named by letters, digits, _ and -, 64 at most, not {name!r}"
+        raise ConfigError("sub_agents", problem)
+    where = f"sub_agents.{name}"
+    if not isinstance(spec.description, str) or not spec.description.strip():
+        raise ConfigError(where, "needs a description: by it a model knows what it is for")
+    if not isinstance(spec.instructions, str):
+        raise ConfigError(where, f"instructions must be a text, not {spec.instructions!r:.80}")
+    if spec.model is not None and not hasattr(spec.model, "complete"):
+        problem = f'must have a model such as OpenAIModel("gpt-4.1-mini"), not {spec.model!r}'
+        raise ConfigError(where, problem)
+    if not isinstance(spec.limits, Limits):
+        raise ConfigError(where, f"must have limits as Limits(...), not {spec.limits!r}")
+    if spec.completion not in get_args(Completion):
+        problem = f"completion must be 'answer' or 'explicit', not {spec.completion!r}"
+        raise ConfigError(where, problem)
+    if words is not None and (isinstance(words, bool) or not isinstance(words, int) or words < 1):
+        problem = f"max_words must be a whole number of at least 1, not {words!r}"
+        raise ConfigError(where, problem)
+
+
+def check_specs(specs: Sequence[object], tools: Iterable[str] | None) -> None:
+    """Refuse agents to which another one cannot delegate.
+
+    Args:
+        specs: What is given as such.
+        tools: Names of the tools of the one that delegates; None where they are not known.
+
+    Raises:
+        ConfigError: One is no spec, has the name of another or of a tool, or is to have a tool
+            that the one that delegates has not.
+    """
+    own = None if tools is None else set(tools)
+    seen: set[str] = set()
+    for spec in specs:
+        if not isinstance(spec, SubAgentSpec):
+            problem = f"must be SubAgentSpec(...), explore() or the like, not {spec!r:.80}"
+            raise ConfigError("sub_agents", problem)
+        if spec.name in seen:
+            raise ConfigError("sub_agents", f"two are named {spec.name!r}")
+        seen.add(spec.name)
+        if own is None:
+            continue
+        if spec.name in own:
+            problem = f"{spec.name!r} has the name of a tool of its agent; rename one"
+            raise ConfigError("sub_agents", problem)
+        if missing := [name for name in spec.tools or () if name not in own]:
+            has = ", ".join(sorted(own)) or "none"
+            problem = f"is to have {missing[0]!r}, which its agent has not; that has {has}"
+            raise ConfigError(f"sub_agents.{spec.name}", problem)
+
+
+def _names(where: str, given: object) -> tuple[str, ...]:
+    if isinstance(given, str) or not isinstance(given, list | tuple):
+        raise ConfigError(where, f"tools must be a list of names, not {given!r:.80}")
+    for name in given:
+        if not isinstance(name, str) or list(given).count(name) > 1:
+            raise ConfigError(where, f"tools must be names, each once, not {given!r:.80}")
+    return tuple(given)

@@ -1,0 +1,167 @@
+"""Calls that delegate: begun together as runs of their own, waited for, and answered."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TypeVar
+
+from harness_actors.config import HarnessConfig, Limits
+from harness_actors.errors import ToolError
+from harness_actors.ports import DelegatingTool, Delegation, RunContext
+from harness_actors.results import Usage
+from harness_actors.signals import ChildStart, Waiting
+from harness_actors.state import CHILD_RESULTS, ChildResult
+from harness_actors.turn.bounds import Bounds
+from harness_actors.turn.meter import TurnMeter
+from harness_actors.turn.one_call import PlannedCall
+from harness_actors.turn.outcomes import (
+    ToolDenied,
+    ToolExecutionResult,
+    ToolFailure,
+    ToolOutcome,
+    ToolTimeout,
+)
+
+A = TypeVar("A", int, float)
+
+NOTHING_LEFT = (
+    "Not begun: nothing is left of what the run may use; do what is still needed yourself."
+)
+
+
+class Delegating:
+    """The runs that one turn of one run begins.
+
+    Those of neighbouring calls of a message begin together, and the run waits for all of them; what
+    stands in the message after them begins when they have ended.
+    """
+
+    def __init__(self, context: RunContext, meter: TurnMeter, bounds: Bounds) -> None:
+        self._context, self._meter, self._bounds = context, meter, bounds
+
+    @property
+    def has_results(self) -> bool:
+        """Whether what it has waited for is there, and not in the log yet."""
+        return bool(self._context.get(CHILD_RESULTS))
+
+    def outcomes(self, wave: Sequence[PlannedCall]) -> Sequence[ToolOutcome] | None:
+        """What comes of calls that delegate; None where runs are to be begun first."""
+        results = {one.call_id: one for one in self._context.get(CHILD_RESULTS) or ()}
+        found: list[ToolOutcome] = []
+        for plan in wave:
+            outcome = _outcome_of(results.get(plan.call.id)) or self._refusal(plan)
+            if outcome is None:
+                return None
+            found.append(outcome)
+        if results:
+            self._context.drop(CHILD_RESULTS, len(results))
+        return found
+
+    def begin(self, wave: Sequence[PlannedCall]) -> Waiting:
+        """Have the runs begin that calls ask for, and wait for them."""
+        ended = {one.call_id for one in self._context.get(CHILD_RESULTS) or ()}
+        wanted = [plan for plan in wave if plan.call.id not in ended]
+        starts = [self._start(plan) for plan in wanted if self._refusal(plan) is None]
+        return Waiting(children=tuple(starts))
+
+    def _refusal(self, plan: PlannedCall) -> ToolOutcome | None:
+        """Why a call begins no run; None where it does."""
+        try:
+            delegation = _delegation(plan)
+        except ToolError as error:
+            return ToolFailure(text=error.text)
+        return ToolDenied(text=NOTHING_LEFT) if self._limits(delegation) is None else None
+
+    def _start(self, plan: PlannedCall) -> ChildStart:
+        delegation = _delegation(plan)
+        limits = self._limits(delegation)
+        assert limits is not None, "else it is refused"
+        return ChildStart(
+            call_id=plan.call.id,
+            agent=delegation.agent,
+            pool=delegation.pool,
+            task=delegation.task,
+            config=_settings(self._context.spec.config, delegation, limits),
+            most_words=delegation.most_words,
+            model=delegation.model,
+        )
+
+    def _limits(self, delegation: Delegation) -> Limits | None:
+        """The bounds of a child, inside what is left of those of its parent; None where nothing
+        is."""
+        of_run, wanted = self._context.spec.config.limits, delegation.limits
+        used, wall = self._bounds.with_children(self._meter.usage), self._bounds.wall_due()
+        left = Left(of_run, used)
+        if self._bounds.reached(self._meter.usage) is not None or left.is_nothing or wall.over:
+            return None
+        return replace(
+            wanted,
+            model_calls=min(wanted.model_calls, left.model_calls),
+            tool_calls=_least(wanted.tool_calls, left.tool_calls),
+            tokens=_least(wanted.tokens, left.tokens),
+            cost_usd=_least(wanted.cost_usd, left.cost_usd),
+            time_s=_least(wanted.time_s, wall.seconds),
+            working_s=_least(wanted.working_s, self._bounds.working_left(self._meter.working_s)),
+            calls_per_message=min(wanted.calls_per_message, of_run.calls_per_message),
+        )
+
+
+class Left:
+    """What is left of the bounds of a run.
+
+    Args:
+        limits: The bounds.
+        used: What was used, children included.
+    """
+
+    def __init__(self, limits: Limits, used: Usage) -> None:
+        self.model_calls = limits.model_calls - used.model_calls
+        self.tool_calls = None if limits.tool_calls is None else limits.tool_calls - used.tool_calls
+        self.tokens = None if limits.tokens is None else limits.tokens - used.tokens
+        self.cost_usd = None if limits.cost_usd is None else limits.cost_usd - used.cost_usd
+
+    @property
+    def is_nothing(self) -> bool:
+        """A child could not do anything with it."""
+        amounts = (self.model_calls, self.tool_calls, self.tokens, self.cost_usd)
+        return any(amount is not None and amount <= 0 for amount in amounts)
+
+
+def delegates(plan: PlannedCall) -> bool:
+    """Whether a call is done by a run of its own."""
+    return isinstance(plan.tool, DelegatingTool) and plan.approval is None and plan.answer is None
+
+
+def _delegation(plan: PlannedCall) -> Delegation:
+    assert isinstance(plan.tool, DelegatingTool), "only such calls come here"
+    return plan.tool.delegation(plan.given)
+
+
+def _outcome_of(result: ChildResult | None) -> ToolOutcome | None:
+    if result is None:
+        return None
+    match result.status:
+        case "completed":
+            return ToolExecutionResult(text=result.text)
+        case "timed_out":
+            return ToolTimeout(text=result.text)
+        case _:
+            return ToolFailure(text=result.text)
+
+
+def _settings(config: HarnessConfig, delegation: Delegation, limits: Limits) -> HarnessConfig:
+    """The settings of a child: those of its parent, but for what is its own.
+
+    Nobody is there whom it could ask but its parent, which reads what it says.
+    """
+    return replace(
+        config,
+        completion=delegation.completion,
+        limits=limits,
+        contract=None,
+        max_input_tokens=delegation.window_tokens or config.max_input_tokens,
+        on_question="fail" if config.on_question == "fail" else "deny",
+    )
+
+
+def _least(wanted: A | None, left: A | None) -> A | None:
+    return min((amount for amount in (wanted, left) if amount is not None), default=None)
