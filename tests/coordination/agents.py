@@ -6,8 +6,10 @@ from typing import Any, Literal
 
 from harness_actors.conversation import UNKNOWN_OUTCOME
 from harness_actors.messages import Message, ToolCall
+from harness_actors.records import RunSpec
 from harness_actors.results import Reason
 from harness_actors.signals import (
+    ChildStart,
     CompactionComplete,
     Parked,
     RepairComplete,
@@ -21,6 +23,7 @@ from harness_actors.state import (
     AGENT_TURN,
     ANSWERS,
     BUDGET,
+    CHILD_RESULTS,
     COMPACTION,
     OPEN_CALLS,
     QUESTIONS,
@@ -34,9 +37,9 @@ from harness_actors.state import (
 )
 from tests.coordination.world import TOOLS, Handler, Served, WaitFor, Work
 
-Round = Literal["effect", "lookup", "turn", "ask"]
+Round = Literal["effect", "lookup", "turn", "ask", "delegate"]
 """A tool that must not run twice; one that may; the turn ends here and another begins;
-two questions to the user."""
+two questions to the user; two runs of its own."""
 
 Plans = Mapping[str, Sequence[Round]]
 
@@ -51,9 +54,17 @@ DONE = RunEnd(
 class Team:
     """The four executors. The next round follows from the log alone, as with a model."""
 
-    def __init__(self, plans: Plans | None = None, plan: Sequence[Round] = ("effect",)) -> None:
+    def __init__(
+        self,
+        plans: Plans | None = None,
+        plan: Sequence[Round] = ("effect",),
+        below: Sequence[Sequence[Round]] = (),
+    ) -> None:
         self._plans = plans or {}
         self._plan = plan
+        self._below = below
+        """What children do that no plan is for, by how deep they are."""
+        self.children = 2
         self.asked: Callable[[str], None] = lambda _: None
         """Called with the run of each round that begins."""
         self.effects: Counter[tuple[str, int]] = Counter()
@@ -100,9 +111,9 @@ class Team:
             for call in run.values.get(OPEN_CALLS.name) or []:
                 if not call["idempotent"]:
                     self.effects[run.spec.run_id, len(run.log) - 1] += 1
-            writes = (_open(()), *_nothing_asked(run))
+            writes = (_open(()), *_nothing_asked(run), *_taken(run))
             yield StateDelta(writes, run.add(*self._results(run)))
-        plan = self._plans.get(run.spec.run_id, self._plan)
+        plan = self._plan_of(run.spec)
         while not run.parking:
             done = sum(message.role == "assistant" for message in run.log)
             if done >= len(plan):
@@ -115,9 +126,17 @@ class Team:
                     return _answer(TurnComplete(ending="rounds"), Write(TURN.name, "set", None))
                 case "ask":
                     return _asks(run, done)
+                case "delegate":
+                    return _delegates(run, done, self.children)
                 case kind:
                     yield from self._round(run, done, idempotent=kind == "lookup")
         return _answer(Parked())
+
+    def _plan_of(self, spec: RunSpec) -> Sequence[Round]:
+        planned = self._plans.get(spec.run_id)
+        if planned is None and spec.parent is not None and spec.parent.depth <= len(self._below):
+            planned = self._below[spec.parent.depth - 1]
+        return self._plan if planned is None else planned
 
     def _round(self, run: Served, number: int, *, idempotent: bool) -> Generator[Any, Any, None]:
         # Real models use an id again later, so these do.
@@ -142,6 +161,8 @@ class Team:
     def _results(self, run: Served) -> list[Message]:
         asked = (run.values.get(QUESTIONS.name) or {}).get("asked", ())
         answers = {one["call_id"]: run.values[ANSWERS.name][one["id"]] for one in asked}
+        ended = run.values.get(CHILD_RESULTS.name) or ()
+        answers |= {one["call_id"]: f"{one['status']}: {one['text']}" for one in ended}
         return [
             Message.tool_result(call.id, answers.get(call.id, "done"))
             for call in run.log.open_calls()
@@ -171,6 +192,29 @@ def _asks(run: Served, number: int) -> Any:
     ]
     questions = Write(QUESTIONS.name, "set", {"asked": asked, "held": ids})
     return _answer(Waiting(), *_cost(run), _open(listed), questions, messages=message)
+
+
+def _delegates(run: Served, number: int, children: int) -> Any:
+    ids = [f"call_{number % 2}_{place}" for place in range(children)]
+    calls = [ToolCall(call_id, "explore", "{}") for call_id in ids]
+    message = run.add(Message.assistant(None, calls))
+    listed = [
+        {"call_id": call_id, "tool_name": "explore", "idempotent": True, "turn": 1}
+        for call_id in ids
+    ]
+    starts = tuple(
+        ChildStart(
+            call_id=call_id, agent="explore", pool="explore", task="look", config=run.spec.config
+        )
+        for call_id in ids
+    )
+    return _answer(Waiting(children=starts), *_cost(run), _open(listed), messages=message)
+
+
+def _taken(run: Served) -> tuple[Write, ...]:
+    """What children came to is in the log."""
+    ended = run.values.get(CHILD_RESULTS.name)
+    return (Write(CHILD_RESULTS.name, "drop", len(ended)),) if ended else ()
 
 
 def _nothing_asked(run: Served) -> tuple[Write, ...]:

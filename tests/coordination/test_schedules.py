@@ -1,7 +1,7 @@
 """Runs under schedules that delay, repeat, kill and stop at any step."""
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from random import Random
 
@@ -13,21 +13,26 @@ from harness_actors.conversation import repaired
 from harness_actors.coordination.active import Effects
 from harness_actors.coordination.deadlines import GRACE_S
 from harness_actors.coordination.protocol import QUARANTINE, Slot
-from harness_actors.events import RunParked
-from harness_actors.records import RunChanged, StoredRun
-from harness_actors.state import ANSWERS, USAGE, is_waiting, unanswered
+from harness_actors.events import ChildEnded, RunParked
+from harness_actors.records import CHILD_MARK, RunChanged, StoredRun
+from harness_actors.results import Usage
+from harness_actors.state import ANSWERS, CHILDREN, USAGE, is_waiting, unanswered
 from tests.coordination.agents import ROUND_USD, Round, Team
 from tests.coordination.world import World, a_spec
 
 Action = tuple[str, Callable[[], object]]
 
-ROUNDS: st.SearchStrategy[Round] = st.sampled_from(["effect", "lookup", "turn", "ask"])
+ROUNDS: st.SearchStrategy[Round] = st.sampled_from(["effect", "lookup", "turn", "ask", "delegate"])
+BELOW = st.lists(
+    st.lists(st.sampled_from(["effect", "lookup", "delegate"]), max_size=3), max_size=2
+)
 PLANS = st.lists(st.lists(ROUNDS, min_size=1, max_size=8), min_size=1, max_size=3)
 
 WEIGHTS = {
     "hear twice": 0.1,
     "lose": 0.01,
     "crash": 0.005,
+    "cancel child": 0.005,
     "park": 0.02,
     "park_now": 0.004,
     "go on": 0.05,
@@ -46,12 +51,17 @@ class Scheduler:
         plans: What the model of each run answers.
         agent_turns: Number of agent turn hosts.
         budget_usd: What all runs may cost together at first; None for no bound, ever.
+        below: What children do, by how deep they are.
     """
 
     def __init__(
-        self, plans: list[list[Round]], agent_turns: int, budget_usd: float | None = None
+        self,
+        plans: list[list[Round]],
+        agent_turns: int,
+        budget_usd: float | None = None,
+        below: Sequence[Sequence[Round]] = (),
     ) -> None:
-        self.team = Team({f"run{i}": plan for i, plan in enumerate(plans)})
+        self.team = Team({f"run{i}": plan for i, plan in enumerate(plans)}, below=below)
         self.team.asked = self._asked
         self.world = World(self.team.handlers, agent_turns=agent_turns)
         self.world.began = self._began
@@ -83,6 +93,8 @@ class Scheduler:
             for mode in ("park", "park_now"):
                 actions.append((mode, partial(self.stop, run_id, mode)))
             actions.append(("go on", partial(self.go_on, run_id)))
+            if CHILD_MARK in run_id:
+                actions.append(("cancel child", partial(self.cancel_child, run_id)))
         actions.append(("crash", world.crash))
         actions.append(("next command", self.next_command))
         actions.append(("time passes", self._time_passes))
@@ -108,7 +120,18 @@ class Scheduler:
         self.wishes.note(run_id, self.world.coordinator.stop(run_id, mode), parks=True)
 
     def go_on(self, run_id: str) -> None:
-        self.wishes.note(run_id, self.world.coordinator.resume(run_id), parks=False)
+        world, root = self.world, run_id.partition(CHILD_MARK)[0]
+        if CHILD_MARK in run_id or world.coordinator.runs[run_id].state.values.get(CHILDREN.name):
+            # Some of its tree may have been put aside, which the journal is asked for.
+            world.settle(hosts=False)
+        self.wishes.note(run_id, world.coordinator.resume(run_id), parks=False)
+        for known in world.run_ids():
+            if _is_below(known, root) and not world.ends(known):
+                effects = world.coordinator.adopt(world.stored(known), asked=True)
+                self.wishes.note(run_id, effects, parks=False)
+
+    def cancel_child(self, run_id: str) -> None:
+        self.world.perform(self.world.coordinator.stop(run_id, "cancel"))
 
     def next_command(self) -> None:
         """The cell dies with its command; another one takes up what it is asked to."""
@@ -162,12 +185,16 @@ class Scheduler:
             for run_id in self.world.run_ids()
             if run_id not in self.world.coordinator.runs
             and run_id not in unwritten
+            and CHILD_MARK not in run_id
             and not self.world.ends(run_id)
         ]
 
     def resume(self, run_id: str) -> None:
-        effects = self.world.coordinator.adopt(self.world.stored(run_id), asked=True)
-        self.wishes.note(run_id, effects, parks=False)
+        # What is below it goes on with it. All of it is on disk: the last to leave was this one.
+        for known in self.world.run_ids():
+            if known.partition(CHILD_MARK)[0] == run_id and not self.world.ends(known):
+                effects = self.world.coordinator.adopt(self.world.stored(known), asked=True)
+                self.wishes.note(run_id, effects, parks=False)
 
     def answer(self, run_id: str, question_id: str) -> None:
         """Somebody answers a question, and perhaps somebody else at the same moment."""
@@ -208,6 +235,11 @@ class Scheduler:
                 assert next_at <= run.due[0] + GRACE_S, "nobody will look at it in time"
         for run in world.coordinator.runs.values():
             assert not is_waiting(run.state.values), "a run that waits is served"
+        for run in world.coordinator.runs.values():
+            if run.waits_for_children:
+                assert run.slot is None, "a run that waits for others is at a host"
+            if run.spec.parent is not None:
+                assert run.spec.parent.run_id in world.coordinator.runs, "it outlives its parent"
         alone = [run for run in world.coordinator.runs.values() if _in_quarantine(run.slot)]
         assert len(alone) <= 1, "the quarantine host serves one run at a time"
 
@@ -221,11 +253,31 @@ class Scheduler:
             assert world.changes(run_id)[-1].end is not None
             assert repaired(world.log(run_id))[1] == 0
             self._check_answers(run_id)
+        self._check_children()
         assert all(times == 1 for times in self.team.effects.values()), "an effect happened twice"
         assert not world.coordinator.runs
         for host in world.hosts.values():
             assert not host.runs, "a host keeps runs that are over"
             assert len(host.seen) == 0
+
+    def _check_children(self) -> None:
+        """Each child has ended, and its parent was told of it once, or had ended itself."""
+        world = self.world
+        for run_id in world.run_ids():
+            if (link := world.stored(run_id).spec.parent) is None:
+                continue
+            (end,) = world.ends(run_id)
+            events = [e for change in world.changes(link.run_id) for e in change.delta.events]
+            told = [e for e in events if isinstance(e, ChildEnded) and e.run_id == run_id]
+            orphaned = end.reason.kind == "parent"
+            assert len(told) == (0 if orphaned else 1), f"{run_id} was told of {len(told)} times"
+            (above,) = world.ends(link.run_id)
+            assert not orphaned or above.status != "done", "its parent was done without it"
+        for run_id in world.run_ids():
+            (end,) = world.ends(run_id)
+            calls = [world.ends(one)[0].usage for one in world.run_ids() if _is_below(one, run_id)]
+            used = end.children_usage or Usage()
+            assert used.model_calls == sum(usage.model_calls for usage in calls)
 
     def _check_answers(self, run_id: str) -> None:
         """Each answer that was given is the result of its call, once."""
@@ -254,11 +306,13 @@ class Wishes:
 
     def _committed(self, effects: Effects) -> None:
         for _, run_id, parks in [noted for noted in self._noted if noted[0] is effects]:
-            (self._parks.add if parks else self._parks.discard)(run_id)
+            root = run_id.partition(CHILD_MARK)[0]
+            (self._parks.add if parks else self._parks.discard)(root)
         for entry in effects.entries:
             if isinstance(entry, RunChanged):
                 parked = any(isinstance(event, RunParked) for event in entry.delta.events)
-                assert not parked or entry.run_id in self._parks, "it parks, and nobody asked"
+                root = entry.run_id.partition(CHILD_MARK)[0]
+                assert not parked or root in self._parks, "it parks, and nobody asked"
 
 
 def turns_of(plan: list[Round]) -> int:
@@ -269,6 +323,10 @@ def turns_of(plan: list[Round]) -> int:
 def _cost_of(run: StoredRun) -> float:
     cost_usd: float = run.state.values.get(USAGE.name, {}).get("cost_usd", 0.0)
     return cost_usd
+
+
+def _is_below(run_id: str, above: str) -> bool:
+    return run_id.startswith(above + CHILD_MARK)
 
 
 def _in_quarantine(slot: Slot | None) -> bool:
@@ -283,6 +341,7 @@ def _in_quarantine(slot: Slot | None) -> bool:
     length=st.integers(100, 400),
     roughness=st.sampled_from([0.3, 1.0, 8.0]),
     budget_usd=st.none() | st.integers(1, 6),
+    below=BELOW,
 )
 def test_runs_survive_any_schedule(
     plans: list[list[Round]],
@@ -291,9 +350,10 @@ def test_runs_survive_any_schedule(
     length: int,
     roughness: float,
     budget_usd: float | None,
+    below: list[list[Round]],
 ) -> None:
     chance = Random(seed)
-    scheduler = Scheduler(plans, agent_turns, budget_usd)
+    scheduler = Scheduler(plans, agent_turns, budget_usd, below)
     for number in range(len(plans)):
         limits = Limits(
             time_s=chance.choice((None, 60.0, 400.0)), working_s=chance.choice((None, 30.0))

@@ -266,7 +266,8 @@ class World:
         self.began()
         for run_id in self.run_ids():
             stored = self.stored(run_id)
-            if stored.command == self._command:
+            # A tree goes on as one, whoever had which of its runs.
+            if self._command in (stored.command, self.stored(stored.spec.root).command):
                 self.perform(self.coordinator.adopt(stored))
 
     def settle(self, *, hosts: bool = True) -> None:

@@ -167,7 +167,7 @@ class Admission:
         return list(roots)
 
     async def _below(self, spec: RunSpec, values: Mapping[str, Any]) -> Sequence[StoredRun]:
-        """The runs of the tree of a run that are not over, but for itself, each after its parent."""
+        """The other runs of the tree of a run that are not over, each after its parent."""
         if spec.parent is None and not values.get(CHILDREN.name):
             return ()
         while True:
