@@ -9,6 +9,9 @@ from harness_actors.results import LimitKind, Usage
 ROUNDING_USD = 1e-9
 """What sums of costs may lack: ten times 0.1 USD adds up to a little less than 1 USD."""
 
+INSTANT_S = 1e-9
+"""Less time than this is none: a clock that is read as a sum may not even show it."""
+
 
 def is_spent(spent_usd: float, limit_usd: float) -> bool:
     """Whether nothing is left of a sum, in US dollars."""
@@ -55,7 +58,7 @@ class Due:
 
     @property
     def over(self) -> bool:
-        return self.seconds is not None and self.seconds <= 0
+        return self.seconds is not None and self.seconds <= INSTANT_S
 
 
 @dataclass(frozen=True, slots=True)

@@ -469,3 +469,12 @@ async def test_a_wait_that_is_given_up_and_cancelled_is_cancelled() -> None:
         wait.cancel()
         with pytest.raises(asyncio.CancelledError):
             await wait
+
+
+async def test_a_rest_of_time_that_no_clock_can_show_is_none() -> None:
+    loop = asyncio.get_running_loop()
+    # Where time is 8, what is added below is lost, and a wait for it never ends.
+    await asyncio.sleep(8.0)
+    assert loop.time() + 1e-16 == loop.time()
+    outcome = await run_within(Allowance(Due(1e-16)), "it", Stubborn())
+    assert isinstance(outcome, TimedOut)
