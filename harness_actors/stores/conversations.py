@@ -116,7 +116,8 @@ def conversation_of(
     Raises:
         StoreError: The journal cannot be read.
     """
-    head = head_of(journal, run.spec.code)
+    # That of a child is not on record: the head of its program is its parent's.
+    head = None if run.spec.parent is not None else head_of(journal, run.spec.code)
     messages = [message.body for message in run.state.log]
     tools: tuple[Mapping[str, Any], ...] | None = None
     if head is not None:
