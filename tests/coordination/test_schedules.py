@@ -22,11 +22,23 @@ from tests.coordination.world import World, a_spec
 
 Action = tuple[str, Callable[[], object]]
 
-ROUNDS: st.SearchStrategy[Round] = st.sampled_from(["effect", "lookup", "turn", "ask", "delegate"])
-BELOW = st.lists(
-    st.lists(st.sampled_from(["effect", "lookup", "delegate"]), max_size=3), max_size=2
-)
-PLANS = st.lists(st.lists(ROUNDS, min_size=1, max_size=8), min_size=1, max_size=3)
+ROUNDS: st.SearchStrategy[Round] = st.sampled_from(["effect", "lookup", "turn", "ask"])
+CHILD_ROUNDS: st.SearchStrategy[Round] = st.sampled_from(["effect", "lookup"])
+
+
+def delegating(rounds: st.SearchStrategy[Round], most: int) -> st.SearchStrategy[list[Round]]:
+    """Plans of which some delegate, once: a tree has many runs as it is."""
+    plans = st.lists(rounds, min_size=1, max_size=most)
+    places = st.none() | st.integers(0, most)
+    return st.builds(_with_one, plans, places)
+
+
+def _with_one(plan: list[Round], place: int | None) -> list[Round]:
+    return plan if place is None else [*plan[:place], "delegate", *plan[place:]]
+
+
+PLANS = st.lists(delegating(ROUNDS, 7), min_size=1, max_size=3)
+BELOW = st.lists(delegating(CHILD_ROUNDS, 2), max_size=2)
 
 WEIGHTS = {
     "hear twice": 0.1,

@@ -110,6 +110,17 @@ class Played:
         return [json.loads(body) for body, before in again if body != before]
 
     @property
+    def talks(self) -> dict[str, list[dict[str, Any]]]:
+        """The requests of each conversation, by how it begins; one without children has one."""
+        found: dict[str, dict[bytes, dict[str, Any]]] = {}
+        for body in self.bodies:
+            request = json.loads(body)
+            spoken = (n for n, one in enumerate(request["messages"]) if one["role"] == "assistant")
+            begins = json.dumps(request["messages"][: next(spoken, None)])
+            found.setdefault(begins, {})[body] = request
+        return {begins: list(requests.values()) for begins, requests in found.items()}
+
+    @property
     def told(self) -> list[str]:
         """What the harness has told the model after the task, each message once."""
         return [message["content"] for message in self.said_by("user")][1:]
@@ -128,12 +139,13 @@ class Played:
 
         But where its window was full: then it says how to read what it does not show.
         """
-        messages = [request["messages"] for request in self.requests]
-        for earlier, later in pairwise(messages):
-            if later[: len(earlier)] != earlier:
-                assert "read_artifact" in json.dumps(later)
-            else:
-                assert len(later) > len(earlier)
+        for requests in self.talks.values():
+            messages = [request["messages"] for request in requests]
+            for earlier, later in pairwise(messages):
+                if later[: len(earlier)] != earlier:
+                    assert "read_artifact" in json.dumps(later)
+                else:
+                    assert len(later) > len(earlier)
 
 
 async def play(scenario: Scenario, folder: Path, **given: Any) -> Played:
