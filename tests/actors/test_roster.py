@@ -126,6 +126,7 @@ class Cell:
         self.may_end = asyncio.Event()
         self.may_end.set()
         self.lost: list[Slot] = []
+        self.missing: list[tuple[Slot, str]] = []
         self.failures: list[HarnessError] = []
         self.on_disk = asyncio.Event()
         self.on_disk.set()
@@ -136,7 +137,7 @@ class Cell:
             started=self._started,
             end_left=self._end_left,
             lost=self._lost,
-            missing=self._lost,
+            missing=self._missing,
             failed=self._failed,
             processes=MachineProcesses(),
             suspect_s=SUSPECT_S,
@@ -167,6 +168,10 @@ class Cell:
     def _lost(self, slot: Slot, cause: str) -> None:
         self.lost.append(slot)
         self.causes.append(cause)
+        self.changed.set()
+
+    def _missing(self, slot: Slot, cause: str) -> None:
+        self.missing.append((slot, cause))
         self.changed.set()
 
     def _failed(self, error: HarnessError) -> None:
@@ -330,6 +335,24 @@ async def test_starts_that_keep_failing_are_told_once(cell: Cell) -> None:
     assert len(cell.asked) == FAILED_STARTS
     assert "no room" in str(cell.failures[0])
     assert len(cell.failures) == 1
+
+
+async def test_a_pool_that_does_not_start_stops_no_cell_and_is_tried_when_it_is_needed_again(
+    cell: Cell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(seats, "AGAIN_S", 0.01)
+    pool = Slot("agent_turn", pool="explore")
+    cell.start_errors = [CellError("explore", f"no room {n}") for n in range(FAILED_STARTS)]
+    cell.seats.post(pool, an_envelope(1))
+    await cell.until(1, cell.missing)
+    assert cell.missing == [(pool, f"explore: no room {FAILED_STARTS - 1}")]
+    assert cell.failures == []
+    assert len(cell.asked) == FAILED_STARTS
+
+    cell.seats.post(pool, an_envelope(2))
+    await cell.until(1, cell.marks)
+    await cell.peers[0].arrived.wait()
+    assert cell.peers[0].got == [an_envelope(2)]
 
 
 async def test_a_host_that_does_not_come_up_in_time_is_killed_and_told(

@@ -129,3 +129,37 @@ def test_whatever_befalls_a_run_at_once(place: Slot | None, on_disk: bool) -> No
         except AssertionError as broken:
             broken.add_note(f"after: {told}")
             raise
+
+
+def cancel_child(at: Scheduler) -> None:
+    if "run0.1" in at.world.coordinator.runs:
+        at.cancel_child("run0.1")
+
+
+def a_tree_that_waits() -> Scheduler:
+    at = Scheduler([["delegate", "effect"], PLAN], agent_turns=1, budget_usd=MUCH_USD)
+    at.world.submit(a_spec("run0", config=bounded({"max_turns": 1})))
+    while not at.world.coordinator.runs["run0"].waits_for_children:
+        if at.world.unwritten:
+            at.world.commit()
+        else:
+            assert any(at.world.move(host) for host in list(at.world.hosts.values()))
+    return at
+
+
+@pytest.mark.parametrize("on_disk", [False, True])
+def test_whatever_befalls_a_tree_at_once(on_disk: bool) -> None:
+    for events in product((*EVENTS, cancel_child), repeat=3):
+        at = a_tree_that_waits()
+        told = ", ".join(event.__name__ for event in events)
+        try:
+            for event in events:
+                event(at)
+                if on_disk:
+                    at.world.settle(hosts=False)
+                at.check_always()
+            at.finish()
+            at.check_end(1)
+        except (AssertionError, KeyError, ValueError) as broken:
+            broken.add_note(f"after: {told}")
+            raise
