@@ -9,7 +9,7 @@ import pytest
 from harness_actors.coordination.deadlines import GRACE_S
 from harness_actors.coordination.protocol import QUARANTINE, Deliver, Slot
 from harness_actors.events import ChildEnded, ChildrenStarted
-from harness_actors.records import CHILD_MARK, RunAdded, WorkspaceSpec
+from harness_actors.records import CHILD_MARK, RunAdded, RunChanged, WorkspaceSpec
 from harness_actors.results import Usage
 from harness_actors.state import (
     AGENT_TURN,
@@ -258,7 +258,7 @@ def test_the_run_at_the_top_is_put_aside_last() -> None:
     order = [
         change.run_id
         for change in world.disk
-        if hasattr(change, "delta")
+        if isinstance(change, RunChanged)
         and any(event.type == "run_parked" for event in change.delta.events)
     ]
     assert order[-1] == "run"
