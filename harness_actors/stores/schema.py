@@ -114,8 +114,15 @@ TABLES = {
     # What the runs cost that were removed together: it was spent all the same.
     "removed": "(id INTEGER PRIMARY KEY CHECK (id = 1), cost_usd REAL NOT NULL)",
 }
-ADDED_IN = {"marks": 3, "removed": 3, "plans": 5, "summaries": 6, "children": 7}
-"""The version of tables that are not in the first one."""
+ADDED_IN = {
+    "marks": 3,
+    "removed": 3,
+    "plans": 5,
+    "summaries": 6,
+    "children": 7,
+    "children_of_root": 7,
+}
+"""The version of tables and indexes that are not in the first one."""
 INDEXES = {
     "runs_of_conversation": "runs (conversation_id)",
     "records_of_run": "records (run)",

@@ -135,7 +135,7 @@ REFUSED: list[tuple[Callable[[Path], None], str]] = [
     (text, "not a journal of this program; move it away or name another"),
     (short_text, "not a journal of this program"),
     (foreign_database, "not a journal of this program"),
-    (newer_version, r"version 7, and this program knows 1 to 6; use the harness_actors"),
+    (newer_version, r"version 8, and this program knows 1 to 7; use the harness_actors"),
     (version_zero, "version 0"),
     (cut_in_its_header, "not a journal of this program"),
     (truncated, "damaged; restore it from a copy, or move it away"),
@@ -470,7 +470,7 @@ def test_the_file_says_what_it_is(path: Path) -> None:
     header = path.read_bytes()[:100]
 
     assert int.from_bytes(header[68:72], "big") == APPLICATION_ID
-    assert int.from_bytes(header[60:64], "big") == VERSION == 6
+    assert int.from_bytes(header[60:64], "big") == VERSION == 7
 
 
 def test_the_vocabularies_never_change() -> None:

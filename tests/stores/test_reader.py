@@ -357,6 +357,6 @@ def test_each_reading_has_the_name_of_its_query_and_its_words() -> None:
         for name, method in vars(ReadableJournal).items()
         if hasattr(method, "__wrapped__")
     }
-    assert len(readings) == 17
+    assert len(readings) == 18
     assert [method.__name__ for method in readings.values()] == list(readings)
     assert not [name for name, method in readings.items() if not method.__doc__]
