@@ -89,7 +89,7 @@ def check_told_once(world: World) -> None:
         assert len(ended) == 1 or (parent_over and not ended), run_id
 
 
-def test_a_run_waits_at_no_host_for_those_that_it_has_begun_and_goes_on_with_their_ends() -> None:
+def test_a_run_waits_at_no_host_for_those_that_it_has_begun() -> None:
     world, team = a_tree()
     until_waiting(world)
     run = world.coordinator.runs["run"]
@@ -127,7 +127,7 @@ def test_its_start_is_one_commit_with_those_of_its_children_and_so_is_each_end()
     check_told_once(world)
 
 
-def test_children_are_served_by_their_pool_and_begin_with_an_empty_conversation() -> None:
+def test_children_are_served_by_their_pool_and_begin_with_nothing() -> None:
     world, _ = a_tree(workspace=WorkspaceSpec(path="/w", source="/from"), keys=("K",))
     world.settle()
     spec = world.stored("run.1").spec
@@ -247,6 +247,34 @@ def test_a_tree_is_put_aside_as_one_and_goes_on_as_one(mode: str, named: str) ->
     assert all(world.ends(run_id) for run_id in world.run_ids())
     if mode == "park":
         assert set(team.effects.values()) == {1}
+    check_told_once(world)
+
+
+def test_a_child_that_is_aside_is_waited_for_though_the_others_have_ended() -> None:
+    plans: dict[str, Sequence[Round]] = {
+        "run": ["delegate", "effect"],
+        "run.1": ["effect"] * 3,
+        "run.2": ["effect"] * 30,
+    }
+    world, team = a_tree(plans)
+    until_waiting(world)
+    world.perform(world.coordinator.stop("run", "park"))
+    while "run.1" in world.coordinator.runs:
+        if world.unwritten:
+            world.commit()
+        else:
+            assert any(world.move(host) for host in list(world.hosts.values()))
+    assert "run.2" in world.coordinator.runs
+    world.perform(world.coordinator.stop("run.2", "cancel"))
+    world.settle()
+    assert not world.ends()
+    assert not world.coordinator.runs
+    assert world.stored().state.values[AWAITED.name] == 2
+
+    take_up(world)
+    assert [end.status for end in world.ends()] == ["done"]
+    assert world.run_ids() == ["run", "run.1", "run.2"]
+    assert set(team.effects.values()) == {1}
     check_told_once(world)
 
 

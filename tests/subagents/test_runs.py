@@ -69,6 +69,12 @@ async def test_calls_before_them_are_made_first_and_those_after_them_last(tmp_pa
     ]
 
 
+async def test_what_stands_behind_children_is_made_when_they_have_ended(tmp_path: Path) -> None:
+    calls = [("explore", {"prompt": "a"}), ("write", {"what": "1"}), ("write", {"what": "2"})]
+    result, journal = await ran(Team(delegating(*calls)), tmp_path)
+    assert told(journal, result.run_id)[:3] == ["found: saw a", "wrote 1", "wrote 2"]
+
+
 async def test_a_child_begins_with_nothing_but_its_prompt(tmp_path: Path) -> None:
     result, journal = await ran(Team(exploring("the question")), tmp_path)
     child = journal.load_run(f"{result.run_id}.1")
