@@ -1,17 +1,20 @@
 """Finding journals and the runs in them, for those who only look."""
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from harness_actors.errors import BadInputError, HarnessError, StoreError
-from harness_actors.records import RunHeading
+from harness_actors.records import CHILD_MARK, RunHeading
 from harness_actors.stores.home import home
 from harness_actors.stores.lock import holder_of_lock, lock_of
 from harness_actors.stores.reader import JournalReader
 
 CANDIDATES = 5
+_CHILD = re.compile(rf"(?:{re.escape(CHILD_MARK)}\d+)+$")
+"""Behind the id of the run at the top of its tree: which child, and of that which."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +55,9 @@ def journals_in(run_dir: Path | None = None, store: Path | None = None) -> list[
 def find_run(stores: Iterable[Path], given: str) -> FoundRun:
     """The run of an id, or of the beginning of one that no other run shares.
 
+    A run and those that it has begun are one run here, and the beginning of the id of one may have
+    the number of a child behind it.
+
     Raises:
         BadInputError: No run here has it, or several do; names some of them.
         StoreError: No journal could be read.
@@ -60,7 +66,7 @@ def find_run(stores: Iterable[Path], given: str) -> FoundRun:
     broken: StoreError | None = None
     for store in paths:
         try:
-            headings = JournalReader(store).headings(given) if given else []
+            headings = _beginning(JournalReader(store), given) if given else []
         except StoreError as error:
             broken = error
             continue
@@ -78,9 +84,31 @@ def find_run(stores: Iterable[Path], given: str) -> FoundRun:
         with suppress(StoreError):
             seen += JournalReader(store).headings()
     # Journals come in the order of their names, and each has its runs in that of their ids.
-    newest = sorted(seen, key=lambda heading: heading.added_at, reverse=True)
+    asked_for = [heading for heading in seen if not heading.root]
+    newest = sorted(asked_for, key=lambda heading: heading.added_at, reverse=True)
     newest_ids = [heading.run_id for heading in newest]
     raise _not_one(given, [found.heading.run_id for found in matches], newest_ids, paths)
+
+
+def _beginning(journal: JournalReader, given: str) -> Sequence[RunHeading]:
+    """The runs whose ids begin so, without those that stand below one of them; where there is none,
+    the children that are named by a beginning and a number."""
+    found = journal.headings(given)
+    if not found and (child := _CHILD.search(given)) is not None:
+        number, beginning = child.group(), given[: child.start()]
+        of_that_number = (one for one in journal.headings(beginning) if beginning)
+        return [one for one in of_that_number if one.root and one.run_id == one.root + number]
+    found_ids = {heading.run_id for heading in found}
+    return [heading for heading in found if not found_ids.intersection(_above(heading))]
+
+
+def _above(heading: RunHeading) -> list[str]:
+    """The ids of the runs above one."""
+    above, run_id = [], heading.run_id
+    while heading.root and run_id != heading.root:
+        run_id = run_id.rpartition(CHILD_MARK)[0]
+        above.append(run_id)
+    return above
 
 
 def _not_one(given: str, matches: list[str], newest: list[str], paths: list[Path]) -> HarnessError:

@@ -1,11 +1,13 @@
 """Which journals are looked in, and which run is meant by an id or its beginning."""
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from harness_actors.errors import BadInputError, StoreError
+from harness_actors.records import ParentLink
 from harness_actors.stores import SqliteJournal
 from harness_actors.stores.home import home
 from harness_actors.stores.lock import hold, release
@@ -88,6 +90,52 @@ def test_a_run_is_found_by_its_id_or_by_a_beginning_of_its_own(tmp_path: Path) -
     ):
         found = find_run(iter([first, second]), given)
         assert (found.store, found.heading.run_id) == (store, run_id)
+
+
+def a_family(path: Path) -> Path:
+    """A journal of a run with twelve children, of which the first has two of its own."""
+    journal = SqliteJournal(path)
+    entries = [added("run-1"), added("other")]
+    for number in (*range(1, 13), "1.1", "1.2"):
+        parent = "run-1" if isinstance(number, int) else "run-1.1"
+        link = ParentLink(run_id=parent, root="run-1", call_id="c", agent="explore", pool="explore")
+        child = added(f"run-1.{number}", at=200.0)
+        entries.append(replace(child, spec=replace(child.spec, parent=link)))
+    journal.commit(journal.begin_term(), entries)
+    journal.close()
+    return path
+
+
+@pytest.mark.parametrize(
+    ("given", "run_id"),
+    [
+        ("run-1", "run-1"),
+        ("r", "run-1"),
+        ("run-1.1", "run-1.1"),
+        ("run-1.12", "run-1.12"),
+        ("r.1", "run-1.1"),
+        ("r.12", "run-1.12"),
+        ("ru.1.2", "run-1.1.2"),
+    ],
+)
+def test_a_run_and_its_children_share_a_beginning(tmp_path: Path, given: str, run_id: str) -> None:
+    found = find_run([a_family(tmp_path / "a.db")], given)
+
+    assert found.heading.run_id == run_id
+
+
+@pytest.mark.parametrize(
+    ("given", "problem"),
+    [
+        ("run-1.1.", "2 runs begin with 'run-1.1.': run-1.1.1, run-1.1.2"),
+        ("r.13", "no run begins with 'r.13'; the newest are run-1, other"),
+        (".1", "no run begins with '.1'; the newest are run-1, other"),
+    ],
+)
+def test_children_that_are_not_one_run_are_told(tmp_path: Path, given: str, problem: str) -> None:
+    with pytest.raises(BadInputError) as refused:
+        find_run([a_family(tmp_path / "a.db")], given)
+    assert str(refused.value) == f"RUN_ID: {problem}"
 
 
 def test_what_is_not_one_run_is_told_with_those_that_could_be_meant(tmp_path: Path) -> None:
