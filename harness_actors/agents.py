@@ -31,7 +31,7 @@ from harness_actors.records import MadeWith, RunSpec, WorkspaceSpec
 from harness_actors.setups import Setup, setup_of
 from harness_actors.state import COMPACTION
 from harness_actors.stores.conversations import RequestHead, request_name
-from harness_actors.subagents import delegates_of, guidance_of, models_below
+from harness_actors.subagents import agent_at, delegates_of, guidance_of, models_below
 from harness_actors.turn.contract_questions import asked_first
 
 
@@ -135,22 +135,8 @@ class Program:
         return {self.code: self.blob, **kept}
 
     def _request_head(self) -> RequestHead | None:
-        from harness_actors.tools.completion import work_complete
-
-        agent = self.workflow.agent
-        output = OutputType.of(getattr(agent, "output_type", None))
-        ending = work_complete if output is None else output.completion(checked=False)
         try:
-            below = getattr(agent, "sub_agents", None) or ()
-            words = (str(agent.instructions), guidance_of(below))
-            return RequestHead(
-                instructions="\n\n".join(filter(None, words)),
-                tools=tuple(
-                    tool.spec.as_wire() for tool in (*offered_tools(agent), *delegates_of(agent))
-                ),
-                completion=ending.spec.as_wire(),
-                asked="" if output is None else output.prompt(agent.model),
-            )
+            return _head_of(self.workflow.agent)
         except Exception:  # noqa: BLE001 - a user's own agent, whose runs will say what is wrong
             return None
 
@@ -305,6 +291,24 @@ def custom_of(workflow: Workflow, config: HarnessConfig) -> tuple[str, ...]:
         return names
     # Ours in the blob would have nobody to ask.
     return tuple(name for name in names if name != COMPACTION)
+
+
+def _head_of(agent: Any) -> RequestHead:
+    """What stands before the conversation in every request of an agent, and of those below it."""
+    from harness_actors.tools.completion import work_complete
+
+    output = OutputType.of(getattr(agent, "output_type", None))
+    ending = work_complete if output is None else output.completion(checked=False)
+    below, delegates = getattr(agent, "sub_agents", None) or (), delegates_of(agent)
+    return RequestHead(
+        instructions=str(agent.instructions),
+        tools=tuple(tool.spec.as_wire() for tool in (*offered_tools(agent), *delegates)),
+        completion=ending.spec.as_wire(),
+        asked="" if output is None else output.prompt(agent.model),
+        guidance=guidance_of(below),
+        delegates=tuple(tool.spec.name for tool in delegates),
+        below={spec.name: _head_of(agent_at(agent, spec.name)) for spec in below},
+    )
 
 
 def _models_of(agent: Agent) -> Iterator[Model]:

@@ -1,7 +1,7 @@
 """The conversation of a run, whole and as plain values: read back without the run's code."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +9,7 @@ import orjson
 
 from harness_actors.errors import RunNotFoundError, StoreError
 from harness_actors.messages import Message, encode_json
-from harness_actors.records import StoredRun
+from harness_actors.records import RunSpec, StoredRun
 from harness_actors.stores.readable import ReadableJournal
 from harness_actors.stores.reader import JournalReader
 from harness_actors.stores.standing import FileId, out_of_place
@@ -31,12 +31,18 @@ class RequestHead:
         completion: The same of the tool that the harness adds where a run ends by it.
         asked: What the instructions end with where a run ends by its answer, and that is to be a
             value; empty for nothing.
+        guidance: What follows on the instructions where the agent may delegate.
+        delegates: Names of those of its tools by which it does.
+        below: Of each agent to which it delegates the same, by the agent's name.
     """
 
     instructions: str
     tools: tuple[Mapping[str, Any], ...]
     completion: Mapping[str, Any]
     asked: str = ""
+    guidance: str = ""
+    delegates: tuple[str, ...] = ()
+    below: Mapping[str, "RequestHead"] = field(default_factory=dict)
 
     @property
     def schemas(self) -> dict[str, Mapping[str, Any]]:
@@ -46,14 +52,37 @@ class RequestHead:
 
     def encode(self) -> bytes:
         """As the journal keeps it, beside the blob that only actors open."""
-        return encode_json(
-            {
-                "instructions": self.instructions,
-                "tools": self.tools,
-                "completion": self.completion,
-                **({"asked": self.asked} if self.asked else {}),
-            }
+        return encode_json(self._as_plain())
+
+    def _as_plain(self) -> dict[str, Any]:
+        below = {name: head._as_plain() for name, head in self.below.items()}
+        more = {"asked": self.asked, "guidance": self.guidance, "delegates": self.delegates}
+        return {
+            "instructions": self.instructions,
+            "tools": self.tools,
+            "completion": self.completion,
+            **{name: value for name, value in (*more.items(), ("below", below)) if value},
+        }
+
+    @classmethod
+    def from_plain(cls, plain: Mapping[str, Any]) -> "RequestHead":
+        """What `encode` wrote, or an earlier version of it."""
+        below = plain.get("below") or {}
+        return cls(
+            instructions=plain["instructions"],
+            tools=tuple(plain["tools"]),
+            completion=plain["completion"],
+            asked=plain.get("asked", ""),
+            guidance=plain.get("guidance", ""),
+            delegates=tuple(plain.get("delegates", ())),
+            below={name: cls.from_plain(head) for name, head in below.items()},
         )
+
+    def without_delegates(self) -> "RequestHead":
+        """The same of an agent that stands too deep to delegate, or whose settings forbid it."""
+        functions = [(tool, tool.get("function") or {}) for tool in self.tools]
+        left = tuple(tool for tool, one in functions if one.get("name") not in self.delegates)
+        return replace(self, tools=left, guidance="", delegates=())
 
     @property
     def takes_output(self) -> bool:
@@ -116,8 +145,7 @@ def conversation_of(
     Raises:
         StoreError: The journal cannot be read.
     """
-    # That of a child is not on record: the head of its program is its parent's.
-    head = None if run.spec.parent is not None else head_of(journal, run.spec.code)
+    head = head_of_run(journal, run.spec)
     messages = [message.body for message in run.state.log]
     tools: tuple[Mapping[str, Any], ...] | None = None
     if head is not None:
@@ -127,7 +155,7 @@ def conversation_of(
         if config.completion == "explicit":
             tools = (*tools, head.completion)
         asked = head.asked if config.completion == "answer" else ""
-        if words := "\n\n".join(filter(None, (head.instructions, asked))):
+        if words := "\n\n".join(filter(None, (head.instructions, head.guidance, asked))):
             messages.insert(0, Message.system(words).body)
     return StoredConversation(
         conversation_id=run.spec.conversation_id, messages=tuple(messages), tools=tools
@@ -161,13 +189,18 @@ def head_of(journal: ReadableJournal, code: str) -> RequestHead | None:
     kept = journal.load_code(request_name(code))
     if kept is None:
         return None
-    plain = orjson.loads(kept)
-    return RequestHead(
-        instructions=plain["instructions"],
-        tools=tuple(plain["tools"]),
-        completion=plain["completion"],
-        asked=plain.get("asked", ""),
-    )
+    return RequestHead.from_plain(orjson.loads(kept))
+
+
+def head_of_run(journal: ReadableJournal, spec: RunSpec) -> RequestHead | None:
+    """The same of one run of it, which a child of another may be."""
+    head, link, settings = head_of(journal, spec.code), spec.parent, spec.config.sub_agents
+    for name in () if link is None else link.agent.split("/"):
+        head = None if head is None else head.below.get(name)
+    depth = 0 if link is None else link.depth
+    if head is None or (settings is not None and depth < settings.max_depth):
+        return head
+    return head.without_delegates()
 
 
 def check_continued(store: Path, known: FileId, conversation_id: str) -> None:

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from harness_actors.config import HarnessConfig
+from harness_actors.config import HarnessConfig, SubAgentConfig
 from harness_actors.errors import RunNotFoundError, StoreError
 from harness_actors.messages import Message
-from harness_actors.records import CodeStored, RunAdded
+from harness_actors.records import CodeStored, ParentLink, RunAdded
 from harness_actors.stores import SqliteJournal
 from harness_actors.stores.conversations import (
     RequestHead,
@@ -29,13 +29,20 @@ SYSTEM = Message.system("Be brief.").body
 
 
 def kept(
-    path: Path, head: RequestHead | None, *, completion: str = "explicit", run_id: str = "run-1"
+    path: Path,
+    head: RequestHead | None,
+    *,
+    completion: str = "explicit",
+    run_id: str = "run-1",
+    parent: ParentLink | None = None,
+    sub_agents: SubAgentConfig | None = None,
 ) -> Path:
     """A closed journal of a run that has said something, with the head of its requests."""
     config = HarnessConfig.from_mapping({"completion": completion})
+    config = replace(config, sub_agents=sub_agents)
     journal = SqliteJournal(path)
     heads = [] if head is None else [CodeStored(code=request_name("c0de"), blob=head.encode())]
-    spec = replace(a_spec(run_id, "talk"), config=config)
+    spec = replace(a_spec(run_id, "talk"), config=config, parent=parent)
     journal.commit(
         journal.begin_term(),
         [
@@ -75,6 +82,46 @@ def test_a_conversation_has_what_its_model_was_sent(
     assert found == StoredConversation(conversation_id="talk", messages=messages, tools=tools)
     line: dict[str, Any] = {"messages": list(messages)}
     assert found.as_openai() == (line | {"tools": list(tools)} if tools else line)
+
+
+DELEGATE: dict[str, Any] = {"type": "function", "function": {"name": "explore"}}
+BELOW = RequestHead(instructions="You look.", tools=(LOOK,), completion=COMPLETE)
+ABOVE = RequestHead(
+    instructions="Be brief.",
+    tools=(LOOK, DELEGATE),
+    completion=COMPLETE,
+    guidance="You can delegate.",
+    delegates=("explore",),
+    below={"explore": replace(BELOW, tools=(LOOK, DELEGATE), delegates=("explore",))},
+)
+LINK = ParentLink(run_id="run-1", root="run-1", call_id="c", agent="explore", pool="explore")
+
+
+@pytest.mark.parametrize(
+    ("parent", "depth", "system", "tools"),
+    [
+        (None, 1, "Be brief.\n\nYou can delegate.", (LOOK, DELEGATE)),
+        (None, 0, "Be brief.", (LOOK,)),
+        (LINK, 1, "You look.", (LOOK,)),
+        (LINK, 2, "You look.", (LOOK, DELEGATE)),
+        (replace(LINK, agent="explore/explore", depth=2), 2, None, None),
+    ],
+    ids=["at the top", "may not", "too deep", "deep enough", "not on record"],
+)
+def test_a_child_has_what_its_own_agent_was_sent(
+    path: Path,
+    parent: ParentLink | None,
+    depth: int,
+    system: str | None,
+    tools: tuple[Any, ...] | None,
+) -> None:
+    sub_agents = SubAgentConfig(max_depth=depth)
+    kept(path, ABOVE, completion="answer", parent=parent, sub_agents=sub_agents)
+
+    found = find_conversation([path], "run-1")
+
+    said = BODIES if system is None else (Message.system(system).body, *BODIES)
+    assert (found.messages, found.tools) == (said, tools)
 
 
 def test_what_is_kept_of_a_program_goes_by_its_name(journal: SqliteJournal) -> None:
