@@ -126,7 +126,7 @@ class Dispatch:
 
     def withhold(self, run: ActiveRun) -> None:
         """The run is at no host until it is delivered; what any of them says of it is old."""
-        run.slot, run.hop_number = None, self.next_number()
+        run.slot, run.hop_number, run.busy_since = None, self.next_number(), None
 
     def offer(self, run: ActiveRun, effects: Effects) -> None:
         """Tell the agent turn of a run that a plan is offered; whoever comes next is told, too."""
