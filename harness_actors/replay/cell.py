@@ -1,12 +1,20 @@
 """The coordinator of a rerun with a journal of its own, and the comparison with the other one."""
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
+from typing import Any
 
 from harness_actors.actors.host.shipped_executors import executor_needs
 from harness_actors.coordination.active import ActiveRun, Effects
 from harness_actors.coordination.coordinator import Coordinator
-from harness_actors.coordination.protocol import Changed, Deliver, Envelope, FromHost, Slot
+from harness_actors.coordination.protocol import (
+    Answered,
+    Changed,
+    Deliver,
+    Envelope,
+    FromHost,
+    Slot,
+)
 from harness_actors.messages import Message
 from harness_actors.ports import Clock
 from harness_actors.records import RunAdded, RunChanged, StoredRun
@@ -14,7 +22,8 @@ from harness_actors.replay.differences import Difference, of_changes
 from harness_actors.replay.recording import Recording
 from harness_actors.replay.visits import beside_of, deeds_of, is_beside, is_note
 from harness_actors.results import HarnessResult
-from harness_actors.state import StateDelta
+from harness_actors.signals import RunEnd
+from harness_actors.state import AGENT_TURN, CHILDREN_USAGE, USAGE, StateDelta, Write
 from harness_actors.stores import SqliteJournal
 
 COMMAND = "replay"
@@ -44,6 +53,10 @@ class RerunCell:
 
     def __init__(self, recording: Recording, journal: SqliteJournal, clock: Clock) -> None:
         self._recording = recording
+        # Whatever has begun it is not there, and all that it has begun is below it alone.
+        self._spec = replace(recording.spec, parent=None)
+        link = recording.spec.parent
+        self._pool = "" if link is None else link.pool
         self._changes = deeds_of(recording)
         self._beside = beside_of(recording)
         self._run_id = recording.spec.run_id
@@ -104,7 +117,7 @@ class RerunCell:
             self._journal.load_conversation(conversation),
             self._journal.load_plan(conversation),
         )
-        self._perform(self._coordinator.submit(self._recording.spec, log, plan))
+        self._perform(self._coordinator.submit(self._spec, log, plan))
 
     def receive(self, body: FromHost) -> None:
         """An executor said something."""
@@ -125,15 +138,18 @@ class RerunCell:
         """The process of the executor died."""
         self._perform(self._coordinator.host_lost(self.slot, cause))
 
-    def adopt(self, next_position: int) -> None:
+    def adopt(self, next_position: int, *, newest_first: bool = False) -> None:
         """The run is taken up from the journal of the rerun, as another command does it.
 
         Args:
             next_position: Where the recorded journal has what follows. What other runs had
                 added to the conversation until then is in it now.
+            newest_first: Those that it has begun are taken up in that order, and end so with it.
         """
         self._bring_others(next_position)
-        self._perform(self._coordinator.adopt(self._stored()))
+        run, *below = self._journal.load_tree(self._run_id)
+        for stored in (run, *(reversed(below) if newest_first else below)):
+            self._perform(self._coordinator.adopt(stored))
 
     def answer(self, answers: Mapping[str, str]) -> None:
         """The user of the run answered what it waits for."""
@@ -142,6 +158,51 @@ class RerunCell:
     def cancel_idle(self) -> None:
         """The user cancelled the run while nobody served it."""
         self._perform(self._coordinator.stop_idle(self._stored(), "cancel"))
+
+    @property
+    def children(self) -> list[ActiveRun]:
+        """The runs that it has begun, and that are not over; none while nobody serves it."""
+        return [run for run in self._coordinator.runs.values() if run.spec.parent is not None]
+
+    def result_of(self, child_id: str) -> HarnessResult:
+        """How a run that it has begun has ended, by the journal.
+
+        Raises:
+            DivergedError: The journal does not have it.
+        """
+        child = self._recording.children.get(child_id)
+        if child is None or child.end is None:
+            raise DivergedError(f"the journal does not say how {child_id!r} has ended")
+        return child.end
+
+    def used_by(self, child: ActiveRun) -> Mapping[str, Any]:
+        """What a run that it has begun has used in the end, with all below that, by the journal."""
+        return asdict(self.result_of(child.spec.run_id).usage_tree)
+
+    def child_used(self, child: ActiveRun) -> None:
+        """A run that it has begun has used that by now."""
+        if USAGE.name not in child.state.values:
+            self._say_of(child, Changed(_use_of(self.result_of(child.spec.run_id))))
+
+    def end_child(self, child_id: str) -> None:
+        """A run that it has begun is over."""
+        result, child = self.result_of(child_id), self._coordinator.runs.get(child_id)
+        if child is None:
+            raise DivergedError(f"{child_id!r} ended, which is not served")
+        self._say_of(child, Answered(_use_of(result), as_end(result)))
+
+    def end_waiting(self, end: RunEnd) -> None:
+        """Others than its executors ended the run while it was at none of them."""
+        run = self.run
+        run.slot, self._hop_number, self._seq = self.slot, run.hop_number, run.received
+        self.receive(Answered(StateDelta(), end))
+
+    def _say_of(self, child: ActiveRun, body: FromHost) -> None:
+        # Nobody serves it here, so that it is heard from anywhere, be it queued or not.
+        child.slot = child.slot or Slot(AGENT_TURN)
+        run_id, number = child.spec.run_id, child.hop_number
+        envelope = Envelope(run_id, self._term, number, child.received + 1, body)
+        self._perform(self._coordinator.received(child.slot, envelope))
 
     def _stored(self) -> StoredRun:
         stored = self._journal.load_run(self._run_id)
@@ -161,10 +222,11 @@ class RerunCell:
     def _perform(self, effects: Effects) -> None:
         self._journal.commit(self._term, effects.entries)
         for entry in effects.entries:
-            if isinstance(entry, RunChanged):
+            if isinstance(entry, RunChanged) and entry.run_id == self._run_id:
                 self._compare(entry)
         for post in effects.posts:
-            if isinstance(post.envelope.body, Deliver):
+            is_own = post.envelope.run_id == self._run_id
+            if is_own and isinstance(post.envelope.body, Deliver):
                 self.slot, self.deliver = post.slot, post.envelope.body
                 self._hop_number, self._seq = post.envelope.hop_number, 0
 
@@ -173,7 +235,8 @@ class RerunCell:
             return
         if not self.is_behind:
             raise DivergedError("the rerun went on after the end of the journal's run")
-        self.differences += of_changes(self._where(), self._changes[self._at], made)
+        stored = self._changes[self._at]
+        self.differences += of_changes(self._where(), stored, made, pool=self._pool)
         self.messages += made.delta.messages
         self.end = made.end or self.end
         self._at += 1
@@ -198,7 +261,7 @@ class RerunCell:
         plan = plans[-1] if plans else None
         self.tell(f"{len(fresh)} messages that other runs added to its conversation")
         run_id = f"others-{self._brought}"
-        spec = replace(self._recording.spec, run_id=run_id, task=(), metadata={})
+        spec = replace(self._spec, run_id=run_id, task=(), metadata={})
         at = self._clock.now()
         self._brought += len(fresh)
         change = RunChanged(
@@ -211,3 +274,21 @@ class RerunCell:
             at=at,
         )
         self._journal.commit(self._term, [RunAdded(spec=spec, command="", at=at), change])
+
+
+def as_end(result: HarnessResult) -> RunEnd:
+    """An ending that the journal has, as somebody decides it."""
+    return RunEnd(
+        status=result.status,
+        reason=result.reason,
+        output_text=result.output_text,
+        completion_verified=result.completion_verified,
+        output=result.output,
+    )
+
+
+def _use_of(result: HarnessResult) -> StateDelta:
+    used = [Write(USAGE.name, "increment", asdict(result.usage))]
+    if result.children_usage is not None:
+        used.append(Write(CHILDREN_USAGE.name, "increment", asdict(result.children_usage)))
+    return StateDelta(tuple(used))

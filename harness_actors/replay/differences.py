@@ -13,6 +13,7 @@ from harness_actors.replay.visits import NOT_OF_RUNS
 from harness_actors.results import HarnessResult
 from harness_actors.signals import encode_signal
 from harness_actors.state import (
+    AGENT_TURN,
     ANSWERS,
     TURN_BEGAN,
     USAGE,
@@ -42,12 +43,21 @@ class Difference:
     rerun: str
 
 
-def of_changes(where: str, stored: StoredChange, made: RunChanged) -> Iterator[Difference]:
-    """What differs between a change of the journal and the one made in its place."""
+def of_changes(
+    where: str, stored: StoredChange, made: RunChanged, *, pool: str = ""
+) -> Iterator[Difference]:
+    """What differs between a change of the journal and the one made in its place.
+
+    Args:
+        where: Which change of the run, and whose.
+        stored: That of the journal.
+        made: The other one.
+        pool: Whose actors served the run; empty where it had no pool of its own.
+    """
     yield from _of_messages(where, stored.delta.messages, made.delta.messages)
     pairs = {
         "where it goes on": (_hop(stored.hop), _hop(made.hop)),
-        "events": (_events(stored.delta), _events(made.delta)),
+        "events": (_events(stored.delta, pool), _events(made.delta, pool)),
         "state": (_writes(stored.delta), _writes(made.delta)),
     }
     for what, (journal, rerun) in pairs.items():
@@ -104,14 +114,19 @@ def _hop(hop: Hop | None) -> Any:
     return {**plain, "error": _untraced(plain["error"])} if plain.get("error") else plain
 
 
-def _events(delta: StateDelta) -> list[dict[str, Any]]:
-    # How many hosts a cell has is no part of what happened in the run.
+def _events(delta: StateDelta, pool: str) -> list[dict[str, Any]]:
+    # Which hosts a cell has, and how many, is no part of what happened in the run.
     return [
-        {**encode_event(event), "executor": event.executor.partition("[")[0]}
+        {**encode_event(event), "executor": _kind_of(event.executor, pool)}
         if isinstance(event, ExecutorLost)
         else _untraced(encode_event(event))
         for event in delta.events
     ]
+
+
+def _kind_of(host: str, pool: str) -> str:
+    kind = host.partition("[")[0]
+    return AGENT_TURN if kind == pool else kind
 
 
 def _untraced(plain: Mapping[str, Any]) -> dict[str, Any]:
@@ -142,6 +157,7 @@ def _end(result: HarnessResult | None) -> dict[str, Any]:
         return {"status": "not over"}
     usage = asdict(result.usage)
     del usage["working_s"]
+    below = result.children_usage
     return {
         "status": result.status,
         "reason": result.reason.kind,
@@ -150,6 +166,7 @@ def _end(result: HarnessResult | None) -> dict[str, Any]:
         "verified": result.completion_verified,
         "output": result.output,
         "usage": usage,
+        "usage of its children": None if below is None else asdict(below),
     }
 
 

@@ -1,21 +1,34 @@
 """One run as its journal tells it: what was asked for, and every committed change."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from harness_actors.errors import RunNotFoundError
-from harness_actors.events import TurnStarted
+from harness_actors.events import ChildrenStarted, TurnStarted
 from harness_actors.messages import Message
 from harness_actors.plan import CompactionPlan
 from harness_actors.records import RunSpec, StoredChange
 from harness_actors.results import HarnessResult
 from harness_actors.state import Write
 from harness_actors.stores import JournalReader
-from harness_actors.stores.conversations import head_of
+from harness_actors.stores.conversations import head_of_run
 from harness_actors.stores.faults import damage
 
 CHANGES_PER_PAGE = 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordedChild:
+    """What a run sees of one that it has begun.
+
+    Attributes:
+        most_words: How long its answer might be; None for any length.
+        end: How it has ended; None while it is unfinished.
+    """
+
+    most_words: int | None = None
+    end: HarnessResult | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +44,8 @@ class Recording:
         other_plans: The plans that they adopted for it, with journal positions.
         tools: Names of its agent's tools; None where they are not on record.
         takes_output: It comes to a value with the tool that it ends by.
+        delegates: Names of those of its tools by which it has begun runs, or could have.
+        children: The runs that it has begun, by their ids.
     """
 
     spec: RunSpec
@@ -41,6 +56,8 @@ class Recording:
     other_plans: tuple[tuple[int, CompactionPlan], ...] = ()
     tools: frozenset[str] | None = None
     takes_output: bool = False
+    delegates: frozenset[str] = frozenset()
+    children: Mapping[str, RecordedChild] = field(default_factory=dict)
 
     @property
     def messages(self) -> list[Message]:
@@ -92,7 +109,7 @@ def load_recording(journal: JournalReader, run_id: str) -> Recording:
     others = [(change.position, message) for change in beside for message in change.delta.messages]
     plans = [(one.position, one.delta.plan) for one in beside if one.delta.plan is not None]
     with damage(journal.path):
-        head = head_of(journal, stored.spec.code)
+        head = head_of_run(journal, stored.spec)
     return Recording(
         spec=stored.spec,
         added_at=stored.added_at,
@@ -102,7 +119,21 @@ def load_recording(journal: JournalReader, run_id: str) -> Recording:
         other_plans=tuple(sorted(plans, key=lambda placed: placed[0])),
         tools=None if head is None else _names_of(head.tools, journal),
         takes_output=head is not None and head.takes_output,
+        delegates=frozenset() if head is None else frozenset(head.delegates),
+        children=dict(_children(journal, changes)),
     )
+
+
+def _children(
+    journal: JournalReader, changes: Iterable[StoredChange]
+) -> Iterator[tuple[str, RecordedChild]]:
+    for change in changes:
+        for event in change.delta.events:
+            for told in event.children if isinstance(event, ChildrenStarted) else ():
+                if (child := journal.load_run(told["run_id"])) is not None:
+                    link = child.spec.parent
+                    most_words = None if link is None else link.most_words
+                    yield told["run_id"], RecordedChild(most_words=most_words, end=child.end)
 
 
 def _names_of(tools: Iterable[Mapping[str, Any]], journal: JournalReader) -> frozenset[str]:

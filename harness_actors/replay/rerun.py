@@ -24,25 +24,26 @@ from harness_actors.executors import (
 from harness_actors.messages import Message
 from harness_actors.plan import CompactionPlan
 from harness_actors.ports import Executor
-from harness_actors.replay.cell import DivergedError, RerunCell
+from harness_actors.replay.cell import DivergedError, RerunCell, as_end
 from harness_actors.replay.differences import Difference, of_ends
+from harness_actors.replay.handed_on import HandedOn
 from harness_actors.replay.observed import Observed
 from harness_actors.replay.offers import offer_in
-from harness_actors.replay.old_records import answers_in
+from harness_actors.replay.recorded_calls import RecordedCalls
 from harness_actors.replay.recording import Recording
+from harness_actors.replay.stage import Stage
 from harness_actors.replay.stand_ins import (
     RecordedAgent,
-    RecordedCalls,
     RecordedClock,
     RecordedCounter,
-    Stage,
     at_once,
     leave_workspace,
 )
-from harness_actors.replay.tape import Tape, asked_in
+from harness_actors.replay.tape import Tape
 from harness_actors.replay.visits import Visit, offered_in, own_part, visits_of
+from harness_actors.replay.waits import go_on_answered, go_on_later, go_on_with_children
 from harness_actors.results import HarnessResult, Usage
-from harness_actors.signals import Outcome, Parked, RunEnd, TurnComplete, Waiting
+from harness_actors.signals import Outcome, Parked, TurnComplete, Waiting
 from harness_actors.state import (
     AGENT_TURN,
     COMPACTION,
@@ -131,7 +132,7 @@ class _Rerun:
         self._stage = Stage()
         self._clock = RecordedClock(self._stage, recording)
         self._agent = RecordedAgent.of(recording, self._stage)
-        self._asked = asked_in(recording)
+        self._handed_on = HandedOn.in_recording(recording)
         self._executors = _executors(recording, self._clock, RecordedCalls(self._stage))
         self._left = asyncio.Event()
         self._problem = ""
@@ -181,7 +182,7 @@ class _Rerun:
             else:
                 self.cell.receive(Changed(change.delta))
         if visit.end is not None:
-            self._answer(StateDelta(), _as_end(visit.end))
+            self._answer(StateDelta(), as_end(visit.end))
 
     async def _act(self, visit: Visit) -> None:
         """Let the executor do it again."""
@@ -199,7 +200,7 @@ class _Rerun:
                 context.log,
                 self._recording.spec.config.limits,
                 answered=sum(message.role == "assistant" for message in self.cell.messages),
-                asked=self._asked,
+                handed_on=self._handed_on,
                 observed=observed,
                 leave=self._leave,
             )
@@ -307,10 +308,14 @@ class _Rerun:
         if parks:
             self.cell.stop("park")
         self.cell.receive(Answered(delta, outcome))
+        visit = self._visit
+        assert visit is not None, "somebody has answered"
         if parks or isinstance(outcome, Parked):
-            self._go_on_later()
+            go_on_later(self.cell, visit.next_position)
+        elif isinstance(outcome, Waiting) and outcome.children:
+            go_on_with_children(self.cell, visit)
         elif isinstance(outcome, Waiting):
-            self._go_on_answered()
+            go_on_answered(self.cell, visit)
 
     def _cut_off(self, visit: Visit) -> None:
         match visit.cut:
@@ -319,7 +324,7 @@ class _Rerun:
                 self.cell.stop("cancel")
             case "parked":
                 self.cell.stop("park_now")
-                self._go_on_later()
+                go_on_later(self.cell, visit.next_position)
             case "lost":
                 self.cell.tell(f"the process of {visit.to!r} died while a tool ran")
                 self.cell.receive(ToolsStarted(visit.tools))
@@ -327,36 +332,13 @@ class _Rerun:
             case "died":
                 self.cell.tell(f"a process died while the run was at {visit.to!r}")
                 self.cell.begin_term()
-                self._adopt()
+                if visit.next_position is not None:
+                    self.cell.adopt(visit.next_position)
             case "ended" if visit.end is not None:
                 self.cell.tell(f"what ended the run: {visit.end.reason.message}")
-                self._answer(StateDelta(), _as_end(visit.end))
+                self._answer(StateDelta(), as_end(visit.end))
             case _:
                 pass
-
-    def _go_on_later(self) -> None:
-        is_taken_up = self._visit is not None and self._visit.next_position is not None
-        later = "taken up again where it goes on" if is_taken_up else "nobody has taken it up again"
-        self.cell.tell(f"the run was put aside, and {later}")
-        self._adopt()
-
-    def _go_on_answered(self) -> None:
-        visit = self._visit
-        for change in () if visit is None else visit.meanwhile:
-            if answers := answers_in(change.delta):
-                self.cell.tell("what its user answered")
-                self.cell.answer(answers)
-            else:
-                self.cell.adopt(change.position)
-        if visit is not None and visit.end is not None:
-            self.cell.tell("its user cancelled it while it waited")
-            self.cell.cancel_idle()
-        else:
-            self._adopt()
-
-    def _adopt(self) -> None:
-        if self._visit is not None and self._visit.next_position is not None:
-            self.cell.adopt(self._visit.next_position)
 
 
 def _answers_in(messages: Sequence[Message]) -> str:
@@ -387,13 +369,3 @@ def _executors(
         AGENT_TURN: AgentTurn(services),
         STOP_DECISION: StopDecision(),
     }
-
-
-def _as_end(result: HarnessResult) -> RunEnd:
-    return RunEnd(
-        status=result.status,
-        reason=result.reason,
-        output_text=result.output_text,
-        completion_verified=result.completion_verified,
-        output=result.output,
-    )

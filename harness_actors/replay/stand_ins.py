@@ -1,35 +1,36 @@
-"""What stands in a rerun where the agent, its tools and the time stood."""
+"""What stands in a rerun where the agent, its model and the time stood."""
 
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from harness_actors.conversation import Conversation
-from harness_actors.messages import ToolCall
 from harness_actors.outputs import OutputType
-from harness_actors.outputs.output_type import InThread
-from harness_actors.outputs.words import NOT_CHECKED
 from harness_actors.plan import ToolPolicy, View
 from harness_actors.plan.plan import policies_from
 from harness_actors.plan.shown import ANCHORING
 from harness_actors.policies import Approvals, Hooks, ToolUsage
 from harness_actors.policies.hooks import KINDS, HookKind
 from harness_actors.ports import (
-    AskedQuestion,
-    AskingTool,
-    Model,
     ModelRequest,
     ModelResponse,
     Tool,
-    ToolContext,
     ToolSpec,
 )
-from harness_actors.progress import RunProgress, Stall
 from harness_actors.records import WorkspaceSpec
-from harness_actors.replay.old_records import as_told_then, tools_told
+from harness_actors.replay.handed_on import HandedOn
+from harness_actors.replay.old_records import tools_told
+from harness_actors.replay.recorded_calls import (
+    WORK_COMPLETE,
+    RecordedAskingTool,
+    RecordedDelegatingTool,
+    RecordedOutput,
+    RecordedTool,
+    recorded_spec,
+)
 from harness_actors.replay.recording import Recording
-from harness_actors.replay.tape import Tape, asked_in
+from harness_actors.replay.stage import Stage
 from harness_actors.state import (
     AGENT_TURN,
     OPEN_CALLS,
@@ -40,32 +41,11 @@ from harness_actors.state import (
     observed_by,
 )
 from harness_actors.turn.approvals import APPROVALS
-from harness_actors.turn.bounds import Due
-from harness_actors.turn.one_call import PlannedCall, run_call
-from harness_actors.turn.outcomes import ToolDenied, ToolFailure, ToolOutcome
 from harness_actors.turn.output_gate import OBSERVED as OBSERVED_OUTPUT
 from harness_actors.turn.preparation import READ_ARTIFACT
 from harness_actors.turn.texts import MESSAGE_TOKENS, part_tokens, spoken_in
 
-WORK_COMPLETE = "work_complete"
-"""With `READ_ARTIFACT` the harness's own tools, which a rerun has like any run."""
-
 PROMPT = "(the instructions of the agent are in its code, which a rerun does not open)"
-
-
-class Stage:
-    """The visit in progress, as far as stand-ins need to know of it.
-
-    Attributes:
-        tape: What the journal answers; None outside the agent turn.
-    """
-
-    def __init__(self) -> None:
-        self.tape: Tape | None = None
-
-    def open_tape(self) -> Tape:
-        assert self.tape is not None, "only the agent turn asks"
-        return self.tape
 
 
 ROUNDING_S = 1e-6
@@ -132,94 +112,6 @@ class RecordedModel:
 
 
 @dataclass(frozen=True)
-class RecordedTool:
-    """One that is known by its name; what became of its calls is in the journal."""
-
-    spec: ToolSpec
-
-    async def run(self, arguments: str, context: ToolContext) -> str:
-        """Never called: see `RecordedCalls`."""
-        raise NotImplementedError(f"{self.spec.name} does nothing in a rerun")
-
-
-@dataclass(frozen=True)
-class RecordedCalls:
-    """Says of each call of a recorded tool what the journal has of it; nothing is done, and
-    nothing is read that the run had read from elsewhere."""
-
-    stage: Stage
-
-    async def run(self, planned: PlannedCall, context: ToolContext, due: Due) -> ToolOutcome:
-        tool = planned.tool
-        # Files may be gone by now.
-        if isinstance(tool, RecordedTool) or (tool and tool.spec.name == READ_ARTIFACT):
-            tape = self.stage.open_tape()
-            result = await tape.result(planned.call)
-            if isinstance(result, ToolFailure) and result.text == NOT_CHECKED:
-                return replace(result, ends=tape.error)
-            return result
-        outcome = await run_call(planned, context, due)
-        if isinstance(outcome, ToolDenied) and tool is None:
-            told = self.stage.open_tape().told_of(planned.call)
-            outcome = replace(outcome, text=as_told_then(outcome.text, told))
-        return outcome
-
-    async def text(self, call: ToolCall) -> str:
-        """What its model was told of a call."""
-        return (await self.stage.open_tape().result(call)).text
-
-    def stall(self, progress: RunProgress, log: Conversation) -> Stall | None:
-        """How the journal says that the run came to nothing: it does not hold which tools have
-        answers that change by themselves."""
-        return self.stage.open_tape().stall()
-
-    def waves_of(self, plans: Sequence[PlannedCall]) -> list[Sequence[PlannedCall]]:
-        """Those that the journal shows: it does not hold what may run beside what."""
-        return self.stage.open_tape().waves_of(plans)
-
-
-class RecordedOutput(OutputType):
-    """A form of which nothing is known: what fitted it is on record."""
-
-    given = None
-
-    @property
-    def schema(self) -> Mapping[str, Any]:
-        return {}
-
-    parameters = schema
-
-    def completion(self, *, checked: bool) -> Tool:
-        return RecordedTool(_recorded(WORK_COMPLETE))
-
-    def prompt(self, model: Model) -> str:
-        return ""
-
-    async def read_arguments(self, arguments: str, in_thread: InThread) -> str:
-        """Never called: see `RecordedCalls`."""
-        raise NotImplementedError("a rerun looks at no value")
-
-    async def problem(self, text: str, in_thread: InThread) -> str:
-        """Never called: it is on record."""
-        raise NotImplementedError("a rerun looks at no value")
-
-
-@dataclass(frozen=True)
-class RecordedAskingTool(AskingTool):
-    """Asks what the journal has, and refuses what the journal has refused."""
-
-    stage: Stage
-    known: ToolSpec
-
-    @property
-    def spec(self) -> ToolSpec:
-        return self.known
-
-    def question(self, call: ToolCall) -> AskedQuestion:
-        return self.stage.open_tape().question(call)
-
-
-@dataclass(frozen=True)
 class RecordedAgent:
     """An agent that does what the journal says."""
 
@@ -234,9 +126,15 @@ class RecordedAgent:
 
     @classmethod
     def of(cls, recording: Recording, stage: Stage) -> "RecordedAgent":
-        asking = {call.name for call, _ in asked_in(recording).values()}
+        handed_on = HandedOn.in_recording(recording)
+        asking = {call.name for call, _ in handed_on.asked.values()}
+        delegating = {call.name for call, _ in handed_on.delegated.values()} | recording.delegates
         tools: list[Tool] = [
-            RecordedAskingTool(stage, spec) if spec.name in asking else RecordedTool(spec)
+            RecordedAskingTool(stage, spec)
+            if spec.name in asking
+            else RecordedDelegatingTool(stage, spec)
+            if spec.name in delegating
+            else RecordedTool(spec)
             for spec in tools_of(recording)
         ]
         prompt = PROMPT if overhead_tokens(recording) else ""
@@ -309,7 +207,7 @@ def tools_of(recording: Recording) -> list[ToolSpec]:
         names.discard(READ_ARTIFACT)
     fenced, policies = _not_idempotent(recording), _policies(recording)
     return [
-        _recorded(name, idempotent=name not in fenced, policy=policies.get(name, ANCHORING))
+        recorded_spec(name, idempotent=name not in fenced, policy=policies.get(name, ANCHORING))
         for name in sorted(names)
     ]
 
@@ -320,19 +218,6 @@ def _policies(recording: Recording) -> dict[str, ToolPolicy]:
         if write.value is not None:
             return policies_from(write.value["policies"])
     return {}
-
-
-def _recorded(name: str, *, idempotent: bool = True, policy: ToolPolicy = ANCHORING) -> ToolSpec:
-    return ToolSpec(
-        name=name,
-        description="recorded",
-        parameters={"type": "object"},
-        idempotent=idempotent,
-        # Whatever a call was answered with, and by whom, is in the journal.
-        volatile=True,
-        durability=policy.durability,
-        keep=policy.keep,
-    )
 
 
 def _has_output(recording: Recording) -> bool:

@@ -16,9 +16,10 @@ from harness_actors.errors import ContextOverflowError, ModelError, ToolError
 from harness_actors.events import ModelFellBack, StallFound, TurnCompleted
 from harness_actors.messages import Message, ToolCall
 from harness_actors.models.tries import current_tries, sum_of
-from harness_actors.ports import AskedQuestion, ModelResponse
+from harness_actors.ports import AskedQuestion, Delegation, ModelResponse
 from harness_actors.progress import Stall, StallKind
 from harness_actors.records import StoredChange
+from harness_actors.replay.handed_on import CallPlace, HandedOn, children_of
 from harness_actors.replay.observed import Observed
 from harness_actors.replay.old_records import (
     failure_in_words,
@@ -26,44 +27,17 @@ from harness_actors.replay.old_records import (
     is_out_of_time,
     was_cut_short,
 )
-from harness_actors.replay.recording import Recording
 from harness_actors.replay.visits import Visit
 from harness_actors.results import LimitKind, Usage
 from harness_actors.signals import TurnComplete
-from harness_actors.state import AGENT_TURN, CONTRACT, PRESSURE, QUESTIONS, USAGE, observed_by
+from harness_actors.state import AGENT_TURN, CONTRACT, PRESSURE, USAGE, observed_by
+from harness_actors.turn.delegation import NOTHING_LEFT, delegates
 from harness_actors.turn.one_call import CUT_SHORT, PlannedCall
 from harness_actors.turn.outcomes import ToolOutcome, outcome_of
 
 _OBSERVED = observed_by(AGENT_TURN)
 JUST_BEFORE_S = 0.001
 """What is left of a limit that ran out during a model call: that is stopped by it at once."""
-
-CallPlace = tuple[int, str]
-"""A call of a run: by how many answers its model had given with the one that asks for it, and by
-its id, which comes again in other answers."""
-
-
-def asked_in(recording: Recording) -> Mapping[CallPlace, tuple[ToolCall, AskedQuestion]]:
-    """What the calls of a run asked its user."""
-    asked: dict[CallPlace, tuple[ToolCall, AskedQuestion]] = {}
-    answers, calls = 0, dict[str, ToolCall]()
-    for change in recording.changes:
-        for message in change.delta.messages:
-            if message.role == "assistant":
-                answers, calls = answers + 1, {call.id: call for call in message.tool_calls}
-        for write in change.delta.writes:
-            questions = QUESTIONS.decode(write.value) if write.key == QUESTIONS.name else None
-            for question in () if questions is None else questions.asked:
-                # An executor in the place of the agent turn may ask by none; and an approval is of
-                # a call that asks for nothing itself.
-                if question.call is None and (call := calls.get(question.call_id)):
-                    asked[answers, call.id] = (
-                        call,
-                        AskedQuestion(
-                            text=question.text, options=question.options, why=question.why
-                        ),
-                    )
-    return asked
 
 
 class Tape:
@@ -74,7 +48,7 @@ class Tape:
         log: The conversation as the executor has it; it grows while the visit goes on.
         limits: The bounds of the run.
         answered: Answers that the model had given in the run before the visit.
-        asked: What its calls asked, as `asked_in` finds it.
+        handed_on: Which calls of the run asked its user, or were done by runs of their own.
         observed: What was observed in the visit.
         leave: Called where the journal has nothing more to say: with what was asked for in
             vain, or with an empty text where it shows that the visit was cut.
@@ -87,7 +61,7 @@ class Tape:
         limits: Limits,
         *,
         answered: int,
-        asked: Mapping[CallPlace, tuple[ToolCall, AskedQuestion]],
+        handed_on: HandedOn,
         observed: Observed,
         leave: Callable[[str], None],
     ) -> None:
@@ -100,7 +74,7 @@ class Tape:
         self._messages = [
             (message, change) for change in visit.changes for message in change.delta.messages
         ]
-        self._asked = asked
+        self._handed_on = handed_on
         self._answers = [answered]
         """How many there were before each message of the visit, and after the last."""
         self._results: dict[CallPlace, Message] = {}
@@ -154,13 +128,17 @@ class Tape:
     def waves_of(self, plans: Sequence[PlannedCall]) -> list[Sequence[PlannedCall]]:
         """The calls of a message as they were made: a wave is written in one change.
 
-        Where all calls of a message are, it says no more of waves, and need not.
+        Where all calls of a message are, it says no more of waves, and need not. Those that are
+        done by runs of their own are a wave before anything of them is written.
         """
         waves: list[list[PlannedCall]] = []
         open_until: int | None = None
         for plan in plans:
-            written = None if plan.alone else self._written.get(self._place_of(plan.call))
-            if written is not None and written == open_until:
+            elsewhere = delegates(plan)
+            lone = plan.alone or elsewhere
+            written = None if lone else self._written.get(self._place_of(plan.call))
+            beside = elsewhere and bool(waves) and delegates(waves[-1][-1])
+            if beside or (written is not None and written == open_until):
                 waves[-1].append(plan)
             else:
                 waves.append([plan])
@@ -187,11 +165,27 @@ class Tape:
             ToolError: It could not ask that.
         """
         place = self._place_of(call)
-        if place in self._asked:
-            return self._asked[place][1]
+        if place in self._handed_on.asked:
+            return self._handed_on.asked[place][1]
         told = self._results.get(place)
         # Of one whose turn did not come in this visit, nobody looks at the words.
         raise ToolError("" if told is None else told.text)
+
+    def delegation(self, call: ToolCall) -> Delegation:
+        """What a call has another agent do; only by whom it is done is on record here.
+
+        Raises:
+            ToolError: Nobody could do that.
+        """
+        place = self._place_of(call)
+        known, told = self._handed_on.delegated.get(place), self._results.get(place)
+        if known is None and told is not None and told.failure == "failed":
+            raise ToolError(told.text)
+        begins = any(True for change in self._visit.changes for _ in children_of(change))
+        if known is None and told is None and begins:
+            # It is refused when the others have ended; until then nobody looks at the words.
+            raise ToolError("")
+        return Delegation(agent=call.name, pool="", task="") if known is None else known[1]
 
     @property
     def error(self) -> Mapping[str, Any] | None:
@@ -201,8 +195,10 @@ class Tape:
 
     def seconds_left(self) -> float | None:
         """What is left of the limit by time that ended the turn, of which the journal has nothing
-        more; None where none did."""
-        if self._next() is not None or self._observed.has_more:
+        more, or nothing but that no further run was begun; None where none did."""
+        if (follows := self._next()) is not None and follows[0].text != NOTHING_LEFT:
+            return None
+        if self._observed.has_more:
             return None
         ending = self._ending()
         if ending is None or ending.limit not in ("time", "working_time"):

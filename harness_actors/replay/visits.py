@@ -6,6 +6,7 @@ from typing import Literal
 
 from harness_actors.coordination.graph import ENTRY
 from harness_actors.events import (
+    ChildrenStarted,
     ExecutorLost,
     InputAwaited,
     QuestionAnswered,
@@ -20,6 +21,7 @@ from harness_actors.results import HarnessResult
 from harness_actors.signals import TurnComplete
 from harness_actors.state import (
     AGENT_TURN,
+    AWAITED,
     OFFERED,
     OPEN_CALLS,
     PRESSURE,
@@ -53,8 +55,10 @@ class Visit:
         end: How the run ended by it, from inside or outside.
         cut: What ended it from outside; None where it answered.
         parks: It answered, and then the run was put aside.
-        waits: It asked the user, and the run was put aside until somebody went on with it.
-        meanwhile: What was committed of the run until then: answers, and that it was asked for.
+        waits: It asked the user, and the run was put aside until somebody went on with it; or it
+            began others, and waited for them at no host.
+        meanwhile: What was committed of the run until then: answers, and that it was asked for; or
+            how those have ended, and that it was put aside.
         given: Its code is not ours, so what it did is taken as it is.
         cause: Of a lost one: why its process was killed.
         tools: Of a lost one: those that ran.
@@ -151,6 +155,8 @@ class _Reader:
                 return self._last(to, start)
             if lost := next((e for e in events if isinstance(e, ExecutorLost)), None):
                 return self._lost(to, start, lost)
+            if any(isinstance(e, ChildrenStarted) for e in events):
+                return self._delegating(to, start)
             if self._was_left(to, change):
                 return self._died(to, start)
             if any(isinstance(e, InputAwaited) for e in events):
@@ -215,7 +221,7 @@ class _Reader:
         return visit
 
     def _parked(self, to: str, start: int) -> Visit:
-        if to in self._spec.custom:
+        if to in self._spec.custom or self._delegates_later(to):
             # Perhaps its own answer; what it wrote with that is in the same change.
             self._at += 1
             visit = self._made(to, start, parks=True)
@@ -244,6 +250,36 @@ class _Reader:
         self._adopted()
         self.over |= over
         return visit
+
+    def _delegates_later(self, to: str) -> bool:
+        """Whether a turn was to begin other runs when its run was put aside."""
+        writes = self._changes[self._at].delta.writes
+        return to == AGENT_TURN and any(write.key not in WITH_ANSWERS for write in writes)
+
+    def _delegating(self, to: str, start: int) -> Visit:
+        begun, waits = self._changes[self._at], True
+        self._at += 1
+        behind = self._at
+        while waits and self._at < len(self._changes) and not self._ends_with(self._next):
+            waits = not _is_last_result(self._next)
+            self._at += 1
+        over = waits and self._at < len(self._changes)
+        visit = Visit(
+            to=to,
+            changes=tuple(self._changes[start:behind]),
+            hop=begun.hop,
+            end=self._end if over else None,
+            waits=True,
+            meanwhile=tuple(self._changes[behind : self._at]),
+            next_position=self._next.position if self._at < len(self._changes) else None,
+        )
+        self._to = ENTRY
+        self.over = waits
+        return visit
+
+    @property
+    def _next(self) -> StoredChange:
+        return self._changes[self._at]
 
     def _adopted(self) -> None:
         """The run was taken up again. A turn that was perhaps in progress begins with repair."""
@@ -286,6 +322,11 @@ def _is_of_a_wait(change: StoredChange) -> bool:
     """Whether the coordinator took an answer, or said again what a run waits for."""
     kinds = InputAwaited | QuestionAnswered
     return any(isinstance(event, kinds) for event in change.delta.events)
+
+
+def _is_last_result(change: StoredChange) -> bool:
+    """Whether all have ended with a change for which its run has waited."""
+    return any(write.key == AWAITED.name and write.value == 0 for write in change.delta.writes)
 
 
 def _yields(change: StoredChange) -> bool:

@@ -10,7 +10,15 @@ from harness_actors.messages import Message
 from harness_actors.outputs import OutputType
 from harness_actors.policies import Approvals, Hooks, MiddlewareChain, offered_tools
 from harness_actors.policies.middleware import as_chain
-from harness_actors.ports import Agent, StrictForm, TokenCounter, Tool, ToolSet, ToolSpec
+from harness_actors.ports import (
+    Agent,
+    DelegatingTool,
+    StrictForm,
+    TokenCounter,
+    Tool,
+    ToolSet,
+    ToolSpec,
+)
 from harness_actors.turn.around import AroundTools
 from harness_actors.turn.texts import counted, well_formed
 
@@ -156,7 +164,7 @@ async def prepare(
         approvals=approvals,
         output=output,
         strict=strict,
-        delegates=may_delegate(agent, config, depth),
+        delegates=any(isinstance(tool, DelegatingTool) for tool in tools),
     )
 
 

@@ -129,7 +129,7 @@ BUGS = (
     ),
     Bug(
         name="a rerun looks for a fault of a validator in the code",
-        path="harness_actors/replay/stand_ins.py",
+        path="harness_actors/replay/recorded_calls.py",
         before="                return replace(result, ends=tape.error)\n",
         after="                return result\n",
         promise="a run with a type comes out the same from its journal",

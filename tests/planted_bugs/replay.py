@@ -81,9 +81,9 @@ BUGS = (
     ),
     Bug(
         name="who cancelled a run while it waited is not said",
-        path="harness_actors/replay/rerun.py",
-        before='            self.cell.tell("its user cancelled it while it waited")\n',
-        after="",
+        path="harness_actors/replay/waits.py",
+        before="        cell.tell(_CANCELLED)\n        cell.cancel_idle()\n",
+        after="        cell.cancel_idle()\n",
         promise="a replay says what came from outside",
         tests=("tests/replay/test_questions.py::test_a_run_that_was_cancelled_while_it_waited",),
     ),

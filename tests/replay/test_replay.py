@@ -19,7 +19,8 @@ from harness_actors.events import Event, ExecutorLost, RunParked, ToolCalled, Tu
 from harness_actors.messages import Message
 from harness_actors.ports import RunContext
 from harness_actors.replay import Recording, Replay, load_recording, replay
-from harness_actors.replay.stand_ins import RecordedClock, Stage
+from harness_actors.replay.stage import Stage
+from harness_actors.replay.stand_ins import RecordedClock
 from harness_actors.signals import Outcome, Signal
 from harness_actors.state import OPEN_CALLS, StateDelta, StateKey, Write
 from harness_actors.stores import JournalReader

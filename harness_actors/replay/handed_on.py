@@ -1,0 +1,68 @@
+"""The calls of a run that its user answered, or runs of their own, as its journal has them."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from harness_actors.events import ChildrenStarted
+from harness_actors.messages import ToolCall
+from harness_actors.ports import AskedQuestion, Delegation
+from harness_actors.records import StoredChange
+from harness_actors.replay.recording import RecordedChild, Recording
+from harness_actors.state import QUESTIONS
+
+CallPlace = tuple[int, str]
+"""A call of a run: by how many answers its model had given with the one that asks for it, and by
+its id, which comes again in other answers."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HandedOn:
+    """What became of such calls.
+
+    Attributes:
+        asked: The calls that asked the user, and what.
+        delegated: The calls that began runs, and what of these their own run sees.
+    """
+
+    asked: Mapping[CallPlace, tuple[ToolCall, AskedQuestion]]
+    delegated: Mapping[CallPlace, tuple[ToolCall, Delegation]]
+
+    @classmethod
+    def in_recording(cls, recording: Recording) -> "HandedOn":
+        """Those of a run."""
+        asked: dict[CallPlace, tuple[ToolCall, AskedQuestion]] = {}
+        delegated: dict[CallPlace, tuple[ToolCall, Delegation]] = {}
+        answers, calls = 0, dict[str, ToolCall]()
+        for change in recording.changes:
+            for message in change.delta.messages:
+                if message.role == "assistant":
+                    answers, calls = answers + 1, {call.id: call for call in message.tool_calls}
+            for call_id, question in _asked(change):
+                # An executor in the place of the agent turn may ask by none.
+                if (call := calls.get(call_id)) is not None:
+                    asked[answers, call_id] = call, question
+            for child in children_of(change):
+                if (call := calls.get(child["call_id"])) is not None:
+                    delegated[answers, call.id] = call, _delegation(child, recording)
+        return cls(asked=asked, delegated=delegated)
+
+
+def children_of(change: StoredChange) -> Iterator[Mapping[str, str]]:
+    """The runs that a change says were begun; see `ChildrenStarted`."""
+    for event in change.delta.events:
+        if isinstance(event, ChildrenStarted):
+            yield from event.children
+
+
+def _delegation(told: Mapping[str, str], recording: Recording) -> Delegation:
+    child = recording.children.get(told["run_id"], RecordedChild())
+    return Delegation(agent=told["agent"], pool="", task="", most_words=child.most_words)
+
+
+def _asked(change: StoredChange) -> Iterator[tuple[str, AskedQuestion]]:
+    for write in change.delta.writes:
+        questions = QUESTIONS.decode(write.value) if write.key == QUESTIONS.name else None
+        for one in () if questions is None else questions.asked:
+            # An approval is of a call that asks for nothing itself.
+            if one.call is None:
+                yield one.call_id, AskedQuestion(text=one.text, options=one.options, why=one.why)

@@ -1,0 +1,96 @@
+"""What became of a run while it waited: for its user, or for runs that it had begun."""
+
+from collections.abc import Iterator, Sequence
+
+from harness_actors.events import ChildEnded, Event, RunParked
+from harness_actors.records import StoredChange
+from harness_actors.replay.cell import RerunCell, as_end
+from harness_actors.replay.old_records import answers_in
+from harness_actors.replay.visits import Visit
+from harness_actors.results import HarnessResult
+from harness_actors.state import CHILDREN_USAGE
+
+_TAKEN_UP = "the run was put aside, and taken up again where it goes on"
+_LEFT = "the run was put aside, and nobody has taken it up again"
+_CANCELLED = "its user cancelled it while it waited"
+
+
+def go_on_later(cell: RerunCell, position: int | None, *, left: bool = False) -> None:
+    """A run was put aside.
+
+    Args:
+        cell: Serves it.
+        position: Where the recorded journal has what follows; None for nothing.
+        left: It ended before anybody has taken it up again.
+    """
+    cell.tell(_LEFT if position is None or left else _TAKEN_UP)
+    if position is not None:
+        cell.adopt(position, newest_first=left)
+
+
+def go_on_answered(cell: RerunCell, visit: Visit) -> None:
+    """A run had asked its user."""
+    for change in visit.meanwhile:
+        if answers := answers_in(change.delta):
+            cell.tell("what its user answered")
+            cell.answer(answers)
+        else:
+            cell.adopt(change.position)
+    if visit.end is not None:
+        cell.tell(_CANCELLED)
+        cell.cancel_idle()
+    elif visit.next_position is not None:
+        cell.adopt(visit.next_position)
+
+
+def go_on_with_children(cell: RerunCell, visit: Visit) -> None:
+    """A run had begun others."""
+    if any(isinstance(event, ChildEnded) for event in _events(visit.meanwhile)):
+        cell.tell("what came of the runs that it began")
+    positions = [*(change.position for change in visit.meanwhile[1:]), visit.next_position]
+    for change, position in zip(visit.meanwhile, positions, strict=bool(visit.meanwhile)):
+        ended = next((e for e in change.delta.events if isinstance(e, ChildEnded)), None)
+        if ended is not None:
+            cell.end_child(ended.run_id)
+        elif any(isinstance(event, RunParked) for event in change.delta.events):
+            behind = [one for one in visit.meanwhile if one.position > change.position]
+            left = visit.end is not None and _was_left(cell, behind)
+            if left:
+                _use_up(cell)
+            cell.stop("park_now")
+            go_on_later(cell, position, left=left)
+    if visit.end is not None:
+        _use_up(cell)
+        _end(cell, visit.end)
+
+
+def _was_left(cell: RerunCell, behind: Sequence[StoredChange]) -> bool:
+    """Whether a run has ended while nobody served it: the newest of those below it end first
+    then."""
+    used = [
+        write.value
+        for change in behind
+        for write in change.delta.writes
+        if write.key == CHILDREN_USAGE.name
+    ]
+    below = [cell.used_by(child) for child in reversed(cell.children)]
+    return not any(True for _ in _events(behind)) and used == below
+
+
+def _use_up(cell: RerunCell) -> None:
+    """Those end with a run that it has begun: by then they have used what the journal has."""
+    for child in cell.children:
+        cell.child_used(child)
+
+
+def _end(cell: RerunCell, end: HarnessResult) -> None:
+    if (end.status, end.reason.kind) == ("cancelled", "user"):
+        cell.tell(_CANCELLED)
+        cell.stop("cancel")
+    else:
+        cell.tell(f"what ended the run: {end.reason.message}")
+        cell.end_waiting(as_end(end))
+
+
+def _events(changes: Sequence[StoredChange]) -> Iterator[Event]:
+    return (event for change in changes for event in change.delta.events)
