@@ -16,7 +16,8 @@ from harness_actors.errors import AgentCodeError, BadInputError
 if TYPE_CHECKING:
     from harness_actors.actors import Runtime
     from harness_actors.agents import Program
-    from harness_actors.ports import Model
+    from harness_actors.config import HarnessConfig
+    from harness_actors.ports import Agent, Model
     from harness_actors.records import RunSpec, WorkspaceSpec
     from harness_actors.replay import Recording
 
@@ -103,11 +104,19 @@ def begin_fork(
         metadata=plan.metadata,
     )
     secrets: dict[str, str] = {}
-    if flags.model is not None or flags.base_url is not None or flags.settings:
-        program = _on_another_model(blob, flags)
+    is_on_another = flags.model is not None or flags.base_url is not None or bool(flags.settings)
+    if is_on_another or spec.parent is not None:
+        program = _another_program(spec, blob, flags if is_on_another else None)
         code, secrets = program.stored, dict(program.secrets)
-        other = program.spec((), recording.spec.config)
-        spec = replace(spec, code=other.code, keys=other.keys, made_with=other.made_with)
+        other = program.spec((), _at_the_top(spec))
+        spec = replace(
+            spec,
+            code=other.code,
+            keys=other.keys,
+            made_with=other.made_with,
+            config=_at_the_top(spec),
+            parent=None,
+        )
     _check_keys(spec, secrets, flags)
     begun = f"run {run_id}, from turn {turn} of run {plan.run_id}"
     return BegunFork(spec=spec, code=code, secrets=secrets, notes=(begun, *notes))
@@ -146,16 +155,47 @@ def bring_artifacts(origin: "tuple[Path, Recording]", spec: "RunSpec", store: Pa
         raise StoreError(str(store), f"no artifacts can be put beside it: {error}") from error
 
 
-def _on_another_model(blob: bytes, flags: ForkFlags) -> "Program":
-    """The agent of a blob, asking another model."""
+def _another_program(spec: "RunSpec", blob: bytes, flags: ForkFlags | None) -> "Program":
+    """What a forked run is of, where that is not the program of the other one.
+
+    Args:
+        spec: The run, with the parent of the other one.
+        blob: The program of the other one.
+        flags: Name another model; None for the same.
+
+    Raises:
+        AgentCodeError: The code of the run cannot be read here.
+    """
     from harness_actors.actors.packing import unpack
-    from harness_actors.agents import ChatAgent, Program
+    from harness_actors.agents import Program
+    from harness_actors.coordination.graph import DEFAULT_EDGES, Workflow
+    from harness_actors.subagents import agent_at
+
+    workflow = unpack(blob)
+    if spec.parent is not None:
+        # Nobody waits for it: it is a run of its own, of the agent that the child was one of.
+        workflow = Workflow(agent_at(workflow.agent, spec.parent.agent), DEFAULT_EDGES)
+    if flags is not None:
+        workflow = replace(workflow, agent=_on_another_model(workflow.agent, flags))
+    return Program.of(workflow)
+
+
+def _at_the_top(spec: "RunSpec") -> "HarnessConfig":
+    """The settings of a run that stands below none, and delegates no deeper than before."""
+    config, below = spec.config, spec.config.sub_agents
+    if spec.parent is None or below is None:
+        return config
+    left = max(0, below.max_depth - spec.parent.depth)
+    return replace(config, sub_agents=replace(below, max_depth=left))
+
+
+def _on_another_model(agent: "Agent", flags: ForkFlags) -> "Agent":
+    """An agent, asking another model."""
+    from harness_actors.agents import ChatAgent
     from harness_actors.batch.agent_file import make_model
     from harness_actors.models import OpenAIModel
     from harness_actors.models.chain import models_of
 
-    workflow = unpack(blob)
-    agent = workflow.agent
     settings = AgentFlags(settings=flags.settings).overrides.model_settings
     # Of a chain the first: what is asked for is one model.
     own = models_of(agent.model)[0]
@@ -165,10 +205,13 @@ def _on_another_model(blob: bytes, flags: ForkFlags) -> "Program":
         model = own.changed(base_url=flags.base_url, settings=settings)
     else:
         model = make_model(name, base_url=flags.base_url, settings=settings)
-    other = ChatAgent(
-        model=model, instructions=agent.instructions, tools=agent.tools, name=agent.name
+    return ChatAgent(
+        model=model,
+        instructions=agent.instructions,
+        tools=agent.tools,
+        name=agent.name,
+        sub_agents=getattr(agent, "sub_agents", None) or (),
     )
-    return Program.of(replace(workflow, agent=other))
 
 
 def _workspace(

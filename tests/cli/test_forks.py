@@ -9,13 +9,17 @@ from typing import Any
 import pytest
 
 from harness_actors.actors.embedded import EMBEDDED_MODEL_URL
-from harness_actors.cli.forks import ForkFlags, begin_fork
+from harness_actors.cli.forks import BegunFork, ForkFlags, begin_fork
+from harness_actors.config import SubAgentConfig
 from harness_actors.errors import AgentCodeError, BadInputError
 from harness_actors.models import OpenAIModel
 from harness_actors.records import WorkspaceSpec
-from harness_actors.replay import Recording
+from harness_actors.replay import Recording, load_recording
+from harness_actors.stores import JournalReader
 from harness_actors.testing import Reply
-from tests.replay.recorded_runs import Session, done, program
+from tests.actors.followers import results
+from tests.replay.families import grown, scouts
+from tests.replay.recorded_runs import FIRST_COMMAND, Session, done, opened_locally, program
 
 CODE = program([Reply.text("hm"), done()])
 
@@ -175,3 +179,56 @@ def test_a_setting_alone_changes_the_model_of_a_fork(
 
     assert begun.spec.code != spec.code
     assert begun.spec.made_with.setup != spec.made_with.setup  # type: ignore[union-attr]
+
+
+@pytest.fixture(scope="module")
+def tree(tmp_path_factory: pytest.TempPathFactory) -> Session:
+    """A run of two turns that has sent out another one, which has sent out one in turn."""
+    store = tmp_path_factory.mktemp("tree") / "runs.db"
+    replies = [scouts("ask read a"), Reply.text("hm"), done()]
+    return asyncio.run(grown(store, replies, sub_agents={"max_depth": 2}))
+
+
+async def went_on(begun: BegunFork, store: Path) -> Recording:
+    """The recording of a fork that has ended."""
+    async with opened_locally(store, FIRST_COMMAND) as runtime:
+        await begun.submission(runtime)()
+        run_id = begun.spec.run_id
+        await results(runtime, [run_id])
+    return load_recording(JournalReader(store), run_id)
+
+
+@pytest.mark.parametrize("turn", [1, 2])
+async def test_a_fork_of_a_run_that_delegates_does_so_again(
+    tree: Session, tmp_path: Path, turn: int
+) -> None:
+    begun = begin_fork(tree.recording(), tree.program.stored, turn, ForkFlags())
+
+    forked = await went_on(begun, tmp_path / "runs.db")
+
+    assert forked.end is not None
+    assert forked.end.status == "done"
+    assert list(forked.children) == ([f"{begun.spec.run_id}.1"] if turn == 1 else [])
+
+
+@pytest.mark.parametrize("model", [None, "gpt-4.1-mini"])
+async def test_a_fork_of_a_child_is_a_run_of_its_own_of_the_childs_agent(
+    tree: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, model: str | None
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "k")
+    child = load_recording(JournalReader(tree.store), "run.1")
+
+    begun = begin_fork(child, tree.program.stored, 1, ForkFlags(model=model))
+
+    assert begun.spec.parent is None
+    assert begun.spec.made_with is not None
+    assert begun.spec.made_with.agent == "scout"
+    assert begun.spec.made_with.model == (model or child.spec.made_with.model)  # type: ignore[union-attr]
+    assert begun.spec.config.sub_agents == SubAgentConfig(max_depth=1)
+    assert begun.spec.task == child.spec.task
+    if model is None:
+        forked = await went_on(begun, tmp_path / "runs.db")
+        assert forked.end is not None
+        assert child.end is not None
+        assert forked.end.output_text == child.end.output_text
+        assert list(forked.children) == [f"{begun.spec.run_id}.1"]

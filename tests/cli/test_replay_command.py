@@ -21,6 +21,7 @@ from harness_actors.stores.artifacts import folder_of
 from harness_actors.testing import LoopbackServer, Reply, ScriptedModel
 from harness_actors.tools import coding_tools
 from tests.actors.followers import results
+from tests.replay.families import grown, scouts
 from tests.replay.recorded_runs import (
     FIRST_COMMAND,
     Session,
@@ -288,3 +289,18 @@ async def _writes(store: Path, place: Path, template: Path) -> None:
     async with opened_locally(store, FIRST_COMMAND) as runtime:
         await runtime.submit([spec], code={agent.code: agent.blob}, secrets={})
         await results(runtime, ["first1"])
+
+
+def test_a_run_and_those_that_it_began_are_replayed_by_a_beginning(
+    harness: Harness, tmp_path: Path
+) -> None:
+    store = tmp_path / "tree.db"
+    asyncio.run(grown(store, [scouts("read a", "read b"), done()]))
+
+    for given, run_id in (("r", "run"), ("r.2", "run.2"), ("run.1", "run.1")):
+        said = harness("replay", given, "--store", str(store))
+
+        assert said.exit_code == 0
+        assert said.stdout.startswith(f"run {run_id}: ")
+        assert "the same log" in said.stdout
+    assert harness("replay", "r.", "--store", str(store)).exit_code == 2
