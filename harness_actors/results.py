@@ -247,6 +247,7 @@ class HarnessResult:
         output_as_given: The same as plain values, as the model gave it, where `output` is an
             instance; see `output_plain`.
         children_usage: What its children used, with all below them; None where it had none.
+        children: How many runs it has begun itself.
     """
 
     run_id: str
@@ -263,6 +264,7 @@ class HarnessResult:
     output: Any = None
     output_as_given: Any = field(default=None, repr=False, compare=False)
     children_usage: Usage | None = None
+    children: int = 0
 
     def __post_init__(self) -> None:
         check_reason(self.status, self.reason.kind)
@@ -304,6 +306,8 @@ def encode_result(result: HarnessResult) -> dict[str, Any]:
     for name in ("contract", "output", "children_usage"):
         if plain[name] is None:
             del plain[name]
+    if not result.children:
+        del plain["children"]
     return plain
 
 

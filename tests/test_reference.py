@@ -16,7 +16,7 @@ from harness_actors import events
 from harness_actors.batch import run_batch
 from harness_actors.batch.agent_document import AgentFields, PersonaFields
 from harness_actors.batch.agent_file import load_agent_file
-from harness_actors.batch.outcomes import CheckResult, TaskOutcome
+from harness_actors.batch.outcomes import CheckResult, TaskOutcome, TreeUsage
 from harness_actors.batch.tasks import Check, Task
 from harness_actors.cli.app import app
 from harness_actors.config import LEAVE_IT_OUT as REFUSED
@@ -28,6 +28,7 @@ from harness_actors.config import (
     HarnessConfig,
     Limits,
     StallConfig,
+    SubAgentConfig,
     TurnLimits,
 )
 from harness_actors.errors import BadInputError, ConfigError
@@ -101,6 +102,9 @@ def settings() -> Iterator[tuple[str, str, Any]]:
         yield path, f"CompactionConfig.{name}", getattr(whole.compaction, name)
     for name in sorted(names_of(StallConfig)):
         yield f"harness.stall.{name}", f"StallConfig.{name}", getattr(whole.stall, name)
+    for name in sorted(names_of(SubAgentConfig)):
+        path = f"harness.sub_agents.{name}"
+        yield path, f"SubAgentConfig.{name}", getattr(whole.sub_agents, name)
     for name in sorted(names_of(Limits)):
         yield f"harness.limits.{name}", f"Limits.{name}", getattr(whole.limits, name)
 
@@ -109,7 +113,7 @@ def shown(default: object) -> str:
     match default:
         case None:
             return "none"
-        case ContinuationConfig() | StallConfig() | CompactionConfig():
+        case ContinuationConfig() | StallConfig() | CompactionConfig() | SubAgentConfig():
             return "on"
         case bool():
             return "on" if default else "off"
@@ -139,6 +143,7 @@ def test_a_setting_takes_what_is_said_and_nothing_beyond(path: str) -> None:
         "1 or more": [1, 10**6],
         "above 0": [0.1, 10**6],
         "2000 to 100000": [2000, 100000],
+        "0 to 8": [0, 8],
         "a share of the window": [0.5, 0.79],
         "a share above `low_water`": [0.5, 0.95],
         "a share from `soft` on": [0.8, 1],
@@ -148,6 +153,7 @@ def test_a_setting_takes_what_is_said_and_nothing_beyond(path: str) -> None:
         "1 or more": [0, -1, 1.5],
         "above 0": [0, -1, float("inf")],
         "2000 to 100000": [1999, 100001, 2000.5],
+        "0 to 8": [-1, 9, True, "1"],
         "a share of the window": [0, 1.1, "half", 0.8],
         "a share above `low_water`": [0, 1.1, "half", 0.45],
         "a share from `soft` on": [0, 1.1, "half", 0.79],
@@ -326,6 +332,7 @@ def test_every_argument_of_a_batch_is_there_with_its_flags() -> None:
         (Check, "A task has"),
         (TaskOutcome, "A `TaskOutcome`"),
         (CheckResult, "A `TaskOutcome`"),
+        (TreeUsage, "A `TaskOutcome`"),
     ],
 )
 def test_every_field_of_a_task_and_its_outcome_is_there(kind: type, begins: str) -> None:

@@ -30,6 +30,7 @@ from harness_actors.batch.tasks import BadTask, Task
 from harness_actors.batch.waiting import Deliver, WaitingRuns
 from harness_actors.errors import HarnessError
 from harness_actors.events import (
+    Event,
     InputAwaited,
     ModelFellBack,
     QuestionAnswered,
@@ -57,7 +58,7 @@ class Engine:
         runtime: Where the runs run.
         tally: Kept up to date.
         deliver: Called with each outcome when it is on disk; it may make the engine wait.
-        on_event: Called with each event of the batch's runs; None for nobody.
+        on_event: Called with each event of the tasks' runs; None for nobody.
         answerer: Answers questions of runs at once; None for nobody.
         clock: By which approvals expire.
     """
@@ -277,12 +278,8 @@ class Engine:
         if self._waiting.has(run_id):
             self._go_on(self._waiting.note(event, news), group)
             return
+        self._count(event.event)
         match event.event:
-            case RoundCompleted():
-                self._tally.add_round(event.event)
-                self.brakes.spend(event.event.cost_usd)
-            case ModelFellBack(failed=failed):
-                self._tally.fallbacks += bool(failed)
             case RunParked():
                 self._flights.land(run_id)
                 self._tally.parked += 1
@@ -302,8 +299,22 @@ class Engine:
             case _:
                 pass
 
+    def _count(self, event: Event) -> None:
+        match event:
+            case RoundCompleted(cost_usd=cost_usd):
+                self._tally.add_round(event)
+                self.brakes.spend(cost_usd)
+            case ModelFellBack(failed=failed):
+                self._tally.fallbacks += bool(failed)
+            case _:
+                pass
+
     def _note_other(self, event: RunEvent, news: News) -> None:
-        """Something happened in a run of an earlier command that was not come by yet."""
+        """Something happened in a run that one in flight has begun, or in one of an earlier command
+        that was not come by yet."""
+        if self._flights.is_below_one(event.run_id):
+            self._count(event.event)
+            return
         match event.event:
             case RunCompleted():
                 self.brakes.spend(self._history.ended(event.run_id, news.results[event.run_id]))

@@ -7,6 +7,7 @@ from typing import Any
 from harness_actors.batch.history import Attempt
 from harness_actors.batch.run_note import RunNote
 from harness_actors.batch.tasks import Task
+from harness_actors.records import CHILD_MARK
 from harness_actors.results import HarnessResult
 
 
@@ -81,6 +82,10 @@ class Flights:
 
     def is_flying(self, run_id: str) -> bool:
         return run_id in self._by_run
+
+    def is_below_one(self, run_id: str) -> bool:
+        """Whether one of them has begun a run, or one below it has."""
+        return run_id.partition(CHILD_MARK)[0] in self._by_run
 
     @property
     def run_ids(self) -> list[str]:

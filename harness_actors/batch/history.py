@@ -1,5 +1,6 @@
 """What earlier commands left of a batch, and so what is next for each of its tasks."""
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -108,7 +109,8 @@ class History:
         home: Where a run of this run directory works; None where nobody asks.
 
     Attributes:
-        cost_usd: What the runs of earlier commands cost that are over, or wait for their user.
+        cost_usd: What the runs of earlier commands cost that are over, or wait for their user; with
+            all that they have begun.
     """
 
     def __init__(
@@ -122,8 +124,15 @@ class History:
         self._attempts: dict[tuple[str, str], Attempt] = {}
         self._keys: dict[str, tuple[str, str]] = {}
         self.cost_usd = 0.0
+        below: defaultdict[str, float] = defaultdict(float)
+        tops: list[RunHeading] = []
         for heading in headings:
-            self._remember(heading)
+            if heading.root:
+                below[heading.root] += heading.usage.cost_usd
+            else:
+                tops.append(heading)
+        for heading in tops:
+            self._remember(heading, heading.usage.cost_usd + below[heading.run_id])
 
     def next_step(self, task: Task, settings: BatchSettings, now: Setup | None = None) -> NextStep:
         """What is to be done for a task. A run newer than the task's line comes first.
@@ -180,7 +189,7 @@ class History:
         known = None if key is None else self._attempts[key]
         if key is None or known is None or known.run_id != run_id:
             return 0.0
-        cost_usd = end.usage.cost_usd
+        cost_usd = end.usage_tree.cost_usd
         self._attempts[key] = replace(known, end=end, waits=None, counted_usd=cost_usd)
         return cost_usd - (known.counted_usd or 0.0)
 
@@ -203,11 +212,11 @@ class History:
             return None
         return None if Path(place).resolve() == self._home(heading.run_id) else place
 
-    def _remember(self, heading: RunHeading) -> None:
+    def _remember(self, heading: RunHeading, cost_usd: float) -> None:
         # Those in progress are counted round by round, by whoever follows them.
         is_counted = heading.phase in ("ended", "waiting")
         if is_counted:
-            self.cost_usd += heading.usage.cost_usd
+            self.cost_usd += cost_usd
         noted = RunNote.read(heading.metadata)
         if noted is None:
             return
@@ -223,7 +232,7 @@ class History:
             setup=noted.setup,
             end=heading.end,
             waits=_waits(heading),
-            counted_usd=heading.usage.cost_usd if is_counted else None,
+            counted_usd=cost_usd if is_counted else None,
             elsewhere=elsewhere,
             is_lost=elsewhere is None and _has_lost_its_place(heading),
         )

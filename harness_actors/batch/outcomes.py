@@ -1,7 +1,7 @@
 """How a task ended: one line of `results.jsonl`."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Literal, cast
 
 from harness_actors.batch.tasks import BadTask, Task
@@ -13,6 +13,7 @@ from harness_actors.results import (
     OpenQuestion,
     Reason,
     Status,
+    Usage,
     decode_contract,
 )
 
@@ -41,12 +42,20 @@ ASKED = ("QuestionAsked", "ApprovalAsked")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskUsage:
-    """What the run of a task used, in tokens and US dollars."""
+    """What the run of a task used itself, in tokens and US dollars."""
 
     input_tokens: int = 0
     output_tokens: int = 0
     cached_tokens: int = 0
     cost_usd: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TreeUsage(TaskUsage):
+    """What the run of a task used together with all that it has begun."""
+
+    model_calls: int = 0
+    tool_calls: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,6 +104,8 @@ class TaskOutcome:
         setup: Hash of both with the settings: equal set-ups have equal ones.
         contract: How what its run was held to stood at the end; None where it was held to nothing.
         output: The value that its run came to, as plain values, where it was to come to one.
+        children: How many runs its run has begun.
+        usage_tree: What it used together with all of these; None where it has begun none.
     """
 
     id: str
@@ -120,6 +131,8 @@ class TaskOutcome:
     setup: str | None = None
     contract: ContractResult | None = None
     output: Any = None
+    children: int = 0
+    usage_tree: TreeUsage | None = None
 
     @property
     def ok(self) -> bool:
@@ -136,6 +149,15 @@ class TaskOutcome:
         if self.contract is not None and not self.contract.satisfied:
             return "contract unmet"
         return "ok" if self.check is None or self.check.passed else "check failed"
+
+    @property
+    def used(self) -> TreeUsage:
+        """What its run used, with all that it has begun."""
+        if self.usage_tree is not None:
+            return self.usage_tree
+        return TreeUsage(
+            model_calls=self.model_calls, tool_calls=self.tool_calls, **asdict(self.usage)
+        )
 
     @property
     def is_final(self) -> bool:
@@ -184,12 +206,7 @@ def outcome_of(
         turns=result.turn_count,
         model_calls=usage.model_calls,
         tool_calls=usage.tool_calls,
-        usage=TaskUsage(
-            input_tokens=usage.input_tokens,
-            output_tokens=usage.output_tokens,
-            cached_tokens=usage.cached_tokens,
-            cost_usd=usage.cost_usd,
-        ),
+        usage=TaskUsage(**_amounts(TaskUsage, usage)),
         wall_s=round(result.wall_s, 3),
         working_s=round(usage.working_s, 3),
         output_text=result.output_text,
@@ -203,7 +220,13 @@ def outcome_of(
         setup=setup,
         contract=result.contract,
         output=result.output_plain,
+        children=result.children,
+        usage_tree=TreeUsage(**_amounts(TreeUsage, result.usage_tree)) if result.children else None,
     )
+
+
+def _amounts(kind: type[TaskUsage], usage: Usage) -> dict[str, Any]:
+    return {one.name: getattr(usage, one.name) for one in fields(kind)}
 
 
 def outcome_of_bad(task: BadTask) -> TaskOutcome:
@@ -230,9 +253,11 @@ def may_help_again(result: HarnessResult) -> bool:
 def encode_outcome(outcome: TaskOutcome) -> dict[str, Any]:
     """The outcome as plain values, in the order of the results file."""
     plain = asdict(outcome)
-    for name in ("contract", "output"):
+    for name in ("contract", "output", "usage_tree"):
         if plain[name] is None:
             del plain[name]
+    if not outcome.children:
+        del plain["children"]
     return plain
 
 
@@ -246,6 +271,8 @@ def decode_outcome(plain: Mapping[str, Any]) -> TaskOutcome:
     given = dict(plain)
     given["reason"] = Reason(**given["reason"])
     given["usage"] = TaskUsage(**given["usage"])
+    if given.get("usage_tree") is not None:
+        given["usage_tree"] = TreeUsage(**given["usage_tree"])
     given["deliverables"] = tuple(Deliverable(**item) for item in given["deliverables"])
     if given["check"] is not None:
         check = CheckResult(**given["check"])

@@ -33,7 +33,7 @@ class UsageSum:
     """What many runs used together.
 
     Attributes:
-        runs: How many they are.
+        runs: How many they are, without those that they have begun.
     """
 
     def __init__(self) -> None:
@@ -44,6 +44,10 @@ class UsageSum:
     def add(self, *, cost_usd: float, **counts: float) -> None:
         """A run used this much of each of `COUNTS`; what no run can have is left out."""
         self.runs += 1
+        self.add_below(cost_usd=cost_usd, **counts)
+
+    def add_below(self, *, cost_usd: float, **counts: float) -> None:
+        """One that a run has begun used this much; its turns are none of a task's."""
         self._counts.update({name: _possible(counts.get(name, 0)) for name in COUNTS})
         self._cost_usd += _possible(cost_usd)
 
@@ -105,8 +109,12 @@ def unlisted_usage(
         roster: The tasks of the command.
         lines: The newest line of each task.
     """
-    found = Unlisted()
+    found, below = Unlisted(), list[RunHeading]()
+    sums: dict[str, UsageSum] = {}
     for heading in headings:
+        if heading.root:
+            below.append(heading)
+            continue
         if heading.run_id in listed:
             continue
         note = RunNote.read(heading.metadata)
@@ -115,8 +123,12 @@ def unlisted_usage(
             found.stranded += roster.is_whole and not is_ours
         elif note is not None and is_ours:
             found.unwritten += not _is_replaced(note, lines)
-        used = found.unfinished if heading.end is None else found.ended
+        used = sums[heading.run_id] = found.unfinished if heading.end is None else found.ended
         used.add(turns=heading.turns, **heading.usage.as_mapping())
+    for child in below:
+        # A line tells of the tree of its run.
+        if child.root in sums:
+            sums[child.root].add_below(**child.usage.as_mapping())
     return found
 
 

@@ -10,7 +10,7 @@ from harness_actors.batch.brakes import Brakes
 from harness_actors.batch.flights import Flight, Flights
 from harness_actors.batch.run_directory import RunDirectory
 from harness_actors.batch.tally import Tally
-from harness_actors.events import RoundCompleted
+from harness_actors.events import ChildrenStarted, RoundCompleted
 from harness_actors.records import RunSpec
 from harness_actors.setups import Setup
 
@@ -98,10 +98,15 @@ class Starting:
         await self.runtime.stop(self.flights.run_ids, mode)
 
     async def _count_rounds(self, run_id: str, told: int) -> None:
+        """Count what a run has cost, with all that it has begun."""
         for event in await self.runtime.events(run_id):
-            # What is after that is told to whoever follows.
-            if isinstance(event.event, RoundCompleted) and event.position <= told:
-                self.brakes.spend(event.event.cost_usd)
+            match event.event:
+                # What is after that is told to whoever follows.
+                case RoundCompleted(cost_usd=cost_usd) if event.position <= told:
+                    self.brakes.spend(cost_usd)
+                case ChildrenStarted(children=children):
+                    for child in children:
+                        await self._count_rounds(child["run_id"], told)
 
     def _take_off(self, flight: Flight) -> None:
         # Before the runtime hears of it: its end may be told before `submit` returns.

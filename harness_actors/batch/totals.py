@@ -18,7 +18,7 @@ class Totals:
     Attributes:
         tasks: How many they are.
         run_ids: The runs that they tell of.
-        usage: What those used.
+        usage: What those used, with all runs that they have begun.
     """
 
     def __init__(self, outcomes: Iterable[TaskOutcome] = ()) -> None:
@@ -50,12 +50,7 @@ class Totals:
         if outcome.run_id is None:
             return
         self.run_ids.add(outcome.run_id)
-        self.usage.add(
-            model_calls=outcome.model_calls,
-            tool_calls=outcome.tool_calls,
-            turns=outcome.turns,
-            **asdict(outcome.usage),
-        )
+        self.usage.add(turns=outcome.turns, **asdict(outcome.used))
 
     def as_mapping(self) -> dict[str, Any]:
         """The sums as plain values, for `summary.json`."""

@@ -10,7 +10,15 @@ from harness_actors.events import RunCompleted
 from harness_actors.messages import Message
 from harness_actors.results import HarnessResult, LimitKind, Reason, Usage
 from harness_actors.signals import RunEnd
-from harness_actors.state import CHILDREN_USAGE, QUESTIONS, USAGE, SharedState, StateDelta, turns_of
+from harness_actors.state import (
+    CHILDREN,
+    CHILDREN_USAGE,
+    QUESTIONS,
+    USAGE,
+    SharedState,
+    StateDelta,
+    turns_of,
+)
 from harness_actors.turn.bounds import words_of
 from harness_actors.turn.questions import NOT_BEGUN
 
@@ -131,4 +139,5 @@ def result_of(run: ActiveRun, end: RunEnd, *, now: float) -> HarnessResult:
         contract=contract_result(run.spec.config.contract, values),
         output=end.output,
         children_usage=Usage(**used) if (used := values.get(CHILDREN_USAGE.name)) else None,
+        children=values.get(CHILDREN.name, 0),
     )

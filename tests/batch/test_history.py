@@ -1,6 +1,7 @@
 """What is next for a task, by its line and its runs."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -252,3 +253,30 @@ def test_answers_that_come_later_leave_what_is_open() -> None:
     for question_id in ("q2", "q0", "q0"):
         history.answered("r", question_id)
     assert isinstance(history.next_step(TASK, BatchSettings()), Continue)
+
+
+def a_child(number: int, *, over: bool) -> RunHeading:
+    name = f"r.{number}"
+    end = an_end(name) if over else None
+    return a_run(name, end=end, root="r", metadata={}, command="" if over else "c")
+
+
+@pytest.mark.parametrize(
+    ("run", "spent_usd", "more_usd"),
+    [
+        # Whoever goes on with it counts its tree round by round.
+        (a_run("r"), 0.0, 5.0),
+        (a_run("r", questions=(a_question("q1"),)), 3.0, 2.0),
+        (a_run("r", end=an_end("r")), 3.0, 2.0),
+    ],
+)
+def test_a_run_has_spent_what_its_tree_has(
+    run: RunHeading, spent_usd: float, more_usd: float
+) -> None:
+    over = run.end is not None
+    history = History({}, [run, a_child(1, over=True), a_child(2, over=over)])
+    end = replace(an_end("r", cost_usd=3.0), children=2, children_usage=Usage(cost_usd=2.0))
+
+    assert history.cost_usd == spent_usd
+    assert history.ended("r.2", an_end("r.2")) == 0.0, "its parent has it"
+    assert [history.ended("r", end), history.ended("r", end)] == [more_usd, 0.0]

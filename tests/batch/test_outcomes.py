@@ -144,3 +144,30 @@ def test_another_attempt_may_help_where_the_failure_may_go_away(
     result = HarnessResult(run_id="r", status=status, reason=Reason(kind=kind))
 
     assert may_help_again(result) is may
+
+
+def test_a_line_of_a_run_that_has_begun_others_tells_of_their_tree_as_well() -> None:
+    below = Usage(model_calls=5, tool_calls=1, input_tokens=10, output_tokens=4, cost_usd=0.5)
+    result = replace(RESULT, children=2, children_usage=below)
+
+    outcome = outcome_of(Task(id="t1", task="x"), result, attempt=1, check=None)
+    line = json.loads(json.dumps(encode_outcome(outcome)))
+
+    assert (line["children"], line["usage"]["cost_usd"], line["model_calls"]) == (2, 0.125, 3)
+    assert line["usage_tree"] == {
+        "input_tokens": 60,
+        "output_tokens": 10,
+        "cached_tokens": 7,
+        "cost_usd": 0.625,
+        "model_calls": 8,
+        "tool_calls": 5,
+    }
+    assert decode_outcome(line) == outcome
+    assert outcome.used == outcome.usage_tree
+
+
+def test_what_a_run_used_that_has_begun_none_is_what_its_tree_has() -> None:
+    outcome = outcome_of(Task(id="t1", task="x"), RESULT, attempt=1, check=None)
+
+    assert outcome.usage_tree is None
+    assert (outcome.used.model_calls, outcome.used.cost_usd) == (3, 0.125)

@@ -101,3 +101,23 @@ def test_what_no_run_can_have_used_spoils_no_sum() -> None:
     told = other.as_mapping()
     assert (told["model_calls"], told["tool_calls"], told["turns"]) == (3, 2, 8)
     assert told["cost_usd"] == 0.5
+
+
+def test_what_a_run_has_begun_is_counted_where_it_is_and_is_no_run_of_its_own() -> None:
+    children = [
+        a_run(f"{top}.1", ended=over, metadata={}, root=top)
+        for top, over in (("in a line", True), ("over", True), ("going", True), ("going", False))
+    ]
+    tops = [
+        a_run("in a line", ended=True),
+        a_run("over", ended=True, attempt=2),
+        a_run("going", ended=False, attempt=3),
+    ]
+
+    found = unlisted(*tops, *children, listed="in a line")
+
+    told = found.as_mapping()
+    assert (told["unlisted"]["runs"], told["unfinished"]["runs"]) == (1, 1)
+    assert told["unfinished"]["of_removed_tasks"] == 0
+    assert (found.ended.as_mapping()["cost_usd"], found.ended.as_mapping()["turns"]) == (2.0, 1)
+    assert found.unfinished.as_mapping()["cost_usd"] == 3.0
