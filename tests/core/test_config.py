@@ -79,7 +79,7 @@ def test_parts_that_are_not_built_are_not_offered() -> None:
     assert told.endswith(
         "there are max_turns, max_rounds_per_turn, max_input_tokens, completion, "
         "stop_policy, continuation, limits, on_question, max_parallel_calls, turn_limits, "
-        "artifacts, stall, contract, compaction"
+        "artifacts, stall, contract, compaction, sub_agents"
     )
 
 
