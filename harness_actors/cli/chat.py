@@ -15,7 +15,15 @@ from harness_actors.cli.failures import ALL_DONE, NOT_ALL_DONE, failures_told
 from harness_actors.cli.screen import JsonLines, Screen, Terminal
 from harness_actors.cli.typed_lines import is_command, read_line
 from harness_actors.cli.where import check_where, fresh_workspace
-from harness_actors.events import Event, ExecutorLost, Repaired, ToolCalled, ToolReturned
+from harness_actors.events import (
+    ChildEnded,
+    ChildrenStarted,
+    Event,
+    ExecutorLost,
+    Repaired,
+    ToolCalled,
+    ToolReturned,
+)
 
 EXIT, NEW = "/exit", "/new"
 COMPACTS = "the conversation is summarized before the next line is answered"
@@ -128,4 +136,5 @@ def _chat(
 
 def _is_of_interest(event: Event) -> bool:
     failed = isinstance(event, ToolReturned) and event.is_error
-    return failed or isinstance(event, ToolCalled | ExecutorLost | Repaired)
+    shown = ToolCalled | ChildrenStarted | ChildEnded | ExecutorLost | Repaired
+    return failed or isinstance(event, shown)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import IO, Any
 
 from harness_actors.batch.words import cost_among_others
+from harness_actors.cli.child_lines import ChildLines
 from harness_actors.cli.shown_calls import call_lines, decided, until
 from harness_actors.events import (
     AgentResponse,
@@ -57,6 +58,7 @@ class EventLines:
         self._quiet = quiet
         self._debug = debug
         self._out = out or sys.stderr
+        self._children = ChildLines()
         self.seen = False
 
     def show(self, event: RunEvent, whose: str = "") -> None:
@@ -66,6 +68,8 @@ class EventLines:
             self._say(f"run {one_line(event.run_id)}")
         elif line := event_line(event.event):
             self._say(f"{whose} {line.strip()}" if whose else line)
+        for line in self._children.of(event):
+            self._say(f"{whose} {_short(line)}" if whose else _short(line))
         if isinstance(event.event, ToolReturned):
             self._trace(event.event.traceback)
 
@@ -76,6 +80,9 @@ class EventLines:
             why = f"{why} {result.reason.message}"
         self._trace(result.reason.traceback)
         self._say(f"{why}: {used(result.turn_count, usage)}, {result.wall_s:.1f} s")
+        if result.children:
+            runs = "the run" if result.children == 1 else f"the {result.children} runs"
+            self._say(f"  with {runs} that it has begun: {tree_used(result.usage_tree)}")
         for line in unmet_lines(result.contract):
             self._say(line)
         if result.reason.traceback and not self._debug:
@@ -118,7 +125,12 @@ def used(turns: int, usage: Usage) -> str:
     >>> used(1, Usage(model_calls=2, input_tokens=1000, output_tokens=24))
     '1 turn, 2 model calls, 0 tool calls, 1,024 tokens, cost -'
     """
-    counted = ((turns, "turn"), (usage.model_calls, "model call"), (usage.tool_calls, "tool call"))
+    return f"{turns} turn{'' if turns == 1 else 's'}, {tree_used(usage)}"
+
+
+def tree_used(usage: Usage) -> str:
+    """What several runs took together, in words: their turns are not added up."""
+    counted = ((usage.model_calls, "model call"), (usage.tool_calls, "tool call"))
     counts = [f"{number} {name}{'' if number == 1 else 's'}" for number, name in counted]
     cost = cost_among_others(usage.cost_usd)
     return ", ".join([*counts, f"{usage.tokens:,} tokens", cost])

@@ -1,6 +1,7 @@
 """What happens in a run, line by line, with what its tools print between."""
 
 import asyncio
+import json
 from io import StringIO
 from pathlib import Path
 
@@ -11,6 +12,8 @@ from harness_actors.cli.log_lines import LogLines
 from harness_actors.cli.printed import Printed
 from harness_actors.events import (
     AgentResponse,
+    ChildEnded,
+    ChildrenStarted,
     ContextCompacted,
     ContextPressure,
     ContinuationPrompt,
@@ -229,3 +232,85 @@ async def test_that_something_was_printed_is_told_at_the_end_unless_it_was_shown
         ["before", "now"] if new else ["now"]
     )
     assert f"your code printed something: {log.path}; -v shows it at once" in log.shown
+
+
+def a_call(number: int, prompt: str) -> ToolCalled:
+    arguments = json.dumps({"prompt": prompt})
+    return ToolCalled(call_id=f"c{number}", tool_name="scout", arguments=arguments)
+
+
+def begun(count: int) -> ChildrenStarted:
+    children = [
+        {"run_id": f"run.{number}", "agent": "scout", "call_id": f"c{number}"}
+        for number in range(1, count + 1)
+    ]
+    return ChildrenStarted(turn=1, children=tuple(children))
+
+
+def over(number: int, status: str = "completed") -> ChildEnded:
+    return ChildEnded(run_id=f"run.{number}", agent="scout", call_id=f"c{number}", status=status)
+
+
+def lines_of(*events: Event, whose: str = "") -> list[str]:
+    out = StringIO()
+    lines = EventLines(out=out)
+    for event in events:
+        lines.show(told(event), whose)
+    return out.getvalue().splitlines()
+
+
+def test_runs_that_are_begun_are_told_with_what_they_are_to_do_and_how_they_end() -> None:
+    shown = lines_of(a_call(1, 'say "hi"\nto all'), begun(2), over(2), over(1, "lost"))
+
+    assert shown[1:] == [
+        '    ▸ run.1 scout: say "hi" to all',
+        # Of a run that is shown from its middle on.
+        "    ▸ run.2 scout: c2",
+        "    ✓ run.2 scout completed",
+        "    ✗ run.1 scout lost",
+    ]
+    assert lines_of(begun(1), over(1), whose="abc") == [
+        "abc     ▸ run.1 scout: c1",
+        "abc     ✓ run.1 scout completed",
+    ]
+    assert lines_of(over(7)) == ["    ✓ run.7 scout completed"]
+
+
+def test_of_many_runs_those_are_told_that_did_not_end_well() -> None:
+    ends = [over(number, "failed" if number == 5 else "completed") for number in range(1, 65)]
+    shown = lines_of(begun(64), *ends)
+
+    assert len(shown) == 8 + 1 + 1 + 1
+    assert shown[8:] == [
+        "    ▸ and 56 more: 64 × scout in all",
+        "    ✗ run.5 scout failed",
+        "    all 64 have ended: 63 completed, 1 failed",
+    ]
+
+
+def test_a_long_prompt_is_cut_and_does_no_harm() -> None:
+    cut = '{"prompt": "x \x1b[2J ' + "y " * 200
+    shown = lines_of(ToolCalled(call_id="c1", tool_name="scout", arguments=cut), begun(1))[-1]
+
+    assert len(shown) <= 110
+    assert "\x1b" not in shown
+
+
+def test_the_end_of_a_run_tells_what_it_took_with_those_that_it_has_begun() -> None:
+    out = StringIO()
+    below = Usage(model_calls=4, input_tokens=1_000)
+    result = HarnessResult(
+        run_id="run",
+        status="done",
+        reason=Reason(kind="completed"),
+        turn_count=1,
+        usage=Usage(model_calls=2, input_tokens=10),
+        children=2,
+        children_usage=below,
+    )
+    EventLines(out=out).end(result)
+
+    assert out.getvalue().splitlines() == [
+        "done(completed): 1 turn, 2 model calls, 0 tool calls, 10 tokens, cost -, 0.0 s",
+        "  with the 2 runs that it has begun: 6 model calls, 0 tool calls, 1,010 tokens, cost -",
+    ]
