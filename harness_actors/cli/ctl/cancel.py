@@ -27,6 +27,8 @@ def cancel(
 ) -> None:
     """End runs, in flight or not, as cancelled by their user; what they did stays.
 
+    With a run end all that it has begun. The one that has begun it is told, and goes on.
+
     Exits with 0 where all of them are over now, those that were over before included.
 
     Examples:

@@ -37,6 +37,12 @@ def find_runs(stores: Sequence[Path], given: Iterable[str]) -> dict[Path, list[s
     return dict(found)
 
 
+def trees_of(store: Path, run_ids: Iterable[str]) -> dict[str, str]:
+    """The run at the top of its tree, by each child among these that is not over."""
+    found = _headings(store, frozenset(run_ids)).values()
+    return {one.run_id: one.root for one in found if one.root and one.end is None}
+
+
 def check_keys(store: Path, run_ids: Iterable[str]) -> None:
     """Refuse to take up runs that would have no key for their model.
 
@@ -167,15 +173,19 @@ async def pause_runs(
     Returns:
         How they stand then, and which of them the cell served: one of these whose phase is
         `running` is still at its round after `ENDED_WITHIN_S`. Others were interrupted before.
+        With a child its whole tree is put aside, of which the top is told of, too.
 
     Raises:
         StoreInUseError: A process works on the journal that cannot be reached.
     """
+    tops = trees_of(store, run_ids)
+    run_ids = list(dict.fromkeys((*run_ids, *tops.values())))
     begun = [run_id for run_id, run in _headings(store, run_ids).items() if run.phase == "running"]
     served: frozenset[str] = frozenset()
     if begun and (cell := await _cell_of(store, address)) is not None:
-        unserved = await cell.stop(begun, "park_now" if now else "park")
-        served = frozenset(begun).difference(unserved)
+        asked = list(dict.fromkeys(tops.get(run_id, run_id) for run_id in begun))
+        unserved = await cell.stop(asked, "park_now" if now else "park")
+        served = frozenset(one for one in begun if tops.get(one, one) not in unserved)
         await _until(lambda: not _running_among(store, served))
     return _headings(store, run_ids), served
 

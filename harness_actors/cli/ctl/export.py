@@ -65,8 +65,9 @@ def export(
     """Whole conversations on stdout, one a line, as OpenAI's files for training have them.
 
     Of each task of a batch it is the attempt that counts, the newest. Runs of
-    one conversation are one line. The system prompt and the tools come with it;
-    of journals from before these were put on record it begins with the task.
+    one conversation are one line; those that another run has begun are written only where they are
+    named. The system prompt and the tools come with it; of journals from before these were put on
+    record it begins with the task.
 
     Examples:
 

@@ -3,17 +3,21 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from harness_actors.actors.cell_processes import coordinator_of, has_coordinator
 from harness_actors.batch.run_note import RunNote
 from harness_actors.errors import BadInputError, StoreError
-from harness_actors.records import RunHeading
+from harness_actors.records import CHILD_MARK, RunHeading
 from harness_actors.results import REASONS, Usage
 from harness_actors.stores import JournalReader
 from harness_actors.stores.places import holder_of
 
 PHASES = ("running", "interrupted", "parked", "waiting", "ended")
+
+
+_Listed: TypeAlias = tuple[JournalReader, RunHeading, bool]
+"""A run of a journal, and whether somebody works on that."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +56,7 @@ class RunFacts:
         heading, end = self.heading, self.heading.end
         return {
             "run_id": heading.run_id,
+            **({"root": heading.root} if heading.root else {}),
             "status": self.word,
             "reason": None if end is None else end.reason.kind,
             "conversation_id": heading.conversation_id,
@@ -82,7 +87,7 @@ def is_served(store: Path) -> bool:
 
 
 def facts_of_runs(
-    stores: Iterable[Path], *, status: str | None = None, limit: int = 0
+    stores: Iterable[Path], *, status: str | None = None, limit: int = 0, tree: bool = False
 ) -> tuple[list[RunFacts], list[StoreError]]:
     """The runs of journals, the newest last, and why some could not be read.
 
@@ -90,12 +95,14 @@ def facts_of_runs(
         stores: The journals.
         status: Only those that stand like this; None for all.
         limit: The newest so many; 0 for all.
+        tree: Those that they have begun as well, each after its parent. Then it is trees that
+            stand like this where one of their runs does, and that are counted.
 
     Raises:
         BadInputError: `status` is no word for one.
     """
     _check_status(status)
-    found: list[tuple[JournalReader, RunHeading, bool]] = []
+    found: list[_Listed] = []
     broken: list[StoreError] = []
     for store in stores:
         try:
@@ -107,9 +114,21 @@ def facts_of_runs(
             broken.append(error)
             continue
         found += [(journal, heading, served) for heading in headings]
-    found = [one for one in found if status is None or _fits(status, one[1], served=one[2])]
-    found.sort(key=lambda one: one[1].added_at)
-    newest = found[-limit:] if limit else found
+    below: dict[tuple[JournalReader, str], list[_Listed]] = {}
+    for one in found:
+        if tree and one[1].root:
+            below.setdefault((one[0], one[1].root), []).append(one)
+    trees = [
+        [one, *sorted(below.get((one[0], one[1].run_id), ()), key=_place)]
+        for one in found
+        if not one[1].root
+    ]
+    if status is not None:
+        trees = [
+            runs for runs in trees if any(_fits(status, one[1], served=one[2]) for one in runs)
+        ]
+    trees.sort(key=lambda runs: runs[0][1].added_at)
+    newest = [one for runs in (trees[-limit:] if limit else trees) for one in runs]
     shown: dict[JournalReader, list[RunHeading]] = {}
     for journal, heading, _ in newest:
         shown.setdefault(journal, []).append(heading)
@@ -147,6 +166,20 @@ def _words_for(journal: JournalReader, headings: Iterable[RunHeading]) -> dict[s
             others.append(heading.run_id)
     previews = journal.load_previews(others) if others else {}
     return named | {run_id: " ".join(words.split()) for run_id, words in previews.items()}
+
+
+def _place(child: _Listed) -> list[int]:
+    """By it, children stand below their parents, in the order in which they were begun."""
+    heading = child[1]
+    return [int(number) for number in numbers_of(heading)]
+
+
+def numbers_of(heading: RunHeading) -> list[str]:
+    """Of a child, the how many-th it is of its parent, that of its parent, and so on, from the top.
+
+    Empty of a run that nobody has begun: as many as runs stand above it.
+    """
+    return heading.run_id.removeprefix(heading.root).split(CHILD_MARK)[1:] if heading.root else []
 
 
 def _fits(status: str, heading: RunHeading, *, served: bool) -> bool:

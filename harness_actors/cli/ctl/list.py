@@ -30,6 +30,10 @@ def list_runs(
     limit: Annotated[
         int, typer.Option("--limit", metavar="N", help="The newest so many; 0 for all.", min=0)
     ] = 50,
+    tree: Annotated[
+        bool,
+        typer.Option("--tree", help="Also the runs that these have begun, each below its parent."),
+    ] = False,
     as_json: options.JsonOption = False,
 ) -> None:
     """Runs with where they stand, the newest last.
@@ -40,13 +44,17 @@ def list_runs(
 
         harness ctl run list --run-dir runs/one --status interrupted --json
 
+        harness ctl run list --tree
+
         harness ctl run list --status waiting --limit 0 --json | jq '.[].questions'
     """
     with failures_told(as_json=as_json):
         from harness_actors.cli.ctl.facts import facts_of_runs
         from harness_actors.stores.places import journals_in
 
-        found, broken = facts_of_runs(journals_in(run_dir, store), status=status, limit=limit)
+        found, broken = facts_of_runs(
+            journals_in(run_dir, store), status=status, limit=limit, tree=tree
+        )
         if broken and (run_dir is not None or store is not None):
             raise broken[0]
         for error in broken:
@@ -68,6 +76,7 @@ def _print_table(found: "list[RunFacts]") -> None:
     from rich.text import Text
 
     from harness_actors.batch.words import dollars
+    from harness_actors.cli.ctl.facts import numbers_of
     from harness_actors.printing.console import print_table
 
     table = Table(box=None, pad_edge=False)
@@ -84,7 +93,7 @@ def _print_table(found: "list[RunFacts]") -> None:
     for facts in found:
         usage = facts.usage
         table.add_row(
-            Text(_cut(one_line(facts.heading.run_id))),
+            Text("  " * len(numbers_of(facts.heading)) + _cut(one_line(facts.heading.run_id))),
             f"[{_COLOURS.get(facts.word, 'yellow')}]{escape(facts.status)}[/]",
             str(facts.heading.turns),
             str(facts.heading.rounds),

@@ -27,7 +27,8 @@ def pause(
 ) -> None:
     """Put runs aside that are in progress, each after its round; `resume` goes on with them.
 
-    One that waits for its user, or that nobody works on, is aside already.
+    One that waits for its user, or that nobody works on, is aside already. With a run that
+    another one has begun, the whole tree is put aside in which it stands.
 
     Exits with 0 where none of them is in progress any more.
 
@@ -59,8 +60,11 @@ def pause(
             # Its cell may have gone meanwhile.
             at_work = served if is_served(path) else frozenset()
             for run_id in named:
-                word = _print(headings[run_id], served=run_id in at_work, as_json=as_json)
+                heading = headings[run_id]
+                word = _print(heading, served=run_id in at_work, as_json=as_json)
                 done = done and word != "running"
+                if heading.root and heading.end is None and not as_json:
+                    say(f"  with the whole tree of {one_line(heading.root)}, which has begun it")
     raise typer.Exit(ALL_DONE if done else NOT_ALL_DONE)
 
 
@@ -69,7 +73,8 @@ def _print(heading: "RunHeading", *, served: bool, as_json: bool) -> str:
 
     word = word_of(heading, served=served)
     if as_json:
-        say(json_line({"run_id": heading.run_id, "status": word}))
+        root = {"root": heading.root} if heading.root else {}
+        say(json_line({"run_id": heading.run_id, "status": word, **root}))
     elif heading.end is not None:
         say(f"{one_line(heading.run_id)}: was over: {word}({heading.end.reason.kind})")
     elif word == "running":

@@ -41,7 +41,8 @@ def resume(
 
     Keys are looked up in the environment by the names that the runs know. A batch is
     resumed by its own command instead, which writes its results too. A run whose workspace is
-    gone is refused, and so is a cut one whose conversation another run has continued.
+    gone is refused, and so is a cut one whose conversation another run has continued. A tree
+    goes on as one: with a run that another one has begun, it is the one at its top that is shown.
 
     What runs ask is asked at the terminal. Elsewhere, and with --json, one that still waits for
     an answer is left waiting: it is said what for, and the exit status is 1.
@@ -101,6 +102,7 @@ def take_up(found: Mapping[Path, Sequence[str]], taking: Taking) -> int:
     from harness_actors.stores.taking_up import check_taking_up
 
     asker = None if taking.as_json or not is_somebody_there() else Asker()
+    found = _at_the_top(found, EventLines(quiet=taking.as_json))
     results: dict[str, HarnessResult] = {}
     ready: dict[Path, list[str]] = {}
     for path, named in found.items():
@@ -118,6 +120,19 @@ def take_up(found: Mapping[Path, Sequence[str]], taking: Taking) -> int:
         return INTERRUPTED
     done = all(result.ok for result in results.values())
     return ALL_DONE if done else NOT_ALL_DONE
+
+
+def _at_the_top(found: Mapping[Path, Sequence[str]], lines: EventLines) -> dict[Path, list[str]]:
+    """The same runs, with the tops of their trees in the place of children that are not over."""
+    from harness_actors.cli.ctl.control import trees_of
+
+    tops: dict[Path, list[str]] = {}
+    for path, named in found.items():
+        roots = trees_of(path, named)
+        for run_id, root in roots.items():
+            lines.tell(f"run {run_id} is one of the tree of {root}, all of which goes on")
+        tops[path] = list(dict.fromkeys(roots.get(run_id, run_id) for run_id in named))
+    return tops
 
 
 def _unanswered(store: Path, run_ids: Sequence[str]) -> "dict[str, HarnessResult]":

@@ -9,6 +9,7 @@ import typer
 
 from harness_actors.cli import options
 from harness_actors.cli.ctl import selection, whole
+from harness_actors.cli.ctl.family import family, family_rows
 from harness_actors.cli.ctl.window import window, window_rows
 from harness_actors.cli.failures import ALL_DONE, failures_told
 from harness_actors.printing.plain import json_line, say, say_json
@@ -61,6 +62,7 @@ def show(
         stored = whole.run(journal, found.heading.run_id)
         told = {
             **_told(facts, stored, journal.load_own_messages(stored.spec.run_id)),
+            **family(journal, facts, stored),
             "questions": whole.questions(journal, stored),
             "log": whole.log(found.store, stored.spec.run_id),
             "artifacts": whole.artifacts(found.store, stored.spec.conversation_id),
@@ -158,6 +160,7 @@ def _rows(told: dict[str, Any], facts: "RunFacts") -> list[tuple[str, str]]:
         ("submitted", f"{age(time.time() - told['added_at'])} ago"),
         ("last change", f"{age(time.time() - told['changed_at'])} ago"),
         ("used", used(told["turns"], facts.usage)),
+        *family_rows(told),
         *window_rows(told["window"]),
         *_made_with(told["made_with"]),
         ("settings", ", ".join(_settings(settings))),

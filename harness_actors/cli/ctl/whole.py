@@ -70,7 +70,7 @@ def tool_errors(journal: "JournalReader", run_id: str) -> list[dict[str, Any]]:
 
     names: dict[str, str] = {}
     found: list[dict[str, Any]] = []
-    for event in _events(journal, run_id):
+    for event in events_of(journal, run_id):
         if isinstance(event, ToolCalled):
             names[event.call_id] = event.tool_name
         elif isinstance(event, ToolReturned) and event.traceback:
@@ -91,7 +91,7 @@ def fallbacks(journal: "JournalReader", run_id: str) -> list[dict[str, Any]]:
 
     return [
         {"turn": event.turn, "round": event.round, "model": event.model, "failed": event.failed}
-        for event in _events(journal, run_id)
+        for event in events_of(journal, run_id)
         if isinstance(event, ModelFellBack)
     ]
 
@@ -131,13 +131,13 @@ def questions(journal: "JournalReader", stored: "StoredRun") -> list[dict[str, A
         return []
     answers = values.get(ANSWERS.name) or {}
     found: dict[str, dict[str, Any]] = {}
-    for event in _events(journal, stored.spec.run_id):
+    for event in events_of(journal, stored.spec.run_id):
         for asked in event.questions if isinstance(event, InputAwaited) else ():
             found[asked["id"]] = {**asked, "answer": answers.get(asked["id"])}
     return list(found.values())
 
 
-def _events(journal: "JournalReader", run_id: str) -> "Iterator[Event]":
+def events_of(journal: "JournalReader", run_id: str) -> "Iterator[Event]":
     after = 0
     while events := journal.load_events(after, run_id=run_id):
         after = events[-1].position
