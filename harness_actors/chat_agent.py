@@ -14,7 +14,7 @@ from harness_actors.policies import Approvals, Hooks
 from harness_actors.policies.capabilities import checked_capabilities
 from harness_actors.policies.middleware import as_chain
 from harness_actors.ports import Agent, Model, Strategy, Summarizer, Tool
-from harness_actors.subagents import SubAgentSpec, check_specs
+from harness_actors.subagents import SubAgentSpec, as_specs, check_specs
 
 if TYPE_CHECKING:
     from harness_actors.contracts import TaskContract
@@ -112,9 +112,8 @@ class ChatAgent:
             problem = f"must be one such as ChatClientSummarizer(model), not {self.summarizer!r}"
             raise ConfigError("summarizer", problem)
         object.__setattr__(self, "strategies", check_own(self.strategies))
-        object.__setattr__(self, "sub_agents", tuple(self.sub_agents))
-        if self.sub_agents:
-            check_specs(self.sub_agents, names)
+        object.__setattr__(self, "sub_agents", as_specs(self.sub_agents, "sub_agents"))
+        check_specs(self.sub_agents, names)
 
     def _check_named(self, name: str, what: str, is_one: Callable[[Any], bool]) -> None:
         given = getattr(self, name)

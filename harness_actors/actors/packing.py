@@ -109,7 +109,7 @@ def _culprit(workflow: Workflow, error: Exception) -> AgentCodeError:
         *((f"judge {name!r}", one) for name, one in _named(agent, "judges")),
         ("the summarizer", getattr(agent, "summarizer", None)),
         *((f"strategy {one.name!r}", one) for one in getattr(agent, "strategies", None) or ()),
-        *((f"sub-agent {spec.name!r}", spec) for spec in getattr(agent, "sub_agents", ())),
+        *((f"sub-agent {spec.name!r}", spec) for spec in getattr(agent, "sub_agents", None) or ()),
         ("the output type", getattr(agent, "output_type", None)),
         *((f"executor {name!r}", executor) for name, executor in workflow.executors.items()),
     ]

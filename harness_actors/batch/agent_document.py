@@ -55,7 +55,31 @@ class SummarizerFields(ModelFields):
     instructions: str | None = None
 
 
+class ShippedAgentFields(_Fields):
+    """One of the shipped agents to delegate to, and what may be said of it."""
+
+    use: str
+    model: Any = None
+    limits: dict[str, Any] | None = None
+
+
+class SubAgentFields(_Fields):
+    """An agent to which another one delegates."""
+
+    name: str
+    description: str
+    instructions: str = ""
+    model: Any = None
+    tools: list[str] | None = None
+    reads_only: bool = False
+    limits: dict[str, Any] | None = None
+    completion: Any = None
+    max_words: int | None = None
+    sub_agents: Any = None
+
+
 M = TypeVar("M", bound=ModelFields)
+P = TypeVar("P", bound=_Fields)
 
 
 class PersonaFields(_Fields):
@@ -69,6 +93,7 @@ class PersonaFields(_Fields):
     judges: dict[str, Any] = Field(default_factory=dict)
     summarizer: Any = None
     strategies: list[str] = Field(default_factory=list)
+    sub_agents: Any = None
     autonomy: str | None = None
     approvals: dict[str, Any] | None = None
 
@@ -179,10 +204,25 @@ def read_aside(given: Any, kind: type[M], section: str, path: Path) -> M:
     Raises:
         BadInputError: A field is at fault.
     """
+    return read_part({"id": given} if isinstance(given, str) else given, kind, section, path)
+
+
+def read_part(given: Any, kind: type[P], section: str, path: Path) -> P:
+    """A part of an agent file that is read by itself.
+
+    Args:
+        given: What the file says.
+        kind: The fields that it may have.
+        section: Where that stands.
+        path: The file.
+
+    Raises:
+        BadInputError: A field is at fault.
+    """
     try:
-        return kind.model_validate({"id": given} if isinstance(given, str) else given)
+        return kind.model_validate(given)
     except ValidationError as error:
-        faults = tuple(f"{section}.{_sentence(fault)}" for fault in error.errors())
+        faults = tuple(_sentence(fault, kind, section) for fault in error.errors())
         raise BadInputError(str(path), faults) from error
 
 
@@ -192,14 +232,16 @@ def _first_line(error: Exception) -> str:
     return " ".join(str(error).split())
 
 
-def _sentence(fault: Any) -> str:
-    where = ".".join(str(part) for part in fault["loc"]) or "the document"
+def _sentence(fault: Any, kind: type[_Fields] | None = None, section: str = "") -> str:
+    where = ".".join(filter(None, (section, *map(str, fault["loc"])))) or "the document"
     match fault["type"]:
         case "extra_forbidden":
-            known = ", ".join(_fields_of(fault["loc"][:-1]))
+            known = ", ".join(_fields_of(fault["loc"][:-1], kind))
             return f"{where}: there is no such field; there are {known}"
+        case "missing":
+            return f"{where}: it must have one"
         case "model_type" | "dict_type":
-            fields = _fields_of(fault["loc"])
+            fields = _fields_of(fault["loc"], kind)
             such = f" such as {fields[0]}" if fields else ""
             return f"{where}: must have fields{such}, not be {type(fault['input']).__name__}"
         case _:
@@ -216,7 +258,12 @@ _SECTIONS: dict[tuple[Any, ...], type[_Fields]] = {
 }
 
 
-def _fields_of(section: tuple[Any, ...]) -> list[str]:
+def _fields_of(section: tuple[Any, ...], kind: type[_Fields] | None = None) -> list[str]:
+    if kind is not None and not section:
+        return list(kind.model_fields)
+    # Those of a price are the same of every model.
+    if kind is not None and section[0] == "price":
+        section = ("model", "price")
     # Each of several models has the fields of one.
     if section[:1] == ("models",) and len(section) > 1:
         section = ("model", *section[2:])

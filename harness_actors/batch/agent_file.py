@@ -20,6 +20,7 @@ from harness_actors.batch.agent_document import (
 )
 from harness_actors.batch.agent_gates import approvals_of, hooks_of, middleware_of, strategies_of
 from harness_actors.batch.agent_output import output_of
+from harness_actors.batch.agent_sub_agents import sub_agents_of
 from harness_actors.compaction.strategies import check_names
 from harness_actors.config import HarnessConfig
 from harness_actors.coordination.graph import Workflow
@@ -114,6 +115,14 @@ def load_agent_file(path: Path, overrides: AgentOverrides | None = None) -> Load
         summarizer=_summarizer(given, over, path),
         strategies=strategies_of(given.persona.strategies, beside, path),
     )
+    delegates = sub_agents_of(
+        given.persona.sub_agents,
+        dict(zip(given.environment.tools, tools, strict=True)),
+        lambda model, section: _aside(model, "", given, over, f"{path}: {section}"),
+        path,
+    )
+    with _settings_of(f"{path}: persona"):
+        agent = replace(agent, sub_agents=delegates)
     if contract is not None:
         agent = contract.put_to(agent, beside)
     config = merged_config(given.harness, over.harness)
@@ -131,14 +140,18 @@ def _aside(
     model: ModelFields, name: str, given: AgentFields, over: AgentOverrides, source: str
 ) -> Model:
     """A model that is asked for something of its own; it is where the agent's is, if none says."""
-    return make_model(
-        model.id or name,
-        base_url=over.base_url or model.base_url or given.model.base_url,
-        settings=model.settings,
-        price=_price(model, None),
-        bounds=model.bounds,
-        source=source,
-    )
+    with _settings_of(source) if over.base_url is None else nullcontext():
+        return make_model(
+            model.id or name,
+            base_url=over.base_url or model.base_url or given.model.base_url,
+            # At the agent's endpoint it has the agent's key.
+            key_name=model.key_name or (None if model.base_url else given.model.key_name),
+            settings=model.settings,
+            price=_price(model, None),
+            structured_output=model.structured_output,
+            bounds=model.bounds,
+            source=source,
+        )
 
 
 def _summarizer(given: AgentFields, over: AgentOverrides, path: Path) -> Summarizer | None:

@@ -1,6 +1,7 @@
 """From flags to an agent."""
 
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from harness_actors.batch.agent_file import AgentOverrides, LoadedAgent
     from harness_actors.batch.agents import Agents
     from harness_actors.batch.tasks import Task
+    from harness_actors.ports import Model
 
 GENERAL_INSTRUCTIONS = (
     "You do the task that the user gives you, step by step, until it is done. "
@@ -175,7 +177,7 @@ class AgentFlags:
         """Why the model of an agent cannot be asked; empty where it can."""
         from harness_actors.models.chain import models_of
 
-        for model in models_of(loaded.innermost.model):
+        for model in (one for several in _models_of(loaded) for one in models_of(several)):
             secrets = getattr(model, "secrets", {})
             for name in getattr(model, "key_names", ()):
                 if not (os.environ.get(name) or secrets.get(name) or self._joins_a_ray()):
@@ -192,17 +194,15 @@ class AgentFlags:
         """
         from harness_actors.models.prices import fault_of, unbounding
 
-        model = loaded.innermost.model
         bounds = {
             "--budget": self.budget,
             "--cost-limit": self.cost_limit,
             setting: loaded.config.limits.cost_usd,
         }
-        if (name := unbounding(model, bounds)) is not None:
-            raise BadInputError(
-                name,
-                (f"{fault_of(model)}; use --token-limit, or say model.price in an --agent file",),
-            )
+        for model in _models_of(loaded):
+            if (name := unbounding(model, bounds)) is not None:
+                advice = "use --token-limit, or say model.price in an --agent file"
+                raise BadInputError(name, (f"{fault_of(model)}; {advice}",))
 
     def _joins_a_ray(self) -> bool:
         named = self.address not in (None, "auto", "local")
@@ -222,6 +222,14 @@ class AgentFlags:
             tools=coding_tools() if with_tools else (),
         )
         return LoadedAgent(agent=agent, config=merged_config(self.overrides.harness))
+
+
+def _models_of(loaded: "LoadedAgent") -> "Iterator[Model]":
+    """The models of an agent, and of those to which it delegates."""
+    from harness_actors.subagents import models_below
+
+    yield loaded.innermost.model
+    yield from models_below(loaded.innermost)
 
 
 def _setting(text: str) -> tuple[str, Any]:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from harness_actors.subagents.shipped import explore as explore
     from harness_actors.subagents.shipped import run_task as run_task
     from harness_actors.subagents.spec import SubAgentSpec as SubAgentSpec
+    from harness_actors.subagents.spec import as_specs as as_specs
     from harness_actors.subagents.spec import check_specs as check_specs
 
 __getattr__, __dir__, __all__ = loaded_on_use(
@@ -26,6 +27,7 @@ __getattr__, __dir__, __all__ = loaded_on_use(
         "SHIPPED": "shipped",
         "SubAgentSpec": "spec",
         "agent_at": "child_agent",
+        "as_specs": "spec",
         "check_specs": "spec",
         "child_result": "reports",
         "delegates_of": "delegate",

@@ -13,6 +13,10 @@ NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 """Of a tool, as providers take it."""
 CUSTOM_POOL = "sub_agent"
 """Whose actors serve agents that a user has made."""
+USUAL_LIMITS = Limits(model_calls=100)
+"""Of an agent that a user has made, and said nothing of bounds."""
+OF_THE_HARNESS = ("work_complete", "read_artifact")
+"""Tools that are added where they are needed."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,7 +49,7 @@ class SubAgentSpec:
     model: Model | None = None
     tools: Sequence[str] | None = None
     reads_only: bool = False
-    limits: Limits = field(default_factory=lambda: Limits(model_calls=100))
+    limits: Limits = USUAL_LIMITS
     completion: Completion = "answer"
     max_words: int | None = None
     sub_agents: Sequence["SubAgentSpec"] = ()
@@ -55,69 +59,95 @@ class SubAgentSpec:
         _check(self)
         where = f"sub_agents.{self.name}"
         if self.tools is not None:
-            object.__setattr__(self, "tools", _names(where, self.tools))
-        object.__setattr__(self, "sub_agents", tuple(self.sub_agents))
-        check_specs(self.sub_agents, self.tools)
+            object.__setattr__(self, "tools", _names(f"{where}.tools", self.tools))
+        below = as_specs(self.sub_agents, f"{where}.sub_agents")
+        object.__setattr__(self, "sub_agents", below)
+        check_specs(below, self.tools, f"{where}.sub_agents")
+
+
+def as_specs(given: object, where: str) -> tuple[SubAgentSpec, ...]:
+    """The agents that are given to delegate to.
+
+    Raises:
+        ConfigError: They are no list, or one of them is none; the field is `where`.
+    """
+    if not isinstance(given, list | tuple):
+        raise ConfigError(where, f"must be a list, such as [explore()], not {given!r:.80}")
+    for spec in given:
+        if not isinstance(spec, SubAgentSpec):
+            problem = f"must be SubAgentSpec(...), explore() or the like, not {spec!r:.80}"
+            raise ConfigError(where, problem)
+    return tuple(given)
+
+
+def check_specs(
+    specs: Sequence[SubAgentSpec], tools: Iterable[str] | None, where: str = "sub_agents"
+) -> None:
+    """Refuse agents to which another one cannot delegate.
+
+    Args:
+        specs: The agents.
+        tools: Names of the tools of the one that delegates; None where they are not known.
+        where: The field that has them, for errors.
+
+    Raises:
+        ConfigError: One has the name of another or of a tool, or is to have a tool that the one
+            that delegates has not; so of those below it.
+    """
+    own = None if tools is None else set(tools)
+    seen: set[str] = set()
+    for spec in specs:
+        if spec.name in seen:
+            raise ConfigError(where, f"two are named {spec.name!r}")
+        seen.add(spec.name)
+        if spec.name in OF_THE_HARNESS:
+            problem = f"{spec.name!r} has the name of a tool of the harness; rename it"
+            raise ConfigError(where, problem)
+        if own is None:
+            continue
+        if spec.name in own:
+            problem = f"{spec.name!r} has the name of a tool of its agent; rename one"
+            raise ConfigError(where, problem)
+        if missing := [name for name in spec.tools or () if name not in own]:
+            has = ", ".join(sorted(own)) or "none"
+            problem = f"{missing[0]!r} is no tool of the agent that delegates; that has {has}"
+            raise ConfigError(f"{where}.{spec.name}.tools", problem)
+        # Of those below it was not known which tools there are, where it has all of them.
+        its = own if spec.tools is None else set(spec.tools)
+        check_specs(spec.sub_agents, its, f"{where}.{spec.name}.sub_agents")
 
 
 def _check(spec: Any) -> None:
     name, words = spec.name, spec.max_words
     if not isinstance(name, str) or not NAME.fullmatch(name):
-        problem = f"must be named by letters, digits, _ and -, 64 at most, not {name!r}"
-        raise ConfigError("sub_agents", problem)
-    where = f"sub_agents.{name}"
+        problem = f"must be named by letters, digits, _ and -, 64 at most, not {name!r:.80}"
+        raise ConfigError("sub_agents.name", problem)
+
+    def refuse(field: str, problem: str) -> ConfigError:
+        return ConfigError(f"sub_agents.{name}.{field}", problem)
+
     if not isinstance(spec.description, str) or not spec.description.strip():
-        raise ConfigError(where, "needs a description: by it a model knows what it is for")
+        raise refuse("description", "is needed: by it a model knows what the agent is for")
     if not isinstance(spec.instructions, str):
-        raise ConfigError(where, f"instructions must be a text, not {spec.instructions!r:.80}")
+        raise refuse("instructions", f"must be a text, not {spec.instructions!r:.80}")
     if spec.model is not None and not hasattr(spec.model, "complete"):
-        problem = f'must have a model such as OpenAIModel("gpt-4.1-mini"), not {spec.model!r}'
-        raise ConfigError(where, problem)
+        problem = f'must be a model such as OpenAIModel("gpt-4.1-mini"), not {spec.model!r:.80}'
+        raise refuse("model", problem)
+    if not isinstance(spec.reads_only, bool):
+        raise refuse("reads_only", f"must be true or false, not {spec.reads_only!r:.80}")
     if not isinstance(spec.limits, Limits):
-        raise ConfigError(where, f"must have limits as Limits(...), not {spec.limits!r}")
+        raise refuse("limits", f"must be Limits(...), not {spec.limits!r:.80}")
     if spec.completion not in get_args(Completion):
-        problem = f"completion must be 'answer' or 'explicit', not {spec.completion!r}"
-        raise ConfigError(where, problem)
+        raise refuse("completion", f"must be 'answer' or 'explicit', not {spec.completion!r:.80}")
     if words is not None and (isinstance(words, bool) or not isinstance(words, int) or words < 1):
-        problem = f"max_words must be a whole number of at least 1, not {words!r}"
-        raise ConfigError(where, problem)
-
-
-def check_specs(specs: Sequence[object], tools: Iterable[str] | None) -> None:
-    """Refuse agents to which another one cannot delegate.
-
-    Args:
-        specs: What is given as such.
-        tools: Names of the tools of the one that delegates; None where they are not known.
-
-    Raises:
-        ConfigError: One is no spec, has the name of another or of a tool, or is to have a tool
-            that the one that delegates has not.
-    """
-    own = None if tools is None else set(tools)
-    seen: set[str] = set()
-    for spec in specs:
-        if not isinstance(spec, SubAgentSpec):
-            problem = f"must be SubAgentSpec(...), explore() or the like, not {spec!r:.80}"
-            raise ConfigError("sub_agents", problem)
-        if spec.name in seen:
-            raise ConfigError("sub_agents", f"two are named {spec.name!r}")
-        seen.add(spec.name)
-        if own is None:
-            continue
-        if spec.name in own:
-            problem = f"{spec.name!r} has the name of a tool of its agent; rename one"
-            raise ConfigError("sub_agents", problem)
-        if missing := [name for name in spec.tools or () if name not in own]:
-            has = ", ".join(sorted(own)) or "none"
-            problem = f"is to have {missing[0]!r}, which its agent has not; that has {has}"
-            raise ConfigError(f"sub_agents.{spec.name}", problem)
+        problem = f"must be a whole number of at least 1, not {words!r:.80}"
+        raise refuse("max_words", problem)
 
 
 def _names(where: str, given: object) -> tuple[str, ...]:
     if isinstance(given, str) or not isinstance(given, list | tuple):
-        raise ConfigError(where, f"tools must be a list of names, not {given!r:.80}")
+        raise ConfigError(where, f"must be a list of names, not {given!r:.80}")
     for name in given:
         if not isinstance(name, str) or list(given).count(name) > 1:
-            raise ConfigError(where, f"tools must be names, each once, not {given!r:.80}")
+            raise ConfigError(where, f"must be names, each once, not {given!r:.80}")
     return tuple(given)
