@@ -122,7 +122,8 @@ def _other_endings(expected: dict[str, str], seen: Seen) -> list[str]:
         for name, ending in expected.items()
         if seen.endings.get(name) != ending
     ]
-    return [*wrong, f"the command said: {seen.said[-1000:]}"] if wrong else []
+    # First, since no more than some lines are printed: it is why, where nothing has worked.
+    return [f"the command said: {seen.said[-1000:]}", *wrong] if wrong else []
 
 
 def _figures(suffered: Suffered) -> tuple[tuple[str, float], ...]:
