@@ -353,6 +353,27 @@ BUGS = (
         ),
     ),
     Bug(
+        name="a keeper waits for its turn among those that it is to end",
+        path="harness_actors/tools/supervision/keeper.py",
+        before="            go_first()\n",
+        after="",
+        promise="a fork bomb is ended at the bound, or at its time limit",
+        tests=(
+            "tests/tools/test_supervision.py"
+            "::test_a_keeper_goes_first_from_the_beginning_and_its_command_does_not",
+        ),
+    ),
+    Bug(
+        name="those that were killed wait for their turn among those who fork on",
+        path="harness_actors/tools/supervision/descendants.py",
+        before="                    go_first(pid)\n",
+        after="                    pass\n",
+        promise="a fork bomb is ended at the bound, or at its time limit",
+        tests=(
+            "tests/tools/test_descendants.py::test_of_a_crowd_those_that_were_killed_need_not_wait_to_die",
+        ),
+    ),
+    Bug(
         name="a keeper that has much to end is killed as late",
         path="harness_actors/tools/supervision/supervisor.py",
         before="            if late and is_stopped(kept.pid):\n",

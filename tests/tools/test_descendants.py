@@ -12,6 +12,7 @@ import pytest
 
 from harness_actors.tools.supervision import descendants
 from harness_actors.tools.supervision.descendants import (
+    KILLED_TOGETHER,
     LOOKED_AT,
     children,
     count_below,
@@ -82,3 +83,17 @@ def test_a_group_is_killed_with_those_of_it_that_are_not_found_yet(
         assert poll.poll(10_000), "it would have forked on"
     finally:
         os.close(unfound)
+
+
+def test_of_a_crowd_those_that_were_killed_need_not_wait_to_die(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    crowd = [subprocess.Popen(["sleep", "300"]) for _ in range(KILLED_TOGETHER + 1)]
+    pids = [one.pid for one in crowd]
+    first: list[int] = []
+    monkeypatch.setattr(descendants, "below", lambda pid, spared: iter(pids))
+    monkeypatch.setattr(descendants, "go_first", first.append)
+    assert kill_below() == set(pids)
+    for one in crowd:
+        one.wait()
+    assert first == pids[:KILLED_TOGETHER], "the last one is no crowd"

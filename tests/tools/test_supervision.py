@@ -4,6 +4,7 @@ import asyncio
 import ctypes
 import os
 import select
+import shlex
 import signal
 import socket
 import subprocess
@@ -30,7 +31,7 @@ from harness_actors.tools.supervision import launch as launching
 from harness_actors.tools.supervision import supervisor as supervisors
 from harness_actors.tools.supervision.channel import Outgoing
 from harness_actors.tools.supervision.client import SupervisedProcesses
-from harness_actors.tools.supervision.descendants import below, children
+from harness_actors.tools.supervision.descendants import below, children, go_first
 from harness_actors.tools.supervision.frames import Frames, framed
 from harness_actors.tools.supervision.launch import Launched
 from harness_actors.tools.supervision.supervisor import Kept, Supervisor
@@ -809,6 +810,26 @@ async def test_a_command_that_starts_too_many_processes_fails_alone(
     await until(lambda: sum(1 for _ in below(supervisor_of(narrow))) <= 5)
     (workspace / "go").touch()
     assert await neighbour == "exit code: 0\nok"
+
+
+async def test_a_keeper_goes_first_from_the_beginning_and_its_command_does_not(call: Call) -> None:
+    look = (
+        "import os, time; keeper, until = os.getppid(), time.monotonic() + 10\n"
+        "while not os.sched_getscheduler(keeper) and time.monotonic() < until: time.sleep(0.001)\n"
+        "print(os.sched_getscheduler(keeper), os.sched_getscheduler(0), os.nice(0))"
+    )
+    if (first := how_the_first_are_scheduled()) == os.SCHED_OTHER:
+        pytest.skip("this user may let nobody go first")
+
+    shown = await call(run_command, command=shlex.join([sys.executable, "-c", look]))
+
+    assert shown == f"exit code: 0\n{first} {os.SCHED_OTHER} {os.nice(0)}"
+
+
+def how_the_first_are_scheduled() -> int:
+    with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as one:
+        go_first(one.pid)
+        return os.sched_getscheduler(one.pid)
 
 
 async def test_a_tree_of_a_thousand_processes_is_ended_and_the_next_command_runs(

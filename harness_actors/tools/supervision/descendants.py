@@ -76,18 +76,25 @@ def kill_below(spared: Collection[int] = ()) -> set[int]:
         for pid in groups:
             with suppress(OSError):
                 os.kill(pid, signal.SIGKILL)
+                if len(some) == KILLED_TOGETHER:
+                    # Of a crowd each would wait for its turn to die, while the others fork on.
+                    go_first(pid)
         killed |= groups.keys()
     return killed
 
 
-def go_first() -> None:
-    """Have this process run before all that compete with it, where it may ask for that.
+def go_first(pid: int = 0) -> None:
+    """Have a process run before all that compete with it, where we may ask for that.
 
-    Among thousands that fork, its turn would come too late to end them.
+    What it starts competes as usual, with the usual niceness.
+
+    Args:
+        pid: Which one; 0 for this one. Among thousands that fork, its turn would come too late to
+            end them.
     """
     with suppress(OSError):
         policy = os.SCHED_RR | os.SCHED_RESET_ON_FORK
-        os.sched_setscheduler(0, policy, os.sched_param(os.sched_get_priority_min(os.SCHED_RR)))
+        os.sched_setscheduler(pid, policy, os.sched_param(os.sched_get_priority_min(os.SCHED_RR)))
 
 
 def is_stopped(pid: int) -> bool:

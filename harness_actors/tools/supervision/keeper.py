@@ -24,8 +24,6 @@ from harness_actors.tools.supervision.frames import Frames, Message, framed, rec
 
 FIRST_COUNT_S, LONGEST_COUNT_S = 0.05, 0.25
 """Pauses between two counts of a command's processes; longer while their number stays."""
-MANY = 64
-"""Processes of a command that may be on their way to too many."""
 FIRST_KILL_S, LONGEST_KILL_S = 0.002, 0.1
 """Pauses between two looks at what is to be killed; longer for what the kernel holds."""
 
@@ -99,6 +97,9 @@ class Keeper:
             if covered is not None:
                 cover(*covered)
             self._command = spawn(program, environment, output)
+            # At once: when there are many, its turn to see them may come too late. Not before, so
+            # that the command has the niceness of whoever asked for it.
+            go_first()
         except OSError as error:
             self._tell("refused", error.errno, error.strerror)
         except ValueError:
@@ -133,8 +134,6 @@ class Keeper:
 
     def _measure(self) -> None:
         count = count_below(os.getpid(), self._most)
-        if count > MANY:
-            go_first()
         if count > self._most:
             self._tell("overrun", self._most)
             self._end()
@@ -145,7 +144,6 @@ class Keeper:
 
     def _end(self) -> None:
         self._ending = True
-        go_first()
         self._poll.unregister(self._control)
         self._pause_s = FIRST_KILL_S
         self._kill()
