@@ -79,15 +79,22 @@ def parse_arguments(given: Sequence[str] | None, names: list[str]) -> argparse.N
         "--only",
         type=lambda text: text.split(","),
         default=[],
-        help=f"comma separated; default all: {', '.join(names)}",
+        help="classes, or such as neighbours:long_text, comma separated; default all: "
+        + ", ".join(dict.fromkeys(map(_class, names))),
     )
     parser.add_argument("--share", type=float, default=1.0, help="of the usual tries (1.0)")
     parser.add_argument("--json", action="store_true", help="the figures as JSON on stdout")
     options = parser.parse_args(given)
-    unknown = [name for name in options.only if name not in names]
+    unknown = [one for one in options.only if one not in {*names, *map(_class, names)}]
     if unknown:
         parser.error(f"unknown: {', '.join(unknown)}; there are {', '.join(names)}")
+    options.only = [name for name in names if {name, _class(name)} & {*options.only}]
     return options
+
+
+def _class(name: str) -> str:
+    """Of an attack: what stands before the colon, if there is one."""
+    return name.partition(":")[0]
 
 
 def _word(one: Tried) -> str:

@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -48,8 +49,8 @@ class Try:
 
 
 TRIES = {
-    "read_file, file": Try(read_file, lambda _: {"path": "leaf.txt"}),
-    "read_file, folder": Try(read_file, lambda _: {"path": "top/sub/a.txt"}),
+    "read_file": Try(read_file, lambda _: {"path": "leaf.txt"}),
+    "read_file_in_folder": Try(read_file, lambda _: {"path": "top/sub/a.txt"}),
     "edit_file": Try(
         edit_file,
         lambda n: {
@@ -59,16 +60,16 @@ TRIES = {
         },
     ),
     "write_file": Try(write_file, lambda n: {"path": "top/sub/a.txt", "content": f"a {n}"}),
-    "write_file, new folder": Try(
+    "write_file_in_new_folder": Try(
         write_file, lambda n: {"path": f"top/sub/new{n}/deep/a.txt", "content": "made"}
     ),
     "create_directory": Try(create_directory, lambda n: {"path": f"top/sub/made{n}/deep"}),
     "list_directory": Try(list_directory, lambda _: {"depth": 5}),
-    "list_directory, folder": Try(list_directory, lambda _: {"path": "top/sub"}),
+    "list_directory_in_folder": Try(list_directory, lambda _: {"path": "top/sub"}),
     "find_files": Try(find_files, lambda _: {"pattern": "*"}),
-    "find_files, folder": Try(find_files, lambda _: {"pattern": "*", "path": "top/sub"}),
+    "find_files_in_folder": Try(find_files, lambda _: {"pattern": "*", "path": "top/sub"}),
     "grep_files": Try(grep_files, lambda _: {"pattern": "."}),
-    "grep_files, folder": Try(grep_files, lambda _: {"pattern": ".", "path": "top/sub"}),
+    "grep_files_in_folder": Try(grep_files, lambda _: {"pattern": ".", "path": "top/sub"}),
 }
 
 
@@ -141,26 +142,28 @@ async def _at_once(function: Callable[..., Any], *arguments: Any) -> Any:
     return function(*arguments)
 
 
-def run(tries: int) -> Outcome:
-    """Race each tool at each rate so many times."""
+def run(name: str, tries: int) -> Outcome:
+    """Race a tool at each rate so many times."""
     through: list[str] = []
     inside = 0
-    for name in TRIES:
-        for pause_s in RATES.values():
-            found, met = race(name, pause_s, tries)
-            through += found
-            inside += met
-    total = tries * len(TRIES) * len(RATES)
-    return Outcome(total, tuple(through), (("answered from inside, of 1", inside / total),))
+    for pause_s in RATES.values():
+        found, met = race(name, pause_s, tries)
+        through += found
+        inside += met
+    total = tries * len(RATES)
+    figure = ("answered from inside, of 1", round(inside / total, 3))
+    return Outcome(total, tuple(through), (figure,))
 
 
-ATTACKS = (
+# One each, so that parts can be tried: a search starts a process, and takes as long as all others.
+ATTACKS = tuple(
     Attack(
-        name="path_races",
-        what=f"{len(TRIES)} calls of tools that take paths, at {len(RATES)} rates each, while a "
-        "process swaps a folder and a file for links that lead out",
-        run=run,
+        name=f"path_races:{name}",
+        what=f"a process swaps a folder and a file for links that lead out, at {len(RATES)} rates, "
+        "while this tool is called",
+        run=partial(run, name),
         tries=20_000,
         quick=8,
-    ),
+    )
+    for name in TRIES
 )
