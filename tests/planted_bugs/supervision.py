@@ -374,6 +374,21 @@ BUGS = (
         ),
     ),
     Bug(
+        name="who kills a crowd waits for each of it that begins a program",
+        path="harness_actors/tools/supervision/descendants.py",
+        before="""\
+            state = file.read().partition(b"\\nState:\\t")[2][:1]
+""",
+        after="""\
+            state = (_facts(pid) or [b"X"])[0]
+""",
+        promise="a fork bomb is ended at the bound, or at its time limit",
+        tests=(
+            "tests/tools/test_descendants.py"
+            "::test_nobody_who_is_to_be_killed_is_waited_for_while_it_begins_a_program",
+        ),
+    ),
+    Bug(
         name="a keeper that has much to end is killed as late",
         path="harness_actors/tools/supervision/supervisor.py",
         before="            if late and is_stopped(kept.pid):\n",

@@ -2,6 +2,7 @@
 
 import os
 import select
+import signal
 import subprocess
 import sys
 import threading
@@ -97,3 +98,17 @@ def test_of_a_crowd_those_that_were_killed_need_not_wait_to_die(
     for one in crowd:
         one.wait()
     assert first == pids[:KILLED_TOGETHER], "the last one is no crowd"
+
+
+def test_nobody_who_is_to_be_killed_is_waited_for_while_it_begins_a_program(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def stat(pid: int) -> None:
+        pytest.fail("it is locked meanwhile")
+
+    ended, live = (subprocess.Popen(["sleep", seconds]) for seconds in ("0", "300"))
+    os.waitid(os.P_PID, ended.pid, os.WEXITED | os.WNOWAIT)
+    monkeypatch.setattr(descendants, "below", lambda pid, spared: iter([ended.pid, live.pid]))
+    monkeypatch.setattr(descendants, "_facts", stat)
+    assert kill_below() == {live.pid}, "the other one has ended"
+    assert (ended.wait(), live.wait()) == (0, -signal.SIGKILL)
