@@ -4,13 +4,20 @@
 refused by name, so that nobody believes it has an effect.
 """
 
-import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Literal, Self
 
 from harness_actors.errors import ConfigError
 from harness_actors.pickling import pickled_by_position
+from harness_actors.setting_checks import (
+    check_amount,
+    check_choice,
+    check_count,
+    check_flag,
+    names,
+    sentences,
+)
 
 Completion = Literal["explicit", "answer"]
 StopPolicy = Literal["interactive", "strict_automation"]
@@ -26,8 +33,6 @@ MOST_STALLED_ROUNDS = 1_000
 
 MOST_DEPTH = 8
 """Of a tree of runs that delegate."""
-MOST_FACT_CHARS = 500
-"""Of a sentence that every summary repeats."""
 STRATEGIES = ("clear", "externalize", "drop")
 """The shipped ways to make room without a summary, the mildest first."""
 USUAL_WINDOW = 128_000
@@ -54,11 +59,11 @@ class Limits:
 
     def __post_init__(self) -> None:
         for name in ("model_calls", "calls_per_message"):
-            _check_count(f"limits.{name}", getattr(self, name))
+            check_count(f"limits.{name}", getattr(self, name))
         for name in ("tool_calls", "tokens"):
-            _check_count(f"limits.{name}", getattr(self, name), optional=True)
+            check_count(f"limits.{name}", getattr(self, name), optional=True)
         for name in ("cost_usd", "time_s", "working_s"):
-            _check_amount(f"limits.{name}", getattr(self, name))
+            check_amount(f"limits.{name}", getattr(self, name))
 
 
 @pickled_by_position
@@ -79,8 +84,8 @@ class TurnLimits:
 
     def __post_init__(self) -> None:
         for name in ("model_calls", "tool_calls", "tokens"):
-            _check_count(f"turn_limits.{name}", getattr(self, name), optional=True)
-        _check_amount("turn_limits.time_s", self.time_s)
+            check_count(f"turn_limits.{name}", getattr(self, name), optional=True)
+        check_amount("turn_limits.time_s", self.time_s)
 
 
 @pickled_by_position
@@ -92,7 +97,7 @@ class ContinuationConfig:
     """Nudges in a row without progress before the stop policy decides, at least 1."""
 
     def __post_init__(self) -> None:
-        _check_count("continuation.max_prompts", self.max_prompts)
+        check_count("continuation.max_prompts", self.max_prompts)
 
 
 @pickled_by_position
@@ -112,7 +117,7 @@ class StallConfig:
 
     def __post_init__(self) -> None:
         for name in ("threshold", "no_news", "failures", "grace"):
-            _check_count(f"stall.{name}", getattr(self, name))
+            check_count(f"stall.{name}", getattr(self, name))
             least = 1 if name == "grace" else 2
             if not least <= getattr(self, name) <= MOST_STALLED_ROUNDS:
                 problem = f"must be {least} to {MOST_STALLED_ROUNDS} rounds"
@@ -130,12 +135,12 @@ class ArtifactsConfig:
     """What the artifacts of one conversation may take on the disk together, at least 1."""
 
     def __post_init__(self) -> None:
-        _check_count("artifacts.inline_chars", self.inline_chars)
+        check_count("artifacts.inline_chars", self.inline_chars)
         if not LEAST_INLINE_CHARS <= self.inline_chars <= MOST_INLINE_CHARS:
             most = f"{LEAST_INLINE_CHARS:,} to {MOST_INLINE_CHARS:,}"
             problem = f"must be {most} characters, not {self.inline_chars!r}"
             raise ConfigError("artifacts.inline_chars", problem)
-        _check_count("artifacts.cap_bytes", self.cap_bytes)
+        check_count("artifacts.cap_bytes", self.cap_bytes)
 
 
 @pickled_by_position
@@ -159,11 +164,11 @@ class CompactionConfig:
     for all of them."""
 
     def __post_init__(self) -> None:
-        _check_flag("compaction.summaries", self.summaries)
+        check_flag("compaction.summaries", self.summaries)
         if self.strategies is not None:
-            names = _names("compaction.strategies", self.strategies)
-            object.__setattr__(self, "strategies", names)
-        object.__setattr__(self, "facts", _sentences("compaction.facts", self.facts))
+            given = names("compaction.strategies", self.strategies)
+            object.__setattr__(self, "strategies", given)
+        object.__setattr__(self, "facts", sentences("compaction.facts", self.facts))
         for name in ("soft", "blocking", "low_water"):
             share = getattr(self, name)
             is_number = isinstance(share, int | float) and not isinstance(share, bool)
@@ -198,7 +203,7 @@ class SubAgentConfig:
         if isinstance(depth, bool) or not isinstance(depth, int) or not 0 <= depth <= MOST_DEPTH:
             problem = f"must be a whole number from 0 to {MOST_DEPTH}, not {depth!r}"
             raise ConfigError("sub_agents.max_depth", problem)
-        _check_count("sub_agents.max_parallel", self.max_parallel)
+        check_count("sub_agents.max_parallel", self.max_parallel)
 
 
 PARTS: Mapping[str, type] = {
@@ -211,6 +216,13 @@ PARTS: Mapping[str, type] = {
     "sub_agents": SubAgentConfig,
 }
 """The settings that have fields of their own; only `limits` is never None."""
+LEFT_OUT: Mapping[str, Any] = {
+    "on_question": "wait",
+    "max_parallel_calls": PARALLEL_CALLS,
+    **dict.fromkeys(("turn_limits", "artifacts", "contract")),
+    "sub_agents": asdict(SubAgentConfig()),
+}
+"""Settings that are not stored where they have these values."""
 
 
 @pickled_by_position
@@ -269,13 +281,13 @@ class HarnessConfig:
     delivery: None = None
 
     def __post_init__(self) -> None:
-        _check_count("max_turns", self.max_turns)
-        _check_count("max_rounds_per_turn", self.max_rounds_per_turn)
-        _check_count("max_input_tokens", self.max_input_tokens, optional=True)
-        _check_count("max_parallel_calls", self.max_parallel_calls)
-        _check_choice("completion", self.completion, ("explicit", "answer"))
-        _check_choice("stop_policy", self.stop_policy, ("interactive", "strict_automation"))
-        _check_choice("on_question", self.on_question, ("wait", "deny", "fail"))
+        check_count("max_turns", self.max_turns)
+        check_count("max_rounds_per_turn", self.max_rounds_per_turn)
+        check_count("max_input_tokens", self.max_input_tokens, optional=True)
+        check_count("max_parallel_calls", self.max_parallel_calls)
+        check_choice("completion", self.completion, ("explicit", "answer"))
+        check_choice("stop_policy", self.stop_policy, ("interactive", "strict_automation"))
+        check_choice("on_question", self.on_question, ("wait", "deny", "fail"))
         for name, part in PARTS.items():
             if name == "limits" or getattr(self, name) is not None:
                 _check_part(name, getattr(self, name), part)
@@ -321,14 +333,9 @@ class HarnessConfig:
         if self.limits.calls_per_message == CALLS_PER_MESSAGE:
             # Left out, so that set-ups from before there was such a bound are the same.
             del plain["limits"]["calls_per_message"]
-        if self.on_question == "wait":
-            del plain["on_question"]  # the same of runs that could not ask
-        if self.max_parallel_calls == PARALLEL_CALLS:
-            del plain["max_parallel_calls"]  # the same of runs whose calls ran one by one
-        if self.turn_limits is None:
-            del plain["turn_limits"]
-        if self.artifacts is None:
-            del plain["artifacts"]  # and of those whose long results were cut
+        for name, usual in LEFT_OUT.items():
+            if plain[name] == usual:
+                del plain[name]  # the same of runs from before there was such a setting
         for name, part in (("stall", StallConfig()), ("compaction", CompactionConfig())):
             if plain[name] is None:
                 del plain[name]
@@ -338,10 +345,6 @@ class HarnessConfig:
                 plain[name] = {
                     field: value for field, value in plain[name].items() if value != usual[field]
                 }
-        if self.sub_agents == SubAgentConfig():
-            del plain["sub_agents"]  # of those that delegate nothing
-        if self.contract is None:
-            del plain["contract"]  # and of those that nobody verified
         return plain
 
 
@@ -355,50 +358,6 @@ def _check_names(prefix: str, given: Mapping[str, Any], owner: type) -> None:
         if name not in known:
             built = ", ".join(one for one in known if one not in NOT_BUILT)
             raise ConfigError(f"{prefix}{name}", f"no such setting; there are {built}")
-
-
-def _sentences(name: str, value: object) -> tuple[str, ...]:
-    if isinstance(value, str) or not isinstance(value, list | tuple):
-        raise ConfigError(name, f"must be a list of sentences, not {value!r:.80}")
-    for one in value:
-        if not isinstance(one, str) or not one.strip() or len(one) > MOST_FACT_CHARS:
-            most = f"a sentence of at most {MOST_FACT_CHARS} characters"
-            raise ConfigError(name, f"must each be {most}, not {one!r:.80}")
-    return tuple(value)
-
-
-def _names(name: str, value: object) -> tuple[str, ...]:
-    if isinstance(value, str) or not isinstance(value, list | tuple) or not value:
-        raise ConfigError(name, f"must be a list of names, not {value!r:.80}")
-    for one in value:
-        if not isinstance(one, str) or list(value).count(one) > 1:
-            raise ConfigError(name, f"must be names, each once, not {value!r:.80}")
-    return tuple(value)
-
-
-def _check_count(name: str, value: object, *, optional: bool = False) -> None:
-    if optional and value is None:
-        return
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise ConfigError(name, f"must be a whole number of at least 1, not {value!r}")
-
-
-def _check_flag(name: str, value: object) -> None:
-    if not isinstance(value, bool):
-        raise ConfigError(name, f"must be true or false, not {value!r}")
-
-
-def _check_amount(name: str, value: object) -> None:
-    if value is None:
-        return
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not is_number or not math.isfinite(value) or value <= 0:  # type: ignore[arg-type, operator]
-        raise ConfigError(name, f"must be a number above 0, not {value!r}")
-
-
-def _check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
-    if value not in choices:
-        raise ConfigError(name, f"must be one of {', '.join(choices)}, not {value!r}")
 
 
 def _plain_contract(given: object) -> Mapping[str, Any]:

@@ -8,11 +8,7 @@ wants posted leaves only after the entries of the same effects are on disk.
 from collections.abc import Iterable, Mapping, Sequence
 
 from harness_actors.conversation import Conversation
-from harness_actors.coordination.active import (
-    ActiveRun,
-    Effects,
-    ExecutorNeeds,
-)
+from harness_actors.coordination.active import ActiveRun, Effects, ExecutorNeeds
 from harness_actors.coordination.background import BackgroundCompaction
 from harness_actors.coordination.budget import Budget
 from harness_actors.coordination.ceilings import Ceilings
@@ -21,8 +17,9 @@ from harness_actors.coordination.closing import Closing
 from harness_actors.coordination.deadlines import Deadlines
 from harness_actors.coordination.dispatch import Dispatch
 from harness_actors.coordination.endings import agent_error
-from harness_actors.coordination.graph import ENTRY, successor
+from harness_actors.coordination.graph import ENTRY
 from harness_actors.coordination.losses import Losses
+from harness_actors.coordination.outcomes import Outcomes
 from harness_actors.coordination.protocol import (
     COMPACTION_WORKER,
     Answered,
@@ -45,7 +42,7 @@ from harness_actors.messages import Message
 from harness_actors.plan import CompactionPlan
 from harness_actors.ports import Clock
 from harness_actors.records import Hop, RunAdded, RunSpec, StoredRun
-from harness_actors.signals import Outcome, Parked, RepairTrigger, RunEnd, Waiting, Yielded
+from harness_actors.signals import RepairTrigger
 from harness_actors.state import (
     AGENT_TURN,
     SharedState,
@@ -103,12 +100,19 @@ class Coordinator:
         )
         self._losses = Losses(self.runs, self._changes, self._dispatch)
         self._waits = Waits(self._changes, clock)
-        self._ceilings = Ceilings(clock)
         self._workers = workers
         self._background = BackgroundCompaction(self.runs, self._changes, self._dispatch, clock)
         self._changes.leaves_service = self._background.forget
         self._taking_up = TakingUp(
             command, self._changes, self._waits, self._closing, self._children, clock
+        )
+        self._outcomes = Outcomes(
+            self._changes,
+            self._dispatch,
+            self._waits,
+            self._children,
+            self._background,
+            Ceilings(clock),
         )
         self.receipts = self._dispatch.receipts
 
@@ -246,7 +250,7 @@ class Coordinator:
                 self._dispatch.post(run, Committed(envelope.seq), effects)
             case Answered(delta, outcome):
                 self._dispatch.leave(run, effects)
-                self._answered(run, delta, outcome, effects)
+                self._outcomes.follow(run, delta, outcome, effects)
             case SnapshotWanted():
                 if run.slot is not None:
                     run.replicas.pop(run.slot, None)
@@ -265,12 +269,7 @@ class Coordinator:
         return effects
 
     def host_missing(self, slot: Slot, cause: str) -> Effects:
-        """No process is started in a slot, without which the cell goes on.
-
-        Args:
-            slot: Where it would be.
-            cause: Why there is none.
-        """
+        """No process is started in a slot, for this reason; the cell goes on without."""
         effects = Effects()
         if slot.kind == COMPACTION_WORKER:
             self._background.worker_lost(slot, cause, effects)
@@ -391,57 +390,6 @@ class Coordinator:
         While its hop was being committed, the host may have died and the run gone on.
         """
         return self._dispatch.is_current(envelope)
-
-    # ---- what follows from it -------------------------------------------------------
-
-    def _answered(
-        self, run: ActiveRun, delta: StateDelta, outcome: Outcome, effects: Effects
-    ) -> None:
-        match outcome:
-            case RunEnd():
-                self._changes.end(run, delta, outcome, effects)
-            case Parked() | Waiting() if run.closing is not None:
-                self._changes.end(run, delta, run.closing, effects)
-            case Parked() if run.unparked_in == run.hop_number and not run.parking:
-                # It had parked before it heard that it is to go on.
-                self._changes.change(run, delta, effects)
-                self._dispatch.deliver(run, effects)
-            case Parked():
-                self._changes.put_aside(run, delta, effects)
-            case Waiting(children=starts) if starts and run.parking:
-                # None of them has begun: it begins them when it goes on.
-                self._changes.put_aside(run, delta, effects)
-            case Waiting(children=starts) if starts:
-                self._children.begin(run, delta, starts, effects)
-            case Waiting():
-                self._waits.begin(run, delta, effects)
-            case Yielded():
-                # No turn is over: it goes on when there is room.
-                run.hops += 1
-                run.hop = Hop(to=ENTRY, signal=RepairTrigger())
-                holds = run.offer is None and self._background.hold(run)
-                self._go_on(run, delta, effects, waits=holds)
-            case signal:
-                delta = self._ceilings.count(run, delta)
-                run.hop = Hop(to=successor(run.spec.edges, run.hop.to), signal=signal)
-                self._go_on(run, delta, effects)
-
-    def _go_on(
-        self, run: ActiveRun, delta: StateDelta, effects: Effects, *, waits: bool = False
-    ) -> None:
-        # Only where it would ask the model again: what is done is to end as done.
-        if run.closing is not None and run.hop.to == AGENT_TURN:
-            self._changes.end(run, delta, run.closing, effects)
-        elif run.parking:
-            self._changes.put_aside(run, delta, effects, moved=True)
-        else:
-            self._changes.change(run, delta, effects, moved=True)
-            if (end := self._ceilings.reached(run)) is not None:
-                self._changes.end(run, StateDelta(), end, effects)
-            elif waits or (self._background.is_awaited(run) and self._background.hold(run)):
-                self._dispatch.withhold(run)
-            else:
-                self._dispatch.deliver(run, effects)
 
 
 def stands_between_turns(stored: StoredRun) -> bool:

@@ -24,13 +24,7 @@ from harness_actors.actors.processes import MachineProcesses, Processes
 from harness_actors.actors.runtime import News, StopMode
 from harness_actors.coordination.active import Effects, Post
 from harness_actors.coordination.coordinator import Coordinator
-from harness_actors.coordination.protocol import (
-    Committed,
-    Deliver,
-    Envelope,
-    Slot,
-    Summarize,
-)
+from harness_actors.coordination.protocol import Committed, Deliver, Envelope, Slot, Summarize
 from harness_actors.errors import ActorLostError, CellError, HarnessError, StoreError
 from harness_actors.events import RunEvent
 from harness_actors.messages import Message
