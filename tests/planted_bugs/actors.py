@@ -321,13 +321,8 @@ BUGS = (
     Bug(
         name="a run that was cancelled as it waited for its keys holds its conversation",
         path="harness_actors/actors/coordinator/admission.py",
-        before="""\
-                self.perform(self.coordinator.stop_idle(stored, mode, shared=bool(waiting)))
-                self._held.pop(run_id, None)
-""",
-        after="""\
-                self.perform(self.coordinator.stop_idle(stored, mode, shared=bool(waiting)))
-""",
+        before="                for one in (stored, *tree):\n",
+        after="                for one in tree:\n",
         promise="a conversation is free when its run is over",
         tests=(
             "tests/actors/test_admission.py::test_a_run_that_is_stopped_as_it_waits_for_its_keys_leaves_its_conversation",
@@ -595,11 +590,11 @@ BUGS = (
         before="""\
         seat.fail(error)
         seat.outbox.close()
-        self._lost(slot, str(error))
+        self._missing(slot, str(error))
 """,
         after="""\
         seat.outbox.close()
-        self._lost(slot, str(error))
+        self._missing(slot, str(error))
 """,
         promise="whoever needs an actor that does not start is told why",
         tests=(
@@ -662,11 +657,11 @@ BUGS = (
         name="a run that is served keeps those after it from being taken up",
         path="harness_actors/actors/coordinator/admission.py",
         before="""\
-                    self.perform(self.coordinator.resume(run_id))
+                    self._adopt(below, asked=True)
                 continue
 """,
         after="""\
-                    self.perform(self.coordinator.resume(run_id))
+                    self._adopt(below, asked=True)
                 break
 """,
         promise="each of the runs that are named goes on",

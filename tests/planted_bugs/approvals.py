@@ -29,7 +29,7 @@ BUGS = (
     Bug(
         name="calls wait no longer though nobody was asked",
         path="harness_actors/turn/call_scheduler.py",
-        before="        if held and self._asking.has_asked:\n",
+        before="        if held and (self._asking.has_asked or self._delegating.has_results):\n",
         after="        if held:\n",
         promise="a call that nobody was asked about has not begun, and is asked about",
         tests=(

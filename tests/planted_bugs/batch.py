@@ -74,9 +74,9 @@ BUGS = (
         name="rounds of a run that goes on are paid for twice",
         path="harness_actors/batch/starting.py",
         before=(
-            "            if isinstance(event.event, RoundCompleted) and event.position <= told:\n"
+            "                case RoundCompleted(cost_usd=cost_usd) if event.position <= told:\n"
         ),
-        after="            if isinstance(event.event, RoundCompleted):\n",
+        after="                case RoundCompleted(cost_usd=cost_usd):\n",
         promise="a budget is spent by what runs cost, and by nothing else",
         tests=(
             "tests/batch/test_attaching.py::test_what_ends_while_the_next_command_starts_is_collected_and_paid_for_once",

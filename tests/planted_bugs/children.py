@@ -56,7 +56,7 @@ BUGS = (
     ),
     Bug(
         name="a run that is to park begins its children",
-        path="harness_actors/coordination/coordinator.py",
+        path="harness_actors/coordination/outcomes.py",
         before="            case Waiting(children=starts) if starts and run.parking:\n",
         after="            case Waiting(children=starts) if starts and False:\n",
         promise="after Ctrl-C nothing new starts",

@@ -80,7 +80,7 @@ BUGS = (
     Bug(
         name="a list of runs is that of one journal after the other",
         path="harness_actors/cli/ctl/facts.py",
-        before="    found.sort(key=lambda one: one[1].added_at)\n",
+        before="    trees.sort(key=lambda runs: runs[0][1].added_at)\n",
         after="",
         promise="the newest runs of all journals are last in a list",
         tests=(

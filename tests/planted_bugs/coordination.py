@@ -116,7 +116,7 @@ BUGS = (
     ),
     Bug(
         name="a run that parks for lack of money waits to be taken up",
-        path="harness_actors/coordination/coordinator.py",
+        path="harness_actors/coordination/outcomes.py",
         before="""\
             case Parked() | Waiting() if run.closing is not None:
                 self._changes.end(run, delta, run.closing, effects)
@@ -178,12 +178,12 @@ BUGS = (
         path="harness_actors/coordination/coordinator.py",
         before="""\
                 # Before it hears that its round is on disk, and begins another.
-                self._closing.close_if_spent(effects)
+                self._close_if_spent(run, effects)
                 self._dispatch.post(run, Committed(envelope.seq), effects)
 """,
         after="""\
                 self._dispatch.post(run, Committed(envelope.seq), effects)
-                self._closing.close_if_spent(effects)
+                self._close_if_spent(run, effects)
 """,
         promise="where a budget is spent, no run makes a further model call",
         tests=(
@@ -202,7 +202,7 @@ BUGS = (
     ),
     Bug(
         name="a run that parks between two executors goes back to the first",
-        path="harness_actors/coordination/coordinator.py",
+        path="harness_actors/coordination/outcomes.py",
         before="            self._changes.put_aside(run, delta, effects, moved=True)\n",
         after="            self._changes.put_aside(run, delta, effects)\n",
         promise="a run that is taken up goes on where it was",

@@ -338,8 +338,8 @@ BUGS = (
     Bug(
         name="runs of one agent share how they end",
         path="harness_actors/executors/agent_turn.py",
-        before="        key = (id(agent), config.completion, *facts)\n",
-        after='        key = (id(agent), "", *facts)\n',
+        before="        key = (id(agent), config.completion, *facts, delegates)\n",
+        after='        key = (id(agent), "", *facts, delegates)\n',
         promise="a run ends as its config says",
         tests=(
             "tests/executors/test_agent_turn.py::test_runs_of_one_agent_end_each_as_its_own_config_says",

@@ -3,10 +3,10 @@
 from typing import Any
 
 from harness_actors.config import HarnessConfig
-from harness_actors.coordination import ceilings, coordinator, graph
+from harness_actors.coordination import ceilings, graph, outcomes
 from harness_actors.coordination.active import ActiveRun
-from harness_actors.coordination.coordinator import Coordinator
 from harness_actors.coordination.graph import BUILT_IN, Edges
+from harness_actors.coordination.outcomes import Outcomes
 from harness_actors.state import StateDelta
 from tests.simulation.planted.bug import Patches, PlantedBug
 from tests.simulation.planted.promises import ALONG_EDGES, OVERDRAWN, TAKEN_ONCE
@@ -18,17 +18,17 @@ def _edges_are_skipped() -> Patches:
         return end if end in BUILT_IN else successor(edges, end)
 
     successor = graph.successor
-    return [(coordinator, "successor", patched)]
+    return [(outcomes, "successor", patched)]
 
 
 def _answers_come_without_their_change() -> Patches:
-    answered = Coordinator._answered
+    follow = Outcomes.follow
 
-    def patched(self: Coordinator, run: ActiveRun, delta: StateDelta, *facts: Any) -> None:
+    def patched(self: Outcomes, run: ActiveRun, delta: StateDelta, *facts: Any) -> None:
         theirs = run.slot is not None and run.slot.code
-        answered(self, run, StateDelta() if theirs else delta, *facts)
+        follow(self, run, StateDelta() if theirs else delta, *facts)
 
-    return [(Coordinator, "_answered", patched)]
+    return [(Outcomes, "follow", patched)]
 
 
 def _a_workflow_may_have_a_turn_too_many() -> Patches:
