@@ -10,6 +10,8 @@ from harness_actors.events import (
     DERIVED_EVENTS,
     EVENT_TYPES,
     TOLD_EVENTS,
+    ChildEnded,
+    ChildrenStarted,
     ContextCompacted,
     ContractVerified,
     HookFailed,
@@ -47,10 +49,13 @@ ELSEWHERE = (
     ContextCompacted,
     StrategyFailed,
     SummaryFailed,
+    ChildrenStarted,
+    ChildEnded,
 )
 """Events of agents with gates or several models, of runs with contracts, of such as repeat
-themselves, and of such as outgrow their window: none of the corpus has them; `test_gates`,
-`test_contracts`, `test_stalls`, `test_compaction` and `tests/test_fallback.py` record such."""
+themselves, of such as outgrow their window, and of such as begin others: none of the corpus has
+them; `test_gates`, `test_contracts`, `test_stalls`, `test_compaction`, `test_children` and
+`tests/test_fallback.py` record such."""
 
 OTHERWISE = {
     ("second", "must-not-ask"): {
