@@ -63,7 +63,10 @@ class Asking:
 
         Should the process die before that asks, they have not begun, and are not lost.
         """
-        self._context.set(QUESTIONS, Questions(asked=(), held=_to_begin(plans)))
+        known = self._context.get(QUESTIONS)
+        # What was asked before has its answers still, perhaps of calls that are held once more.
+        asked = () if known is None else known.asked
+        self._context.set(QUESTIONS, Questions(asked=asked, held=_to_begin(plans)))
 
     @property
     def has_asked(self) -> bool:
