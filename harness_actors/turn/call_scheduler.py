@@ -82,44 +82,21 @@ class ToolCalls:
         self._asking.forget()
         judged = await self._judged(self._plan(calls, finish_reason))
         plans = [self._asking.settled(plan) for plan in judged]
-        answer = self._context.log[-1]
-        listed = await self._begin(plans)
-        if not listed and first_to_wait(plans) != 0 and self._may_crash(plans):
-            self._execution.announce(lambda: answer_event(answer))
-        return await self._run_in_order(plans, last_id=calls[-1].id, failed=False, listed=listed)
-
-    async def _begin(self, plans: Sequence[PlannedCall], *, listed: bool = False) -> bool:
-        """Say what is about to begin; what may be lost then is on disk before.
-
-        Args:
-            plans: The calls of a message that have no result yet.
-            listed: They are in the index of open calls.
-
-        Returns:
-            Whether they are now.
-        """
         held = first_to_wait(plans)
-        if held == 0:
-            # Nothing begins before somebody is asked, or others have begun.
-            return listed
-        if not listed and all(plan.idempotent for plan in plans):
-            if own := self._may_crash(plans):
-                self._context.tools_started(own)
-            return False
-        if not listed:
+        # Where nothing begins before somebody is asked there is nothing to fence off yet.
+        fenced = held != 0 and not all(plan.idempotent for plan in plans)
+        if fenced:
             self._context.set(OPEN_CALLS, self._index(plans))
-        if held is None:
-            self._asking.release()
-        else:
-            self._asking.hold(plans[held:])
-        self._meter.write()
-        await self._context.flush()
-        return True
-
-    def _may_crash(self, plans: Sequence[PlannedCall]) -> list[str]:
-        """Names of the tools that calls make which run code that is not ours, each once."""
-        may_crash = (plan.call.name for plan in plans if self._execution.may_crash(plan))
-        return list(dict.fromkeys(may_crash))
+            if held is not None:
+                self._asking.hold(plans[held:])
+            self._meter.write()
+            await self._context.flush()
+        elif held != 0 and (
+            own := [plan.call.name for plan in plans if self._execution.may_crash(plan)]
+        ):
+            self._context.tools_started(list(dict.fromkeys(own)))
+            self._execution.announce(lambda: answer_event(self._context.log[-1]))
+        return await self._run_in_order(plans, last_id=calls[-1].id, failed=False, listed=fenced)
 
     async def finish(self) -> TurnComplete | Waiting | None:
         """Run again what a crash left open, or begin what waited for its user; there is something.
@@ -206,10 +183,7 @@ class ToolCalls:
                 over := self._over(wave[0].call, results[0])
             ):
                 return over
-            if begun < len(plans) and delegates(wave[0]) and (not listed or self._asking.held):
-                # None of them was begun, so that nobody is waited for.
-                listed = await self._begin(plans[begun:], listed=listed)
-            elif listed and begun < len(plans):
+            if listed and begun < len(plans):
                 # The last results leave with what belongs to the whole round.
                 self._meter.write()
                 self._context.flush()

@@ -6,8 +6,8 @@ BUGS = (
     Bug(
         name="what waits for approval is lost with the calls before it",
         path="harness_actors/turn/call_scheduler.py",
-        before="            self._asking.hold(plans[held:])\n",
-        after="            pass\n",
+        before="                self._asking.hold(plans[held:])\n",
+        after="                pass\n",
         promise="a call that nobody was asked about has not begun, and is asked about",
         tests=(
             "tests/turn/test_approvals.py::test_wherever_its_process_dies_a_call_is_asked_once_and_made_at_most_once",
