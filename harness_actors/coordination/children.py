@@ -64,6 +64,8 @@ class Children:
     """Runs that are about to end, which wait for nobody any more."""
     _idle: dict[str, ActiveRun] = field(default_factory=dict, init=False)
     """Runs of a tree that nobody serves, while something is done about one of them."""
+    _resting: dict[str, dict[str, ActiveRun]] = field(default_factory=dict, init=False)
+    """By the run at the top, while that is in service: those of its tree that were put aside."""
 
     def __post_init__(self) -> None:
         self.limits = TreeLimits(self._runs, self._dispatch)
@@ -131,6 +133,7 @@ class Children:
         parent = self._runs[child.spec.parent.run_id]
         self._below.setdefault(parent.spec.run_id, {})[child.spec.run_id] = None
         self._aside.get(parent.spec.run_id, set()).discard(child.spec.run_id)
+        self._resting.get(child.spec.root, {}).pop(child.spec.run_id, None)
         self.limits.joined(child)
 
     def _fill(self, parent: ActiveRun, effects: Effects) -> None:
@@ -150,15 +153,17 @@ class Children:
 
     def before_end(self, run: ActiveRun, effects: Effects) -> None:
         """See `Kin`."""
-        if not (below := self._below.get(run.spec.run_id)):
+        run_id, resting = run.spec.run_id, self._resting.get(run.spec.root, {})
+        aside = [one for one in resting.values() if _is_child(one, run_id)]
+        below = [*map(self._runs.__getitem__, self._below.get(run_id, ())), *aside]
+        if not below:
             return
-        self._ending.add(run.spec.run_id)
-        for child_id in list(below):
-            child = self._runs[child_id]
+        self._ending.add(run_id)
+        for child in below:
             self._dispatch.post(child, Cut(), effects)
             self._dispatch.leave(child, effects)
             self._changes.end(child, StateDelta(), ORPHANED, effects)
-        self._ending.discard(run.spec.run_id)
+        self._ending.discard(run_id)
 
     def over(self, run: ActiveRun, result: HarnessResult, effects: Effects) -> None:
         """See `Kin`."""
@@ -167,7 +172,10 @@ class Children:
         self._idle.pop(run_id, None)
         if link is None:
             return
-        parent = self._runs.get(link.run_id) or self._idle.get(link.run_id)
+        resting = self._resting.get(link.root, {})
+        parent = (
+            self._runs.get(link.run_id) or self._idle.get(link.run_id) or resting.get(link.run_id)
+        )
         if parent is None:
             return
         used = Write(CHILDREN_USAGE.name, "increment", asdict(result.usage_tree))
@@ -203,6 +211,7 @@ class Children:
             return
         if (parent := self._runs.get(link.run_id)) is not None:
             self._aside.setdefault(link.run_id, set()).add(run.spec.run_id)
+            self._resting.setdefault(link.root, {})[run.spec.run_id] = run
             self._rest(parent, effects)
 
     def _leave(self, run: ActiveRun) -> None:
@@ -212,12 +221,16 @@ class Children:
         self._aside.pop(run_id, None)
         self.limits.left(run)
         if link is None:
+            self._resting.pop(run_id, None)
             return
+        self._resting.get(link.root, {}).pop(run_id, None)
         self._below.get(link.run_id, {}).pop(run_id, None)
         self._aside.get(link.run_id, set()).discard(run_id)
         queue = self._queued.get(link.run_id)
         if queue is not None and run_id in queue:
             queue.remove(run_id)
+            if not queue:
+                del self._queued[link.run_id]
 
     def _unfinished(self, parent: ActiveRun) -> bool:
         """Whether a run has children still that are not over."""
@@ -274,10 +287,17 @@ class Children:
         self._idle = {one.spec.run_id: one for one in (*idle, run)}
         below = [one for one in idle if self._is_below(one, run)]
         self._ending = {one.spec.run_id for one in (run, *below)}
+        # From here on they are as they were read.
+        self._resting.pop(run.spec.root, None)
         for one in reversed(below):
             self._changes.end(one, StateDelta(), ORPHANED, effects)
         self._changes.end(run, StateDelta(), end, effects)
         self._ending, self._idle = set(), {}
+        if run.spec.root in self._runs:
+            over = {one.spec.run_id for one in below}
+            self._resting[run.spec.root] = {
+                one.spec.run_id: one for one in idle if one.spec.run_id not in over
+            }
 
     def _is_below(self, one: ActiveRun, run: ActiveRun) -> bool:
         link = one.spec.parent
@@ -287,6 +307,10 @@ class Children:
             above = self._idle.get(link.run_id)
             link = None if above is None else above.spec.parent
         return False
+
+
+def _is_child(run: ActiveRun, parent: str) -> bool:
+    return run.spec.parent is not None and run.spec.parent.run_id == parent
 
 
 def _spec_of(parent: RunSpec, start: ChildStart, number: int) -> RunSpec:

@@ -52,6 +52,10 @@ class Stopping:
             for one in tree:
                 self._ask_to_park(one, effects)
             return
+        for one in tree:
+            # It was asked to before, perhaps: it is put aside below, and not once more by its last
+            # child that is.
+            one.parking = False
         for one in reversed(tree):
             self._cut(one, effects)
             self._changes.put_aside(one, StateDelta(), effects)

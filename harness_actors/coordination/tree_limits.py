@@ -27,18 +27,22 @@ class TreeLimits:
     _dispatch: Dispatch
     _used: dict[str, Usage] = field(default_factory=dict, init=False)
     """By the run at the top: of trees that have more runs in service than that one."""
+    _joined: dict[str, set[str]] = field(default_factory=dict, init=False)
+    """The children that are counted there, in service or not."""
 
     def joined(self, child: ActiveRun) -> None:
         """A child is in service."""
         root = child.spec.root
         if root not in self._used and (top := self._runs.get(root)) is not None:
             self._used[root] = _used_by(top)
-        if root in self._used:
+        if root in self._used and child.spec.run_id not in self._joined.setdefault(root, set()):
+            self._joined[root].add(child.spec.run_id)
             self._used[root] += _used_by(child)
 
     def left(self, run: ActiveRun) -> None:
         """A run is in service no longer; at the top of its tree, nobody is."""
         self._used.pop(run.spec.run_id, None)
+        self._joined.pop(run.spec.run_id, None)
 
     def charge(self, run: ActiveRun, delta: StateDelta) -> None:
         """A run made a change."""

@@ -82,7 +82,7 @@ class ToolCalls:
         self._asking.forget()
         judged = await self._judged(self._plan(calls, finish_reason))
         plans = [self._asking.settled(plan) for plan in judged]
-        held = first_to_wait(plans)
+        held = self._first_to_wait(plans)
         # Where nothing begins before somebody is asked there is nothing to fence off yet.
         fenced = held != 0 and not all(plan.idempotent for plan in plans)
         if fenced:
@@ -117,7 +117,11 @@ class ToolCalls:
                 lost = ToolDenied(text=UNKNOWN_OUTCOME, how="unknown")
                 await self._add_result(call, lost)
         calls, results = _newest_round(log)
-        planned = self._plan(again, "")
+        tools = self._prepared.by_name
+        planned = [
+            self._delegating.ended(plan, tools.get(plan.call.name))
+            for plan in self._plan(again, "")
+        ]
         if begins := [plan.call.name for plan in planned if not delegates(plan)]:
             self._context.tools_started(list(dict.fromkeys(begins)))
         # Of what a gate has denied, its record says so; of the others, there is nothing to ask.
@@ -159,6 +163,10 @@ class ToolCalls:
                 results = self._delegating.outcomes(wave)
                 if results is None:
                     return self._delegate(wave, plans[begun:], listed=listed)
+                if self._asking.held:
+                    # None of them has begun a run, and what stands after them does not wait.
+                    self._asking.release()
+                    await self._context.flush()
                 self._execution.done_elsewhere(wave)
             else:
                 results = await self._results(
@@ -284,6 +292,13 @@ class ToolCalls:
             calls, self._prepared, finish_reason=finish_reason, calls_left=left, of_turn=of_turn
         )
 
+    def _first_to_wait(self, plans: Sequence[PlannedCall]) -> int | None:
+        """The place of the first call that waits for a person, or for a run of its own; None where
+        none does."""
+        begins = (place for place, plan in enumerate(plans) if self._delegating.is_begun_by(plan))
+        places = (first_to_approve(plans), next(begins, None))
+        return min((place for place in places if place is not None), default=None)
+
     def _refused(self, plan: PlannedCall, *, last_id: str, failed: bool) -> ToolOutcome | None:
         """The answer to a `work_complete` that does not count; None for all other calls."""
         if not self._execution.is_completion(plan):
@@ -321,14 +336,6 @@ class ToolCalls:
             )
             for plan in plans
         )
-
-
-def first_to_wait(plans: Sequence[PlannedCall]) -> int | None:
-    """The place of the first call that waits for a person, or for runs of its own; None where none
-    does."""
-    to_approve = first_to_approve(plans)
-    delegated = next((place for place, plan in enumerate(plans) if delegates(plan)), None)
-    return min((place for place in (to_approve, delegated) if place is not None), default=None)
 
 
 def _still_refused(plan: PlannedCall) -> PlannedCall:

@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from harness_actors.config import HarnessConfig, Limits
 from harness_actors.errors import ToolError
-from harness_actors.ports import DelegatingTool, Delegation, RunContext
+from harness_actors.ports import DelegatingTool, Delegation, RunContext, Tool
 from harness_actors.results import Usage
 from harness_actors.signals import ChildStart, Waiting
 from harness_actors.state import CHILD_RESULTS, ChildResult
@@ -42,6 +42,22 @@ class Delegating:
     def has_results(self) -> bool:
         """Whether what it has waited for is there, and not in the log yet."""
         return bool(self._context.get(CHILD_RESULTS))
+
+    def is_begun_by(self, plan: PlannedCall) -> bool:
+        """Whether a call begins a run, as things stand; else its result is that it does not."""
+        return delegates(plan) and self._refusal(plan) is None
+
+    def ended(self, plan: PlannedCall, tool: Tool | None) -> PlannedCall:
+        """A call that is planned again, for its run has ended: it was made, whatever is left now.
+
+        Args:
+            plan: The call.
+            tool: What it calls.
+        """
+        results = self._context.get(CHILD_RESULTS) or ()
+        if plan.tool is not None or not any(one.call_id == plan.call.id for one in results):
+            return plan
+        return PlannedCall(call=plan.call, tool=tool)
 
     def outcomes(self, wave: Sequence[PlannedCall]) -> Sequence[ToolOutcome] | None:
         """What comes of calls that delegate; None where runs are to be begun first."""

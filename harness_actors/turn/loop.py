@@ -52,7 +52,7 @@ class TurnLoop:
     - The round that ends the turn is written with the answer, so no turn can be found
       that is over but was not judged.
     - No model call begins before the round before the last one is on disk; where runs share
-      a budget, not before the last one is: what it cost must be known.
+      a budget, or the bounds of their tree, not before the last one is: what it cost must be known.
     """
 
     def __init__(
@@ -260,7 +260,8 @@ class TurnLoop:
         self._meter.write()
         self._context.close_place()
         before_last, self._last = self._last, self._context.flush()
-        shares = self._context.get(BUDGET) is not None
+        # A child has its bounds together with others, who may be at work beside it.
+        shares = self._context.get(BUDGET) is not None or self._context.spec.parent is not None
         self._awaited = self._last if shares else before_last
         return None
 

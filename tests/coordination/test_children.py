@@ -1,7 +1,7 @@
 """Runs that others have begun: waited for, ended with them, and told of once."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -58,6 +58,25 @@ def until_waiting(world: World, run_id: str = "run") -> None:
         else:
             assert any(world.move(host) for host in list(world.hosts.values()))
     raise AssertionError("it never waits")
+
+
+def step_until(world: World, reached: Callable[[], bool]) -> None:
+    """Go on step by step."""
+    while not reached():
+        if world.unwritten:
+            world.commit()
+        else:
+            assert any(world.move(host) for host in list(world.hosts.values()))
+
+
+def parked_in(world: World) -> list[str]:
+    """The runs that were put aside, in their order, each as often as it was."""
+    return [
+        change.run_id
+        for change in world.disk
+        if isinstance(change, RunChanged)
+        and any(event.type == "run_parked" for event in change.delta.events)
+    ]
 
 
 def take_up(world: World, root: str = "run", *, command: bool = False) -> None:
@@ -278,17 +297,71 @@ def test_a_child_that_is_aside_is_waited_for_though_the_others_have_ended() -> N
     check_told_once(world)
 
 
+def test_a_tree_that_was_to_park_and_is_to_at_once_parks_once() -> None:
+    world, _ = a_tree(DEEP)
+    until_waiting(world, "run.1")
+    world.perform(world.coordinator.stop("run", "park"))
+    world.perform(world.coordinator.stop("run", "park_now"))
+    world.settle()
+    assert not world.coordinator.runs
+    parked = parked_in(world)
+    assert len(parked) == len(set(parked))
+
+
+def test_one_that_is_aside_ends_with_its_parent() -> None:
+    settings = {"sub_agents": {"max_parallel": 1}}
+    world, _ = a_tree(DEEP, config=bounded(settings))
+    until_waiting(world, "run.1")
+    # Those that are queued are put aside at once, and the others when their rounds are over.
+    world.perform(world.coordinator.stop("run", "park"))
+    assert "run.2" not in world.coordinator.runs
+    world.perform(world.coordinator.stop("run", "cancel"))
+    world.settle()
+    kinds = {run_id: world.ends(run_id)[0].reason.kind for run_id in world.run_ids()}
+    assert kinds.pop("run") == "user"
+    assert set(kinds.values()) == {"parent"}
+    assert world.ends()[0].children_usage is not None
+
+
+def test_nothing_is_kept_of_a_queue_whose_runs_are_over() -> None:
+    world, _ = a_tree(config=bounded({"sub_agents": {"max_parallel": 1}}))
+    until_waiting(world)
+    world.perform(world.coordinator.stop("run", "cancel"))
+    world.settle()
+    kin = world.coordinator._children
+    assert not any((kin._below, kin._queued, kin._aside, kin._resting, kin.limits._used))
+
+
+def test_one_that_is_taken_up_again_is_counted_once() -> None:
+    plans: dict[str, Sequence[Round]] = {
+        "run": ["delegate", "effect"],
+        **{f"run.{n}": ["lookup"] * 6 for n in (1, 2)},
+    }
+    world, _ = a_tree(plans)
+    # So that rounds are counted.
+    world.perform(world.coordinator.allow(1000.0, spent_usd=0.0))
+    until_waiting(world)
+    children = [world.coordinator.runs[f"run.{n}"] for n in (1, 2)]
+    step_until(world, lambda: all(one.state.values.get(USAGE.name) for one in children))
+    world.perform(world.coordinator.stop("run", "park"))
+    step_until(world, lambda: len(world.coordinator.runs) == 2)
+    world.settle(hosts=False)
+    world.perform(world.coordinator.resume("run"))
+    for run_id in ("run.1", "run.2"):
+        world.perform(world.coordinator.adopt(world.stored(run_id), asked=True))
+    world.settle(hosts=False)
+    runs = [world.stored(run_id).state.values for run_id in world.run_ids()]
+    used = sum(values.get(USAGE.name, {}).get("model_calls", 0) for values in runs)
+    assert len(world.coordinator.runs) == 3
+    assert world.coordinator._children.limits._used["run"].model_calls == used
+
+
 def test_the_run_at_the_top_is_put_aside_last() -> None:
     world, _ = a_tree(DEEP)
     until_waiting(world, "run.1")
     world.perform(world.coordinator.stop("run", "park"))
     world.settle()
-    order = [
-        change.run_id
-        for change in world.disk
-        if isinstance(change, RunChanged)
-        and any(event.type == "run_parked" for event in change.delta.events)
-    ]
+    order = parked_in(world)
     assert order[-1] == "run"
     assert order.index("run.1") > max(order.index(one) for one in order if one.startswith("run.1."))
 
