@@ -326,7 +326,7 @@ def a_team(**given: Any) -> Team:
     [
         ([explore(), explore()], "two are named 'explore'"),
         ([a_spec("look")], "'look' has the name of a tool"),
-        ([a_spec(tools=["fly"])], "is to have 'fly', which its agent has not"),
+        ([a_spec(tools=["fly"])], "'fly' is no tool of the agent that delegates"),
         (["explore"], r"must be SubAgentSpec\(...\), explore\(\) or the like"),
     ],
 )
