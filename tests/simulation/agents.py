@@ -15,25 +15,29 @@ from harness_actors.actors.hosted import Reach
 from harness_actors.actors.simulated.processes import SimulatedMachine
 from harness_actors.agents import with_strategies
 from harness_actors.coordination.graph import Workflow
-from harness_actors.errors import ContextOverflowError
+from harness_actors.errors import ContextOverflowError, ModelError
 from harness_actors.messages import Message, ToolCall
 from harness_actors.policies import Hooks
 from harness_actors.ports import Agent, ModelRequest, ModelResponse, Tool
 from harness_actors.results import Usage
+from harness_actors.subagents import SubAgentSpec
 from harness_actors.tools import ask_user
 from tests.simulation.artifacts import READS
 from tests.simulation.beside import ask_hosted_model, whole_answer_of, words_of
 from tests.simulation.executors import build_workflow
 from tests.simulation.gates import gates_of
+from tests.simulation.ledger import root_of
 from tests.simulation.oracle import Oracle
 from tests.simulation.pressing import PlannedStrategy
 from tests.simulation.questions import ASKS, question_of
 from tests.simulation.summarizing import PlannedSummarizer
 from tests.simulation.tools import KINDS, WatchedTool, deafly
+from tests.simulation.trees import delegating_call
 from tests.simulation.valuing import value_at
 from tests.simulation.waves import REPEATED
 from tests.simulation.workload import PlannedRound, PlannedTool, Workload
 
+REFUSED = "the provider of a child refuses"
 PIECE, PIECE_S = 40, 0.1
 """Characters that a model says at once, and how often it does."""
 
@@ -56,14 +60,16 @@ class PlannedModel:
         self._chance = chance
 
     async def complete(self, request: ModelRequest) -> ModelResponse:
-        run_id, _ = where_in(request.messages)
+        name, _ = where_in(request.messages)
+        run_id = self._oracle.kin.run_of(name)
         messages = self._oracle.pressing.unfolded(run_id, request.messages)
         _, spoken = where_in(messages)
         call = self._oracle.asked(run_id, messages)
         self._oracle.judging.offered(request.tools)
-        plan = self._workload.runs[run_id]
+        plan, delegated = self._workload.runs[root_of(run_id)], self._oracle.kin.planned.get(name)
         self._oracle.check_keys(run_id, plan.keys, self.keys)
-        planned = plan.rounds[spoken] if spoken < len(plan.rounds) else None
+        rounds = plan.rounds if delegated is None else delegated.rounds
+        planned = rounds[spoken] if spoken < len(rounds) else None
         if planned is not None and self._workload.fickle and self._chance.random() < 0.3:
             planned = PlannedRound((PlannedTool("effect", 0.01),), 0.01)
         try:
@@ -76,9 +82,10 @@ class PlannedModel:
         except ContextOverflowError:
             self._oracle.ledger.end(call, "refused")
             raise
-        response = self._answer(
-            run_id, planned, messages, plan.config.completion, shown=len(request.messages)
-        )
+        if planned is None and delegated is not None and delegated.fails:
+            self._oracle.ledger.end(call, "refused")
+            raise ModelError("planned", REFUSED)
+        response = self._answer(run_id, planned, messages, shown=len(request.messages))
         self._oracle.ledger.end(call, "answered")
         return response
 
@@ -93,16 +100,16 @@ class PlannedModel:
         run_id: str,
         planned: PlannedRound | None,
         messages: Sequence[Message],
-        completion: str,
         *,
         shown: int,
     ) -> ModelResponse:
-        position = len(messages)
+        position, completion = len(messages), self._oracle.config_of(run_id).completion
+        report = self._oracle.kin.report_of(run_id)
         tokens = self._oracle.pressing.request_tokens(shown)
         usage = Usage(model_calls=1, input_tokens=tokens, output_tokens=10, cost_usd=0.01)
         value = value_at(run_id, position) if self._workload.typed else None
         if planned is None and completion == "explicit":
-            given = {"summary": "done"} | ({} if value is None else {"output": value})
+            given = {"summary": report or "done"} | ({} if value is None else {"output": value})
             arguments = orjson.dumps(given).decode()
             done = ToolCall(self._id(position, 0), "work_complete", arguments)
             return ModelResponse(
@@ -111,7 +118,7 @@ class PlannedModel:
         if planned is None and value is not None:
             return ModelResponse(text=orjson.dumps(value).decode(), usage=usage)
         if planned is None or not planned.calls:
-            return ModelResponse(text=whole_answer_of(run_id), usage=usage)
+            return ModelResponse(text=report or whole_answer_of(run_id), usage=usage)
         calls = tuple(
             self._call(
                 call,
@@ -128,6 +135,9 @@ class PlannedModel:
     def _call(
         self, planned: PlannedTool, call_id: str, key: str, messages: Sequence[Message]
     ) -> ToolCall:
+        if planned.to is not None:
+            self._oracle.kin.said(key, planned.to)
+            return delegating_call(planned.to, call_id, key)
         if planned.kind in READS:
             named = self._oracle.keeping.to_read(planned.kind, messages)
             return ToolCall(call_id, "read_artifact", orjson.dumps({"id": named}).decode())
@@ -137,7 +147,8 @@ class PlannedModel:
         return f"call_{place}" if self._workload.reused_ids else f"call_{position}_{place}"
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[str | ModelResponse]:
-        run_id, _ = where_in(request.messages)
+        name, _ = where_in(request.messages)
+        run_id = self._oracle.kin.run_of(name)
         response = await self.complete(request)
         said = words_of(run_id)
         for place in range(0, len(said), PIECE):
@@ -185,7 +196,8 @@ def _call(planned: PlannedTool, call_id: str, key: str) -> ToolCall:
 
 
 def where_in(messages: Sequence[Message]) -> tuple[str, int]:
-    """The run that a conversation is at, and how often the model has spoken in it."""
+    """The run that a conversation is at, a child by the call that has begun it, and how often the
+    model has spoken in it."""
     spoken = 0
     for message in reversed(messages):
         if message.role == "assistant":
@@ -209,6 +221,7 @@ class PlannedAgent:
     output_type: Any = None
     summarizer: Any = None
     strategies: Sequence[Any] = ()
+    sub_agents: Sequence[SubAgentSpec] = ()
 
 
 _PROGRAMS: dict[str, Callable[[], Workflow]] = {}
@@ -245,6 +258,7 @@ def load_programs(
     tools: tuple[Tool, ...] = (*(WatchedTool(kind, oracle, machine) for kind in KINDS), ask_user)
     summarizer = PlannedSummarizer(oracle.summarizing) if workload.summarized else None
     gates = gates_of(workload, oracle)
+    gates["sub_agents"] = workload.sub_agents
     gated = partial(PlannedAgent, tools=tools, summarizer=summarizer, **gates)
     usual = partial(gated, strategies=(PlannedStrategy(),) if workload.strategic else ())
     model = PlannedModel(workload, oracle, chance)

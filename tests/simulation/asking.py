@@ -7,7 +7,7 @@ from harness_actors.conversation import repaired
 from harness_actors.events import RunParked
 from harness_actors.messages import Message
 from harness_actors.records import RunChanged
-from tests.simulation.ledger import PROMPT_S, Happening, Ledger
+from tests.simulation.ledger import PROMPT_S, Happening, Ledger, root_of
 from tests.simulation.places import run_at
 from tests.simulation.questions import FIRST_WORDS
 from tests.simulation.serving import Serving
@@ -57,14 +57,17 @@ class Asking:
     def _check_wanted(self, run_id: str) -> None:
         """A run that was stopped some time ago asks no model."""
         since, run = self._ledger.loop.time() - PROMPT_S, self._disk.runs[run_id]
-        requests = [request for request in self._ledger.requests if request.run_id == run_id]
+        requests = self._ledger.requests_of(run_id)
         resumes = [request for request in requests if request.what == "resume"]
         parked_at = _parked_at(run.changes)
         if run.end is not None and run.changes[-1][1].at - EPOCH < since:
             self._ledger.broken("a run that is stopped does nothing", f"{run_id} is over")
         elif 0 < parked_at < since and not any(r.is_open_at(parked_at) for r in resumes):
             self._ledger.broken("a run that is stopped does nothing", f"{run_id} is parked")
-        stop = next((r for r in reversed(requests) if r.what != "resume"), None)
+        # To park a child that is over parks nobody.
+        own = (run_id, root_of(run_id))
+        stops = [r for r in requests if r.what == "cancel" or r.run_id in own]
+        stop = next((r for r in reversed(stops) if r.what != "resume"), None)
         if stop is None or stop.done_at is None or stop.done_at > since:
             return
         if not any(resume.is_open_at(stop.asked_at) for resume in resumes):

@@ -15,7 +15,8 @@ from harness_actors.errors import (
 from harness_actors.events import InputAwaited, RunCompleted, RunParked
 from harness_actors.records import RunHeading
 from tests.simulation.beside import Reader
-from tests.simulation.ledger import Request
+from tests.simulation.ledger import Request, root_of
+from tests.simulation.meddling import meddle
 from tests.simulation.people import People
 from tests.simulation.talks import Talk
 from tests.simulation.workload import PlannedRun
@@ -29,7 +30,7 @@ class Driver:
 
     def __init__(self, user: "User", command: str) -> None:
         self._user = user
-        self._book = user.book
+        self.book = user.book
         self._ledger = user._ledger
         self.name = command
         self.people = People(self, user._people)
@@ -45,8 +46,8 @@ class Driver:
 
     async def live(self) -> None:
         self.runtime = runtime = await self._user.open(self.name)
-        if self._book.cursor is None:
-            self._book.cursor = await runtime.position()
+        if self.book.cursor is None:
+            self.book.cursor = await runtime.position()
         if self._user._workload.budget_usd is not None:
             await runtime.allow(self._user._workload.budget_usd)
         try:
@@ -73,7 +74,7 @@ class Driver:
                 following.cancel()
                 for task in (looking_on, *reading, *asking):
                     task.cancel()
-            if len(self._book.ended) == len(self._user._workload.runs):
+            if len(self.book.ended) == len(self._user._workload.runs):
                 await self._user.settled()
         except BaseExceptionGroup as failures:
             raise _first(failures) from None
@@ -104,16 +105,19 @@ class Driver:
 
     async def _follow(self, group: asyncio.TaskGroup) -> None:
         while True:
-            assert self._book.cursor is not None
-            happened = await self.runtime.wait_for_news(self._book.cursor)
-            self._book.cursor = happened.cursor
+            assert self.book.cursor is not None
+            happened = await self.runtime.wait_for_news(self.book.cursor)
+            self.book.cursor = happened.cursor
             for event in happened.events:
                 self._ledger.told.append(event)
                 if isinstance(event.event, RunCompleted):
-                    self._book.ended.add(event.run_id)
-                    self._ended[event.run_id].set()
+                    if event.run_id in self._ended:
+                        self.book.ended.add(event.run_id)
+                        self._ended[event.run_id].set()
                     if event.run_id not in happened.results:
                         self._ledger.broken("who follows misses nothing", f"end of {event.run_id}")
+                elif event.run_id not in self._parked:
+                    continue  # a child: it goes on when its root does
                 elif isinstance(event.event, RunParked):
                     self._parked[event.run_id].set()
                 elif isinstance(event.event, InputAwaited):
@@ -145,10 +149,10 @@ class Driver:
         """What the journal says of a run; None where it does not know it."""
         headings = {h.run_id: h for h in await self.runtime.headings()}
         heading = headings.get(plan.run_id)
-        if heading is None and plan.run_id in self._book.submitted:
+        if heading is None and plan.run_id in self.book.submitted:
             self._ledger.broken("what was acknowledged is on disk", plan.run_id)
         if heading is not None and heading.end is not None:
-            self._book.ended.add(plan.run_id)
+            self.book.ended.add(plan.run_id)
         return heading
 
     async def _submit(self, plan: PlannedRun) -> None:
@@ -157,7 +161,7 @@ class Driver:
         if 0.0 in plan.asks:
             await self.runtime.compact(plan.run_id, "what was said")
         await self.runtime.submit([spec], code=code, secrets=self._secrets(plan.keys))
-        self._book.submitted.add(plan.run_id)
+        self.book.submitted.add(plan.run_id)
 
     def waits(self, run_id: str) -> bool:
         """Whether a run waits for its user."""
@@ -213,6 +217,9 @@ class Driver:
     async def _see_through(self, plan: PlannedRun) -> None:
         """Follow a run to its end; stop it as planned, and take it up when it has parked."""
         stopping = asyncio.ensure_future(self._stop(plan))
+        meddling: asyncio.Future[None] | None = None
+        if plan.meddles:
+            meddling = asyncio.ensure_future(meddle(self, plan, self._user._chance))
         ended = asyncio.ensure_future(self._ended[plan.run_id].wait())
         try:
             while not ended.done():
@@ -231,6 +238,8 @@ class Driver:
         finally:
             if not stopping.cancel() and not stopping.cancelled():
                 stopping.exception()  # it says no more than all the others do
+            if meddling is not None:
+                meddling.cancel()
             ended.cancel()
 
     async def _pause(self, run_id: str) -> None:
@@ -242,10 +251,10 @@ class Driver:
         await asyncio.sleep(chance.random() * chance.choice((0.1, 0.5, 8.0, 30.0)))
 
     async def _stop(self, plan: PlannedRun) -> None:
-        asked = self._book.asked.setdefault(plan.run_id, 0)
+        asked = self.book.asked.setdefault(plan.run_id, 0)
         for stop in plan.stops[asked:]:
             await asyncio.sleep(stop.after_s)
-            self._book.asked[plan.run_id] += 1
+            self.book.asked[plan.run_id] += 1
             await self.request(plan.run_id, stop.mode)
             if stop.resume and stop.mode != "cancel":
                 await self._resume(plan.run_id)
@@ -259,7 +268,7 @@ class Driver:
         self._ledger.requests.append(request)
         self._user._oracle.promptness.requested(request, current_process())
         if what == "resume":
-            keys = self._user._workload.runs[run_id].keys
+            keys = self._user._workload.runs[root_of(run_id)].keys
             try:
                 await self.runtime.resume([run_id], secrets=self._secrets(keys))
             except ConversationBusyError:
@@ -268,6 +277,11 @@ class Driver:
         else:
             await self.runtime.stop([run_id], what)
         request.done_at = self._ledger.loop.time()
+
+    def tree_of(self, root: str) -> list[str]:
+        """The runs of a tree that are on disk and not over."""
+        runs = self._ledger.disk.runs.values()
+        return [run.spec.run_id for run in runs if run.spec.root == root and run.end is None]
 
     def _secrets(self, keys: tuple[str, ...]) -> dict[str, str]:
         return {name: "its value" for name in keys if name != EMBEDDED_MODEL_URL}

@@ -12,6 +12,7 @@ from harness_actors.events import DERIVED_EVENTS, RunCompleted, TurnCompleted
 from harness_actors.results import HarnessResult
 from harness_actors.state import AGENT_TURN, SIDE_USAGE
 from tests.simulation import driver, guarding, passing, user, valuing
+from tests.simulation.agents import REFUSED
 from tests.simulation.disk import DiskRun, MemoryJournal
 from tests.simulation.executors import FLAW
 from tests.simulation.journals import view_of_run
@@ -34,6 +35,8 @@ MOST_TOKENS = 3_000
 """Of one request and its answer."""
 
 
+NOT_STARTED = "could be started"
+"""In the end of a run whose pool has no process."""
 NOT_ACCEPTED = "not accepted"
 """What the end of a run begins with that its gates did not let end."""
 MUST_NOT_WAIT = "the model asked its user", "a person must approve of a call"
@@ -48,10 +51,13 @@ def check_end(schedule: "Schedule") -> None:
             schedule.ledger.broken("every run ends", f"{run_id} does not")
             continue
         _check_run(schedule, run, run.end)
+    for run_id in schedule.oracle.kin.kids:
+        _check_child(schedule, schedule.disk.runs[run_id])
     _check_logs(schedule)
     _check_replay(schedule)
     check_repeats(schedule)
     schedule.oracle.summarizing.check_end()
+    schedule.oracle.kin.check_end()
     schedule.oracle.keeping.check_end(schedule.disk.runs)
     _check_told(schedule)
     _check_stops(schedule)
@@ -86,6 +92,27 @@ def _check_run(schedule: "Schedule", run: DiskRun, end: HarnessResult) -> None:
     _check_turns(schedule, run, end)
 
 
+def _check_child(schedule: "Schedule", run: DiskRun) -> None:
+    """A child ends as its model, its bounds, its users and those above it will."""
+    run_id, end, broken = run.spec.run_id, run.end, schedule.ledger.broken
+    if end is None:
+        return
+    ending, kind = f"{end.status}({end.reason.kind})", end.reason.kind
+    asked = {one.what for one in schedule.ledger.requests_of(run_id)}
+    check_path(schedule, run)
+    if kind == "executor_lost" and NOT_STARTED not in end.reason.message:
+        _check_losses(schedule, run_id, run.spec.custom)
+    if kind == "user" and "cancel" not in asked:
+        broken("runs end as planned", f"{run_id}: {ending}, and nobody asked for it")
+    if end.status == "limit" and not _has_limit(schedule, run, kind):
+        broken("runs end as planned", f"{run_id}: {ending}, which it does not have")
+    refused = REFUSED in end.reason.message or _is_by_gates(schedule, end.reason.message)
+    fails = _must_not_wait(run, end.reason.message)
+    if end.status == "failed" and kind != "executor_lost" and not refused | fails:
+        broken("runs end as planned", f"{run_id}: {ending}: {end.reason.message}")
+    _check_budget(schedule, run, end)
+
+
 def _check_turns(schedule: "Schedule", run: DiskRun, end: HarnessResult) -> None:
     """A run has all of its turns, whatever befalls it in the last one."""
     made = sum(isinstance(e, TurnCompleted) for _, c in run.changes for e in c.delta.events)
@@ -102,9 +129,7 @@ def _check_own_end(schedule: "Schedule", run: DiskRun, end: HarnessResult) -> No
     reason = end.reason
     flawed = reason.kind == "agent_error" and FLAW in reason.message and "flaw" in kinds
     judged = reason == JUDGED.reason and "judge" in kinds
-    fails = run.spec.config.on_question == "fail" and any(
-        words in reason.message for words in MUST_NOT_WAIT
-    )
+    fails = _must_not_wait(run, reason.message)
     refused = reason.kind == "agent_error" and _is_by_gates(schedule, reason.message)
     wanted = flawed | fails | refused
     if (end.status == "failed" and reason.kind != "executor_lost" and not wanted) or (
@@ -114,6 +139,12 @@ def _check_own_end(schedule: "Schedule", run: DiskRun, end: HarnessResult) -> No
     ):
         text = f"{run.spec.run_id}: {end.status}({reason.kind}): {reason.message}"
         schedule.ledger.broken("runs end as planned", text)
+
+
+def _must_not_wait(run: DiskRun, message: str) -> bool:
+    return run.spec.config.on_question == "fail" and any(
+        words in message for words in MUST_NOT_WAIT
+    )
 
 
 def _is_by_gates(schedule: "Schedule", message: str) -> bool:
@@ -161,6 +192,7 @@ def _check_budget(schedule: "Schedule", run: DiskRun, end: HarnessResult) -> Non
     told = [event for _, c in run.changes for event in c.delta.events]
     interrupted = begun - sum(isinstance(event, TurnCompleted) for event in told)
     interrupted -= schedule.oracle.waits.of(run_id).waits
+    interrupted -= schedule.oracle.at_work.waited.get(run_id, 0)
     asked = sum(call.run_id == run_id for call in ledger.models)
     called = sum(call.run_id == run_id for call in ledger.tools)
     called -= schedule.oracle.passing.again[run_id]
@@ -183,7 +215,7 @@ def _check_budget(schedule: "Schedule", run: DiskRun, end: HarnessResult) -> Non
     if not used.model_calls <= asked <= used.model_calls + ROUNDS_LOST * interrupted:
         text = f"{run_id}: {used.model_calls} model calls are counted, {asked} were made"
         broken("what is used is counted", f"{text}, with {interrupted} interruptions")
-    planned = schedule.workload.runs[run_id].rounds
+    planned = schedule.oracle.rounds_of(run_id)
     most_calls = max([MOST_CALLS, *(len(planned_round.calls) for planned_round in planned)])
     if called > used.tool_calls + ROUNDS_LOST * most_calls * interrupted:
         text = f"{run_id}: {used.tool_calls} tool calls are counted, {called} were made"

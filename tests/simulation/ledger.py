@@ -7,6 +7,7 @@ from harness_actors.actors.coordinator.host import CoordinatorHost
 from harness_actors.actors.simulated.loop import SimulatedLoop
 from harness_actors.actors.simulated.processes import SimulatedProcess, current_process
 from harness_actors.events import RunEvent
+from harness_actors.records import CHILD_MARK
 from tests.simulation.disk import Disk
 
 PROMPT_S = 1.5
@@ -80,6 +81,16 @@ class Request:
         return self.done_at is None or self.done_at >= at
 
 
+def root_of(run_id: str) -> str:
+    """The run at the top of the tree of one."""
+    return run_id.partition(CHILD_MARK)[0]
+
+
+def is_below(run_id: str, other: str) -> bool:
+    """Whether a run is one of those below another."""
+    return run_id.startswith(f"{other}{CHILD_MARK}")
+
+
 @dataclass
 class Ledger:
     """All that happened, oldest first.
@@ -124,6 +135,20 @@ class Ledger:
         self.violations.append(Violation(invariant, text, self.loop.time()))
         self.note("!", f"BROKEN: {invariant}: {text}")
         self.loop.halt()
+
+    def requests_of(self, run_id: str) -> list[Request]:
+        """What users asked that concerns a run: of itself, of its tree, or of one above it."""
+        root = root_of(run_id)
+        return [
+            request
+            for request in self.requests
+            if root_of(request.run_id) == root
+            and (
+                request.run_id == run_id
+                or request.what != "cancel"
+                or is_below(run_id, request.run_id)
+            )
+        ]
 
     def note(self, who: object, what: str) -> None:
         if self.trace is not None:

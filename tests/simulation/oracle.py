@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from harness_actors.actors.coordinator.host import CoordinatorHost
 from harness_actors.actors.simulated.processes import SimulatedMachine, current_process
+from harness_actors.config import HarnessConfig
 from harness_actors.conversation import Conversation
 from harness_actors.events import RunParked
 from harness_actors.messages import Message
@@ -17,7 +18,9 @@ from tests.simulation.circling import Circling
 from tests.simulation.effects import Effects
 from tests.simulation.guarding import Guarding
 from tests.simulation.judging import Judging
-from tests.simulation.ledger import Happening, Ledger
+from tests.simulation.kin import Kin, is_by_kin
+from tests.simulation.kin_at_work import AtWork
+from tests.simulation.ledger import Happening, Ledger, root_of
 from tests.simulation.observing import Observing
 from tests.simulation.passing import Passing
 from tests.simulation.pressing import Pressing
@@ -26,13 +29,14 @@ from tests.simulation.serving import ServedStep, Serving
 from tests.simulation.spending import Spending
 from tests.simulation.summarizing import Summarizing
 from tests.simulation.talking import Talking
+from tests.simulation.tree_bounds import TreeBounds
 from tests.simulation.trying import Trying
 from tests.simulation.valuing import Valuing
 from tests.simulation.verifying import Verifying
 from tests.simulation.waits import Waits
 from tests.simulation.waves import REPEATED, AtOnce
 from tests.simulation.working import Working
-from tests.simulation.workload import Workload
+from tests.simulation.workload import PlannedRound, Workload
 
 
 class Oracle:
@@ -50,6 +54,7 @@ class Oracle:
     ) -> None:
         self.ledger = ledger
         self.machine = machine
+        self._runs = workload.runs
         self._typed = workload.typed
         self._disk = ledger.disk
         self._disk.written = self._written
@@ -72,9 +77,18 @@ class Oracle:
         self.keeping = Keeping(ledger)
         self.pressing = Pressing(ledger, pressed=workload.pressed)
         self.summarizing = Summarizing(ledger, machine, seed, wished=workload.summarized)
+        self.kin = Kin(ledger)
+        self.at_work = AtWork(ledger, self.kin, self.serving_rules, self.waits)
+        self._tree_bounds = TreeBounds(ledger, self.kin)
+        self._delegates = bool(workload.sub_agents)
         self._asking = Asking(ledger, self.serving_rules)
         self._effects = Effects(ledger, self.serving_rules)
         self._parked: set[str] = set()
+
+    def rounds_of(self, run_id: str) -> Sequence[PlannedRound]:
+        """What the model of a run is to answer."""
+        kid = self.kin.kids.get(run_id)
+        return self._runs[run_id].rounds if kid is None else self.kin.planned[kid.name].rounds
 
     # ---- what happens -----------------------------------------------------------------
 
@@ -87,7 +101,12 @@ class Oracle:
         self.spending.served(context, executor)
         if self.serving_rules.is_served_by(step.process):
             self.waits.served(step)
+            self.at_work.served(step)
         return step
+
+    def config_of(self, run_id: str) -> HarnessConfig:
+        """The settings of a run that is on disk."""
+        return self._disk.runs[run_id].spec.config
 
     def asked(self, run_id: str, messages: Sequence[Message]) -> Happening:
         """A model is asked."""
@@ -95,7 +114,10 @@ class Oracle:
         self.waits.asked(run_id, messages[1:])
         self.guarding.asked(run_id, messages)
         self.verifying.asked(run_id)
-        return self._asking.asked(run_id, messages)
+        self.kin.asked(run_id, messages)
+        call = self._asking.asked(run_id, messages)
+        self.at_work.asked(call)
+        return call
 
     def check_keys(self, run_id: str, needed: Sequence[str], given: Mapping[str, str]) -> None:
         """A model is asked that needs keys, and has these."""
@@ -110,6 +132,8 @@ class Oracle:
         if kind not in REPEATED:
             # By the others' keys it is known where in their message they stand.
             self.waits.called(call)
+            if self._delegates:
+                self.at_work.called(call)
         return call
 
     def effect(self, key: str) -> None:
@@ -129,6 +153,9 @@ class Oracle:
         """Entries are on disk, and their writer does not know it yet."""
         if term != self._disk.term:
             self.ledger.broken("no commit of an older term", f"term {term} < {self._disk.term}")
+        if self._delegates:
+            self.kin.committed(entries)
+            self.at_work.committed(entries)
         if self.ledger.trace is not None:
             self.ledger.note(current_process(), f"on disk: {', '.join(map(_brief, entries))}")
 
@@ -138,6 +165,8 @@ class Oracle:
         elif isinstance(entry, RunAdded):
             self.talks.added(entry)
             self.waits.added(entry)
+            self.kin.added(entry)
+            self.at_work.added(entry)
             if entry.command:
                 self._parked.discard(entry.spec.run_id)
                 self.promptness.added(entry)
@@ -161,7 +190,8 @@ class Oracle:
             run.end is not None and change.end is None
         ):
             self.ledger.broken("a run ends once", f"{change.run_id} goes on after its end")
-        if change.run_id in self._parked and not self._is_cancelled(change.run_id):
+        still = self._is_cancelled(change.run_id) or is_by_kin(change)
+        if change.run_id in self._parked and not still:
             text = f"{change.run_id} is parked, and changes"
             self.ledger.broken("a run that is stopped does nothing", text)
         if any(isinstance(event, RunParked) for event in change.delta.events):
@@ -182,6 +212,10 @@ class Oracle:
         self.verifying.changed(run, change)
         if self._typed:
             self.valuing.changed(run, change)
+        if self._delegates:
+            self.kin.changed(change, log)
+            self.at_work.changed(change)
+            self._tree_bounds.changed(run, change)
         for write in change.delta.writes:
             if write.key == OPEN_CALLS.name and write.change == "set" and write.value:
                 open_ids = {call.id for call in Conversation(log).open_calls()}
@@ -189,7 +223,9 @@ class Oracle:
                 self._effects.pending |= {(change.run_id, call) for call in listed & open_ids}
 
     def _is_cancelled(self, run_id: str) -> bool:
-        return any(r.run_id == run_id and r.what == "cancel" for r in self.ledger.requests)
+        # Who waits for one that is cancelled is told so, and those below it end with it.
+        tree = root_of(run_id)
+        return any(root_of(r.run_id) == tree and r.what == "cancel" for r in self.ledger.requests)
 
 
 def _brief(entry: Entry) -> str:

@@ -65,7 +65,7 @@ class Promptness:
 
     def _is_to_stay(self, path: CoordinatorHost, request: Request) -> bool:
         """It is served still, and nobody asked for it since."""
-        asked = (r for r in self._ledger.requests if r.run_id == request.run_id)
+        asked = self._ledger.requests_of(request.run_id)
         resumed = any(r.what == "resume" and r.is_open_at(request.asked_at) for r in asked)
         return request.run_id in path._coordinator.runs and not resumed
 

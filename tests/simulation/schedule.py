@@ -45,30 +45,22 @@ from harness_actors.tools.reaping import RunReaper
 from harness_actors.turn import deadline
 from harness_actors.turn.services import RUN_VARIABLE
 from tests.simulation.agents import load_programs, program_of
-from tests.simulation.approvals import plan_approvals
-from tests.simulation.artifacts import plan_artifacts
 from tests.simulation.beside import Beside, SimulatedModel, WatchedStreams, chosen_refusals
-from tests.simulation.circling import plan_circles
-from tests.simulation.contracts import grounds_of, plan_contracts
+from tests.simulation.contracts import grounds_of
 from tests.simulation.disk import Disk, MemoryJournal
 from tests.simulation.disturbances import Disturber
-from tests.simulation.gates import plan_gates
 from tests.simulation.invariants import check_end
 from tests.simulation.journals import Faults, WatchedJournal
+from tests.simulation.kin_at_work import NO_DEADLOCK
 from tests.simulation.ledger import Ledger, Violation
 from tests.simulation.moving import JournalPlace, Mover, Striking
 from tests.simulation.oracle import Oracle
-from tests.simulation.pressing import plan_pressure
-from tests.simulation.questions import plan_questions
+from tests.simulation.plans import planned
 from tests.simulation.serving import WatchedExecutor
-from tests.simulation.summarizing import WatchedWorker, plan_summaries
+from tests.simulation.summarizing import WatchedWorker
 from tests.simulation.tools import Commands
-from tests.simulation.trying import plan_tries
 from tests.simulation.user import User
-from tests.simulation.valuing import plan_values
-from tests.simulation.waves import plan_waves
-from tests.simulation.working import plan_workers, workers_of
-from tests.simulation.workload import plan_workload
+from tests.simulation.working import workers_of
 
 Mode = Literal["protocol", "disk", "moved"]
 """`disk`: the journal is a file; `moved`: one that is taken away and put back besides."""
@@ -144,12 +136,7 @@ class Schedule:
         trace: Trace | None = None,
     ) -> None:
         self.seed = seed
-        self.workload = plan_waves(plan_questions(plan_workload(seed), seed), seed)
-        self.workload = plan_workers(plan_artifacts(self.workload, seed), seed)
-        self.workload = plan_gates(plan_tries(self.workload, seed), seed)
-        self.workload = plan_circles(plan_approvals(self.workload, seed), seed)
-        self.workload = plan_values(plan_contracts(self.workload, seed), seed)
-        self.workload = plan_summaries(plan_pressure(self.workload, seed), seed)
+        self.workload = planned(seed)
         pauses = Pauses(Random(f"{seed}/pauses"))
         self.loop = loop = SimulatedLoop(Random(f"{seed}/order"), pauses)
 
@@ -261,7 +248,8 @@ class Schedule:
                 living.result()
         except TimeoutError:
             left = [run for run in self.workload.runs if run not in self.user.book.ended]
-            self.ledger.broken("every run ends", f"{left} do not")
+            stuck = any(self.oracle.at_work.waits(run_id) for run_id in left)
+            self.ledger.broken(NO_DEADLOCK if stuck else "every run ends", f"{left} do not")
 
     async def _settle(self) -> None:
         """All is over: let what is on its way arrive, and see what is left."""

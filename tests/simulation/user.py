@@ -32,6 +32,7 @@ class Book:
         ended: Runs whose end it was told.
         submitted: Runs whose submission was acknowledged.
         asked: How many of a run's stops were asked for.
+        meddled: The same of those that are asked of its tree.
         broken_commands: Why commands ended before their runs.
     """
 
@@ -39,6 +40,7 @@ class Book:
     ended: set[str] = field(default_factory=set)
     submitted: set[str] = field(default_factory=set)
     asked: dict[str, int] = field(default_factory=dict)
+    meddled: dict[str, int] = field(default_factory=dict)
     broken_commands: list[str] = field(default_factory=list)
 
 

@@ -149,7 +149,7 @@ class Waits:
         missing = [number for number in known.asked if number not in known.given]
         if missing:
             self._broken(IN_ORDER, f"{run_id} goes on without an answer to {missing}")
-        asked = (r for r in self._ledger.requests if r.run_id == run_id and r.what == "resume")
+        asked = (r for r in self._ledger.requests_of(run_id) if r.what == "resume")
         if self._ledger.prompt and not any(request.is_open_at(wait.since) for request in asked):
             self._broken(STILL, f"{run_id} goes on, and nobody asked it to")
 
@@ -170,7 +170,7 @@ class Waits:
 
     def _check_hosts(self, run_id: str, wait: Wait) -> None:
         host, process = self._ledger.coordinator, self._ledger.coordinator_process
-        asked = (r for r in self._ledger.requests if r.run_id == run_id and r.what == "resume")
+        asked = (r for r in self._ledger.requests_of(run_id) if r.what == "resume")
         if (
             host is None
             or process is None
@@ -237,18 +237,21 @@ class Waits:
 
     def called(self, call: Happening) -> None:
         """A tool is called: the questions of its message that stand before it are answered."""
-        _, position, place = call.key.split("/")
         run = self._disk.runs[call.run_id]
         if run.spec.config.on_question != "wait":
             return
-        log, at = self._disk.logs[run.spec.conversation_id], int(position) - 1
-        message = log[at] if at < len(log) else self._said.get((call.run_id, int(position)))
-        if message is None:
-            return
         given = self.of(call.run_id).by_key()
-        for key in map(_key_asked, message.tool_calls[: int(place)]):
+        for key in map(_key_asked, self.calls_before(call)):
             if key and not given.get(key):
                 self._broken(IN_ORDER, f"{call.what} of {call.key} begins before {key} is answered")
+
+    def calls_before(self, call: Happening) -> Sequence[ToolCall]:
+        """The calls that stand before one in its message."""
+        _, position, place = call.key.split("/")
+        run = self._disk.runs[call.run_id]
+        log, at = self._disk.logs[run.spec.conversation_id], int(position) - 1
+        message = log[at] if at < len(log) else self._said.get((call.run_id, int(position)))
+        return () if message is None else message.tool_calls[: int(place)]
 
     def _check_given(self, run_id: str, log: Sequence[Message]) -> None:
         """The answers in a conversation are those that were given, each as one result."""

@@ -3,14 +3,18 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from random import Random
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from harness_actors.actors.embedded import EMBEDDED_MODEL_URL
 from harness_actors.actors.runtime import StopMode
 from harness_actors.config import ContinuationConfig, HarnessConfig, Limits
 from harness_actors.policies import Approvals
+from harness_actors.subagents import SubAgentSpec
 from harness_actors.turn.acceptance import LARGE_CALLS
 from tests.simulation.workflows import PlannedWorkflow, plan_workflows
+
+if TYPE_CHECKING:
+    from tests.simulation.trees import PlannedDelegation
 
 ToolKind = Literal[
     "look",
@@ -37,6 +41,7 @@ ToolKind = Literal[
     "labour_crash",
     "labour_mess",
     "flaky",
+    "delegate",
 ]
 """`look`: read-only; `again`: idempotent; `effect`: neither; `thread`: the same, in a thread;
 `command`: the same, in a process of its own; `fail`: raises; `hang`: ends by its timeout;
@@ -46,7 +51,8 @@ options; `mumble`: asks what nobody can be asked; `peek`: read-only, alone at it
 `recall`: read-only, and two at one shelf are the same call; `watch`: the same, and volatile;
 `read`: reads on in a long result; `pry`: in one of another conversation;
 `labour`: in a worker process; `labour_long`: longer than it may; `labour_crash`: that process dies;
-`labour_mess`: something is left running there; `flaky`: fails, and is tried again."""
+`labour_mess`: something is left running there; `flaky`: fails, and is tried again;
+`delegate`: is done by a run of its own."""
 
 COMMON: tuple[ToolKind, ...] = ("look", "again", "effect", "effect", "thread", "command")
 SELDOM: tuple[ToolKind, ...] = ("fail", "hang", "stubborn", "deaf", "crash")
@@ -72,11 +78,13 @@ class PlannedTool:
         kind: What it calls.
         takes_s: How long that takes, in seconds.
         shelf: Of kinds that look at one: which.
+        to: Of `delegate`: to whom, and what that one does.
     """
 
     kind: ToolKind
     takes_s: float
     shelf: str = ""
+    to: "PlannedDelegation | None" = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +135,7 @@ class PlannedRun:
         real_window: What its provider takes, in tokens; None for any request.
         asks: When its user asks for a summary: seconds after it is submitted, 0 for before.
         guesses: When somebody answers who was asked nothing: seconds after the time before.
+        meddles: What people ask of runs of its tree, itself among them.
     """
 
     run_id: str
@@ -140,6 +149,7 @@ class PlannedRun:
     real_window: int | None = None
     guesses: tuple[float, ...] = ()
     asks: tuple[float, ...] = ()
+    meddles: tuple[PlannedStop, ...] = ()
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -170,6 +180,7 @@ class Workload:
         pressed: Windows of models are small.
         summarized: They are kept in the background.
         strategic: Agents have a strategy of their own.
+        sub_agents: Those to whom agents delegate; empty where they do not.
         copies: Messages go through pickle.
         budget_usd: What all runs may cost together; None for no bound.
         listened: Runs whose text somebody reads while it is said.
@@ -195,6 +206,7 @@ class Workload:
     pressed: bool = False
     summarized: bool = False
     strategic: bool = False
+    sub_agents: tuple[SubAgentSpec, ...] = ()
     copies: bool = False
     budget_usd: float | None = None
     listened: frozenset[str] = frozenset()
