@@ -273,7 +273,8 @@ async def test_a_key_that_is_missing_is_told_with_the_variable_to_set(tmp_path: 
 @pytest.mark.parametrize(
     ("yaml", "told"),
     [
-        ("harness: {sub_agents: {depth: 1}}", "sub_agents: this part of the harness is not built"),
+        ("harness: {sub_agents: {depth: 1}}", "sub_agents.depth: no such setting"),
+        ("harness: {work_items: {}}", "work_items: this part of the harness is not built"),
         ("harness: {compaction: {soft: 0.4}}", "compaction.low_water: must be below soft (0.4)"),
         ("harness: {compaction: {sift: 0.5}}", "compaction.sift: no such setting"),
         ("persona: {contract: {goal: x}}", "persona.contract.outputs: is missing"),

@@ -283,7 +283,7 @@ async def test_what_the_caller_does_to_its_list_later_does_not_matter() -> None:
         ({"limits": 5}, "limits"),
         ({"completion": "maybe"}, "completion"),
         ({"stall": {"threshold": 1}}, "stall.threshold"),
-        ({"sub_agents": {"depth": 1}}, "sub_agents"),
+        ({"sub_agents": {"depth": 1}}, "sub_agents.depth"),
         ({"compaction": {"soft": 1.5}}, "compaction.soft"),
         ({"contract": 7}, "contract"),
         ({"hooks": 7}, "hooks"),

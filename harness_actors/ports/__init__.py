@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from harness_actors.ports.artifacts import LargeResult as LargeResult
     from harness_actors.ports.clock import Clock as Clock
     from harness_actors.ports.deadlines import DeadlineToken as DeadlineToken
+    from harness_actors.ports.delegation import DelegatingTool as DelegatingTool
+    from harness_actors.ports.delegation import Delegation as Delegation
     from harness_actors.ports.journal import Journal as Journal
     from harness_actors.ports.models import Agent as Agent
     from harness_actors.ports.models import Model as Model
@@ -37,8 +39,6 @@ if TYPE_CHECKING:
     from harness_actors.ports.tool_context import ToolWorkers as ToolWorkers
     from harness_actors.ports.tools import AskedQuestion as AskedQuestion
     from harness_actors.ports.tools import AskingTool as AskingTool
-    from harness_actors.ports.tools import DelegatingTool as DelegatingTool
-    from harness_actors.ports.tools import Delegation as Delegation
     from harness_actors.ports.tools import Effect as Effect
     from harness_actors.ports.tools import Tool as Tool
     from harness_actors.ports.tools import ToolOutput as ToolOutput
@@ -74,8 +74,8 @@ __getattr__, __dir__, __all__ = loaded_on_use(
         "ConversationArtifacts": "artifacts",
         "Cover": "tool_context",
         "DeadlineToken": "deadlines",
-        "DelegatingTool": "tools",
-        "Delegation": "tools",
+        "DelegatingTool": "delegation",
+        "Delegation": "delegation",
         "Effect": "tools",
         "Executor": "runs",
         "Exists": "verification",

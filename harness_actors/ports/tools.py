@@ -2,10 +2,9 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol
 
-from harness_actors.config import Completion, Limits
 from harness_actors.messages import ToolCall, encode_json
 from harness_actors.pickling import unpickled_with_defaults
 from harness_actors.plan import Durability
@@ -165,58 +164,6 @@ class AskingTool(ABC):
     async def run(self, arguments: str, context: ToolContext) -> str:
         """Never called where the tool is offered to a model by an agent turn of ours."""
         raise NotImplementedError(f"{self.spec.name} is answered by the user of a run")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Delegation:
-    """What a call has another agent do.
-
-    Attributes:
-        agent: Name of that agent, among those of the one that calls.
-        pool: Whose actors serve it.
-        task: What it is told.
-        completion: By what its run is done.
-        limits: Bounds of its run, inside what is left of the one that calls.
-        most_words: How long its answer may be; None for any length.
-        window_tokens: How large a request of its model may be; None for that of the one that calls.
-        model: Name of its model, for people.
-    """
-
-    agent: str
-    pool: str
-    task: str
-    completion: Completion = "answer"
-    limits: Limits = field(default_factory=Limits)
-    most_words: int | None = None
-    window_tokens: int | None = None
-    model: str = ""
-
-
-class DelegatingTool(ABC):
-    """A tool whose calls are not made: each is a run of its own, and the run that calls waits for
-    it.
-
-    To be derived from, so that no other tool is taken for one.
-    """
-
-    @property
-    @abstractmethod
-    def spec(self) -> ToolSpec: ...
-
-    @abstractmethod
-    def delegation(self, call: ToolCall) -> Delegation:
-        """What a call has done.
-
-        Args:
-            call: The call; its arguments are what the model wrote, and are checked here.
-
-        Raises:
-            ToolError: Nobody can do that; said to the model.
-        """
-
-    async def run(self, arguments: str, context: ToolContext) -> str:
-        """Never called where the tool is offered to a model by an agent turn of ours."""
-        raise NotImplementedError(f"{self.spec.name} is done by a run of its own")
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,6 +31,17 @@ def test_two_losses_lead_to_quarantine_and_progress_leads_back() -> None:
     assert home(router, "run", losses=0) == own
 
 
+def test_children_are_served_by_their_pool_until_they_are_isolated() -> None:
+    router = Router(2)
+    assert router.slot_for("run.1", AGENT_TURN, "", 0, "explore") == Slot(
+        AGENT_TURN, pool="explore"
+    )
+    assert router.slot_for("run.1", AGENT_TURN, "", 2, "explore") == Slot(
+        AGENT_TURN, index=QUARANTINE
+    )
+    assert router.slot_for("run.1", REPAIR, "", 0, "explore") == Slot(REPAIR)
+
+
 def test_other_executors_have_one_host_and_each_code_its_own() -> None:
     router = Router(2)
     assert router.slot_for("run", REPAIR, "", 5) == Slot(REPAIR)

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from harness_actors.events import ChildEnded
 from harness_actors.stores import JournalReader
 from harness_actors.subagents import explore, run_task
 from harness_actors.testing import Reply
@@ -58,12 +59,18 @@ def check(played: Played) -> None:
     for call in calls:
         if call["function"]["name"] in ("explore", "run_task"):
             assert answers[call["id"]].startswith("I saw: "), answers[call["id"]]
-    journal = JournalReader(played.workspace.parent / "runs.db")
-    ended = [one for one in journal.headings() if one.root]
+    own = played.workspace.parent / "runs.db"
+    # That of the cell, where scenarios share one.
+    journal = JournalReader(own if own.exists() else own.parents[1] / "runs.db")
+    ended = [one for one in journal.headings() if one.root == played.result.run_id]
     assert len(ended) == READERS + WRITERS
     assert {one.end.status for one in ended if one.end is not None} == {"done"}
     told = [one.event for one in journal.load_events(0, limit=100_000)]
-    names = [one.run_id for one in told if one.type == "child_ended"]  # type: ignore[attr-defined]
+    names = [
+        one.run_id
+        for one in told
+        if isinstance(one, ChildEnded) and one.run_id.startswith(played.result.run_id)
+    ]
     assert len(names) == len(set(names)) == READERS + WRITERS
     assert "explore" in json.dumps(last[0]["tools"])
 

@@ -13,9 +13,9 @@ from harness_actors.turn.outcomes import ToolOutcome
 from harness_actors.turn.questions import Asking, _to_begin
 from tests.simulation.approving import ONCE_ASKED
 from tests.simulation.kin import GIVEN, WITH_CALL
-from tests.simulation.kin_at_work import IN_ORDER, NO_DEADLOCK
+from tests.simulation.kin_at_work import IN_ORDER
 from tests.simulation.planted.bug import Patches, PlantedBug
-from tests.simulation.planted.promises import ENDS, PENDING, STARTS_ONCE
+from tests.simulation.planted.promises import PENDING, STARTS_ONCE
 
 
 def _delegated_last() -> Patches:
@@ -58,17 +58,6 @@ def _answers_are_forgotten() -> Patches:
     return [(Asking, "hold", patched)]
 
 
-def _one_run_of_a_wave() -> Patches:
-    """Of calls beside each other only the first begins a run."""
-
-    def patched(self: Delegating, wave: Sequence[PlannedCall]) -> Waiting:
-        waiting = begin(self, wave)
-        return replace(waiting, children=waiting.children[:1])
-
-    begin = Delegating.begin
-    return [(Delegating, "begin", patched)]
-
-
 def _begun_by_another_call() -> Patches:
     def patched(self: Delegating, wave: Sequence[PlannedCall]) -> Waiting:
         waiting = begin(self, wave)
@@ -97,11 +86,6 @@ BUGS = (
         "answers are forgotten when a call delegates",
         _answers_are_forgotten,
         frozenset({ONCE_ASKED}),
-    ),
-    PlantedBug(
-        "of calls beside each other one begins a run",
-        _one_run_of_a_wave,
-        frozenset({GIVEN, WITH_CALL, NO_DEADLOCK, ENDS}),
     ),
     PlantedBug(
         "children are begun by each other's calls", _begun_by_another_call, frozenset({WITH_CALL})

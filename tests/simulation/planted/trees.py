@@ -23,7 +23,7 @@ from tests.simulation.kin import GIVEN, OUTLIVED, TOLD, WITH_CALL
 from tests.simulation.kin_at_work import APART, AT_ONCE, NO_DEADLOCK, NOWHERE
 from tests.simulation.planted.bug import Patches, PlantedBug
 from tests.simulation.planted.promises import ENDS, STOPPED
-from tests.simulation.tree_bounds import BOUNDS, NOT_BEFORE, SUMMED
+from tests.simulation.tree_bounds import BOUNDS, SUMMED
 
 
 def _nobody_is_named() -> Patches:
@@ -176,23 +176,6 @@ def _bounds_are_its_own() -> Patches:
     return [(TreeLimits, "close_if_spent", lambda self, run, tree, effects: None)]
 
 
-def _counted_when_it_joins_again() -> Patches:
-    def patched(self: TreeLimits, child: ActiveRun) -> None:
-        self._joined.clear()
-        joined(self, child)
-
-    joined = TreeLimits.joined
-    return [(TreeLimits, "joined", patched)]
-
-
-def _siblings_are_not_closed() -> Patches:
-    def patched(self: TreeLimits, run: ActiveRun, tree: list[ActiveRun], effects: Effects) -> None:
-        close(self, run, [one for one in tree if one is run], effects)
-
-    close = TreeLimits.close_if_spent
-    return [(TreeLimits, "close_if_spent", patched)]
-
-
 def _grandchildren_are_not_counted() -> Patches:
     def patched(self: Children, run: ActiveRun, result: HarnessResult, effects: Effects) -> None:
         over(self, run, replace(result, children_usage=None), effects)
@@ -268,16 +251,6 @@ BUGS = (
     PlantedBug("a child parks alone", _parks_alone, frozenset({APART, STOPPED})),
     PlantedBug("of a tree only the top parks", _parks_at_the_top_first, frozenset({APART})),
     PlantedBug("a tree has no bounds", _bounds_are_its_own, frozenset({BOUNDS})),
-    PlantedBug(
-        "a child that is taken up is counted again",
-        _counted_when_it_joins_again,
-        frozenset({NOT_BEFORE}),
-    ),
-    PlantedBug(
-        "of a tree only whoever reaches its bound is ended",
-        _siblings_are_not_closed,
-        frozenset({BOUNDS}),
-    ),
     PlantedBug(
         "grandchildren are not counted", _grandchildren_are_not_counted, frozenset({SUMMED})
     ),
