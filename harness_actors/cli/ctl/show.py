@@ -1,7 +1,7 @@
 """`harness ctl run show`: one run."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,7 +10,7 @@ import typer
 from harness_actors.cli import options
 from harness_actors.cli.ctl import selection, whole
 from harness_actors.cli.ctl.family import family, family_rows
-from harness_actors.cli.ctl.window import window, window_rows
+from harness_actors.cli.ctl.window import compacted, window, window_rows
 from harness_actors.cli.failures import ALL_DONE, failures_told
 from harness_actors.printing.plain import json_line, say, say_json
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from harness_actors.cli.ctl.facts import RunFacts
     from harness_actors.messages import Message
     from harness_actors.records import StoredRun
+    from harness_actors.stores import JournalReader
 
 LAST_MESSAGES = 5
 SHOWN_CHARS = 200
@@ -58,18 +59,24 @@ def show(
 
         found = find_run(journals_in(run_dir, store), run_id)
         facts = facts_of(found.store, found.heading)
-        journal = JournalReader(found.store)
-        stored = whole.run(journal, found.heading.run_id)
+        journal, run_id = JournalReader(found.store), found.heading.run_id
+        # Before the conversation is read, so that long messages are held once.
+        room_made = compacted(journal, run_id)
+        said = {
+            **_own_messages(journal, run_id),
+            "fallbacks": whole.fallbacks(journal, run_id),
+            "tool_errors": whole.tool_errors(journal, run_id),
+        }
+        stored = whole.run(journal, run_id)
         told = {
-            **_told(facts, stored, journal.load_own_messages(stored.spec.run_id)),
+            **_told(facts, stored),
+            **said,
             **family(journal, facts, stored),
             "questions": whole.questions(journal, stored),
-            "log": whole.log(found.store, stored.spec.run_id),
+            "log": whole.log(found.store, run_id),
             "artifacts": whole.artifacts(found.store, stored.spec.conversation_id),
             "conversation": whole.conversation(journal, stored),
-            "window": window(journal, stored),
-            "fallbacks": whole.fallbacks(journal, stored.spec.run_id),
-            "tool_errors": whole.tool_errors(journal, stored.spec.run_id),
+            "window": window(stored, room_made),
         }
         if as_json:
             say_json(told)
@@ -81,7 +88,13 @@ def show(
     raise typer.Exit(ALL_DONE)
 
 
-def _told(facts: "RunFacts", stored: "StoredRun", own: "Sequence[Message]") -> dict[str, Any]:
+def _own_messages(journal: "JournalReader", run_id: str) -> dict[str, Any]:
+    messages = journal.load_own_messages(run_id)
+    last = [_brief(message) for message in messages[-LAST_MESSAGES:]]
+    return {"own_messages": len(messages), "last_messages": last}
+
+
+def _told(facts: "RunFacts", stored: "StoredRun") -> dict[str, Any]:
     from harness_actors.results import encode_result
     from harness_actors.signals import encode_signal
 
@@ -98,8 +111,6 @@ def _told(facts: "RunFacts", stored: "StoredRun", own: "Sequence[Message]") -> d
         "losses": stored.losses,
         "open_calls": _open_calls(stored.state.values),
         "messages": len(stored.state.log),
-        "own_messages": len(own),
-        "last_messages": [_brief(m) for m in own[-LAST_MESSAGES:]],
         "result": None if stored.end is None else encode_result(stored.end),
     }
 

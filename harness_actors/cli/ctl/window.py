@@ -13,21 +13,30 @@ SHOWN = 5
 """Times that room was made of which a line tells; the newest."""
 
 
-def window(journal: "JournalReader", stored: "StoredRun") -> dict[str, Any]:
-    """How large the next request of a run is, and when its model was shown less from then on."""
+def compacted(journal: "JournalReader", run_id: str) -> list[dict[str, Any]]:
+    """The events of a run that tell when its model was shown less from then on."""
     from harness_actors.events import encode_event
+
+    events = (told.event for told in journal.load_events(0, run_id=run_id, limit=1 << 30))
+    return [encode_event(event) for event in events if isinstance(event, ContextCompacted)]
+
+
+def window(stored: "StoredRun", events: list[dict[str, Any]]) -> dict[str, Any]:
+    """How large the next request of a run is, and what was done about that.
+
+    Args:
+        stored: The run.
+        events: What `compacted` has found.
+    """
     from harness_actors.state import PRESSURE, REQUEST_TOKENS, SIDE_USAGE
 
     values, plan = stored.state.values, stored.state.plan
     pressure = values.get(PRESSURE.name) or {}
-    events = (
-        told.event for told in journal.load_events(0, run_id=stored.spec.run_id, limit=1 << 30)
-    )
     return {
         "tokens": values.get(REQUEST_TOKENS.name, 0),
         "window_tokens": pressure.get("window_tokens") or stored.spec.config.window_tokens,
         "plan": 0 if plan is None else plan.version,
-        "compacted": [encode_event(e) for e in events if isinstance(e, ContextCompacted)],
+        "compacted": events,
         "summaries": values.get(SIDE_USAGE.name),
     }
 

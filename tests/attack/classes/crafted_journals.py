@@ -14,7 +14,7 @@ from tests.attack.crafts import BROKEN, HARMLESS, REFUSED
 ROOT = Path(__file__).parents[3]
 MOST_S = 60.0
 """Without bounds they take minutes, or for ever; what they take with them is a figure."""
-MOST_MB = 400.0
+MOST_MB = 300.0
 """As that: without bounds they take gigabytes."""
 COUNT = len(REFUSED) + len(BROKEN) + len(HARMLESS)
 
