@@ -95,6 +95,8 @@ def config_of(work: Work) -> HarnessConfig:
         max_rounds_per_turn=work.rounds_per_turn,
         max_turns=calls // work.rounds_per_turn + 1,
         limits=Limits(model_calls=calls),
+        # Nor do they ever send less than all.
+        compaction=None,
     )
 
 

@@ -3,8 +3,9 @@
 from harness_actors.plan import CompactionPlan
 from harness_actors.state import Pressure
 
-LEAST_RATIO, MOST_RATIO = 0.25, 4.0
-"""Of the provider's count to ours; what is outside is a fault of either."""
+LEAST_RATIO, MOST_RATIO = 1 / 64, 64.0
+"""Of the provider's count to ours; what is outside is a fault of either. A line of dots is one
+token for ours, and a token for each four of them for others."""
 
 
 def ratio_of(pressure: Pressure, shown_tokens: int) -> float:

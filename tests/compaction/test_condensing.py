@@ -180,7 +180,7 @@ def test_a_little_is_not_worth_a_change() -> None:
     assert made is not None, "but where a user asks for it"
 
 
-@pytest.mark.parametrize("ratio", [0.5, 2.0])
+@pytest.mark.parametrize("ratio", [0.5, 2.0, 20.0])
 def test_the_providers_count_is_what_counts(ratio: float) -> None:
     log = a_run(30, chars=800)
     ours = pressure(log, 8_000)

@@ -205,6 +205,18 @@ def test_the_providers_count_is_what_counts(ratio: float) -> None:
     ) + 2
 
 
+def test_room_is_made_where_a_provider_counts_many_times_as_much() -> None:
+    log = a_run(30)
+    window, seen = 10 * 30_000, 10 * (100 + log.tokens)
+    assert seen > window, "by the provider's count the window is too small, and by ours far from it"
+    counted = Pressure(
+        window_tokens=window, request_tokens=seen, overhead_tokens=100, policies=PLAIN
+    )
+    result = compacted(log, None, counted)
+    assert result.plan is not None
+    assert result.request_tokens <= 0.45 * window + 10
+
+
 def test_what_is_being_worked_on_is_not_dropped_however_large_it_is() -> None:
     log = a_run(6, "web_search", 16_000)
     result = compacted(log, None, pressure(log, 3_000))
