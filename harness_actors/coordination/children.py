@@ -98,7 +98,7 @@ class Children:
             Write(AWAITED.name, "set", len(specs)),
         )
         last = replace(delta, writes=(*delta.writes, *writes), events=(*delta.events, started))
-        run.hop = Hop(to=ENTRY, signal=RepairTrigger())
+        # It goes on where it is: meanwhile nobody touches its log, and nothing is to be repaired.
         self._changes.change(run, last, effects, moved=True)
         self._dispatch.withhold(run)
         now = self._clock.now()

@@ -273,7 +273,8 @@ class _Reader:
             meanwhile=tuple(self._changes[behind : self._at]),
             next_position=self._next.position if self._at < len(self._changes) else None,
         )
-        self._to = ENTRY
+        # Journals from before that led through repair.
+        self._to = ENTRY if begun.hop is None else begun.hop.to
         self.over = waits
         return visit
 

@@ -76,8 +76,10 @@ class Delegating:
         """Have the runs begin that calls ask for, and wait for them."""
         ended = {one.call_id for one in self._context.get(CHILD_RESULTS) or ()}
         wanted = [plan for plan in wave if plan.call.id not in ended]
-        starts = [self._start(plan) for plan in wanted if self._refusal(plan) is None]
-        return Waiting(children=tuple(starts))
+        # By agent: of one message they are the same, and so thousands of children take little room.
+        settings: dict[str, HarnessConfig] = {}
+        starts = (self._start(plan, settings) for plan in wanted)
+        return Waiting(children=tuple(start for start in starts if start is not None))
 
     def _refusal(self, plan: PlannedCall) -> ToolOutcome | None:
         """Why a call begins no run; None where it does."""
@@ -87,16 +89,25 @@ class Delegating:
             return ToolFailure(text=error.text)
         return ToolDenied(text=NOTHING_LEFT) if self._limits(delegation) is None else None
 
-    def _start(self, plan: PlannedCall) -> ChildStart:
-        delegation = _delegation(plan)
-        limits = self._limits(delegation)
-        assert limits is not None, "else it is refused"
+    def _start(self, plan: PlannedCall, settings: dict[str, HarnessConfig]) -> ChildStart | None:
+        """The run that a call begins; None where it is refused."""
+        try:
+            delegation = _delegation(plan)
+        except ToolError:
+            return None
+        config = settings.get(delegation.agent)
+        if config is None:
+            limits = self._limits(delegation)
+            if limits is None:
+                return None
+            config = _settings(self._context.spec.config, delegation, limits)
+            settings[delegation.agent] = config
         return ChildStart(
             call_id=plan.call.id,
             agent=delegation.agent,
             pool=delegation.pool,
             task=delegation.task,
-            config=_settings(self._context.spec.config, delegation, limits),
+            config=config,
             most_words=delegation.most_words,
             model=delegation.model,
         )
