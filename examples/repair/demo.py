@@ -1,14 +1,16 @@
 """The demo: a batch of agents that repair Python programs, on Ray actors. `make demo` runs it.
 
-It makes the tasks; all else is three commands that you could type yourself, and it prints them:
+It makes the tasks; all else is four commands that you could type yourself, and it prints them:
 
     harness batch tasks.jsonl --run-dir DIR/expert --agent agent.yaml --model expert …
     harness batch tasks.jsonl --run-dir DIR/long --agent long.yaml --model expert-long --limit 8 …
+    harness batch tasks.jsonl --run-dir DIR/delegated --agent delegated.yaml --limit 20 …
     harness batch tasks.jsonl --run-dir DIR/embedded --agent embedded.yaml --limit 20 …
 
 The first has an expert that knows the fixes in place of a model: it shows that all the rest works.
-In the second it looks a hundred times at everything, in a window of 8,000 tokens. The third has a
-model of 135M parameters that runs inside the program. With a provider's model,
+In the second it looks a hundred times at everything, in a window of 8,000 tokens. In the third it
+knows no fix, and has another agent find it out. The last has a model of 135M parameters that runs
+inside the program. With a provider's model,
 `--model gpt-4.1-mini`, it is one command instead.
 
 Stop it by Ctrl-C or kill it: the same command goes on where it was.
@@ -27,8 +29,9 @@ from pathlib import Path
 from rich.console import Console
 from rich.markup import escape
 
+from examples.repair import delegated, long_look
+from examples.repair.archive import build_delegated
 from examples.repair.build import build
-from examples.repair.long_look import MODEL
 from examples.repair.server import expert_server
 from examples.repair.table import Row, draw_table, look_further, read_row
 from harness_actors.cli.app import app
@@ -38,6 +41,7 @@ HERE = Path(__file__).parent
 FOLDER = Path("runs", "demo")
 MARK = ".harness-demo"
 LONG_TASKS = 8
+DELEGATED_TASKS = 20
 EMBEDDED_TASKS = 20
 BUDGET_USD = "2"
 OK, FAILED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
@@ -50,6 +54,10 @@ LONG = """
 [bold]{tasks} tasks with the expert, after a hundred looks in a window of 8,000 tokens[/]
 The conversation is summarized beside each run, and must stay within the window. It must reach
 100 %."""
+DELEGATED = """
+[bold]{tasks} tasks with an expert that knows no fix, and delegates[/]
+How each function was before its fault is somewhere in an archive. A sub-agent, `explore`, finds it
+with its tools, and the expert writes what that answers. It must reach 100 %."""
 EMBEDDED = """
 [bold]{tasks} tasks with the embedded model[/]
 SmolLM2-135M runs on this machine, without a key. A model of this size repairs next to nothing;
@@ -94,7 +102,7 @@ class Demo:
         self._console = Console(stderr=as_json, highlight=False, soft_wrap=True)
 
     def run(self) -> int:
-        """The expert, twice, then the embedded model; returns 0 if the expert repaired all."""
+        """The expert, thrice, then the embedded model; returns 0 if the expert repaired all."""
         tasks = self._make_tasks()
         self._say(EXPERT.format(tasks=tasks))
         with expert_server(self._tasks / "fixes.json", self._folder / "expert.port") as base_url:
@@ -102,8 +110,15 @@ class Demo:
             expert = self._batch("expert", tasks, "agent.yaml", *model, "-n", "20")
             some = min(tasks, LONG_TASKS)
             self._say(LONG.format(tasks=some))
-            model = ("--model", MODEL, "--model-base-url", base_url)
+            model = ("--model", long_look.MODEL, "--model-base-url", base_url)
             long = self._batch("long", some, "long.yaml", *model, "-n", "8")
+            asked = min(tasks, self._make_delegated())
+            self._say(DELEGATED.format(tasks=asked))
+            model = ("--model", delegated.MODEL, "--model-base-url", base_url)
+            flags = (*model, "-n", "20")
+            exploring = self._batch(
+                "delegated", asked, "delegated.yaml", *flags, of=self._delegated_tasks
+            )
 
         few = min(tasks, EMBEDDED_TASKS)
         self._say(EMBEDDED.format(tasks=few))
@@ -113,7 +128,8 @@ class Demo:
             self._say("The demo goes on without it.")
 
         self._report()
-        return OK if (expert.passed, long.passed) == (tasks, some) else FAILED
+        passed = (expert.passed, long.passed, exploring.passed)
+        return OK if passed == (tasks, some, asked) else FAILED
 
     def run_provider(self, model: str) -> int:
         """A provider's model; returns 0 if each run came to an end of its own, at any score."""
@@ -134,6 +150,19 @@ class Demo:
     def _tasks(self) -> Path:
         return self._folder / "tasks"
 
+    @property
+    def _delegated_tasks(self) -> Path:
+        return self._folder / "tasks-delegated"
+
+    def _make_delegated(self) -> int:
+        """Make the tasks of the part *delegated* unless they are there; returns how many."""
+        if not self._delegated_tasks.exists():
+            beside = self._folder / "tasks-delegated.new"
+            shutil.rmtree(beside, ignore_errors=True)
+            build_delegated(self._tasks, beside, DELEGATED_TASKS)
+            beside.rename(self._delegated_tasks)
+        return len((self._delegated_tasks / "tasks.jsonl").read_text("utf-8").splitlines())
+
     def _make_tasks(self) -> int:
         """Make the tasks unless they are there; returns how many are to be done."""
         self._claim()
@@ -147,6 +176,7 @@ class Demo:
             beside = self._folder / "tasks.new"
             build(beside)
             shutil.rmtree(self._tasks, ignore_errors=True)
+            shutil.rmtree(self._delegated_tasks, ignore_errors=True)
             beside.rename(self._tasks)
         lines = (self._tasks / "tasks.jsonl").read_text(encoding="utf-8").splitlines()
         return len(lines[: self._limit])
@@ -165,21 +195,38 @@ class Demo:
             self._folder.mkdir(parents=True, exist_ok=True)
             mark.touch()
 
-    def _batch(self, part: str, tasks: int, agent: str, *flags: str, must_run: bool = True) -> Row:
-        """`harness batch` for a part, unless an earlier command has done it all."""
-        run_dir = self._folder / part
-        row = read_row(part, self._tasks, run_dir, tasks)
+    def _batch(
+        self,
+        part: str,
+        tasks: int,
+        agent: str,
+        *flags: str,
+        of: Path | None = None,
+        must_run: bool = True,
+    ) -> Row:
+        """`harness batch` for a part, unless an earlier command has done it all.
+
+        Args:
+            part: Its name.
+            tasks: How many.
+            agent: The agent's file.
+            flags: Further flags.
+            of: The folder of its tasks, where it has tasks of its own.
+            must_run: The demo ends where it does not run.
+        """
+        run_dir, folder = self._folder / part, of or self._tasks
+        row = read_row(part, folder, run_dir, tasks)
         if row.done == tasks:
             self._say(
                 "All done by an earlier command. To begin anew: --fresh, or make demo FRESH=1"
             )
         else:
             status = self._harness(
-                *("batch", str(self._tasks / "tasks.jsonl"), "--run-dir", str(run_dir)),
+                *("batch", str(folder / "tasks.jsonl"), "--run-dir", str(run_dir)),
                 *("--agent", os.path.relpath(HERE / agent), "--limit", str(tasks)),
                 *(*flags, *self._flags, *(["--json"] if self._as_json else [])),
             )
-            row = read_row(part, self._tasks, run_dir, tasks)
+            row = read_row(part, folder, run_dir, tasks)
             # 1 says that not every check passed: the score is for the table.
             if status == INTERRUPTED or (must_run and not row.done):
                 raise DemoEndsError(status)

@@ -11,9 +11,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from examples.repair import delegated, long_look
 from examples.repair.build import Fix
 from examples.repair.expert import expert_reply
-from examples.repair.long_look import MODEL, long_reply
 
 FIXES = "REPAIR_FIXES"
 """The environment variable that tells the server where fixes.json is."""
@@ -21,8 +21,11 @@ FIXES = "REPAIR_FIXES"
 
 def reply(body: dict[str, Any]) -> dict[str, Any]:
     """The script of the server: what the expert says next."""
-    if body.get("model") == MODEL:
-        return long_reply(body["messages"], known_fixes(), len(json.dumps(body)))
+    if body.get("model") == long_look.MODEL:
+        return long_look.long_reply(body["messages"], known_fixes(), len(json.dumps(body)))
+    if body.get("model") == delegated.MODEL:
+        # It is not told the fixes.
+        return delegated.delegated_reply(body["messages"], body["tools"])
     return expert_reply(body["messages"], known_fixes())
 
 

@@ -53,7 +53,8 @@ def read_row(part: str, tasks_dir: Path, run_dir: Path, tasks: int) -> Row:
         if wanted.get(result["id"]) == result["task_hash"]
     }
     command = read_command(run_dir / "summary.json")
-    usages = [result["usage"] for result in results.values()]
+    # Of a run that has delegated, what all of its tree used.
+    usages = [result["usage_tree"] or result["usage"] for result in results.values()]
     return Row(
         part=part,
         run_dir=str(run_dir),
@@ -64,7 +65,9 @@ def read_row(part: str, tasks_dir: Path, run_dir: Path, tasks: int) -> Row:
         passed=sum(
             bool(result["check"] and result["check"]["passed"]) for result in results.values()
         ),
-        model_calls=sum(result["model_calls"] for result in results.values()),
+        model_calls=sum(
+            (result["usage_tree"] or result)["model_calls"] for result in results.values()
+        ),
         tokens=sum(usage["input_tokens"] + usage["output_tokens"] for usage in usages),
         cost_usd=sum(usage["cost_usd"] for usage in usages),
         wall_s=command.get("wall_s", 0.0),

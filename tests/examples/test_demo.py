@@ -73,6 +73,9 @@ async def test_the_expert_repairs_all_and_the_same_command_finds_it_done(folder:
     assert first["long"]["passed"] == first["long"]["done"] == 2
     assert first["long"]["model_calls"] > 2 * 100
     assert first["long"]["compactions"] >= 2 * 3
+    # Five answers of who repairs, three of whom it has find out how it was.
+    assert first["delegated"]["passed"] == first["delegated"]["done"] == 2
+    assert first["delegated"]["model_calls"] == 2 * (5 + 3)
     # Its score is whatever it is.
     assert first["embedded"]["done"] == 2
     assert "$ harness batch" in error
@@ -80,7 +83,7 @@ async def test_the_expert_repairs_all_and_the_same_command_finds_it_done(folder:
     status, out, error = await demo(folder, *flags)
     assert status == 0, error
     assert rows(out) == first
-    assert error.count("All done by an earlier command") == 3
+    assert error.count("All done by an earlier command") == 4
     assert "$ harness batch" not in error
 
 
