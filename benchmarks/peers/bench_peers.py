@@ -6,7 +6,9 @@ turn and in the same session. A *round* is one model call and its tool, or its e
 calls, which must all have begun before the first one ends. Units: milliseconds of
 CPU per round, user and system, of all of a contender's processes but the model server's; rounds
 per second on the wall. Four questions: many conversations at once, a long one, a crowd, and many
-calls at once.
+calls at once. A fifth, of those that have agents which delegate, is asked per *tree*: one parent
+has 16 children at once, by as many calls of one message, each with five rounds of its own. Their
+first calls must all have begun before one of them ends.
 Starting, imports and a warm-up are not counted; the answer that ends a conversation is charged
 to its rounds. What the harness's processes use in the same time without work is shown apart.
 
@@ -33,7 +35,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from benchmarks.measure import machine
 from benchmarks.peers.contenders import CONTENDERS, Contender, chosen
-from benchmarks.peers.conversations import WARM_UP_CONVERSATIONS, WARM_UP_ROUNDS, Work
+from benchmarks.peers.conversations import Work
 from benchmarks.peers.environments import InstallError, python_of, versions_of
 from benchmarks.peers.report import Measured, Session, Size, report
 from benchmarks.windows import measure_windows
@@ -45,9 +47,10 @@ SHAPES = {
     "1x200": Size(1, 200),
     "200x10": Size(200, 10),
     "50x10x8": Size(50, 10, 8),
+    "delegate": Size(1, 5, children=16),
 }
-"""Conversations at once × rounds of each × calls at once of each."""
-SMOKE = {"2x2": Size(2, 2), "2x2x8": Size(2, 2, 8)}
+"""Conversations at once × rounds of each × calls at once of each; or who delegates to how many."""
+SMOKE = {"2x2": Size(2, 2), "2x2x8": Size(2, 2, 8), "delegate": Size(1, 2, children=3)}
 DEADLINE_S = 900.0
 LEAST_REQUEST = 0.8
 """Bytes of a whole conversation, as a part of what the hand-written loop sends for it."""
@@ -70,12 +73,13 @@ def measure(contender: Contender, python: Path, size: Size, server: LoopbackProc
             conversations=size.conversations,
             rounds=size.rounds,
             calls=size.calls,
+            children=size.children,
         )
         command = [
             *(str(python), *contender.command),
             *("--base-url", work.base_url, "--folder", folder),
             *("--conversations", str(size.conversations), "--rounds", str(size.rounds)),
-            *("--calls", str(size.calls)),
+            *("--calls", str(size.calls), "--children", str(size.children)),
         ]
         before = server.stats()
         try:
@@ -108,9 +112,7 @@ def check(found: Measured, size: Size, baseline_bytes: float) -> None:
     Raises:
         NotComparedError: A request or a tool call is missing, was made twice, or is too small.
     """
-    rounds = size.conversations * size.rounds
-    calls = rounds * size.calls
-    asked = rounds + size.conversations + WARM_UP_CONVERSATIONS * (WARM_UP_ROUNDS + 1)
+    asked, calls = size.requests, size.tool_calls
     counted = (found.requests, found.lines, found.notes)
     if counted != (asked, calls, calls):
         raise NotComparedError(
@@ -133,7 +135,8 @@ def compare(options: argparse.Namespace) -> None:
         for turn in range(options.n):
             for shape, size in options.shapes.items():
                 for name, python in pythons.items():
-                    if name not in session.failed:
+                    compared = not size.children or options.contenders[name].delegates
+                    if compared and name not in session.failed:
                         said = repeat(name, python, shape, size, server, session)
                         print(f"{turn + 1}/{options.n} {shape} {name}: {said}", file=sys.stderr)
     report(facts, session, n=options.n, contenders=options.contenders, shapes=options.shapes)
@@ -160,14 +163,14 @@ def repeat(
 ) -> str:
     """One more repetition; returns what to tell of it."""
     try:
-        found = measure(CONTENDERS[name], python, size, server)
+        contender = CONTENDERS[name].delegating if size.children else CONTENDERS[name]
+        found = measure(contender, python, size, server)
         check(found, size, session.baseline_bytes(shape))
     except NotComparedError as error:
         session.failed[name] = f"{shape}: {error}"
         return session.failed[name]
     session.found.setdefault((shape, name), []).append(found)
-    rounds = size.conversations * size.rounds
-    return f"{1e3 * found.work.cpu_s / rounds:.2f} ms CPU, {found.work.wall_s:.1f} s"
+    return f"{1e3 * found.work.cpu_s / size.units:.2f} ms CPU, {found.work.wall_s:.1f} s"
 
 
 def list_contenders(options: argparse.Namespace) -> None:

@@ -30,6 +30,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--conversations", type=int, required=True)
     parser.add_argument("--rounds", type=int, required=True)
     parser.add_argument("--calls", type=int, default=1)
+    parser.add_argument("--children", type=int, default=0)
     return parser.parse_args()
 
 
@@ -44,5 +45,6 @@ if __name__ == "__main__":
             conversations=given.conversations,
             rounds=given.rounds,
             calls=given.calls,
+            children=given.children,
         ),
     )

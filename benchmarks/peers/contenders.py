@@ -1,7 +1,7 @@
 """Who is compared: by name, with what starts it and the environment that it needs."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 
@@ -15,6 +15,7 @@ class Contender:
         environment: Name of its requirements; None for the environment of this project.
         distributions: Whose versions are told beside its figures.
         prefix: Of the names of the tools that it is given, where it has tools of these names.
+        delegates: Its coroutine where conversations delegate; empty where it is not compared.
     """
 
     label: str
@@ -22,19 +23,33 @@ class Contender:
     environment: str | None
     distributions: tuple[str, ...]
     prefix: str = ""
+    delegates: str = ""
 
     @property
     def command(self) -> Sequence[str]:
         """What Python is given to be it, without the work."""
         return ("-m", "benchmarks.peers.contend", f"benchmarks.peers.{self.entry}")
 
+    @property
+    def delegating(self) -> "Contender":
+        """The same one, where conversations delegate."""
+        return replace(self, entry=self.delegates)
 
-def _peer(name: str, *distributions: str, entry: str = "contend", label: str = "") -> Contender:
+
+def _peer(
+    name: str,
+    *distributions: str,
+    entry: str = "contend",
+    label: str = "",
+    delegates: bool = False,
+) -> Contender:
+    module = name.replace("-", "_")
     return Contender(
         label=label or name,
-        entry=f"scripts.{name.replace('-', '_')}:{entry}",
+        entry=f"scripts.{module}:{entry}",
         environment=name,
         distributions=(*distributions, "openai"),
+        delegates=f"scripts.delegate_{module}:contend" if delegates else "",
     )
 
 
@@ -47,21 +62,24 @@ CONTENDERS: Mapping[str, Contender] = MappingProxyType(
             entry="hand_written:contend",
             environment=None,
             distributions=("openai",),
+            delegates="hand_written:delegate",
         ),
         "ray": Contender(
             label="harness_actors on Ray",
             entry="harnessed:on_ray",
             environment=None,
             distributions=("harness_actors", "ray", "openai"),
+            delegates="harnessed:on_ray",
         ),
         "local": Contender(
             label="harness_actors, local",
             entry="harnessed:in_one_process",
             environment=None,
             distributions=("harness_actors", "openai"),
+            delegates="harnessed:in_one_process",
         ),
-        "openai-agents": _peer("openai-agents", "openai-agents"),
-        "pydantic-ai": _peer("pydantic-ai", "pydantic-ai-slim"),
+        "openai-agents": _peer("openai-agents", "openai-agents", delegates=True),
+        "pydantic-ai": _peer("pydantic-ai", "pydantic-ai-slim", delegates=True),
         "langgraph": _peer("langgraph", "langgraph", "langchain"),
         "langgraph-sqlite": _peer(
             "langgraph",
@@ -75,8 +93,8 @@ CONTENDERS: Mapping[str, Contender] = MappingProxyType(
             "agent-framework", "agent-framework-core", "agent-framework-openai"
         ),
         "autogen-agentchat": _peer("autogen-agentchat", "autogen-agentchat"),
-        "inspect-ai": _peer("inspect-ai", "inspect_ai"),
-        "deepagents": _peer("deepagents", "deepagents", "langgraph"),
+        "inspect-ai": _peer("inspect-ai", "inspect_ai", delegates=True),
+        "deepagents": _peer("deepagents", "deepagents", "langgraph", delegates=True),
     }
 )
 

@@ -1,6 +1,7 @@
 """The work of every contender, in nothing but the standard library: each brings its own packages.
 
 In each round the model asks for a line in a file, or for some at once, and in the end it answers.
+In a tree it delegates instead, to many at once, and each of these holds such a conversation.
 """
 
 import asyncio
@@ -12,9 +13,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 INSTRUCTIONS = "You take notes. Call the tool for each of them, then say that you are done."
+DELEGATES = "You have notes taken. Call the tool for each of them, then say that you are done."
+DESCRIPTION = "Have an agent take notes, and get its answer."
+AGENT = "notes"
+"""Of the agent to which a tree's parent delegates, and of the tool by which it does."""
 MODEL = "loopback"
 KEY = "none"
 WARM_UP_CONVERSATIONS, WARM_UP_ROUNDS = 10, 2
+WARM_UP_CHILDREN = 4
+"""Of the one tree that is the warm-up of trees."""
 FAILURE = "failure"
 TOGETHER_WITHIN_S = 20.0
 """How long a call waits until those beside it have begun."""
@@ -56,8 +63,19 @@ async def note_together(path: str, line: str) -> str:
     return await note(path, line)
 
 
-# What the model calls it: it is no other tool.
-note_together.__name__ = "note"
+async def note_of_child(path: str, line: str) -> str:
+    """Write a line to the end of a file.
+
+    Args:
+        path: The file.
+        line: What to write.
+    """
+    # Those of the first round begin together: whoever has children one after the other fails.
+    return await (note_together if " of " in line else note)(path, line)
+
+
+# What the model calls them: they are no other tools.
+note_together.__name__ = note_of_child.__name__ = "note"
 
 
 class _Begun:
@@ -97,6 +115,7 @@ class Work:
         conversations: How many, all at once.
         rounds: Rounds of each that call the tool; one more answer ends it.
         calls: How often each calls it, at once.
+        children: To how many a conversation delegates, at once, which hold its rounds; 0 for none.
     """
 
     base_url: str
@@ -104,15 +123,18 @@ class Work:
     conversations: int
     rounds: int
     calls: int = 1
+    children: int = 0
 
     @property
     def tool(self) -> Callable[..., Awaitable[str]]:
-        """What the model calls."""
+        """What the model calls; in a tree those of the children."""
+        if self.children:
+            return note_of_child
         return note if self.calls == 1 else note_together
 
     @property
     def model_calls(self) -> int:
-        """The most that a conversation makes."""
+        """The most that a conversation makes, or a child."""
         return self.rounds + 1
 
     @property
@@ -132,11 +154,19 @@ class Work:
     def warm_up(self) -> list[str]:
         """What the user says in the conversations of the warm-up, which are not measured."""
         log = self.folder / "warm-up"
+        if self.children:
+            return [_tree(0, WARM_UP_CHILDREN, WARM_UP_ROUNDS, log)]
         return [self._task(number, WARM_UP_ROUNDS, log) for number in range(WARM_UP_CONVERSATIONS)]
 
     def _task(self, number: int, rounds: int, log: Path) -> str:
+        if self.children:
+            return _tree(number, self.children, rounds, log)
         calls = "" if self.calls == 1 else f"x{self.calls}"
         return f"{number} {rounds}{calls} {log}"
+
+
+def _tree(number: int, children: int, rounds: int, log: Path) -> str:
+    return f"{number} {rounds}*{children} {log}"
 
 
 @contextmanager

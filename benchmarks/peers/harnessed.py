@@ -10,10 +10,22 @@ import time
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable
 
 from benchmarks.peers import mortal
-from benchmarks.peers.conversations import INSTRUCTIONS, KEY, MODEL, Work, window
+from benchmarks.peers.conversations import (
+    AGENT,
+    DELEGATES,
+    DESCRIPTION,
+    INSTRUCTIONS,
+    KEY,
+    MODEL,
+    Work,
+    window,
+)
 from harness_actors import ChatAgent, HarnessConfig, OpenAIModel, run_batch, tool
 from harness_actors.actors import RuntimeKind
 from harness_actors.ports import Tool
+from harness_actors.subagents import SubAgentSpec
+
+NOTES = SubAgentSpec(name=AGENT, description=DESCRIPTION, instructions=INSTRUCTIONS)
 
 
 async def on_ray(work: Work) -> None:
@@ -47,7 +59,12 @@ async def _run(
     model = OpenAIModel(MODEL, base_url=work.base_url, api_key=KEY)
     outcomes = run_batch(
         tasks,
-        ChatAgent(model=model, instructions=INSTRUCTIONS, tools=[_as_tool(call, work)]),
+        ChatAgent(
+            model=model,
+            instructions=DELEGATES if work.children else INSTRUCTIONS,
+            tools=[_as_tool(call, work)],
+            sub_agents=[NOTES] if work.children else [],
+        ),
         # The other frameworks' conversations end with an answer, too.
         config=HarnessConfig(completion="answer"),
         concurrency=max(work.conversations, len(work.warm_up())),
@@ -64,7 +81,8 @@ async def _run(
 def _as_tool(call: Callable[..., Awaitable[str]], work: Work) -> Tool:
     # What is declared to write is made alone, and fenced by a record on disk; what only reads is
     # made beside its neighbours.
-    return tool(effect="local_write" if work.calls == 1 else "read_only")(call)
+    writes = work.calls == 1 and not work.children
+    return tool(effect="local_write" if writes else "read_only")(call)
 
 
 class _Flow:

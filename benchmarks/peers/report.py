@@ -7,7 +7,11 @@ from typing import Any, NamedTuple
 
 from benchmarks.measure import Spread, print_report, versions
 from benchmarks.peers.contenders import BASELINE, CONTENDERS, Contender
-from benchmarks.peers.conversations import WARM_UP_CONVERSATIONS, WARM_UP_ROUNDS
+from benchmarks.peers.conversations import (
+    WARM_UP_CHILDREN,
+    WARM_UP_CONVERSATIONS,
+    WARM_UP_ROUNDS,
+)
 from benchmarks.peers.environments import versions_of
 from benchmarks.windows import Window
 
@@ -21,6 +25,26 @@ class Size(NamedTuple):
     """Of each."""
     calls: int = 1
     """Of each round, at once."""
+    children: int = 0
+    """To which each conversation delegates, at once, and which hold its rounds; 0 for none."""
+
+    @property
+    def units(self) -> int:
+        """What costs are told per: trees where conversations delegate, else rounds."""
+        return self.conversations * (1 if self.children else self.rounds)
+
+    @property
+    def tool_calls(self) -> int:
+        return self.conversations * max(1, self.children) * self.rounds * self.calls
+
+    @property
+    def requests(self) -> int:
+        """Of the model, the warm-up's included."""
+        if not self.children:
+            warm_up = WARM_UP_CONVERSATIONS * (WARM_UP_ROUNDS + 1)
+            return self.conversations * (self.rounds + 1) + warm_up
+        warm_up = 2 + WARM_UP_CHILDREN * (WARM_UP_ROUNDS + 1)
+        return self.conversations * (2 + self.children * (self.rounds + 1)) + warm_up
 
 
 def _ratio(costs: Any, beside: Any) -> str:
@@ -36,12 +60,13 @@ CELLS: Mapping[str, Callable[[Any, Any], str]] = {
     "rounds/s": lambda costs, beside: f"{costs['rounds_per_s']['median']:.0f}",
     "KB": lambda costs, beside: f"{costs['request_bytes'] / 1e3:.1f}",
 }
-"""What the table can tell of a contender at a shape; CPU and wall are per round."""
+"""What the table can tell of a contender at a shape; CPU and wall are per round, or per tree."""
 MEASURES = {
     "50x10": ("CPU ms", "×", "KB"),
     "1x200": ("CPU ms", "×", "wall ms"),
     "200x10": ("CPU ms", "rounds/s"),
     "50x10x8": ("CPU ms", "×"),
+    "delegate": ("CPU ms", "×", "wall ms"),
 }
 """What it does tell, by shape; all at others."""
 
@@ -92,7 +117,7 @@ def report(
     """Print the medians."""
     line = {
         "benchmark": "peers",
-        "unit": "per round: ms CPU, ms wall; rounds per s",
+        "unit": "per round, or per tree of those that delegate: ms CPU, ms wall; number per s",
         "machine": facts,
         "versions": versions("ray", "openai", "aiohttp"),
         "n": n,
@@ -115,13 +140,13 @@ def report(
 
 def plain(found: Sequence[Measured], size: Size) -> dict[str, Any]:
     """What a contender's repetitions at one shape come to."""
-    rounds = size.conversations * size.rounds
+    units = size.units
     last = found[-1]
     return {
-        "cpu_ms": Spread.of(1e3 * one.work.cpu_s / rounds for one in found).rounded(),
-        "idle_cpu_ms": Spread.of(1e3 * one.idle_cpu_s / rounds for one in found).rounded(),
-        "wall_ms": Spread.of(1e3 * one.work.wall_s / rounds for one in found).rounded(),
-        "rounds_per_s": Spread.of(rounds / one.work.wall_s for one in found).rounded(1),
+        "cpu_ms": Spread.of(1e3 * one.work.cpu_s / units for one in found).rounded(),
+        "idle_cpu_ms": Spread.of(1e3 * one.idle_cpu_s / units for one in found).rounded(),
+        "wall_ms": Spread.of(1e3 * one.work.wall_s / units for one in found).rounded(),
+        "rounds_per_s": Spread.of(units / one.work.wall_s for one in found).rounded(1),
         "request_bytes": round(last.request_bytes),
         "processes": last.work.processes,
         "requests_with_warm_up": last.requests,

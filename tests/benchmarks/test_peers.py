@@ -27,7 +27,8 @@ from benchmarks.windows import Window
 
 PEERS = REQUIREMENTS.parent
 FINISHING = [one for row in FINISHERS.values() for one in row.values()]
-EVERYBODY = [*CONTENDERS.values(), *SURVIVORS.values(), *FINISHING]
+DELEGATING = [one.delegating for one in CONTENDERS.values() if one.delegates]
+EVERYBODY = [*DELEGATING, *CONTENDERS.values(), *SURVIVORS.values(), *FINISHING]
 ENVIRONMENTS = sorted({one.environment for one in EVERYBODY if one.environment})
 
 
@@ -77,7 +78,8 @@ def test_only_those_asked_for_are_compared_and_a_smoke_test_is_small() -> None:
 
     assert (list(options.contenders), options.n) == (["ray", "pydantic-ai"], 3)
     assert options.shapes == SHAPES
-    assert (smoke.n, list(smoke.shapes.values())) == (1, [(2, 2, 1), (2, 2, 8)])
+    small = [(2, 2, 1, 0), (2, 2, 8, 0), (1, 2, 1, 3)]
+    assert (smoke.n, list(smoke.shapes.values())) == (1, small)
 
 
 @pytest.mark.parametrize("wrong", [["--only", "langgraf"], ["--shapes", "9x9"], ["--n", "0"]])
