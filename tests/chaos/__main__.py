@@ -46,6 +46,7 @@ def run_one(name: str, options: argparse.Namespace, console: Console) -> Verdict
         seed=options.seed,
         poison=CRASHES.get(name, ""),
         keep=options.keep,
+        patience=options.patience,
         tell=lambda text: console.print(f"  {text}", style="dim", highlight=False),
     )
     return asyncio.run(battle.fight())
@@ -83,6 +84,13 @@ def parse_arguments(given: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--at-once", type=int, default=50, help="of them at once")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--keep", action="store_true", help="keep what sound batches left, too")
+    parser.add_argument(
+        "--patience",
+        type=float,
+        default=1.0,
+        metavar="TIMES",
+        help="how many times as long everything may take, on a machine with other work",
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON line at the end")
     options = parser.parse_args(given)
     if unknown := set(options.kinds) - set(ALL):

@@ -35,7 +35,7 @@ class Size:
 
     Attributes:
         runs: Its tasks. A tenth of them ask their users, a tenth make calls that somebody must
-            approve of, and a tenth read in waves.
+            approve of, and a tenth read in waves. Where kinds are about it, three tenths delegate.
         at_once: How many of them at once.
         patient: How many of them go on until all has happened; the others come and go.
         rounds: The fewest and the most answers of a run before its last.
@@ -91,6 +91,7 @@ class Battle:
         poison: How the tool of one run crashes its process, ``segfault`` or ``memory``; empty
             for no such run.
         keep: Leave the folder as it is, also when nothing is wrong.
+        patience: How many times as long everything may take, on a machine that is busy.
         tell: Called with a word on what happens.
     """
 
@@ -104,6 +105,7 @@ class Battle:
         hasty: float = HASTY,
         poison: str = "",
         keep: bool = False,
+        patience: float = 1.0,
         tell: Callable[[str], None] = lambda _: None,
     ) -> None:
         self._folder = folder
@@ -112,6 +114,9 @@ class Battle:
         self._seed = seed
         self._poison = poison
         self._keep = keep
+        self._patience = patience
+        self._back_within_s = patience * BACK_WITHIN_S
+        self._end_within_s = patience * END_WITHIN_S
         self._tell = tell
         self._random = Random(f"battle:{seed}")
         # Apart from the others, of which the machine's timing decides how many are drawn.
@@ -126,6 +131,8 @@ class Battle:
         """Run the batch to its end under fire, and look at what it left."""
         began = now()
         pressed = any(kind.pressed for kind in self._kinds)
+        delegating = any(kind.delegating for kind in self._kinds)
+        agent = "pressed_agent" if pressed else "delegating_agent" if delegating else "agent"
         plans = make_plans(
             self._size.runs,
             seed=self._seed,
@@ -136,6 +143,7 @@ class Battle:
             asking=max(1, self._size.runs // 10),
             paying=max(1, self._size.runs // 10),
             waving=max(1, self._size.runs // 10),
+            delegating=max(1, self._size.runs * 3 // 10) if delegating else 0,
             bulk=PRESSED_BULK if pressed else 0,
         )
         async with AsyncExitStack() as stack:
@@ -155,7 +163,7 @@ class Battle:
                 plans,
                 at_once=self._size.at_once,
                 address="auto" if ray else "local",
-                agent="pressed_agent.yaml" if pressed else "agent.yaml",
+                agent=f"{agent}.yaml",
                 variables={**variables, **(memory.variables if memory else {})},
             )
             stack.push_async_callback(command.clean_up)
@@ -172,7 +180,9 @@ class Battle:
         people = People(command, Random(f"people:{self._seed}"))
         answering = asyncio.ensure_future(people.keep_answering())
         try:
-            striker = Striker(command, model, self._random, ray, lambda: people.deciding)
+            striker = Striker(
+                command, model, self._random, ray, lambda: people.deciding, self._patience
+            )
             await self._strike_all(command, model, striker)
             model.released = True
             status = await self._finish(command, people)
@@ -180,7 +190,7 @@ class Battle:
             if status != (1 if self._poison else 0):
                 problem = f"the command ended with status {status}"
         except (ChaosError, TimeoutError) as error:
-            problem = str(error) or f"the batch did not end within {END_WITHIN_S:.0f} s"
+            problem = str(error) or f"the batch did not end within {self._end_within_s:.0f} s"
             await command.clean_up()
         finally:
             await _cancelled(answering)
@@ -193,7 +203,7 @@ class Battle:
     async def _finish(self, command: BatchCommand, people: People) -> int:
         """Wait for the command to end, and give it again for as long as runs of it ask."""
         while True:
-            status = await command.finish(within_s=END_WITHIN_S)
+            status = await command.finish(within_s=self._end_within_s)
             if status != 1 or not await people.are_waited_for():
                 return status
             await people.until_all_is_answered()
@@ -227,7 +237,7 @@ class Battle:
             if command.has_ended:
                 raise ChaosError("the command ended before its work was done")
             if len(model.distinct) == before:
-                raise ChaosError(f"no run made a step for {BACK_WITHIN_S:.0f} s")
+                raise ChaosError(f"no run made a step for {self._back_within_s:.0f} s")
             before = len(model.distinct)
             await self._wait(
                 model,
@@ -245,8 +255,8 @@ class Battle:
         await self._wait(model, lambda: not still_away(strike, model) or command.has_ended)
         if missing := still_away(strike, model):
             raise ChaosError(
-                f"{BACK_WITHIN_S:.0f} s after {strike.kind.name}, {len(missing)} runs have not "
-                f"asked their model again: {', '.join(sorted(missing)[:5])}"
+                f"{self._back_within_s:.0f} s after {strike.kind.name}, {len(missing)} runs have "
+                f"not asked their model again: {', '.join(sorted(missing)[:5])}"
             )
         # A run whose process dies twice within a call waits for the one quarantine host: what
         # is measured is one death.
@@ -256,7 +266,7 @@ class Battle:
     async def _wait(self, model: WatchedModel, holds: Callable[[], bool]) -> None:
         """Return when something holds, or after the longest time that it may take."""
         try:
-            async with asyncio.timeout(BACK_WITHIN_S):
+            async with asyncio.timeout(self._back_within_s):
                 await model.until(holds)
         except TimeoutError:
             return

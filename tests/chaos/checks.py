@@ -16,8 +16,9 @@ from tests.chaos.command import BatchCommand
 from tests.chaos.logs import ToolLine, read_tool_log
 from tests.chaos.model import Asked
 from tests.chaos.people import Answers, payments_of, questions_of
-from tests.chaos.plans import ASK, PAY, RunPlan
+from tests.chaos.plans import AGENTS, ASK, PAY, RunPlan
 from tests.chaos.strikes import Strike
+from tests.chaos.trees import Tree, faults_in
 
 WORDS = (
     "lost",
@@ -32,7 +33,7 @@ WORDS = (
 """What can be found; every finding is of one of these."""
 LATE_AFTER_S = 0.05
 """A line is stamped before it is written, and a signal takes a moment to arrive."""
-AGAIN = ("look", "put", ASK)
+AGAIN = ("look", "put", ASK, *AGENTS)
 """Calls whose outcome is never unknown: they are made again, or nothing has begun with them."""
 ONCE = ("note", "work", PAY)
 """Calls that must not be made twice."""
@@ -54,6 +55,7 @@ class Findings:
         waited: Runs that waited for their user.
         questions: What they asked.
         decided: Calls that people decided about.
+        children: Runs that were delegated.
         waves: How often calls of one run, and one process, began to run beside others.
     """
 
@@ -64,6 +66,7 @@ class Findings:
     waited: int = 0
     questions: int = 0
     decided: int = 0
+    children: int = 0
     waves: int = 0
 
     def add(self, word: str, sentence: str) -> None:
@@ -88,10 +91,16 @@ def check(
     try:
         journal = JournalReader(command.store)
         headings = journal.headings()
+        trees = Tree.of(journal, headings)
         for heading in headings:
             log = journal.load_conversation(heading.conversation_id)
-            _check_log(heading, log, command.plans, lines, findings)
-            _check_losses(heading, command.plans, journal, findings)
+            tree = trees[heading.run_id]
+            plan = tree.plan
+            _check_log(heading, plan, log, lines, findings)
+            _check_losses(heading, plan, journal, findings)
+            findings.children += tree.is_child
+            for word, sentence in faults_in(tree, log):
+                findings.add(word, f"{plan.name}: {sentence}")
             told = [one.event for one in journal.load_events(0, run_id=heading.run_id)]
             findings.waited += any(isinstance(event, InputAwaited) for event in told)
             findings.questions += len(questions_of(log))
@@ -150,7 +159,7 @@ def _check_runs(
     findings: Findings,
 ) -> None:
     """One run for each task, the one that its line names."""
-    runs = Counter(str(heading.metadata["task_id"]) for heading in headings)
+    runs = Counter(str(one.metadata["task_id"]) for one in headings if not one.root)
     for name, count in runs.items():
         if count > 1:
             findings.add("doubled", f"{name} had {count} runs")
@@ -163,12 +172,11 @@ def _check_runs(
 
 def _check_log(
     heading: RunHeading,
+    plan: RunPlan,
     log: Sequence[Message],
-    plans: Mapping[str, RunPlan],
     lines: Iterable[ToolLine],
     findings: Findings,
 ) -> None:
-    plan = plans[str(heading.metadata["task_id"])]
     said = [message for message in log if message.role == "assistant"]
     calls = [tuple((call.name, call.arguments) for call in message.tool_calls) for message in said]
     _check_steps_of(plan, calls, findings)
@@ -192,16 +200,12 @@ def _check_steps_of(
 
 
 def _check_losses(
-    heading: RunHeading,
-    plans: Mapping[str, RunPlan],
-    journal: JournalReader,
-    findings: Findings,
+    heading: RunHeading, plan: RunPlan, journal: JournalReader, findings: Findings
 ) -> None:
     """A run that crashes its process is lost three times, the last time alone, and then ends.
 
     Before that it may have been lost as its neighbours were.
     """
-    plan = plans[str(heading.metadata["task_id"])]
     if not plan.poison:
         return
     events = [one.event for one in journal.load_events(0, run_id=heading.run_id)]

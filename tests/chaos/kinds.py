@@ -5,11 +5,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from tests.chaos.plans import AGENTS
+
 Scope = Literal["seat", "cell", "driver", "ray"]
 """What goes down: one executor host; the cell; the driver, with what Ray it started; Ray."""
-Moment = Literal["any", "wave", "approval"]
+Moment = Literal["any", "wave", "approval", "children"]
 """When it strikes: whenever; while calls of one message run at once; while somebody decides about a
-call that waits for approval."""
+call that waits for approval; while runs are at work that were delegated to who is struck."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,6 +28,7 @@ class Kind:
         joined: Under a Ray that was started by hand, which outlives the driver.
         amid: When it strikes.
         pressed: The windows of the runs' model are so small that they are summarized all the time.
+        delegating: A part of the runs delegate.
         bar_s: Recovery takes at most this, at the 95th percentile.
     """
 
@@ -36,6 +39,7 @@ class Kind:
     joined: bool = False
     amid: Moment = "any"
     pressed: bool = False
+    delegating: bool = False
     bar_s: float = 5.0
 
     @property
@@ -55,7 +59,7 @@ class Kind:
     @property
     def whole_turns(self) -> bool:
         """Every run that it touches is in the middle of a turn, and asks its model again."""
-        return self.scope != "seat" or self.role == "agent_turn"
+        return self.scope != "seat" or self.role in ("agent_turn", *AGENTS)
 
 
 _ALL = (
@@ -84,6 +88,11 @@ _ALL = (
     Kind(name="pressed_agent_turn", role="agent_turn", scope="seat", pressed=True),
     Kind(name="pressed_coordinator", role="coordinator", scope="cell", pressed=True),
     Kind(name="pressed_driver", role="driver", scope="driver", pressed=True, bar_s=12.0),
+    Kind(name="explore", role="explore", scope="seat", amid="children", delegating=True),
+    Kind(name="run_task", role="run_task", scope="seat", amid="children", delegating=True),
+    Kind(name="delegating_agent_turn", role="agent_turn", scope="seat", delegating=True),
+    Kind(name="delegating_coordinator", role="coordinator", scope="cell", delegating=True),
+    Kind(name="delegating_driver", role="driver", scope="driver", delegating=True, bar_s=12.0),
     Kind(name="approval_driver", role="driver", scope="driver", joined=True, amid="approval"),
 )
 

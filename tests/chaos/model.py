@@ -50,8 +50,8 @@ class WatchedModel:
         asked: All requests, the oldest first.
         distinct: The tasks with each of their steps that was asked for at least once.
         over: The tasks that were given their last answer.
-        asking: The tasks that were last answered with a question to their user, or with a call
-            that must be approved of.
+        asking: The tasks that were last answered with a question to their user, with a call
+            that must be approved of, or with calls that delegate.
         released: Patient runs may end; set from outside.
     """
 
@@ -68,7 +68,7 @@ class WatchedModel:
         self.over: set[str] = set()
         self.asking: set[str] = set()
         self.released = False
-        self._begun: set[str] = set()
+        self._begun: dict[str, str] = {}
         self._answered_at: dict[str, float] = {}
 
     async def __aenter__(self) -> Self:
@@ -98,9 +98,15 @@ class WatchedModel:
             except TimeoutError:
                 continue
 
-    def in_flight(self) -> frozenset[str]:
-        """The healthy tasks that were begun, did not get their last answer yet, and do not wait."""
-        return frozenset(self._begun - self.over - self.asking)
+    def in_flight(self, agent: str | None = None) -> frozenset[str]:
+        """The healthy tasks that were begun, did not get their last answer yet, and do not wait.
+
+        Args:
+            agent: Of them those that were delegated to this one; empty for those that nobody has
+                delegated, None for all.
+        """
+        begun = {name for name, of in self._begun.items() if agent in (None, of)}
+        return frozenset(begun - self.over - self.asking)
 
     def _note(self, number: int, body: dict[str, Any]) -> Slow:
         messages = body["messages"]
@@ -117,7 +123,7 @@ class WatchedModel:
         self.distinct.add((asked.run, asked.spoken))
         if not plan.poison:
             # One that crashes its process ends without a last answer.
-            self._begun.add(asked.run)
+            self._begun[asked.run] = plan.agent
         self._lines.write(f"{asked.at:.6f} asked {asked.run} {asked.spoken}\n")
         self._tell()
         return Slow(self._random.uniform(*self._latency_s))

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from random import Random
 from typing import Any
 
@@ -20,6 +20,14 @@ PAYS_EVERY = 3
 PAY = "pay"
 WAVES = (3, 8)
 """How many calls that only read stand together in the answers of a run that reads in waves."""
+DELEGATES_EVERY = 3
+"""Each so-manieth answer of a run that delegates has calls that are runs of their own."""
+READS_ONLY = "explore"
+AGENTS = (READS_ONLY, "run_task")
+"""To whom it delegates; each is also the name of the actors that serve it."""
+CHILDREN = (1, 3)
+"""How many of these calls stand together."""
+CHILD_ROUNDS = (2, 4)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +47,8 @@ class RunPlan:
         waves: Most of its calls are read-only ones that run at once.
         patient: It goes on until it is told that all has happened that is to happen.
         bulk: Bytes that each of its calls returns besides.
+        delegates: It has children now and then.
+        agent: Of a child, to whom it was delegated; empty of any other run.
     """
 
     name: str
@@ -52,14 +62,24 @@ class RunPlan:
     asks: bool = False
     pays: bool = False
     waves: bool = False
+    delegates: bool = False
+    agent: str = ""
 
     @classmethod
     def of_request(cls, messages: Sequence[dict[str, Any]]) -> "RunPlan":
         """The plan that a conversation follows: its task is the first user message."""
-        return cls(**json.loads(next(m["content"] for m in messages if m["role"] == "user")))
+        return cls.of_task(next(m["content"] for m in messages if m["role"] == "user"))
+
+    @classmethod
+    def of_task(cls, text: str) -> "RunPlan":
+        return cls(**json.loads(text))
+
+    @property
+    def task(self) -> str:
+        return json.dumps(asdict(self))
 
     def as_task(self) -> dict[str, str]:
-        return {"id": self.name, "task": json.dumps(asdict(self))}
+        return {"id": self.name, "task": self.task}
 
     def answer(self, spoken: int, *, released: bool = True) -> Reply:
         """What the model says when it has spoken so often before.
@@ -77,18 +97,20 @@ class RunPlan:
         return spoken >= self.rounds and (released or not self.patient)
 
     def last(self, spoken: int) -> Reply:
-        return Reply.call("work_complete", {"summary": f"{self.name} after {spoken} answers"})
+        said = f"{self.name} after {spoken} answers"
+        # A child is done when it answers without a call.
+        return Reply.text(said) if self.agent else Reply.call("work_complete", {"summary": said})
 
     def step(self, spoken: int) -> Reply:
         """An answer that is not the last."""
         if self.poison and spoken:
             return Reply.call("crash", {"log": self.log, "run": self.name, "how": self.poison})
-        if spoken % TEXT_EVERY == self.seed % TEXT_EVERY and spoken:
+        if self.thinks_at(spoken):
             return Reply.text(f"I think about step {spoken}.")
         random = Random(f"{self.seed}:{spoken}")
         calls: list[tuple[str, dict[str, Any]]] = [
             (
-                random.choice(SORTS),
+                random.choice(("look",) if self.agent == READS_ONLY else SORTS),
                 {
                     "log": self.log,
                     "run": self.name,
@@ -109,8 +131,34 @@ class RunPlan:
         if self.asks_at(spoken):
             place = random.randint(0, len(calls))
             calls.insert(place, (ASK, {"question": f"May {self.name} go on at step {spoken}?"}))
+        if self.delegates_at(spoken):
+            place = random.randint(0, len(calls))
+            calls[place:place] = [
+                (child.agent, {"prompt": child.task}) for child in self.children(spoken)
+            ]
         # By the step, and not by how much the model is shown: no two calls have one id.
         return Reply.calls(calls, ids=[f"s{spoken}_{place}" for place in range(len(calls))])
+
+    def children(self, spoken: int) -> "list[RunPlan]":
+        """What the runs are to do to which the answer at this step delegates."""
+        random = Random(f"children:{self.seed}:{spoken}")
+        return [
+            replace(
+                self,
+                name=f"{self.name}.{spoken}.{number}",
+                seed=random.randrange(1_000_000),
+                rounds=random.randint(*CHILD_ROUNDS),
+                patient=False,
+                delegates=False,
+                agent=random.choice(AGENTS),
+            )
+            for number in range(random.randint(*CHILDREN))
+        ]
+
+    def thinks_at(self, spoken: int) -> bool:
+        """Whether the answer at this step, which is not the last, calls nothing."""
+        text = spoken % TEXT_EVERY == self.seed % TEXT_EVERY
+        return text and spoken > 0 and not self.agent
 
     def asks_at(self, spoken: int) -> bool:
         """Whether the answer at this step, which is not the last, has a question."""
@@ -122,9 +170,13 @@ class RunPlan:
         text = spoken % TEXT_EVERY == self.seed % TEXT_EVERY
         return self.pays and not text and spoken > 0 and spoken % PAYS_EVERY == 1
 
+    def delegates_at(self, spoken: int) -> bool:
+        """Whether the answer at this step, which is not the last, has calls that delegate."""
+        return self.delegates and not self.thinks_at(spoken) and spoken % DELEGATES_EVERY == 1
+
     def waits_at(self, spoken: int) -> bool:
-        """Whether the run waits for people after the answer at this step."""
-        return self.asks_at(spoken) or self.pays_at(spoken)
+        """Whether the run waits for people or for its children after the answer at this step."""
+        return self.asks_at(spoken) or self.pays_at(spoken) or self.delegates_at(spoken)
 
     def calls(self, steps: int) -> list[tuple[tuple[str, str], ...]]:
         """The calls of each answer, names with arguments, of a run that took so many steps."""
@@ -143,6 +195,7 @@ def make_plans(
     asking: int = 0,
     paying: int = 0,
     waving: int = 0,
+    delegating: int = 0,
     seconds: float = 0.2,
     bulk: int = 0,
 ) -> list[RunPlan]:
@@ -158,6 +211,7 @@ def make_plans(
         asking: How many of them ask their user.
         paying: How many others make calls that must be approved of.
         waving: How many others read in waves.
+        delegating: How many others delegate.
         seconds: The longest that a call takes.
         bulk: Bytes that each call returns besides.
     """
@@ -168,6 +222,8 @@ def make_plans(
         names[at :: max(1, len(names) // count)][:count] if count else []
         for at, count in enumerate((asking, paying, waving))
     )
+    busy = {*ask, *pay, *wave}
+    delegate = [name for name in names if name not in busy][:delegating]
     return [
         RunPlan(
             name=f"t{number}",
@@ -179,6 +235,7 @@ def make_plans(
             asks=number in ask,
             pays=number in pay,
             waves=number in wave,
+            delegates=number in delegate,
             seconds=seconds,
             bulk=bulk,
         )

@@ -76,6 +76,7 @@ def _plain(verdict: Verdict) -> dict[str, Any]:
         "waited": findings.waited,
         "questions": findings.questions,
         "decided": findings.decided,
+        "children": findings.children,
         "waves": findings.waves,
         "unknown_outcomes": findings.unknown,
         "repeated_idempotent": findings.repeated,

@@ -15,6 +15,7 @@ from tests.chaos.command import BatchCommand
 from tests.chaos.kinds import Kind
 from tests.chaos.logs import ToolLine, now, read_tool_log
 from tests.chaos.model import WatchedModel
+from tests.chaos.plans import AGENTS
 from tests.chaos.rays import RayByHand
 
 FOUND_WITHIN_S = 60.0
@@ -28,6 +29,8 @@ TITLES = {
 }
 """How processes of Ray call themselves, by role."""
 TICK_S = 0.01
+AMID_CHILDREN_S = 0.2
+"""How long after children were seen at work they may be struck."""
 DECIDES_FOR_S = 1.0
 """How long after a decision was begun it may be struck; a command takes about as long for it."""
 PAUSE_S = (0.0, 2.0)
@@ -73,6 +76,7 @@ class Striker:
         random: Decides what is left to chance.
         ray: The Ray that the command joins; None where it starts its own.
         deciding: How many decisions about calls are on their way.
+        patience: How many times as long everything may take.
     """
 
     def __init__(
@@ -82,7 +86,11 @@ class Striker:
         random: Random,
         ray: RayByHand | None,
         deciding: Callable[[], int] = lambda: 0,
+        patience: float = 1.0,
     ) -> None:
+        self._found_within_s = patience * FOUND_WITHIN_S
+        self._gone_within_s = patience * GONE_WITHIN_S
+        self._left_within_s = patience * LEFT_WITHIN_S
         self._deciding = deciding
         self._command = command
         self._model = model
@@ -130,13 +138,13 @@ class Striker:
         """The living processes of the cell, once what is to be struck is among them."""
         role = kind.role if kind.scope in ("seat", "cell") else "coordinator"
         found: list[ProcessMark] = []
-        deadline = now() + FOUND_WITHIN_S
+        deadline = now() + self._found_within_s
         # What outlived its Ray is no cell that could be struck once more.
         while not any(_plays(mark, role) for mark in found) or not self._targets(kind, found):
             if self._command.has_ended:
                 raise ChaosError(f"the command ended before {kind.name} could be struck")
             if now() > deadline:
-                raise ChaosError(f"no {role} came up within {FOUND_WITHIN_S:.0f} s")
+                raise ChaosError(f"no {role} came up within {self._found_within_s:.0f} s")
             await asyncio.sleep(TICK_S)
             found = await asyncio.to_thread(self._command.living)
         return found
@@ -147,7 +155,7 @@ class Striker:
         Raises:
             ChaosError: It does not come.
         """
-        deadline = now() + FOUND_WITHIN_S
+        deadline = now() + self._found_within_s
         while kind.amid != "any":
             if self._command.has_ended or now() > deadline:
                 raise ChaosError(f"no {kind.amid} was there to be struck")
@@ -155,6 +163,10 @@ class Striker:
             if kind.amid == "approval" and self._deciding():
                 await asyncio.sleep(self._random.uniform(0, DECIDES_FOR_S))
                 if self._deciding():
+                    return []
+            elif kind.amid == "children" and self._model.in_flight(kind.role):
+                await asyncio.sleep(self._random.uniform(0, AMID_CHILDREN_S))
+                if self._model.in_flight(kind.role):
                     return []
             elif kind.amid == "wave":
                 hosts = [mark.pid for mark in marks if _plays(mark, "agent_turn")]
@@ -185,6 +197,8 @@ class Striker:
         self, kind: Kind, replaced: Iterable[ProcessMark], marks: Iterable[ProcessMark]
     ) -> frozenset[str]:
         flying = self._model.in_flight()
+        if kind.scope == "seat":
+            flying = self._model.in_flight(kind.role if kind.role in AGENTS else "")
         if kind.scope != "seat" or sum(_plays(mark, kind.role) for mark in marks) == 1:
             return flying
         # One agent turn of several: those that it served last.
@@ -195,20 +209,20 @@ class Striker:
     async def _left(self, kind: Kind) -> None:
         """Return when the driver has gone, killed or by itself."""
         try:
-            status = await self._command.finish(within_s=LEFT_WITHIN_S)
+            status = await self._command.finish(within_s=self._left_within_s)
         except TimeoutError:
             raise ChaosError(
-                f"{LEFT_WITHIN_S:.0f} s after {kind.name} was killed, the command still runs"
+                f"{self._left_within_s:.0f} s after {kind.name} was killed, the command still runs"
             ) from None
         if status == 0:
             raise ChaosError(f"the command says that all is done, but {kind.name} was killed")
 
     async def _gone(self, marks: Sequence[ProcessMark]) -> None:
-        deadline = now() + GONE_WITHIN_S
+        deadline = now() + self._gone_within_s
         while left := [mark for mark in marks if is_alive(mark)]:
             if now() > deadline:
                 pids = ", ".join(f"{mark.role} {mark.pid}" for mark in left)
-                raise ChaosError(f"not gone after {GONE_WITHIN_S:.0f} s: {pids}")
+                raise ChaosError(f"not gone after {self._gone_within_s:.0f} s: {pids}")
             await asyncio.sleep(TICK_S)
 
 

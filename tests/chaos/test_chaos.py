@@ -69,6 +69,26 @@ async def test_strikes_amid_waves_and_amid_approvals_lose_nothing(
     assert verdict.findings.waves > 0
 
 
+@pytest.mark.long
+async def test_a_batch_that_delegates_loses_no_answer_when_those_who_serve_it_die(
+    tmp_path: Path,
+) -> None:
+    kinds = ["explore", "run_task", "delegating_agent_turn"]
+    battle = Battle(
+        tmp_path,
+        [KINDS[name] for name in kinds],
+        size=Size(runs=16, at_once=16, patient=10, rounds=(4, 8)),
+        seed=13,
+        hasty=0.0,
+    )
+
+    verdict = await battle.fight()
+
+    assert verdict.findings.broken == []
+    assert verdict.kinds == tuple(kinds)
+    assert verdict.findings.children > 0
+
+
 async def test_under_a_ray_of_the_users_a_command_waits_for_its_return_and_the_next_goes_on(
     tmp_path: Path,
 ) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from harness_actors.messages import Message, ToolCall
+from harness_actors.results import HarnessResult, Reason, Status
 from tests.chaos.checks import Findings, check, check_denied, count_waves
 from tests.chaos.command import BatchCommand
 from tests.chaos.kinds import KINDS
@@ -18,6 +19,7 @@ from tests.chaos.model import Asked, WatchedModel
 from tests.chaos.plans import make_plans
 from tests.chaos.recovery import Delays, recoveries
 from tests.chaos.strikes import Strike, waves_in
+from tests.chaos.trees import Tree, faults_in
 
 
 @pytest.fixture(scope="module")
@@ -26,10 +28,13 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> BatchCommand:
     return asyncio.run(a_sound_batch(tmp_path_factory.mktemp("sound")))
 
 
-async def a_sound_batch(folder: Path) -> BatchCommand:
-    plans = make_plans(4, seed=2, rounds=(4, 6), log=str(folder / "tools.log"), seconds=0.02)
+async def a_sound_batch(
+    folder: Path, *, delegating: int = 0, agent: str = "agent.yaml"
+) -> BatchCommand:
+    log = str(folder / "tools.log")
+    plans = make_plans(4, seed=2, rounds=(4, 6), log=log, seconds=0.02, delegating=delegating)
     async with WatchedModel(folder / "model.log", latency_s=(0.0, 0.01)) as model:
-        command = BatchCommand(folder, model.base_url, plans, at_once=4, address=None)
+        command = BatchCommand(folder, model.base_url, plans, at_once=4, address=None, agent=agent)
         command.start()
         assert await command.finish(within_s=60) == 0, command.said()
     return command
@@ -40,7 +45,47 @@ def test_a_sound_batch_is_clean(sound: BatchCommand) -> None:
 
     assert findings.broken == []
     assert findings.calls > 10
-    assert findings.unknown == findings.repeated == 0
+    assert findings.unknown == findings.repeated == findings.children == 0
+
+
+async def test_a_sound_batch_that_delegates_is_clean(tmp_path: Path) -> None:
+    command = await a_sound_batch(tmp_path, delegating=2, agent="delegating_agent.yaml")
+
+    findings = check(command)
+
+    assert findings.broken == []
+    assert findings.children >= 2
+
+
+def ended(status: Status, text: str) -> HarnessResult:
+    reason = Reason(kind="completed" if status == "done" else "executor_lost")
+    return HarnessResult(run_id="r.1", status=status, output_text=text, reason=reason)
+
+
+WHOLE, LOST = ended("done", "found"), ended("failed", "")
+TREES: dict[str, tuple[list[str], dict[str, list[HarnessResult | None]]]] = {
+    "a run and its answer": ([], {"a": [WHOLE]}),
+    "a call without a run": (["lost"], {}),
+    "two runs of a call": (["doubled"], {"a": [WHOLE, WHOLE]}),
+    "a run without an end": (["lost"], {"a": [None]}),
+    "a run that failed": (["wrongly ended"], {"a": [LOST]}),
+    "an answer of another": (["lost"], {"a": [ended("done", "found less")]}),
+    "a run without a call": (["lost"], {"a": [WHOLE], "b": [WHOLE]}),
+}
+
+
+@pytest.mark.parametrize("name", TREES)
+def test_a_call_that_delegates_has_one_run_and_its_answer(name: str) -> None:
+    words, ends = TREES[name]
+    plan = make_plans(1, seed=2, rounds=(4, 6), log="log", delegating=1)[0]
+    log = [
+        Message.assistant(None, [ToolCall("a", "explore", "{}")]),
+        Message.tool_result("a", "found"),
+    ]
+
+    found = faults_in(Tree(plan=plan, is_child=False, ends=ends), log)
+
+    assert [word for word, _ in found] == words
 
 
 def edit_results(change: Callable[[list[str]], list[str]]) -> Callable[[BatchCommand], None]:
