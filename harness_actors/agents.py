@@ -31,7 +31,7 @@ from harness_actors.records import MadeWith, RunSpec, WorkspaceSpec
 from harness_actors.setups import Setup, setup_of
 from harness_actors.state import COMPACTION
 from harness_actors.stores.conversations import RequestHead, request_name
-from harness_actors.subagents import agent_at, delegates_of, guidance_of, models_below
+from harness_actors.subagents import agent_at, check_held, delegates_of, guidance_of, models_below
 from harness_actors.turn.contract_questions import asked_first
 
 
@@ -89,7 +89,9 @@ class Program:
         Raises:
             BadInputError: The contract is at fault, or no run of this agent could meet it; names
                 all fields at fault.
+            ConfigError: So it is of an agent below it, whose field is named.
         """
+        check_held(self.workflow.agent, has_workspace=has_workspace)
         if config.contract is None:
             return self
         from harness_actors.contracts.plain import contract_of

@@ -14,7 +14,7 @@ from harness_actors.policies import Approvals, Hooks
 from harness_actors.policies.capabilities import checked_capabilities
 from harness_actors.policies.middleware import as_chain
 from harness_actors.ports import Agent, Model, Strategy, Summarizer, Tool
-from harness_actors.subagents import SubAgentSpec, as_specs, check_specs
+from harness_actors.subagents import SubAgentSpec, as_specs, check_specs, held_below
 
 if TYPE_CHECKING:
     from harness_actors.contracts import TaskContract
@@ -114,6 +114,8 @@ class ChatAgent:
         object.__setattr__(self, "strategies", check_own(self.strategies))
         object.__setattr__(self, "sub_agents", as_specs(self.sub_agents, "sub_agents"))
         check_specs(self.sub_agents, names)
+        customs = held_below(self, self.sub_agents)
+        object.__setattr__(self, "predicates", {**self.predicates, **customs})
 
     def _check_named(self, name: str, what: str, is_one: Callable[[Any], bool]) -> None:
         given = getattr(self, name)

@@ -79,6 +79,7 @@ class ParentLink:
         pool: Whose actors serve it.
         depth: How many runs stand above it, from 1.
         most_words: How long its answer may be; None for any length.
+        typed: It comes to a value, and not to words.
     """
 
     run_id: str
@@ -88,6 +89,7 @@ class ParentLink:
     pool: str
     depth: int = 1
     most_words: int | None = None
+    typed: bool = False
 
 
 @pickled_by_position

@@ -190,7 +190,8 @@ def _declared_spec(spec: SubAgentSpec) -> Any:
     shown = {part.name: getattr(spec, part.name) for part in fields(spec)}
     below = {one.name: _declared_spec(one) for one in spec.sub_agents}
     model = None if spec.model is None else _models_parts(spec.model)
-    return plain({**shown, "model": model, "sub_agents": below})
+    output = None if spec.output_type is None else spec.output_type.schema
+    return plain({**shown, "model": model, "output_type": output, "sub_agents": below})
 
 
 def _declared_hook(hook: Hook) -> Any:

@@ -95,6 +95,7 @@ class ChildStart:
         config: Its settings, held to what is left of its parent's bounds.
         most_words: How long its answer may be; None for any length.
         model: Name of its model, for people.
+        typed: It comes to a value, and not to words.
     """
 
     call_id: str
@@ -104,6 +105,7 @@ class ChildStart:
     config: HarnessConfig
     most_words: int | None = None
     model: str = ""
+    typed: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

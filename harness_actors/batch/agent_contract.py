@@ -1,5 +1,6 @@
 """The contract of an agent file: `persona.contract`, with the lines that it stands in."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from harness_actors.contracts.plain import Faults
 
 FIELD = "persona.contract"
+_PLACE = re.compile(r"\.(\d+)")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,12 +50,13 @@ class AgentContract:
         return replace(agent, predicates={**agent.predicates, **customs}) if customs else agent
 
 
-def contract_in(given: object, path: Path) -> AgentContract | None:
+def contract_in(given: object, path: Path, section: str = FIELD) -> AgentContract | None:
     """The contract of an agent file; None where it has none.
 
     Args:
         given: What stands under `persona.contract`.
         path: The file, for the error.
+        section: Where that stands in it.
 
     Raises:
         BadInputError: Something is wrong with it; names file, line and field of each fault.
@@ -64,7 +67,7 @@ def contract_in(given: object, path: Path) -> AgentContract | None:
     from harness_actors.contracts.plain import read_contract
 
     contract, faults = read_contract(given)
-    _refuse(path, faults)
+    _refuse(path, faults, section)
     assert contract is not None, "it has no fault"
     return AgentContract(path=path, contract=contract)
 
@@ -96,10 +99,16 @@ def with_contract_file(loaded: "LoadedAgent", path: Path, *, has_workspace: bool
     return replace(loaded, config=replace(loaded.config, contract=read.contract.as_plain()))
 
 
-def _refuse(path: Path, faults: "Faults") -> None:
+def _refuse(path: Path, faults: "Faults", section: str = FIELD) -> None:
     if not faults.found:
         return
     from harness_actors.contracts.document import lines_of
 
-    lines = lines_of(path.read_text(encoding="utf-8"))
-    raise BadInputError(str(path), faults.below(FIELD).sentences(lines))
+    lines, written = lines_of(path.read_text(encoding="utf-8")), _PLACE.sub(r"[\1]", section)
+    # Sections of agent files have the places of lists as names.
+    lines |= {
+        section + field.removeprefix(written): line
+        for field, line in lines.items()
+        if field.startswith(written)
+    }
+    raise BadInputError(str(path), faults.below(section).sentences(lines))

@@ -75,6 +75,8 @@ class SubAgentFields(_Fields):
     limits: dict[str, Any] | None = None
     completion: Any = None
     max_words: int | None = None
+    contract: Any = None
+    output_type: Any = None
     sub_agents: Any = None
 
 

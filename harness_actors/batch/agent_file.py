@@ -26,6 +26,7 @@ from harness_actors.config import HarnessConfig
 from harness_actors.coordination.graph import Workflow
 from harness_actors.errors import BadInputError, ConfigError, ModelSetupError
 from harness_actors.ports import Agent, Model, Summarizer, Tool
+from harness_actors.subagents import held_below
 
 if TYPE_CHECKING:
     from harness_actors.models import Price
@@ -120,9 +121,12 @@ def load_agent_file(path: Path, overrides: AgentOverrides | None = None) -> Load
         dict(zip(given.environment.tools, tools, strict=True)),
         lambda model, section: _aside(model, "", given, over, f"{path}: {section}"),
         path,
+        beside,
     )
     with _settings_of(f"{path}: persona"):
-        agent = replace(agent, sub_agents=delegates)
+        customs = held_below(agent, delegates, beside=beside)
+        predicates = {**agent.predicates, **customs}
+        agent = replace(agent, sub_agents=delegates, predicates=predicates)
     if contract is not None:
         agent = contract.put_to(agent, beside)
     config = merged_config(given.harness, over.harness)

@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from harness_actors.batch.agent_contract import contract_in
 from harness_actors.batch.agent_document import (
     ModelFields,
     ShippedAgentFields,
@@ -12,6 +13,7 @@ from harness_actors.batch.agent_document import (
     read_aside,
     read_part,
 )
+from harness_actors.batch.agent_output import output_of
 from harness_actors.config import MOST_DEPTH, HarnessConfig, Limits
 from harness_actors.errors import BadInputError, ConfigError
 from harness_actors.ports import Model, Tool
@@ -28,6 +30,7 @@ def sub_agents_of(
     tools: Mapping[str, Tool],
     make_model: Callable[[ModelFields, str], Model],
     path: Path,
+    beside: Path,
 ) -> tuple[SubAgentSpec, ...]:
     """The agents to which the agent of a file delegates; none where it names none.
 
@@ -36,12 +39,13 @@ def sub_agents_of(
         tools: The tools of the agent, as the file names them.
         make_model: Makes a model of its fields, which stand in a section.
         path: The file.
+        beside: Where paths and modules are looked for.
 
     Raises:
         BadInputError: A field is at fault.
         ConfigError: A model does not take a setting.
     """
-    return () if given is None else _Reading(tools, make_model, path).all_of(given, FIELD)
+    return () if given is None else _Reading(tools, make_model, path, beside).all_of(given, FIELD)
 
 
 @dataclass(eq=False)
@@ -51,6 +55,7 @@ class _Reading:
     tools: Mapping[str, Tool]
     make_model: Callable[[ModelFields, str], Model]
     path: Path
+    beside: Path
     _within: list[int] = field(default_factory=list, init=False)
     """Which values of the document are being read: an alias may stand in what it is of."""
     _count: int = field(default=0, init=False)
@@ -82,6 +87,8 @@ class _Reading:
             else self.all_of(fields.sub_agents, f"{section}.sub_agents")
         )
         optional = {"completion": fields.completion, "max_words": fields.max_words}
+        contract = contract_in(fields.contract, self.path, f"{section}.contract")
+        output = output_of(fields.output_type, self.beside, self.path, f"{section}.output_type")
         try:
             return SubAgentSpec(
                 name=fields.name,
@@ -91,6 +98,8 @@ class _Reading:
                 tools=None if fields.tools is None else self._named(fields.tools),
                 reads_only=fields.reads_only,
                 limits=self._limits(fields.limits, USUAL_LIMITS, section),
+                contract=None if contract is None else contract.contract,
+                output_type=output,
                 sub_agents=below,
                 **{name: value for name, value in optional.items() if value is not None},
             )

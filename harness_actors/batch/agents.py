@@ -89,12 +89,12 @@ class ReadyAgent:
 
         Raises:
             BadInputError: No run of this agent could meet the contract of the task.
-            ConfigError: That asks what nobody could answer.
+            ConfigError: That asks what nobody could answer; or no run of an agent to which it
+                delegates could meet what that is held to.
         """
-        if task.contract is None and self.config.contract is None:
-            return self
         config = self.config_for(task)
-        if not self.may_wait:
+        has_contract = task.contract is not None or self.config.contract is not None
+        if has_contract and not self.may_wait:
             self.program.check_unattended(config)
         program = self.program.held_to(
             config,

@@ -330,6 +330,7 @@ def _spec_of(parent: RunSpec, start: ChildStart, number: int) -> RunSpec:
         pool=start.pool,
         depth=1 if above is None else above.depth + 1,
         most_words=start.most_words,
+        typed=start.typed,
     )
     made_with, workspace = parent.made_with, parent.workspace
     return RunSpec(

@@ -1,7 +1,9 @@
 """What the harness expects of a tool whose calls are runs of their own."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from harness_actors.config import Completion, Limits
 from harness_actors.messages import ToolCall
@@ -22,6 +24,8 @@ class Delegation:
         most_words: How long its answer may be; None for any length.
         window_tokens: How large a request of its model may be; None for that of the one that calls.
         model: Name of its model, for people.
+        contract: What its run must have come to, as plain values; None for nothing.
+        typed: Its run comes to a value, and not to words.
     """
 
     agent: str
@@ -32,6 +36,8 @@ class Delegation:
     most_words: int | None = None
     window_tokens: int | None = None
     model: str = ""
+    contract: Mapping[str, Any] | None = None
+    typed: bool = False
 
 
 class DelegatingTool(ABC):

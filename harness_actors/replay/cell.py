@@ -23,7 +23,15 @@ from harness_actors.replay.recording import Recording
 from harness_actors.replay.visits import beside_of, deeds_of, is_beside, is_note
 from harness_actors.results import HarnessResult
 from harness_actors.signals import RunEnd
-from harness_actors.state import AGENT_TURN, CHILDREN_USAGE, USAGE, StateDelta, Write
+from harness_actors.state import (
+    AGENT_TURN,
+    CHILDREN_USAGE,
+    USAGE,
+    VERIFIED,
+    StateDelta,
+    Verified,
+    Write,
+)
 from harness_actors.stores import SqliteJournal
 
 COMMAND = "replay"
@@ -182,14 +190,14 @@ class RerunCell:
     def child_used(self, child: ActiveRun) -> None:
         """A run that it has begun has used that by now."""
         if USAGE.name not in child.state.values:
-            self._say_of(child, Changed(_use_of(self.result_of(child.spec.run_id))))
+            self._say_of(child, Changed(_left_by(self.result_of(child.spec.run_id))))
 
     def end_child(self, child_id: str) -> None:
         """A run that it has begun is over."""
         result, child = self.result_of(child_id), self._coordinator.runs.get(child_id)
         if child is None:
             raise DivergedError(f"{child_id!r} ended, which is not served")
-        self._say_of(child, Answered(_use_of(result), as_end(result)))
+        self._say_of(child, Answered(_left_by(result), as_end(result)))
 
     def end_waiting(self, end: RunEnd) -> None:
         """Others than its executors ended the run while it was at none of them."""
@@ -287,8 +295,12 @@ def as_end(result: HarnessResult) -> RunEnd:
     )
 
 
-def _use_of(result: HarnessResult) -> StateDelta:
+def _left_by(result: HarnessResult) -> StateDelta:
+    """What a run has used and come to, of which the one that has begun it is told."""
     used = [Write(USAGE.name, "increment", asdict(result.usage))]
     if result.children_usage is not None:
         used.append(Write(CHILDREN_USAGE.name, "increment", asdict(result.children_usage)))
+    if (contract := result.contract) is not None and contract.attempts:
+        found = Verified(attempt=contract.attempts, at=0.0, satisfied=contract.satisfied, marks="")
+        used.append(Write(VERIFIED.name, "set", asdict(found)))
     return StateDelta(tuple(used))

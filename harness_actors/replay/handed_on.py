@@ -56,7 +56,14 @@ def children_of(change: StoredChange) -> Iterator[Mapping[str, str]]:
 
 def _delegation(told: Mapping[str, str], recording: Recording) -> Delegation:
     child = recording.children.get(told["run_id"], RecordedChild())
-    return Delegation(agent=told["agent"], pool="", task="", most_words=child.most_words)
+    return Delegation(
+        agent=told["agent"],
+        pool="",
+        task="",
+        most_words=child.most_words,
+        contract=child.contract,
+        typed=child.typed,
+    )
 
 
 def _asked(change: StoredChange) -> Iterator[tuple[str, AskedQuestion]]:

@@ -24,10 +24,14 @@ class RecordedChild:
 
     Attributes:
         most_words: How long its answer might be; None for any length.
+        typed: It was to come to a value.
+        contract: What it was held to, as plain values; None for nothing.
         end: How it has ended; None while it is unfinished.
     """
 
     most_words: int | None = None
+    typed: bool = False
+    contract: Mapping[str, Any] | None = None
     end: HarnessResult | None = None
 
 
@@ -132,8 +136,15 @@ def _children(
             for told in event.children if isinstance(event, ChildrenStarted) else ():
                 if (child := journal.load_run(told["run_id"])) is not None:
                     link = child.spec.parent
-                    most_words = None if link is None else link.most_words
-                    yield told["run_id"], RecordedChild(most_words=most_words, end=child.end)
+                    yield (
+                        told["run_id"],
+                        RecordedChild(
+                            most_words=None if link is None else link.most_words,
+                            typed=link is not None and link.typed,
+                            contract=child.spec.config.contract,
+                            end=child.end,
+                        ),
+                    )
 
 
 def _names_of(tools: Iterable[Mapping[str, Any]], journal: JournalReader) -> frozenset[str]:

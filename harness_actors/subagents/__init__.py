@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     from harness_actors.subagents.child_agent import models_below as models_below
     from harness_actors.subagents.delegate import delegates_of as delegates_of
     from harness_actors.subagents.guidance import guidance_of as guidance_of
+    from harness_actors.subagents.holding import check_held as check_held
+    from harness_actors.subagents.holding import held_below as held_below
     from harness_actors.subagents.reports import child_result as child_result
     from harness_actors.subagents.reports import words_in as words_in
     from harness_actors.subagents.shipped import SHIPPED as SHIPPED
@@ -28,12 +30,14 @@ __getattr__, __dir__, __all__ = loaded_on_use(
         "SubAgentSpec": "spec",
         "agent_at": "child_agent",
         "as_specs": "spec",
+        "check_held": "holding",
         "check_specs": "spec",
         "child_result": "reports",
         "delegates_of": "delegate",
         "document": "shipped",
         "explore": "shipped",
         "guidance_of": "guidance",
+        "held_below": "holding",
         "models_below": "child_agent",
         "run_task": "shipped",
         "words_in": "reports",

@@ -30,6 +30,8 @@ class ChildAgent:
     approvals: Any = None
     judges: Mapping[str, Model] = field(default_factory=dict)
     summarizer: Any = None
+    predicates: Mapping[str, Any] = field(default_factory=dict)
+    output_type: Any = None
 
 
 def agent_at(agent: Agent, path: str) -> ChildAgent:
@@ -47,12 +49,13 @@ def agent_at(agent: Agent, path: str) -> ChildAgent:
         spec = next((one for one in specs_of(above) if one.name == name), None)
         if spec is None:
             raise AgentCodeError(f"the sub-agent {path!r}", f"the agent {above.name!r} has none")
-        above = _made(above, spec)
+        above = made_of(above, spec)
     assert isinstance(above, ChildAgent), "a path has a name at least"
     return above
 
 
-def _made(above: Any, spec: SubAgentSpec) -> ChildAgent:
+def made_of(above: Any, spec: SubAgentSpec) -> ChildAgent:
+    """The agent that a child runs, of the one that delegates and of what that says of it."""
     return ChildAgent(
         model=spec.model or above.model,
         instructions=spec.instructions,
@@ -66,6 +69,8 @@ def _made(above: Any, spec: SubAgentSpec) -> ChildAgent:
         approvals=getattr(above, "approvals", None),
         judges=getattr(above, "judges", None) or {},
         summarizer=getattr(above, "summarizer", None),
+        predicates=getattr(above, "predicates", None) or {},
+        output_type=spec.output_type,
     )
 
 

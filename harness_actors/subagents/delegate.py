@@ -10,6 +10,7 @@ from harness_actors.models.chain import models_of
 from harness_actors.models.windows import window_of
 from harness_actors.ports import DelegatingTool, Delegation, ToolSpec
 from harness_actors.subagents.child_agent import agent_at, specs_of
+from harness_actors.subagents.holding import runs_code
 from harness_actors.subagents.spec import SubAgentSpec
 from harness_actors.tools.signature import Signature, read_signature
 
@@ -39,11 +40,12 @@ class Delegate(DelegatingTool):
     @cached_property
     def spec(self) -> ToolSpec:
         tools = agent_at(self._agent, self._to.name).tools
+        only_reads = all(_only_reads(tool) for tool in tools) and not runs_code(self._to.contract)
         return ToolSpec(
             name=self._to.name,
             description=self._to.description,
             parameters=self._signature.arguments.schema,
-            effect="read_only" if all(_only_reads(tool) for tool in tools) else "local_write",
+            effect="read_only" if only_reads else "local_write",
             # It has begun where that is on disk, and else not.
             idempotent=True,
             # Asked again, another run looks again.
@@ -68,6 +70,8 @@ class Delegate(DelegatingTool):
             completion=self._to.completion,
             limits=self._to.limits,
             most_words=self._to.max_words,
+            contract=self._to.contract,
+            typed=self._to.output_type is not None,
             window_tokens=min(windows, default=None),
             model=(model or self._agent.model).name,
         )

@@ -1,5 +1,6 @@
 """What a run is told of a child of it that has ended."""
 
+from harness_actors.messages import encode_json
 from harness_actors.records import ParentLink
 from harness_actors.results import HarnessResult
 from harness_actors.state import ChildResult, ChildStatus
@@ -35,6 +36,10 @@ def child_result(link: ParentLink, result: HarnessResult) -> ChildResult:
         result: How it ended.
     """
     status, said = status_of(result), _within(result.output_text.strip(), link.most_words)
+    if status == "completed" and not _is_held(link, result):
+        status = "failed"
+    elif status == "completed" and link.typed:
+        said = encode_json(result.output).decode()
     if status != "completed":
         agent, kind = link.agent.rpartition("/")[2], f"{result.status}({result.reason.kind})"
         why = result.reason.message or "no details"
@@ -44,6 +49,11 @@ def child_result(link: ParentLink, result: HarnessResult) -> ChildResult:
     return ChildResult(
         call_id=link.call_id, run_id=result.run_id, status=status, text=_bounded(said)
     )
+
+
+def _is_held(link: ParentLink, result: HarnessResult) -> bool:
+    """Whether a run that is done has come to all that it was held to."""
+    return result.ok and (result.completion_verified or not link.typed)
 
 
 def words_in(text: str) -> int:

@@ -1,12 +1,13 @@
 """What an agent is to which another one delegates, as its user says it."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, get_args
 
 from harness_actors.config import Completion, Limits
-from harness_actors.errors import ConfigError
+from harness_actors.errors import BadInputError, ConfigError
+from harness_actors.outputs import OutputType
 from harness_actors.ports import Model
 
 NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -37,6 +38,10 @@ class SubAgentSpec:
             it calls `work_complete`, whose summary is the result.
         max_words: How long its answer may be; it is asked once for a shorter one, and what is too
             long still is cut. None for any length.
+        contract: What each of its runs must have come to before it is over, a `TaskContract`; kept
+            as plain values. None for nothing.
+        output_type: What its runs are to come to, as of `ChatAgent`; the value is the result, as
+            JSON. None for words.
         sub_agents: Those to which it delegates in turn, as deep as settings allow.
 
     Raises:
@@ -52,6 +57,8 @@ class SubAgentSpec:
     limits: Limits = USUAL_LIMITS
     completion: Completion = "answer"
     max_words: int | None = None
+    contract: Any = None
+    output_type: Any = None
     sub_agents: Sequence["SubAgentSpec"] = ()
     pool: str = field(default=CUSTOM_POOL, repr=False)
 
@@ -60,6 +67,9 @@ class SubAgentSpec:
         where = f"sub_agents.{self.name}"
         if self.tools is not None:
             object.__setattr__(self, "tools", _names(f"{where}.tools", self.tools))
+        object.__setattr__(self, "contract", _contract(f"{where}.contract", self.contract))
+        output = OutputType.of(self.output_type, f"{where}.output_type")
+        object.__setattr__(self, "output_type", output)
         below = as_specs(self.sub_agents, f"{where}.sub_agents")
         object.__setattr__(self, "sub_agents", below)
         check_specs(below, self.tools, f"{where}.sub_agents")
@@ -142,6 +152,24 @@ def _check(spec: Any) -> None:
     if words is not None and (isinstance(words, bool) or not isinstance(words, int) or words < 1):
         problem = f"must be a whole number of at least 1, not {words!r:.80}"
         raise refuse("max_words", problem)
+    if words is not None and spec.output_type is not None:
+        raise refuse("max_words", "is for words, and with an output_type it answers with a value")
+
+
+def _contract(where: str, given: Any) -> Mapping[str, Any] | None:
+    """A contract as plain values, in which all is that was left out."""
+    if given is None:
+        return None
+    # Here, for it loads what checks schemas, which most agents do not need.
+    from harness_actors.contracts.plain import contract_of
+
+    plain = given.as_plain() if hasattr(given, "as_plain") else given
+    if not isinstance(plain, Mapping):
+        raise ConfigError(where, f"must be TaskContract(...), not {given!r:.80}")
+    try:
+        return contract_of(plain).as_plain()
+    except BadInputError as error:
+        raise ConfigError(where, "; ".join(error.faults)) from error
 
 
 def _names(where: str, given: object) -> tuple[str, ...]:

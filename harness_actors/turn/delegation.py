@@ -110,6 +110,7 @@ class Delegating:
             config=config,
             most_words=delegation.most_words,
             model=delegation.model,
+            typed=delegation.typed,
         )
 
     def _limits(self, delegation: Delegation) -> Limits | None:
@@ -184,7 +185,7 @@ def _settings(config: HarnessConfig, delegation: Delegation, limits: Limits) -> 
         config,
         completion=delegation.completion,
         limits=limits,
-        contract=None,
+        contract=delegation.contract,
         max_input_tokens=delegation.window_tokens or config.max_input_tokens,
         on_question="fail" if config.on_question == "fail" else "deny",
     )

@@ -85,6 +85,50 @@ def test_one_of_your_own_has_fields(tmp_path: Path) -> None:
     assert (below.completion, below.max_words, below.limits.model_calls) == ("answer", None, 100)
 
 
+def test_one_may_be_held_to_a_contract_and_come_to_a_value(tmp_path: Path) -> None:
+    (tmp_path / "verdict.json").write_text('{"type": "object", "title": "Verdict"}')
+    # Functions and types are found beside the file.
+    with (tmp_path / "billing_of_a_page.py").open("a") as code:
+        code.write("\n\ndef is_paid(question) -> bool:\n    return True\n")
+    first, second = sub_agents(
+        tmp_path,
+        """
+    - name: clerk
+      description: Pays back.
+      output_type: {type: object, required: [fault]}
+      contract:
+        goal: a verdict
+        outputs:
+        - {id: paid, description: It is paid., predicate: {custom: "billing_of_a_page:is_paid"}}
+    - {name: critic, description: Looks., output_type: verdict.json}
+""",
+    )
+
+    assert first.output_type.schema == {"type": "object", "required": ["fault"]}
+    assert second.output_type.schema["title"] == "Verdict"
+    assert first.contract["outputs"][0]["id"] == "paid"
+    loaded = load_agent_file(tmp_path / "lead.yaml")
+    assert isinstance(loaded.agent, ChatAgent)
+    assert list(loaded.agent.predicates) == ["billing_of_a_page:is_paid"]
+    # It is the child's alone.
+    assert (loaded.config.contract, loaded.agent.output_type) == (None, None)
+
+
+def test_a_fault_of_its_contract_has_its_line(tmp_path: Path) -> None:
+    text = """
+    - name: clerk
+      description: Pays back.
+      contract:
+        goal: a verdict
+        outputs: []
+"""
+    with pytest.raises(BadInputError) as error:
+        sub_agents(tmp_path, text)
+    (fault,) = error.value.faults
+    line = (BEFORE + text).splitlines().index("        outputs: []") + 1
+    assert fault.startswith(f"line {line}: persona.sub_agents.0.contract.outputs: ")
+
+
 NAMED = "name: a, description: d"
 
 
@@ -163,6 +207,27 @@ NAMED = "name: a, description: d"
             "[{use: explore, model: {id: m, base_url: not a url}}]",
             ConfigError,
             "persona.sub_agents.0.model.base_url: must be like http://127.0.0.1:8000/v1",
+        ),
+        (
+            f"[{{{NAMED}, output_type: [1]}}]",
+            BadInputError,
+            "persona.sub_agents.0.output_type: must be a JSON schema, a .json file, or module:Name",
+        ),
+        (
+            f"[{{{NAMED}, output_type: nothing.json}}]",
+            BadInputError,
+            "persona.sub_agents.0.output_type: '",
+        ),
+        (
+            f"[{{{NAMED}, output_type: {{type: object}}, max_words: 3}}]",
+            BadInputError,
+            "persona.sub_agents.0.max_words: is for words",
+        ),
+        (
+            f"[{{{NAMED}, contract: {{goal: g, outputs: [{{id: i, description: d, predicate: "
+            "{tool_result_success: paint}}]}}]",
+            ConfigError,
+            "persona.sub_agents.a.contract: outputs[0].predicate: the agent has no tool 'paint'",
         ),
         (
             f"[{{{NAMED}, sub_agents: [{{name: b}}]}}]",

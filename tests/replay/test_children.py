@@ -1,18 +1,24 @@
 """Runs that begin others, and those, come out the same from their journals, byte for byte."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from harness_actors.agents import ChatAgent, Program
+from harness_actors.contracts import ContainsText, RequiredOutput, TaskContract
 from harness_actors.coordination.protocol import Slot
 from harness_actors.events import ChildEnded, Event, ExecutorLost, RunParked, ToolCalled
+from harness_actors.messages import Message
 from harness_actors.state import BRIEFER
+from harness_actors.subagents import SubAgentSpec
 from harness_actors.testing import Reply
 from tests.actors.followers import until
 from tests.replay.families import (
+    CHILD,
+    SENT_OUT,
     begun,
     check_tree,
     ended,
@@ -26,11 +32,17 @@ from tests.replay.families import (
 from tests.replay.recorded_runs import (
     FIRST_COMMAND,
     SECOND_COMMAND,
+    TOOLS,
+    CountingModel,
     Session,
     done,
     opened_locally,
 )
 
+ANSWERS = TaskContract(
+    goal="an answer",
+    outputs=(RequiredOutput(id="it", description="x", predicate=ContainsText("signed")),),
+)
 WRITE = ("write", {"text": "a"})
 READ = ("read", {"text": "a"})
 
@@ -88,6 +100,41 @@ async def test_a_tree_of_runs_comes_out_the_same(store: Path, name: str) -> None
     assert replayed["run"].end.status == "done", replayed["run"].end
     told = "what came of the runs that it began" in replayed["run"].facts
     assert told == (name != "refused alone")
+
+
+HELD: dict[str, dict[str, Any]] = {
+    "contract": {"contract": ANSWERS},
+    "value": {"output_type": {"type": "object", "required": ["text"]}},
+    "value as an argument": {"output_type": {"type": "object"}, "completion": "explicit"},
+    "both": {"output_type": {"type": "object"}, "contract": ANSWERS},
+}
+
+
+@pytest.mark.parametrize("fits", [True, False])
+@pytest.mark.parametrize("name", HELD)
+async def test_children_that_are_held_to_something_come_out_the_same(
+    store: Path, name: str, fits: bool
+) -> None:
+    def script(conversation: Sequence[Message]) -> Reply:
+        said = sum(message.role == "assistant" for message in conversation)
+        if not conversation[0].text.startswith(SENT_OUT):
+            return [Reply.calls([scout("a"), scout("b"), WRITE]), done()][min(said, 1)]
+        if said != 1 or not fits:
+            return Reply.text("not that")
+        if name == "value as an argument":
+            return Reply.call("work_complete", {"summary": "s", "output": {"text": "signed"}})
+        return Reply.text('{"text": "signed"}')
+
+    spec = SubAgentSpec(name="scout", description="Looks.", instructions=CHILD, **HELD[name])
+    agent = ChatAgent(model=CountingModel(script), tools=TOOLS, sub_agents=[spec])
+    session = Session(store, Program.of(agent))
+    await session.to_its_end()
+
+    await check_tree(store)
+
+    texts = [message.text for message in session.recording().messages if message.role == "tool"]
+    assert all(text == '{"text":"signed"}' for text in texts[:2]) or name == "contract" or not fits
+    assert all(("not accepted" in text or "nudges" in text) != fits for text in texts[:2])
 
 
 async def test_a_child_that_was_asked_to_be_brief_is_asked_again(store: Path) -> None:

@@ -64,6 +64,11 @@ def test_an_agent_has_those_to_which_it_delegates() -> None:
         ({"completion": []}, "sub_agents.scout.completion", "'answer' or 'explicit'"),
         ({"max_words": 0}, "sub_agents.scout.max_words", "of at least 1, not 0"),
         ({"max_words": True}, "sub_agents.scout.max_words", "of at least 1, not True"),
+        ({"contract": "a report"}, "sub_agents.scout.contract", "must be TaskContract(...)"),
+        ({"contract": {"goal": "x"}}, "sub_agents.scout.contract", "outputs: "),
+        ({"output_type": str}, "sub_agents.scout.output_type", "is str"),
+        ({"output_type": 7}, "sub_agents.scout.output_type", "must be"),
+        ({"output_type": int, "max_words": 9}, "sub_agents.scout.max_words", "is for words"),
         ({"sub_agents": "explore"}, "sub_agents.scout.sub_agents", "must be a list"),
         ({"sub_agents": ["explore"]}, "sub_agents.scout.sub_agents", "must be SubAgentSpec(...)"),
         (
