@@ -11,7 +11,7 @@ from harness_actors.actors import Runtime, RuntimeKind
 from harness_actors.actors.driver.awaiting import Answer, Answerer, answer_text
 from harness_actors.actors.driver.followed_run import FollowedRun, result_of
 from harness_actors.actors.driver.placed_store import PlacedStore
-from harness_actors.actors.text.hearing import HeardItem, with_texts
+from harness_actors.actors.text.hearing import HeardItem
 from harness_actors.agents import (
     Program,
     check_task,
@@ -178,6 +178,7 @@ class AgentHarness:
         message: str | Sequence[Message],
         *,
         text: bool = True,
+        children: bool = False,
         contract: Any = None,
         output_type: Any = None,
     ) -> AsyncGenerator[RunEvent | HarnessResult | TextDelta | TextGap]:
@@ -192,6 +193,8 @@ class AgentHarness:
                 round: at position 0, and not a second time. Where such a round is lost with
                 its process, `RunResumed` or `ExecutorLost` follows, and what was told of it at
                 position 0 is void: it is begun and told again. False: only what is on disk.
+            children: Tell what happens in the runs below it, too, once it is on disk: `RunEvent`s
+                with their own `run_id`, and a `path` of agents such as ``critic/explore``.
             contract: As of `run`.
             output_type: As of `run`.
 
@@ -220,7 +223,8 @@ class AgentHarness:
             )
             code, secrets = program.stored, program.secrets
             begin = partial(runtime.submit, [spec], code=code, secrets=secrets)
-            async with aclosing(self._told(runtime, begin, text=text)) as stream:
+            told = self._told(runtime, begin, text=text, children=children)
+            async with aclosing(told) as stream:
                 async for item in stream:
                     yield item
         finally:
@@ -250,11 +254,17 @@ class AgentHarness:
         return await result_of(self.resume_stream(run_id, answers=answers, text=False))
 
     async def resume_stream(
-        self, run_id: str, *, answers: Mapping[str, Answer] | None = None, text: bool = True
+        self,
+        run_id: str,
+        *,
+        answers: Mapping[str, Answer] | None = None,
+        text: bool = True,
+        children: bool = False,
     ) -> AsyncGenerator[RunEvent | HarnessResult | TextDelta | TextGap]:
         """As `resume`, event by event, from where it goes on; the result comes last.
 
-        `text` is that of `run_stream`, and a reader that leaves early parks the run as there.
+        `text` and `children` are those of `run_stream`, and a reader that leaves early parks the
+        run as there.
         """
         self._begin(run_id)
         try:
@@ -278,7 +288,7 @@ class AgentHarness:
                 yield await self._typed.given(end)
                 return
             begin = partial(runtime.resume, [run_id], secrets=self._program.secrets)
-            told = self._told(runtime, begin, cursor=cursor, text=text)
+            told = self._told(runtime, begin, cursor=cursor, text=text, children=children)
             async with aclosing(told) as stream:
                 async for item in stream:
                     yield item
@@ -369,21 +379,13 @@ class AgentHarness:
         *,
         cursor: int | None = None,
         text: bool,
+        children: bool,
     ) -> AsyncGenerator[HeardItem]:
         assert self._active is not None, "it was begun"
-        run_id = self._active.run_id
-
-        async def begin_heard() -> None:
-            if text:
-                await runtime.subscribe([run_id])
-            if self._to_keep is not None:
-                keep, self._to_keep = self._to_keep, None
-                await runtime.compact(run_id, keep)
-            await begin()
-
-        events = self._active.follow(runtime, begin_heard, self._program.secrets, cursor)
-        before = () if cursor is None else await runtime.events(run_id)
-        items = with_texts(runtime, run_id, events, before) if text else events
+        keep, self._to_keep = self._to_keep, None
+        items = self._active.tell(
+            runtime, begin, self._program.secrets, cursor, text=text, children=children, keep=keep
+        )
         try:
             async with aclosing(items):
                 async for item in items:

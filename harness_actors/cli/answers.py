@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
+from functools import partial
 from typing import TYPE_CHECKING
 
 from harness_actors.cli.asking import forget_typed_ahead
@@ -93,7 +94,8 @@ class Answers:
         Ctrl-C cuts the answer; twice, it leaves the command.
         """
         if self._waiting is None or self._asked is None:
-            stream = self._harness.run_stream(said, text=self._screen.wants_text)
+            wanted = self._screen.wants_text
+            stream = self._harness.run_stream(said, text=wanted, children=wanted)
         elif (answer := self._asked.take(said)) is not None:
             question_id = self._waiting.questions[0].id
             stream = self._answered(self._waiting.run_id, {question_id: answer})
@@ -107,17 +109,16 @@ class Answers:
         """A run with the answer to its question; without, where that was not taken."""
         from harness_actors.errors import AnswerError
 
-        text = self._screen.wants_text
+        wanted = self._screen.wants_text
+        resume = partial(self._harness.resume_stream, run_id, text=wanted, children=wanted)
         try:
-            async with aclosing(
-                self._harness.resume_stream(run_id, answers=answers, text=text)
-            ) as stream:
+            async with aclosing(resume(answers=answers)) as stream:
                 async for item in stream:
                     yield item
         except AnswerError as error:
             # Too long, or somebody else has answered, or ended the run.
             self._lines.note(f"{error}")
-            async with aclosing(self._harness.resume_stream(run_id, text=text)) as stream:
+            async with aclosing(resume()) as stream:
                 async for item in stream:
                     yield item
 
@@ -178,8 +179,8 @@ class Answers:
                 if not self._run_id:
                     # Starting Ray may have taken the signals.
                     interrupts.arm()
-                    self._run_id = item.run_id
-                    printed.begin(self._harness.store, item.run_id)
+                    self._run_id = self._harness.run_id or item.run_id
+                    printed.begin(self._harness.store, self._run_id)
                 printed.before(item)
                 self._screen.show(item)
                 self._window.take(item)

@@ -2,11 +2,13 @@
 
 import sys
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import nullcontext
 from typing import IO, Any
 
 from harness_actors.batch.words import cost_among_others
 from harness_actors.cli.child_lines import ChildLines
+from harness_actors.cli.live_lines import live_lines
 from harness_actors.cli.shown_calls import call_lines, decided, until
 from harness_actors.events import (
     AgentResponse,
@@ -31,6 +33,7 @@ from harness_actors.events import (
     TurnStarted,
 )
 from harness_actors.printing.plain import one_line, say
+from harness_actors.records import CHILD_MARK
 from harness_actors.results import ContractResult, HarnessResult, Usage
 
 WIDTH = 100
@@ -46,10 +49,13 @@ class EventLines:
     Args:
         quiet: Show nothing but notes.
         debug: Show where code of the user failed.
-        out: Where to; stderr by default, so that stdout holds the answer alone.
+        out: Where to; stderr by default, so that stdout holds the answer alone. On a terminal each
+            run that goes on below the shown one has a line that is kept in place.
 
     Attributes:
         seen: Whether the run has begun.
+        before_line: Called before each line: what is being written to the same terminal ends its
+            own. None for nothing.
     """
 
     def __init__(
@@ -58,22 +64,28 @@ class EventLines:
         self._quiet = quiet
         self._debug = debug
         self._out = out or sys.stderr
-        self._children = ChildLines()
+        self._live = None if quiet else live_lines(self._out)
+        self._children = ChildLines(self._live)
         self.seen = False
+        self.before_line: Callable[[], None] | None = None
 
     def show(self, event: RunEvent, whose: str = "") -> None:
         """Show an event; `whose` is what its line begins with, where several runs are shown."""
         self.seen = True
-        if isinstance(event.event, RunStarted) and not whose:
+        told = event_line(event.event)
+        if event.path:
+            pass  # told below, as what it is
+        elif isinstance(event.event, RunStarted) and not whose:
             self._say(f"run {one_line(event.run_id)}")
-        elif line := event_line(event.event):
-            self._say(f"{whose} {line.strip()}" if whose else line)
-        for line in self._children.of(event):
+        elif told:
+            self._say(f"{whose} {told.strip()}" if whose else told)
+        for line in self._children.of(event, told):
             self._say(f"{whose} {_short(line)}" if whose else _short(line))
         if isinstance(event.event, ToolReturned):
             self._trace(event.event.traceback)
 
     def end(self, result: HarnessResult) -> None:
+        self.clear(result.run_id)
         usage = result.usage
         why = f"{result.status}({result.reason.kind})"
         if result.status != "done" and result.reason.message:
@@ -92,8 +104,21 @@ class EventLines:
         """A note for somebody who watches, and not for a script."""
         self._say(text)
 
+    def clear(self, run_id: str = "") -> None:
+        """Nothing goes on any more below a run, or below any: no line of it is kept in place."""
+        if self._live is not None:
+            self._live.clear(run_id + CHILD_MARK if run_id else "")
+
+    def rest(self) -> None:
+        """Keep no line in place until the next one is told: another text goes to the terminal."""
+        if self._live is not None:
+            self._live.rest()
+
     def note(self, text: str) -> None:
-        say(text, self._out)
+        if self.before_line is not None:
+            self.before_line()
+        with nullcontext() if self._live is None else self._live.aside():
+            say(text, self._out)
 
     def _trace(self, traceback: str) -> None:
         # Asked for, so it is a note, like whatever a person is to see besides JSON.

@@ -51,7 +51,7 @@ class Printed:
         from harness_actors.events import RunEvent, ToolReturned
 
         match item:
-            case RunEvent(event=ToolReturned()) if self._live is not None:
+            case RunEvent(event=ToolReturned(), path="") if self._live is not None:
                 self._live.show_all()
 
     def after(self, item: "Heard") -> None:
@@ -59,7 +59,7 @@ class Printed:
         from harness_actors.events import RunEvent, ToolCalled
 
         match item:
-            case RunEvent(event=ToolCalled(tool_name=tool)) if self._live is not None:
+            case RunEvent(event=ToolCalled(tool_name=tool), path="") if self._live is not None:
                 self._live.begin(tool)
 
     async def end(self) -> None:

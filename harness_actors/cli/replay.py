@@ -169,6 +169,7 @@ async def _fork(
     as_json: bool,
     verbose: bool,
 ) -> int:
+    from harness_actors.actors.driver.below import Below
     from harness_actors.actors.driver.following import follow
     from harness_actors.actors.driver.open_cells import close_cell, open_cell
     from harness_actors.cli.forks import begin_fork, bring_artifacts, journal_for_forks
@@ -182,7 +183,9 @@ async def _fork(
     cell = await open_cell(store, flags.runtime, flags.address)
     run_id = begun.spec.run_id
     try:
-        async with aclosing(follow(cell, [run_id], begun.submission(cell))) as stream:
+        below = Below(cell, [run_id])
+        told = follow(cell, [run_id], begun.submission(cell), below=below)
+        async with aclosing(told) as stream:
             ended = await show_runs(
                 stream, cell, [run_id], lines, store=store, verbose=verbose, new=True
             )

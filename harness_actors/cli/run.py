@@ -146,7 +146,7 @@ async def _run(
                     else:
                         if not run_id:
                             interrupts.arm()
-                            lines.seen, run_id = True, item.run_id
+                            lines.seen, run_id = True, harness.run_id or item.run_id
                             printed.begin(harness.store, run_id)
                         printed.before(item)
                         screen.show(item)
@@ -175,7 +175,8 @@ async def _stream(harness: "AgentHarness", task: str, screen: Screen) -> "Stream
     """A run, event by event. Where an answer is not taken it is said why, and asked again."""
     from harness_actors.errors import AnswerError
 
-    stream = harness.run_stream(task, text=screen.wants_text)
+    wanted = screen.wants_text
+    stream = harness.run_stream(task, text=wanted, children=wanted)
     while True:
         try:
             async with aclosing(stream):
@@ -186,7 +187,7 @@ async def _stream(harness: "AgentHarness", task: str, screen: Screen) -> "Stream
             # The tool does not take such arguments; or somebody else has answered meanwhile.
             assert harness.run_id is not None, "it has asked"
             screen.lines.note(f"{error}")
-            stream = harness.resume_stream(harness.run_id, text=screen.wants_text)
+            stream = harness.resume_stream(harness.run_id, text=wanted, children=wanted)
 
 
 def _screen(lines: EventLines, *, as_json: bool, stream: bool) -> Screen:

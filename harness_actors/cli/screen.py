@@ -26,8 +26,9 @@ class Screen(Protocol):
     """Shows runs, one after the other.
 
     Attributes:
-        wants_text: What is not on disk yet is of use here: the text of answers while the model
-            says it, and calls whose tools begin.
+        wants_text: All that happens is of use here: also what is not on disk yet, the text of
+            answers while the model says it and calls whose tools begin, and what runs do that the
+            shown one has begun.
         lines: Where notes for a person go.
     """
 
@@ -117,6 +118,7 @@ class Terminal:
 
     def __post_init__(self) -> None:
         self._live = sys.stdout.isatty() if self.live is None else self.live
+        self.lines.before_line = self._break
 
     def show(self, item: Shown) -> None:
         match item:
@@ -132,6 +134,7 @@ class Terminal:
 
     def end(self, result: HarnessResult) -> None:
         self._break()
+        self.lines.clear()
         if self.ending or result.status not in ("done", "awaiting_input"):
             self.lines.end(result)
         answer = result.output_text.strip()
@@ -143,13 +146,18 @@ class Terminal:
 
     def cut(self) -> None:
         self._break()
+        self.lines.clear()
         self._answer, self._written = None, ""
 
     def _show_event(self, item: RunEvent) -> None:
         event = item.event
+        if item.path:
+            self.lines.show(item)
+            return
         if isinstance(event, InputAwaited):
             # Whoever asks or says how to answer says what.
             self._break()
+            self.lines.rest()
             return
         if isinstance(event, AgentResponse) and self._written:
             # It was there to read before it was an event.
@@ -171,6 +179,8 @@ class Terminal:
             if delta.attempt > 1:
                 self.lines.note("  the answer broke off, and begins again")
             self._answer, self._written = answer, ""
+        # It may be the same terminal.
+        self.lines.rest()
         sys.stdout.write(printable(delta.text))
         sys.stdout.flush()
         self._written += delta.text

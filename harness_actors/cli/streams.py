@@ -10,6 +10,7 @@ from harness_actors.cli.event_lines import EventLines
 from harness_actors.cli.interrupts import Interrupts
 from harness_actors.cli.printed import Printed
 from harness_actors.cli.questions import run_command
+from harness_actors.records import CHILD_MARK
 
 if TYPE_CHECKING:
     from harness_actors.actors import Runtime
@@ -36,7 +37,7 @@ async def show_runs(
     shown: they may be answered here.
 
     Args:
-        stream: What happens, from the moment on when it is first asked for.
+        stream: What happens, from the moment on when it is first asked for; also in runs below.
         runtime: Where it does.
         run_ids: The runs.
         lines: Where to.
@@ -65,6 +66,7 @@ async def show_runs(
         command.cancel()
 
     def note_left() -> None:
+        lines.clear()
         if left := [run_id for run_id in run_ids if run_id not in ended]:
             them = "it" if len(left) == 1 else "them"
             lines.note(f"interrupted; {run_command('resume', store, left)} goes on with {them}")
@@ -90,6 +92,10 @@ async def show_runs(
                         # Nobody served them yet when it was asked for, so it was not heard.
                         parking.append(asyncio.create_task(runtime.stop(run_ids, "park")))
                 seen = True
+                if item.path:
+                    above = next(one for one in run_ids if item.run_id.startswith(one + CHILD_MARK))
+                    lines.show(item, whose[above])
+                    continue
                 if isinstance(item.event, InputAwaited):
                     waiting = await result_of_waiting(runtime, item.run_id, item.event)
                     ended[item.run_id] = waiting

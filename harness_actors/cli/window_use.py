@@ -21,6 +21,8 @@ class WindowUse:
     def take(self, item: Shown) -> None:
         """An event, or a piece of text, of which nothing follows."""
         match item:
+            case RunEvent(path=path) if path:
+                pass  # it has a window of its own
             case RunEvent(event=RunStarted()):
                 # Perhaps of another conversation.
                 self._tokens = 0

@@ -24,9 +24,12 @@ class RunEvent:
         run_id: The run.
         at: Seconds since the epoch, when the change was committed, or the event was heard of.
         event: What happened.
+        path: Of a run below the one that is followed, names of the agents from there, with slashes
+            between them, such as ``critic/explore``; empty of any other.
     """
 
     position: int
     run_id: str
     at: float
     event: Event
+    path: str = ""

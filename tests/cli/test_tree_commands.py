@@ -172,7 +172,9 @@ def test_a_tree_goes_on_as_one(harness: Harness, store: Path) -> None:
     assert resumed.exit_code == 0
     # Nobody knows how far the call had come.
     assert resumed.stdout == "left: nothing | right: nothing\n"
-    assert f"{TREE}.2 scout completed" in resumed.stderr
+    assert f"{TREE}.2 scout completed: " in resumed.stderr
+    # What it does is told while it goes on.
+    assert f"      {TREE}.2 " in resumed.stderr
     assert "with the 2 runs that it has begun: " in resumed.stderr
     again = harness("ctl", "run", "resume", f"{TREE}.2", "--runtime", "local", "--json")
     assert as_json(again)["run_id"] == f"{TREE}.2"

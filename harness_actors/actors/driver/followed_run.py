@@ -12,10 +12,11 @@ from harness_actors.actors.driver.awaiting import (
     result_of_waiting,
     without_answered,
 )
+from harness_actors.actors.driver.below import Below
 from harness_actors.actors.driver.following import follow
 from harness_actors.actors.driver.interrupts import Interruptible
 from harness_actors.actors.runtime import Runtime, StopMode
-from harness_actors.actors.text.hearing import HeardItem
+from harness_actors.actors.text.hearing import HeardItem, with_texts
 from harness_actors.errors import AnswerError, HarnessError, RunParkedError
 from harness_actors.events import InputAwaited, QuestionAnswered, RunCompleted, RunEvent
 from harness_actors.results import HarnessResult, OpenQuestion
@@ -52,6 +53,8 @@ class FollowedRun:
         begin: Callable[[], Awaitable[None]],
         secrets: Mapping[str, str],
         cursor: int | None = None,
+        *,
+        children: bool = False,
     ) -> AsyncGenerator[RunEvent | HarnessResult]:
         """Have it served, and tell what happens in it; its result comes last.
 
@@ -60,23 +63,26 @@ class FollowedRun:
             begin: Submits it, or asks to go on with it.
             secrets: Keys for going on with it when it was answered.
             cursor: Position of the journal to begin after; None for its end.
+            children: Tell what happens in the runs below it, too.
 
         Raises:
             RunParkedError: It was put aside.
         """
+        below = Below(runtime, [self.run_id]) if children else None
         work = Interruptible(self.stop)
         try:
             with work:
                 while True:
                     asked: InputAwaited | None = None
                     serve = partial(self._serve, runtime, begin)
-                    async with aclosing(follow(runtime, [self.run_id], serve, cursor)) as items:
+                    items = follow(runtime, [self.run_id], serve, cursor, below=below)
+                    async with aclosing(items):
                         async for item in items:
                             if isinstance(item, HarnessResult):
                                 yield item.with_transcript(await runtime.events(self.run_id))
                                 return
                             yield item
-                            if isinstance(item.event, InputAwaited):
+                            if isinstance(item.event, InputAwaited) and not item.path:
                                 asked = item.event
                     if asked is None:
                         break
@@ -94,6 +100,35 @@ class FollowedRun:
             with suppress(HarnessError):
                 await asyncio.shield(runtime.stop([self.run_id], "park_now"))
             raise
+
+    async def tell(
+        self,
+        runtime: Runtime,
+        begin: Callable[[], Awaitable[None]],
+        secrets: Mapping[str, str],
+        cursor: int | None = None,
+        *,
+        text: bool,
+        children: bool,
+        keep: str | None = None,
+    ) -> AsyncGenerator[HeardItem]:
+        """As `follow`; with `text` it tells what is heard before that is on disk, too, and unless
+        `keep` is None its conversation is summarized before it begins."""
+
+        async def begin_heard() -> None:
+            if text:
+                await runtime.subscribe([self.run_id])
+            if keep is not None:
+                await runtime.compact(self.run_id, keep)
+            await begin()
+
+        items: AsyncGenerator[HeardItem]
+        events = self.follow(runtime, begin_heard, secrets, cursor, children=children)
+        before = () if cursor is None else await runtime.events(self.run_id)
+        items = with_texts(runtime, self.run_id, events, before) if text else events
+        async with aclosing(items):
+            async for item in items:
+                yield item
 
     async def _serve(self, runtime: Runtime, begin: Callable[[], Awaitable[None]]) -> None:
         await begin()

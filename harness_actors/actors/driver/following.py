@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 
+from harness_actors.actors.driver.below import Below
 from harness_actors.actors.runtime import Runtime
 from harness_actors.events import InputAwaited, RunEvent, RunParked
 from harness_actors.results import HarnessResult
@@ -12,6 +13,8 @@ async def follow(
     run_ids: Sequence[str],
     begin: Callable[[], Awaitable[None]],
     cursor: int | None = None,
+    *,
+    below: Below | None = None,
 ) -> AsyncGenerator[RunEvent | HarnessResult]:
     """Begin runs, and tell what happens in them until each has ended, waits, or was put aside.
 
@@ -21,10 +24,11 @@ async def follow(
         begin: Submits them or takes them up.
         cursor: A position from before it was looked whether they are over; None for runs
             that cannot go on by themselves.
+        below: Tells of the runs below one of them, too; None tells of no such runs.
 
     Yields:
-        Their events, those of their messages included; and after the last event of each
-        that ended its result, without the transcript.
+        Their events, those of their messages included, in the order of the journal; and after the
+        last event of each that ended its result, without the transcript.
     """
     if cursor is None:
         cursor = await runtime.position()
@@ -36,8 +40,12 @@ async def follow(
         for event in news.events:
             if event.run_id in waiting:
                 yield event
+                if below is not None:
+                    below.learn(event)
                 if isinstance(event.event, RunParked | InputAwaited):
                     waiting.discard(event.run_id)
+            elif below is not None and (told := await below.told(event)) is not None:
+                yield told
         for run_id in [run_id for run_id in news.results if run_id in waiting]:
             waiting.discard(run_id)
             yield news.results[run_id]

@@ -69,6 +69,11 @@ async def with_texts(
             item = coming.result()
             if item is None:
                 return
+            if item.run_id != run_id:
+                # Of a run below it, which says nothing here before it is on disk.
+                yield item
+                coming = asyncio.ensure_future(_next(items))
+                continue
             hearing.turn_to(item)
             while hearing.lags_behind(item) and await hearing.more():
                 for piece in hearing.take():

@@ -99,5 +99,6 @@ def as_plain(event: "RunEvent") -> dict[str, object]:
         "position": event.position,
         "run_id": event.run_id,
         "at": event.at,
+        **({"path": event.path} if event.path else {}),
         **encode_event(event.event),
     }

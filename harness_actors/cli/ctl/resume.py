@@ -195,11 +195,13 @@ async def _show(
     *,
     verbose: bool,
 ) -> "dict[str, HarnessResult]":
+    from harness_actors.actors.driver.below import Below
     from harness_actors.actors.driver.following import follow
     from harness_actors.cli.ctl.control import keys_of
 
     begin = partial(cell.resume, run_ids, secrets=keys_of(store, run_ids))
-    async with aclosing(follow(cell, run_ids, begin, cursor)) as stream:
+    below = Below(cell, run_ids)
+    async with aclosing(follow(cell, run_ids, begin, cursor, below=below)) as stream:
         return await show_runs(stream, cell, run_ids, lines, store=store, verbose=verbose)
 
 
