@@ -4,6 +4,8 @@ from tests.planted_bugs.bug import Bug
 
 TREES = "tests/coordination/test_children.py::"
 RUNS = "tests/subagents/test_runs.py::"
+HELD = "tests/subagents/test_holding.py::"
+FOLLOWED = "tests/subagents/test_followed_trees.py::"
 
 BUGS = (
     Bug(
@@ -135,5 +137,37 @@ BUGS = (
         after="self.seconds <= 0\n",
         promise="whatever waits ends in time",
         tests=("tests/turn/test_deadline.py::test_a_rest_of_time_that_no_clock_can_show_is_none",),
+    ),
+    Bug(
+        name="a child is held to nothing",
+        path="harness_actors/turn/delegation.py",
+        before="        contract=delegation.contract,\n",
+        after="        contract=None,\n",
+        promise="a child is done when its contract is met",
+        tests=(HELD + "test_a_child_is_done_when_its_contract_is_met",),
+    ),
+    Bug(
+        name="a child without what it was held to has completed",
+        path="harness_actors/subagents/reports.py",
+        before='    if status == "completed" and not _is_held(link, result):\n',
+        after='    if status == "completed" and not result.status:\n',
+        promise="a parent is told that its child did not meet its contract",
+        tests=(HELD + "test_a_contract_that_is_not_met_fails_the_call_and_says_why",),
+    ),
+    Bug(
+        name="the words of a child stand in place of its value",
+        path="harness_actors/subagents/reports.py",
+        before="        said = encode_json(result.output).decode()\n",
+        after="        pass\n",
+        promise="the value of a child is the result of its call",
+        tests=(HELD + "test_the_value_of_a_child_is_the_result_of_its_call",),
+    ),
+    Bug(
+        name="a child that was begun before anybody followed has no path",
+        path="harness_actors/actors/driver/below.py",
+        before="            for event in await self._runtime.events(parent):\n",
+        after="            for event in ():\n",
+        promise="the path of each run below is known",
+        tests=(FOLLOWED + "test_paths_are_known_of_those_that_were_begun_before_anybody_followed",),
     ),
 )
