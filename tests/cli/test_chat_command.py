@@ -177,12 +177,15 @@ class Endless:
     """Stands where a harness stands whose runs go on, however they are asked to stop."""
 
     store = None
+    run_id = "run1"
     window_tokens = 128_000
 
     def __init__(self) -> None:
         self.waits = asyncio.Event()
 
-    async def run_stream(self, message: str, *, text: bool) -> AsyncIterator[RunEvent]:
+    async def run_stream(
+        self, message: str, *, text: bool, children: bool
+    ) -> AsyncIterator[RunEvent]:
         started = RunStarted(task_preview=message, stop_policy="answer", max_turns=1)
         yield RunEvent(position=1, run_id="run1", at=0.0, event=started)
         self.waits.set()
