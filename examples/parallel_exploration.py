@@ -1,6 +1,6 @@
 """Several agents explore this repository at once, with real file tools.
 
-    python examples/parallel_exploration.py [--embedded]
+    python -m examples.parallel_exploration [--embedded]
 
 A model that has a question for each part sends out `explore` four times in one message. Each is a
 run of its own: it searches the code, reads where it was found, and answers with file and line. The

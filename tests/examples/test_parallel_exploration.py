@@ -3,16 +3,15 @@
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 from tests.pages import ENDS_WITHIN_S, ROOT
 
 
-def test_four_explore_at_once_and_each_answer_names_the_right_file(tmp_path: Path) -> None:
+def test_four_explore_at_once_and_each_answer_names_the_right_file() -> None:
     ended = subprocess.run(
         # Where it stands: it explores the repository around it.
-        [sys.executable, str(ROOT / "examples" / "parallel_exploration.py")],
-        cwd=tmp_path,
+        [sys.executable, "-m", "examples.parallel_exploration"],
+        cwd=ROOT,
         capture_output=True,
         text=True,
         timeout=ENDS_WITHIN_S,
