@@ -111,7 +111,7 @@ def draw_table(rows: Sequence[Row]) -> Table:
     costs = any(row.cost_usd for row in rows)
     compacts = any(row.compactions for row in rows)
     names = ["tasks", "ended", "checks passed", "model calls", "tokens", "wall", "rounds/s"]
-    table.add_column("part")
+    table.add_column("part", no_wrap=True, min_width=max(len(row.part) for row in rows))
     more = [*(["compacts"] if compacts else []), *(["cost"] if costs else [])]
     for name in [*names, *more]:
         table.add_column(name, justify="right")

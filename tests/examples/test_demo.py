@@ -73,9 +73,10 @@ async def test_the_expert_repairs_all_and_the_same_command_finds_it_done(folder:
     assert first["long"]["passed"] == first["long"]["done"] == 2
     assert first["long"]["model_calls"] > 2 * 100
     assert first["long"]["compactions"] >= 2 * 3
-    # Five answers of who repairs, three of whom it has find out how it was.
+    # Five answers of who repairs, three of whom it has find out how it was; more, where a search
+    # was stopped on a busy machine and another one is sent.
     assert first["delegated"]["passed"] == first["delegated"]["done"] == 2
-    assert first["delegated"]["model_calls"] == 2 * (5 + 3)
+    assert first["delegated"]["model_calls"] >= 2 * (5 + 3)
     # Its score is whatever it is.
     assert first["embedded"]["done"] == 2
     assert "$ harness batch" in error
