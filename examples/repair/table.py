@@ -54,7 +54,7 @@ def read_row(part: str, tasks_dir: Path, run_dir: Path, tasks: int) -> Row:
     }
     command = read_command(run_dir / "summary.json")
     # Of a run that has delegated, what all of its tree used.
-    usages = [result["usage_tree"] or result["usage"] for result in results.values()]
+    usages = [result.get("usage_tree") or result["usage"] for result in results.values()]
     return Row(
         part=part,
         run_dir=str(run_dir),
@@ -66,7 +66,7 @@ def read_row(part: str, tasks_dir: Path, run_dir: Path, tasks: int) -> Row:
             bool(result["check"] and result["check"]["passed"]) for result in results.values()
         ),
         model_calls=sum(
-            (result["usage_tree"] or result)["model_calls"] for result in results.values()
+            (result.get("usage_tree") or result)["model_calls"] for result in results.values()
         ),
         tokens=sum(usage["input_tokens"] + usage["output_tokens"] for usage in usages),
         cost_usd=sum(usage["cost_usd"] for usage in usages),

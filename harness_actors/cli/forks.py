@@ -3,7 +3,8 @@
 import asyncio
 import os
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field, replace
+from copy import copy
+from dataclasses import dataclass, field, is_dataclass, replace
 from functools import partial
 from pathlib import Path
 from tempfile import mkdtemp
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from harness_actors.actors import Runtime
     from harness_actors.agents import Program
     from harness_actors.config import HarnessConfig
-    from harness_actors.ports import Agent, Model
+    from harness_actors.ports import Model
     from harness_actors.records import RunSpec, WorkspaceSpec
     from harness_actors.replay import Recording
 
@@ -169,6 +170,7 @@ def _another_program(spec: "RunSpec", blob: bytes, flags: ForkFlags | None) -> "
     from harness_actors.actors.packing import unpack
     from harness_actors.agents import Program
     from harness_actors.coordination.graph import DEFAULT_EDGES, Workflow
+    from harness_actors.executors.compaction import Compaction
     from harness_actors.subagents import agent_at
 
     workflow = unpack(blob)
@@ -176,7 +178,10 @@ def _another_program(spec: "RunSpec", blob: bytes, flags: ForkFlags | None) -> "
         # Nobody waits for it: it is a run of its own, of the agent that the child was one of.
         workflow = Workflow(agent_at(workflow.agent, spec.parent.agent), DEFAULT_EDGES)
     if flags is not None:
-        workflow = replace(workflow, agent=_on_another_model(workflow.agent, flags))
+        # Ours is put in again, with the strategies of the agent.
+        own = {name: one for name, one in workflow.executors.items() if type(one) is not Compaction}
+        agent = _on_another_model(workflow.agent, flags)
+        workflow = replace(workflow, agent=agent, executors=own)
     return Program.of(workflow)
 
 
@@ -189,9 +194,12 @@ def _at_the_top(spec: "RunSpec") -> "HarnessConfig":
     return replace(config, sub_agents=replace(below, max_depth=left))
 
 
-def _on_another_model(agent: "Agent", flags: ForkFlags) -> "Agent":
-    """An agent, asking another model."""
-    from harness_actors.agents import ChatAgent
+def _on_another_model(agent: Any, flags: ForkFlags) -> Any:
+    """An agent with all that surrounds it, asking another model.
+
+    Raises:
+        BadInputError: It is of a class of its user that takes no other model.
+    """
     from harness_actors.batch.agent_file import make_model
     from harness_actors.models import OpenAIModel
     from harness_actors.models.chain import models_of
@@ -205,13 +213,15 @@ def _on_another_model(agent: "Agent", flags: ForkFlags) -> "Agent":
         model = own.changed(base_url=flags.base_url, settings=settings)
     else:
         model = make_model(name, base_url=flags.base_url, settings=settings)
-    return ChatAgent(
-        model=model,
-        instructions=agent.instructions,
-        tools=agent.tools,
-        name=agent.name,
-        sub_agents=getattr(agent, "sub_agents", None) or (),
-    )
+    try:
+        if is_dataclass(agent) and not isinstance(agent, type):
+            return replace(agent, model=model)
+        changed = copy(agent)
+        changed.model = model
+    except (AttributeError, TypeError, ValueError) as error:
+        problem = f"the agent takes no other one ({type(error).__name__}: {error}); leave it out"
+        raise BadInputError("--model", (problem,)) from error
+    return changed
 
 
 def _workspace(

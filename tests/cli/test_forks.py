@@ -2,24 +2,36 @@
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from harness_actors.actors.embedded import EMBEDDED_MODEL_URL
+from harness_actors.actors.packing import unpack
+from harness_actors.agents import ChatAgent, Program
 from harness_actors.cli.forks import BegunFork, ForkFlags, begin_fork
+from harness_actors.compaction.deterministic import DeterministicSummarizer
 from harness_actors.config import SubAgentConfig
 from harness_actors.errors import AgentCodeError, BadInputError
 from harness_actors.models import OpenAIModel
+from harness_actors.policies import ApprovalRule, Approvals, Deny, Hooks, Redact
 from harness_actors.records import WorkspaceSpec
 from harness_actors.replay import Recording, load_recording
 from harness_actors.stores import JournalReader
-from harness_actors.testing import Reply
+from harness_actors.subagents import explore
+from harness_actors.testing import Reply, ScriptedModel
 from tests.actors.followers import results
 from tests.replay.families import grown, scouts
-from tests.replay.recorded_runs import FIRST_COMMAND, Session, done, opened_locally, program
+from tests.replay.recorded_runs import (
+    FIRST_COMMAND,
+    TOOLS,
+    Session,
+    done,
+    opened_locally,
+    program,
+)
 
 CODE = program([Reply.text("hm"), done()])
 
@@ -179,6 +191,85 @@ def test_a_setting_alone_changes_the_model_of_a_fork(
 
     assert begun.spec.code != spec.code
     assert begun.spec.made_with.setup != spec.made_with.setup  # type: ignore[union-attr]
+
+
+def deny(call: Any) -> Deny:
+    return Deny("too much")
+
+
+class Longest:
+    """A strategy of its user's."""
+
+    name, action = "longest", "clear"
+
+    def choose(self, groups: Any) -> Any:
+        return groups
+
+
+def forked_agent(first: Recording, agent: Any) -> Any:
+    """What is run of an agent in a fork on another model."""
+    recorded = Program.of(agent)
+    spec = recorded.spec("the task", first.spec.config)
+    forking = replace(first, spec=replace(first.spec, code=spec.code, keys=spec.keys))
+    begun = begin_fork(forking, recorded.stored, 2, ForkFlags(model="other", base_url="http://x"))
+    return unpack(begun.code[begun.spec.code]).agent
+
+
+def test_on_another_model_all_that_surrounds_an_agent_stays(first: Recording) -> None:
+    agent = ChatAgent(
+        model=ScriptedModel([done()]),
+        instructions="Be brief.",
+        tools=TOOLS,
+        name="careful",
+        hooks={"pre_tool": [deny]},
+        middleware=[Redact()],
+        capabilities=["filesystem"],
+        approvals=Approvals(rules=[ApprovalRule(decide="ask", tools=["write"])]),
+        predicates={"held": bool},
+        judges={"judge": ScriptedModel([done()])},
+        output_type={"type": "object"},
+        summarizer=DeterministicSummarizer(),
+        strategies=[Longest()],
+        sub_agents=[explore()],
+    )
+    changed = forked_agent(first, agent)
+    assert changed.model.name == "other"
+    for one in fields(ChatAgent):
+        if one.name != "model":
+            plain = getattr(ChatAgent(model=agent.model), one.name)
+            kept = getattr(changed, one.name)
+            assert repr(kept) != repr(plain), f"{one.name} is left out"
+    assert changed.hooks.of("pre_tool"), "it still denies"
+
+
+class Own:
+    """An agent of a class of its user."""
+
+    def __init__(self) -> None:
+        self.model: Any = ScriptedModel([done()])
+        self.instructions, self.tools, self.name = "Be brief.", TOOLS, "own"
+        self.hooks = Hooks.given({"pre_tool": [deny]})
+
+
+class Fixed(Own):
+    """One whose model is no attribute that can be set."""
+
+    @property
+    def model(self) -> Any:
+        return ScriptedModel([done()])
+
+    @model.setter
+    def model(self, given: Any) -> None:
+        if isinstance(given, OpenAIModel):
+            raise AttributeError("fixed")
+
+
+def test_so_does_what_an_agent_of_a_users_class_has(first: Recording) -> None:
+    changed = forked_agent(first, Own())
+    assert (changed.model.name, changed.name) == ("other", "own")
+    assert changed.hooks.of("pre_tool"), "it still denies"
+    with pytest.raises(BadInputError, match=r"takes no other one \(AttributeError: fixed\)"):
+        forked_agent(first, Fixed())
 
 
 @pytest.fixture(scope="module")
