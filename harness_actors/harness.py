@@ -35,6 +35,7 @@ from harness_actors.messages import Message
 from harness_actors.ports import Agent
 from harness_actors.records import WorkspaceSpec
 from harness_actors.results import HarnessResult
+from harness_actors.setting_checks import folder
 from harness_actors.typed_runs import TypedRuns
 
 
@@ -101,9 +102,8 @@ class AgentHarness:
         _ = self._program.blob  # an agent that cannot travel is told now, not at the first run
         path = None if store is None else Path(store).resolve()
         self._placed = PlacedStore(path, runtime, address, on_loss)
-        self._workspace = None if workspace is None else Path(workspace).resolve()
-        has_workspace = self._workspace is not None
-        self._program = self._program.held_to(self.config, has_workspace=has_workspace)
+        self._workspace = folder("workspace", workspace)
+        self._program = self._program.held_to(self.config, has_workspace=workspace is not None)
         self._typed = TypedRuns(self._program)
         self._conversation_id: str | None = None
         self._is_on_record = False

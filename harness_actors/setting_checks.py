@@ -1,6 +1,7 @@
 """What settings may be: each check refuses what is none, and names the setting."""
 
 import math
+from pathlib import Path
 
 from harness_actors.errors import ConfigError
 
@@ -35,6 +36,18 @@ def names(name: str, value: object) -> tuple[str, ...]:
         if not isinstance(one, str) or list(value).count(one) > 1:
             raise ConfigError(name, f"must be names, each once, not {value!r:.80}")
     return tuple(value)
+
+
+def folder(name: str, value: str | Path | None) -> Path | None:
+    """A folder that is made if there is none; None for none.
+
+    Raises:
+        ConfigError: There is a file of this name.
+    """
+    path = None if value is None else Path(value).resolve()
+    if path is not None and path.exists() and not path.is_dir():
+        raise ConfigError(name, f"must be a folder, and {str(value)!r} is a file")
+    return path
 
 
 def check_count(name: str, value: object, *, optional: bool = False) -> None:

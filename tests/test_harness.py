@@ -445,6 +445,13 @@ async def test_a_cut_run_whose_conversation_went_on_is_not_resumed(
     assert (await harness.run("third")).status == "done"
 
 
+def test_a_file_is_no_workspace(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("mine")
+    agent = ChatAgent(model=ScriptedModel([Reply.text("done")]))
+    with pytest.raises(ConfigError, match=r"workspace: must be a folder, and '.*notes.txt' is a"):
+        AgentHarness(agent, runtime="local", workspace=tmp_path / "notes.txt")
+
+
 async def test_a_run_whose_workspace_is_gone_is_resumed_when_it_is_there_again(
     tmp_path: Path,
 ) -> None:

@@ -154,8 +154,9 @@ class _Reader:
         values = self._values("", given, TaskContract)
         if values is None:
             return None
+        assert isinstance(given, Mapping), "else it has no values"
         for name, make in (("outputs", self._output), ("questions", self._question)):
-            if name in values:
+            if given.get(name) is not None:
                 values[name] = self._list(name, values[name], make)
         if "acceptability" in values:
             criteria = self._values("acceptability", values["acceptability"], AcceptabilityCriteria)

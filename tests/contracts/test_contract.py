@@ -323,6 +323,12 @@ def test_a_fault_hides_no_other_of_the_same_fields() -> None:
     ]
 
 
+def test_what_is_missing_is_no_further_fault() -> None:
+    with pytest.raises(BadInputError) as caught:
+        TaskContract.from_mapping({"goal": "g", "output": []})
+    assert [fault.partition(": ")[0] for fault in caught.value.faults] == ["output", "outputs"]
+
+
 def test_a_hundred_faults_are_told_in_twenty_and_a_word() -> None:
     with pytest.raises(BadInputError) as caught:
         TaskContract.from_mapping({"goal": "x", "outputs": [{"predicate": "no"}] * 100})
