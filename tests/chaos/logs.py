@@ -44,7 +44,9 @@ def read_tool_log(path: Path) -> list[ToolLine]:
 
 
 def _lines(path: Path) -> Iterator[ToolLine]:
-    for line in path.read_text().splitlines():
+    # A line that is being written has no end yet.
+    whole, _, _ = path.read_text().rpartition("\n")
+    for line in whole.splitlines():
         at, word, sort, task, run_id, call_id, pid = line.split()
         yield ToolLine(
             at=float(at),

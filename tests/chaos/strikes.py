@@ -137,10 +137,12 @@ class Striker:
     async def _cell(self, kind: Kind) -> list[ProcessMark]:
         """The living processes of the cell, once what is to be struck is among them."""
         role = kind.role if kind.scope in ("seat", "cell") else "coordinator"
+        # A wave is looked for at the agent turns, which come up after their coordinator.
+        roles = {role, "agent_turn"} if kind.amid == "wave" else {role}
         found: list[ProcessMark] = []
         deadline = now() + self._found_within_s
         # What outlived its Ray is no cell that could be struck once more.
-        while not any(_plays(mark, role) for mark in found) or not self._targets(kind, found):
+        while not _all_play(found, roles) or not self._targets(kind, found):
             if self._command.has_ended:
                 raise ChaosError(f"the command ended before {kind.name} could be struck")
             if now() > deadline:
@@ -224,6 +226,11 @@ class Striker:
                 pids = ", ".join(f"{mark.role} {mark.pid}" for mark in left)
                 raise ChaosError(f"not gone after {self._gone_within_s:.0f} s: {pids}")
             await asyncio.sleep(TICK_S)
+
+
+def _all_play(marks: Sequence[ProcessMark], roles: Collection[str]) -> bool:
+    """Whether each role has somebody who plays it."""
+    return all(any(_plays(mark, role) for mark in marks) for role in roles)
 
 
 def waves_in(lines: Iterable[ToolLine], hosts: Collection[int]) -> list[int]:
