@@ -31,6 +31,8 @@ def prepare_workspace(spec: WorkspaceSpec) -> Path:
             the workspace itself, or cannot be copied; or the path is taken by a file.
     """
     path = Path(spec.path)
+    if spec.source is None and _is_made(path):
+        return path
     if path.is_dir():
         return path
     # Looked at again: another run may have made it just now.
@@ -41,7 +43,6 @@ def prepare_workspace(spec: WorkspaceSpec) -> Path:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         if spec.source is None:
-            # An empty one is whole as soon as it is there.
             path.mkdir(exist_ok=True)
             return path
         with _half_made(path) as partial:
@@ -75,6 +76,20 @@ def copy_workspace(path: Path, to: Path) -> None:
         raise BadInputError(str(path), (f"cannot be copied: {error}",)) from error
     finally:
         os.close(source)
+
+
+def _is_made(path: Path) -> bool:
+    """Make an empty folder, which is whole as soon as it is there; False where it cannot be
+    made without a further look.
+
+    One call of the system: a batch makes thousands at once, and each call of a thread hands the
+    lock of the interpreter on.
+    """
+    try:
+        path.mkdir()
+    except OSError:
+        return False
+    return True
 
 
 def _check_source(source: Path, path: Path) -> None:
