@@ -8,7 +8,8 @@ Calls that were running, and are run again first, count too: up to 0.2 s each.
 
 What would change our mind: at the 95th percentile more than 5 s for an executor or the
 coordinator killed, 20 s for one stopped, 12 s for the driver or Ray. Processes take a second of
-CPU each to start, so a machine that has other work is slower; print what it had (`load`).
+CPU each to start, so bars of kills are stretched where the machine is slower than theirs, and one
+that has other work is slower still; print what it had (`load`).
 """
 
 import argparse
@@ -81,6 +82,8 @@ def findings(found: dict[str, Delays]) -> list[Finding]:
             [delays.p95],
             unit="s",
             at_most=KINDS[name].bar_s if name in KINDS else None,
+            # It is processes that start; of one that is stopped, mostly waiting until that is seen.
+            computing=not name.startswith("stopped_"),
         )
         for name, delays in found.items()
     ]

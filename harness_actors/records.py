@@ -80,6 +80,7 @@ class ParentLink:
         depth: How many runs stand above it, from 1.
         most_words: How long its answer may be; None for any length.
         typed: It comes to a value, and not to words.
+        background: The run that has begun it goes on beside it.
     """
 
     run_id: str
@@ -90,6 +91,7 @@ class ParentLink:
     depth: int = 1
     most_words: int | None = None
     typed: bool = False
+    background: bool = False
 
 
 @pickled_by_position

@@ -85,7 +85,7 @@ class Parked:
 @pickled_by_position
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChildStart:
-    """A child that a run is to have, and whose end it waits for.
+    """A child that a run is to have.
 
     Attributes:
         call_id: The tool call whose result its end is.
@@ -96,6 +96,7 @@ class ChildStart:
         most_words: How long its answer may be; None for any length.
         model: Name of its model, for people.
         typed: It comes to a value, and not to words.
+        background: The run goes on beside it: the result of the call is a handle, at once.
     """
 
     call_id: str
@@ -106,6 +107,33 @@ class ChildStart:
     most_words: int | None = None
     model: str = ""
     typed: bool = False
+    background: bool = False
+
+
+ChildRequestKind = Literal["list", "status", "wait", "result", "send", "cancel"]
+
+
+@pickled_by_position
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChildRequest:
+    """What a run asks of those that it has begun beside it; whoever serves them answers.
+
+    Attributes:
+        call_id: The tool call whose result the answer is.
+        kind: What is asked: which there are; where they stand; that all or any of them end; what
+            one came to; to tell one something; or to end some.
+        children: Handles; empty for all that there are.
+        text: What one is told.
+        any: It is enough that one of them ends.
+        timeout_s: How long to wait at most, in seconds; None for as long as it takes.
+    """
+
+    call_id: str
+    kind: ChildRequestKind
+    children: tuple[str, ...] = ()
+    text: str = ""
+    any: bool = False
+    timeout_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,7 +145,14 @@ class Waiting:
     """
 
     children: tuple[ChildStart, ...] = ()
-    """Those that it is to have; empty where it asks its user."""
+    """Those that it is to have."""
+    requests: tuple[ChildRequest, ...] = ()
+    """What it asks of those that it has."""
+
+    @property
+    def on_user(self) -> bool:
+        """It asks its user, and no run below it."""
+        return not self.children and not self.requests
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -61,6 +61,7 @@ class ShippedAgentFields(_Fields):
     use: str
     model: Any = None
     limits: dict[str, Any] | None = None
+    background: bool = False
 
 
 class SubAgentFields(_Fields):
@@ -72,6 +73,7 @@ class SubAgentFields(_Fields):
     model: Any = None
     tools: list[str] | None = None
     reads_only: bool = False
+    background: bool = False
     limits: dict[str, Any] | None = None
     completion: Any = None
     max_words: int | None = None

@@ -97,6 +97,7 @@ class _Reading:
                 model=self._model(fields.model, section),
                 tools=None if fields.tools is None else self._named(fields.tools),
                 reads_only=fields.reads_only,
+                background=fields.background,
                 limits=self._limits(fields.limits, USUAL_LIMITS, section),
                 contract=None if contract is None else contract.contract,
                 output_type=output,
@@ -119,7 +120,8 @@ class _Reading:
         limits = None
         if fields.limits is not None:
             limits = self._limits(fields.limits, make().limits, section)
-        return make(model=self._model(fields.model, section), limits=limits)
+        model = self._model(fields.model, section)
+        return make(model=model, limits=limits, background=fields.background)
 
     def _model(self, given: object, section: str) -> Model | None:
         if given is None:

@@ -93,6 +93,21 @@ class Background:
         return self.slot is None and self.offer is None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Held:
+    """An answer of a run that leaves service, until all below it have.
+
+    Attributes:
+        delta: What changed with it; not on disk yet.
+        asks: The run asks its user; else it is put aside.
+        moved: It goes on elsewhere, at its `hop`.
+    """
+
+    delta: StateDelta
+    asks: bool = False
+    moved: bool = False
+
+
 @dataclass(slots=True)
 class ActiveRun:
     """A run that is being served."""
@@ -131,6 +146,10 @@ class ActiveRun:
     closing: RunEnd | None = None
     """How it ends where it would make its next model call; None while it may make some."""
     replicas: dict[Slot, Replica] = field(default_factory=dict)
+    held: "Held | None" = None
+    """Its answer, by which it leaves service when all below it have; meanwhile it is at no host."""
+    changed_at: float = 0.0
+    """When it was changed last, in seconds since the epoch; 0 before that."""
     background: Background | None = None
     """None where its window was never filled."""
     summarizes_at: float | None = field(init=False)

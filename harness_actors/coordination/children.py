@@ -5,29 +5,32 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 
 from harness_actors.coordination.active import ActiveRun, Effects
+from harness_actors.coordination.beside import Beside, handle_of, started
+from harness_actors.coordination.child_specs import child_spec, started_event
 from harness_actors.coordination.closing import Closing
+from harness_actors.coordination.departures import Departures
 from harness_actors.coordination.dispatch import Dispatch
-from harness_actors.coordination.endings import ORPHANED
-from harness_actors.coordination.graph import DEFAULT_EDGES, ENTRY
+from harness_actors.coordination.endings import NOT_WANTED, ORPHANED
+from harness_actors.coordination.graph import ENTRY
 from harness_actors.coordination.protocol import Cut
 from harness_actors.coordination.run_changes import RunChanges
 from harness_actors.coordination.tree_limits import TreeLimits
 from harness_actors.errors import ConversationBusyError, WorkflowError
-from harness_actors.events import ChildEnded, ChildrenStarted
-from harness_actors.messages import Message
+from harness_actors.events import ChildEnded
 from harness_actors.ports import Clock
-from harness_actors.records import CHILD_MARK, Hop, ParentLink, RunAdded, RunSpec
+from harness_actors.records import Hop, RunAdded, RunSpec
 from harness_actors.results import HarnessResult
-from harness_actors.signals import ChildStart, RepairTrigger, RunEnd
+from harness_actors.signals import ChildRequest, RepairTrigger, RunEnd, Waiting
 from harness_actors.state import (
     AWAITED,
+    BESIDE,
     CHILD_RESULTS,
+    CHILD_WAITS,
     CHILDREN,
     CHILDREN_USAGE,
     SharedState,
     StateDelta,
     Write,
-    turns_of,
 )
 from harness_actors.subagents.reports import child_result
 
@@ -67,37 +70,47 @@ class Children:
     _resting: dict[str, dict[str, ActiveRun]] = field(default_factory=dict, init=False)
     """By the run at the top, while that is in service: those of its tree that were put aside."""
 
+    _background: dict[str, set[str]] = field(default_factory=dict, init=False)
+    """By run: those of its children, in service or aside, beside which it goes on."""
+    _asking: set[str] = field(default_factory=set, init=False)
+    """Runs whose requests are being answered: none of them goes on before all are."""
+    answers_requests: bool = field(default=True, init=False)
+    """False where the answers are on record."""
+
     def __post_init__(self) -> None:
         self.limits = TreeLimits(self._runs, self._dispatch)
+        self.departures = Departures(
+            self._runs, self._changes, self._dispatch, self._below, self._descendants
+        )
+        self.beside = Beside(self._runs, self._changes, self._dispatch, self._clock, self)
 
     # ---- what runs do -------------------------------------------------------------------
 
-    def begin(
-        self, run: ActiveRun, delta: StateDelta, starts: Sequence[ChildStart], effects: Effects
-    ) -> None:
-        """A run has begun others, and waits for them at no host.
+    def begin(self, run: ActiveRun, delta: StateDelta, waiting: Waiting, effects: Effects) -> None:
+        """A run has begun others, or asks something of such, and waits for that at no host.
 
         Args:
             run: The run.
             delta: Its last change before that.
-            starts: Those that it is to have.
+            waiting: What it is to have, and what it asks.
             effects: What is to be done.
 
         Raises:
             WorkflowError: Another run has the name that one of them would get.
         """
+        starts, requests = waiting.children, waiting.requests
         before: int = run.state.values.get(CHILDREN.name, 0)
-        specs = [_spec_of(run.spec, start, before + at) for at, start in enumerate(starts, 1)]
-        told = tuple(
-            {"run_id": spec.run_id, "agent": start.agent, "call_id": start.call_id}
-            for spec, start in zip(specs, starts, strict=True)
-        )
-        started = ChildrenStarted(turn=turns_of(run.state.values), children=told)
-        writes = (
-            Write(CHILDREN.name, "increment", len(specs)),
-            Write(AWAITED.name, "set", len(specs)),
-        )
-        last = replace(delta, writes=(*delta.writes, *writes), events=(*delta.events, started))
+        specs = [child_spec(run.spec, start, before + at) for at, start in enumerate(starts, 1)]
+        beside = [spec for spec in specs if spec.parent is not None and spec.parent.background]
+        writes = [
+            *(Write(BESIDE.name, "put", [handle_of(spec), ""]) for spec in beside),
+            Write(AWAITED.name, "set", len(specs) + len(requests)),
+        ]
+        events = delta.events
+        if specs:
+            writes.insert(0, Write(CHILDREN.name, "increment", len(specs)))
+            events = (*events, started_event(run.state.values, starts, specs))
+        last = replace(delta, writes=(*delta.writes, *writes), events=events)
         # It goes on where it is: meanwhile nobody touches its log, and nothing is to be repaired.
         self._changes.change(run, last, effects, moved=True)
         self._dispatch.withhold(run)
@@ -112,7 +125,37 @@ class Children:
             self._closing.note(child, effects)
             self._join(child)
             self._queued.setdefault(run.spec.run_id, deque()).append(spec.run_id)
+        if beside or requests:
+            self._asking.add(run.spec.run_id)
+            if self.answers_requests:
+                self._answer(run, beside, requests, effects)
         self._fill(run, effects)
+
+    def _answer(
+        self,
+        run: ActiveRun,
+        beside: Sequence[RunSpec],
+        requests: Sequence[ChildRequest],
+        effects: Effects,
+    ) -> None:
+        """Say at once what can be said at once: who was begun beside a run, and what it asks."""
+        writes = list[Write]()
+        answers, waits = self.beside.answers(run, requests, effects)
+        for result in (*(started(spec) for spec in beside), *answers):
+            writes.append(Write(CHILD_RESULTS.name, "append", asdict(result)))
+        if waits:
+            writes.append(Write(CHILD_WAITS.name, "set", waits))
+        self.answered(run, writes, effects)
+        self.beside.watch(run)
+
+    def answered(self, run: ActiveRun, writes: Sequence[Write], effects: Effects) -> None:
+        """What a run has asked is answered; it goes on where it waits for nothing more."""
+        self._asking.discard(run.spec.run_id)
+        is_last = not self._unfinished(run, writes)
+        last = (Write(AWAITED.name, "set", 0),) if is_last else ()
+        self._changes.change(run, StateDelta((*writes, *last)), effects)
+        if is_last:
+            self.departures.wake(run, effects)
 
     def take_up(self, run: ActiveRun, effects: Effects) -> None:
         """A run of the journal is served again: it goes on, or waits for those below it."""
@@ -120,6 +163,7 @@ class Children:
             self._join(run)
         if run.waits_for_children:
             self._dispatch.withhold(run)
+            self.beside.watch(run)
         elif run.spec.parent is None:
             self._dispatch.deliver(run, effects)
         else:
@@ -132,6 +176,8 @@ class Children:
         assert child.spec.parent is not None, "only such are told of here"
         parent = self._runs[child.spec.parent.run_id]
         self._below.setdefault(parent.spec.run_id, {})[child.spec.run_id] = None
+        if child.spec.parent.background:
+            self._background.setdefault(parent.spec.run_id, set()).add(child.spec.run_id)
         self._aside.get(parent.spec.run_id, set()).discard(child.spec.run_id)
         self._resting.get(child.spec.root, {}).pop(child.spec.run_id, None)
         self.limits.joined(child)
@@ -153,6 +199,9 @@ class Children:
 
     def before_end(self, run: ActiveRun, effects: Effects) -> None:
         """See `Kin`."""
+        if run.held is not None:
+            held, run.held = run.held, None
+            self._changes.change(run, held.delta, effects, moved=held.moved)
         run_id, resting = run.spec.run_id, self._resting.get(run.spec.root, {})
         aside = [one for one in resting.values() if _is_child(one, run_id)]
         below = [*map(self._runs.__getitem__, self._below.get(run_id, ())), *aside]
@@ -189,20 +238,37 @@ class Children:
             call_id=link.call_id,
             status=came_to.status,
         )
-        is_last = not self._unfinished(parent)
-        writes = (
-            used,
-            Write(CHILD_RESULTS.name, "append", asdict(came_to)),
-            *((Write(AWAITED.name, "set", 0),) if is_last else ()),
-        )
-        self._changes.change(parent, StateDelta(writes, events=(told,)), effects)
+        if link.background:
+            writes = [used, *self.beside.ended(parent, run.spec, came_to)]
+        else:
+            writes = [used, Write(CHILD_RESULTS.name, "append", asdict(came_to))]
+        is_last = parent.waits_for_children and not self._unfinished(parent, writes)
+        if is_last:
+            writes.append(Write(AWAITED.name, "set", 0))
+        self._changes.change(parent, StateDelta(tuple(writes), events=(told,)), effects)
         if link.run_id in self._idle:
             return
+        self.beside.tell(parent, writes, effects)
         if is_last:
-            self._wake(parent, effects)
+            self.departures.wake(parent, effects)
         else:
             self._fill(parent, effects)
-            self._rest(parent, effects)
+            self.departures.rest(parent, effects)
+
+    def cancel(self, child: ActiveRun, effects: Effects) -> None:
+        """See `Family`."""
+        self._dispatch.post(child, Cut(), effects)
+        self._dispatch.leave(child, effects)
+        self._changes.end(child, StateDelta(), NOT_WANTED, effects)
+
+    def overdue(self, effects: Effects) -> None:
+        """Time passed: runs that have waited long enough for others go on."""
+        self.beside.overdue(lambda run, writes: self.answered(run, writes, effects))
+
+    @property
+    def next_due(self) -> float | None:
+        """When `overdue` has something to do, in seconds since the epoch; None for never."""
+        return self.beside.next_due
 
     def put_aside(self, run: ActiveRun, effects: Effects) -> None:
         """See `Kin`."""
@@ -211,12 +277,15 @@ class Children:
             return
         if (parent := self._runs.get(link.run_id)) is not None:
             self._aside.setdefault(link.run_id, set()).add(run.spec.run_id)
+            if link.background:
+                self._background.setdefault(link.run_id, set()).add(run.spec.run_id)
             self._resting.setdefault(link.root, {})[run.spec.run_id] = run
-            self._rest(parent, effects)
+            self.departures.rest(parent, effects)
 
     def _leave(self, run: ActiveRun) -> None:
         """A run is in service no longer, nor is any below it."""
         run_id, link = run.spec.run_id, run.spec.parent
+        self._background.pop(run_id, None)
         self._below.pop(run_id, None)
         self._aside.pop(run_id, None)
         self.limits.left(run)
@@ -225,6 +294,7 @@ class Children:
             return
         self._resting.get(link.root, {}).pop(run_id, None)
         self._below.get(link.run_id, {}).pop(run_id, None)
+        self._background.get(link.run_id, set()).discard(run_id)
         self._aside.get(link.run_id, set()).discard(run_id)
         queue = self._queued.get(link.run_id)
         if queue is not None and run_id in queue:
@@ -232,27 +302,26 @@ class Children:
             if not queue:
                 del self._queued[link.run_id]
 
-    def _unfinished(self, parent: ActiveRun) -> bool:
-        """Whether a run has children still that are not over."""
+    def _unfinished(self, parent: ActiveRun, writes: Sequence[Write] = ()) -> bool:
+        """Whether a run waits still for children that are not over, or for what it has asked.
+
+        Args:
+            parent: The run.
+            writes: What is about to be written of it.
+        """
         run_id = parent.spec.run_id
+        waits = parent.state.values.get(CHILD_WAITS.name)
+        for write in writes:
+            waits = write.value if write.key == CHILD_WAITS.name else waits
+        if waits or run_id in self._asking:
+            return True
         if run_id in self._idle:
             links = (one.spec.parent for one in self._idle.values())
-            return any(link is not None and link.run_id == run_id for link in links)
-        return bool(self._below.get(run_id) or self._aside.get(run_id))
-
-    def _wake(self, parent: ActiveRun, effects: Effects) -> None:
-        """All that a run has waited for have ended: it goes on."""
-        if parent.closing is not None:
-            self._changes.end(parent, StateDelta(), parent.closing, effects)
-        elif parent.parking:
-            self._changes.put_aside(parent, StateDelta(), effects)
-        else:
-            self._dispatch.deliver(parent, effects)
-
-    def _rest(self, parent: ActiveRun, effects: Effects) -> None:
-        """A run that is to be put aside is, when nobody below it is served any more."""
-        if parent.parking and parent.waits_for_children and not self._below.get(parent.spec.run_id):
-            self._changes.put_aside(parent, StateDelta(), effects)
+            return any(
+                link is not None and link.run_id == run_id and not link.background for link in links
+            )
+        below, aside = self._below.get(run_id, ()), self._aside.get(run_id, ())
+        return len(below) + len(aside) > len(self._background.get(run_id, ()))
 
     # ---- trees --------------------------------------------------------------------------
 
@@ -273,7 +342,12 @@ class Children:
         return link is not None and run.spec.run_id in self._queued.get(link.run_id, ())
 
     def end_idle(
-        self, run: ActiveRun, end: RunEnd, tree: Sequence[ActiveRun], effects: Effects
+        self,
+        run: ActiveRun,
+        end: RunEnd,
+        tree: Sequence[ActiveRun],
+        effects: Effects,
+        shared: bool = False,
     ) -> None:
         """End a run that nobody serves, and all below it.
 
@@ -282,6 +356,7 @@ class Children:
             end: How it ends.
             tree: The other runs of its tree that are not over, each after its parent.
             effects: What is to be done.
+            shared: See `RunChanges.end`.
         """
         idle = [one for one in tree if one.spec.run_id not in self._runs]
         self._idle = {one.spec.run_id: one for one in (*idle, run)}
@@ -291,7 +366,7 @@ class Children:
         self._resting.pop(run.spec.root, None)
         for one in reversed(below):
             self._changes.end(one, StateDelta(), ORPHANED, effects)
-        self._changes.end(run, StateDelta(), end, effects)
+        self._changes.end(run, StateDelta(), end, effects, shared=shared)
         self._ending, self._idle = set(), {}
         if run.spec.root in self._runs:
             over = {one.spec.run_id for one in below}
@@ -311,41 +386,3 @@ class Children:
 
 def _is_child(run: ActiveRun, parent: str) -> bool:
     return run.spec.parent is not None and run.spec.parent.run_id == parent
-
-
-def _spec_of(parent: RunSpec, start: ChildStart, number: int) -> RunSpec:
-    """A child of a run.
-
-    Args:
-        parent: The run.
-        start: What it is to be.
-        number: The how many-th child of that run it is, from 1.
-    """
-    run_id, above = f"{parent.run_id}{CHILD_MARK}{number}", parent.parent
-    link = ParentLink(
-        run_id=parent.run_id,
-        root=parent.root,
-        call_id=start.call_id,
-        agent=start.agent if above is None else f"{above.agent}/{start.agent}",
-        pool=start.pool,
-        depth=1 if above is None else above.depth + 1,
-        most_words=start.most_words,
-        typed=start.typed,
-    )
-    made_with, workspace = parent.made_with, parent.workspace
-    return RunSpec(
-        run_id=run_id,
-        conversation_id=run_id,
-        task=(Message.user(start.task),),
-        code=parent.code,
-        config=start.config,
-        edges=DEFAULT_EDGES,
-        keys=parent.keys,
-        # It is there: its parent works in it.
-        workspace=None if workspace is None else replace(workspace, source=None),
-        made_with=None
-        if made_with is None
-        else replace(made_with, agent=start.agent, model=start.model),
-        late_hooks=parent.late_hooks,
-        parent=link,
-    )

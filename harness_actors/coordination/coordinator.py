@@ -85,18 +85,18 @@ class Coordinator:
             self.runs, self._conversations, self._dispatch, self._deadlines, self.budget, clock
         )
         self._closing = Closing(self.runs, self.budget, self._changes, self._dispatch)
-        self._children = Children(
+        self.children = Children(
             command, self.runs, self._changes, self._closing, self._dispatch, clock
         )
-        self._changes.kin = self._children
+        self._changes.kin = self.children
         self._stopping = Stopping(
             command,
             self._changes,
             self._dispatch,
             self._deadlines,
             clock,
-            self._children.tree_of,
-            self._children.end_idle,
+            self.children.tree_of,
+            self.children.end_idle,
         )
         self._losses = Losses(self.runs, self._changes, self._dispatch)
         self._waits = Waits(self._changes, clock)
@@ -104,16 +104,17 @@ class Coordinator:
         self._background = BackgroundCompaction(self.runs, self._changes, self._dispatch, clock)
         self._changes.leaves_service = self._background.forget
         self._taking_up = TakingUp(
-            command, self._changes, self._waits, self._closing, self._children, clock
+            command, self._changes, self._waits, self._closing, self.children, clock
         )
         self._outcomes = Outcomes(
             self._changes,
             self._dispatch,
             self._waits,
-            self._children,
+            self.children,
             self._background,
             Ceilings(clock),
         )
+        self.children.departures.leave = self._outcomes.leave
         self.receipts = self._dispatch.receipts
 
     # ---- what may happen ------------------------------------------------------------
@@ -234,9 +235,9 @@ class Coordinator:
     def _close_if_spent(self, run: ActiveRun, effects: Effects) -> None:
         """A run may have used what was left for all, or for its tree."""
         self._closing.close_if_spent(effects)
-        if self._children.limits.has(run):
-            tree = self._children.tree_of(run)
-            self._children.limits.close_if_spent(run, tree, effects)
+        if self.children.limits.has(run):
+            tree = self.children.tree_of(run)
+            self.children.limits.close_if_spent(run, tree, effects)
 
     def _take(self, run: ActiveRun, envelope: Envelope, effects: Effects) -> None:
         match envelope.body:
@@ -362,12 +363,13 @@ class Coordinator:
         that have waited for a plan go on."""
         effects = self._stopping.overdue()
         self._background.overdue(effects)
+        self.children.overdue(effects)
         return effects
 
     @property
     def next_overdue_at(self) -> float | None:
         """When `overdue` has something to do, in seconds since the epoch; None for never."""
-        times = (self._deadlines.next(), self._background.next_due)
+        times = (self._deadlines.next(), self._background.next_due, self.children.next_due)
         return min((time for time in times if time is not None), default=None)
 
     @property

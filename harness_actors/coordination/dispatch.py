@@ -20,6 +20,7 @@ from harness_actors.coordination.protocol import (
     Deliver,
     Envelope,
     Forget,
+    Mail,
     Offered,
     Park,
     Slot,
@@ -31,7 +32,7 @@ from harness_actors.coordination.routing import Replica, Router
 from harness_actors.messages import Message
 from harness_actors.plan import without_dropped
 from harness_actors.signals import RunEnd
-from harness_actors.state import AGENT_TURN, COMPACTION, PRESSURE, turns_of
+from harness_actors.state import AGENT_TURN, COMPACTION, PRESSURE, Letter, turns_of
 
 SUBSCRIBED_RUNS = 10_000
 """Runs that are listened to; of more, the earliest are forgotten until they are asked for again."""
@@ -132,6 +133,11 @@ class Dispatch:
         """Tell the agent turn of a run that a plan is offered; whoever comes next is told, too."""
         if run.slot is not None and _speaks(run.slot):
             self.post(run, Offered(_offered(run)), effects)
+
+    def mail(self, run: ActiveRun, letters: tuple[Letter, ...], effects: Effects) -> None:
+        """Tell the agent turn of a run what it has been told; whoever comes next is told, too."""
+        if run.slot is not None and _speaks(run.slot):
+            self.post(run, Mail(letters), effects)
 
     def post_job(self, run: ActiveRun, known: Background, job: Summarize, effects: Effects) -> None:
         """Post a job for a run to its worker."""

@@ -30,6 +30,10 @@ ORPHANED = RunEnd(
     status="cancelled", reason=Reason(kind="parent", message="the run that waits for it is over")
 )
 
+NOT_WANTED = RunEnd(
+    status="cancelled", reason=Reason(kind="parent", message="the run above it has cancelled it")
+)
+
 
 def agent_error(message: str) -> RunEnd:
     """A user's executor did what its workflow does not allow."""

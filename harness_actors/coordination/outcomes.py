@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from harness_actors.coordination.active import ActiveRun, Effects
+from harness_actors.coordination.active import ActiveRun, Effects, Held
 from harness_actors.coordination.background import BackgroundCompaction
 from harness_actors.coordination.ceilings import Ceilings
 from harness_actors.coordination.children import Children
@@ -54,14 +54,14 @@ class Outcomes:
                 self._changes.change(run, delta, effects)
                 self._dispatch.deliver(run, effects)
             case Parked():
-                self._changes.put_aside(run, delta, effects)
-            case Waiting(children=starts) if starts and run.parking:
+                self._park(run, delta, effects)
+            case Waiting() if not outcome.on_user and run.parking:
                 # None of them has begun: it begins them when it goes on.
-                self._changes.put_aside(run, delta, effects)
-            case Waiting(children=starts) if starts:
-                self._children.begin(run, delta, starts, effects)
+                self._park(run, delta, effects)
+            case Waiting() if not outcome.on_user:
+                self._children.begin(run, delta, outcome, effects)
             case Waiting():
-                self._waits.begin(run, delta, effects)
+                self._children.departures.hold(run, Held(delta=delta, asks=True), effects)
             case Yielded():
                 # No turn is over: it goes on when there is room.
                 run.hops += 1
@@ -80,7 +80,7 @@ class Outcomes:
         if run.closing is not None and run.hop.to == AGENT_TURN:
             self._changes.end(run, delta, run.closing, effects)
         elif run.parking:
-            self._changes.put_aside(run, delta, effects, moved=True)
+            self._park(run, delta, effects, moved=True)
         else:
             self._changes.change(run, delta, effects, moved=True)
             if (end := self._ceilings.reached(run)) is not None:
@@ -89,3 +89,18 @@ class Outcomes:
                 self._dispatch.withhold(run)
             else:
                 self._dispatch.deliver(run, effects)
+
+    def _park(
+        self, run: ActiveRun, delta: StateDelta, effects: Effects, *, moved: bool = False
+    ) -> None:
+        """A run is put aside when those have been that it has begun beside it."""
+        self._children.departures.hold(run, Held(delta=delta, moved=moved), effects)
+
+    def leave(self, run: ActiveRun, held: Held, effects: Effects) -> None:
+        """All below a run have left service, and it does."""
+        if run.closing is not None:
+            self._changes.end(run, held.delta, run.closing, effects)
+        elif held.asks:
+            self._waits.begin(run, held.delta, effects)
+        else:
+            self._changes.put_aside(run, held.delta, effects, moved=held.moved)

@@ -10,7 +10,7 @@ from harness_actors.plan import CompactionPlan, Summary
 from harness_actors.records import RunSpec
 from harness_actors.results import Usage
 from harness_actors.signals import Outcome, RunEnd, Signal
-from harness_actors.state import StateDelta
+from harness_actors.state import Letter, StateDelta
 
 QUARANTINE = -1
 CUSTOM = "custom"
@@ -137,6 +137,17 @@ class Offered:
     version: int
 
 
+@dataclass(frozen=True, slots=True)
+class Mail:
+    """To an agent turn: what the run is to be told before its next model call.
+
+    Attributes:
+        letters: The new ones; they come after those that it has.
+    """
+
+    letters: tuple[Letter, ...]
+
+
 @pickled_by_position
 @dataclass(frozen=True, slots=True)
 class Summarize:
@@ -261,7 +272,7 @@ class Proposed:
 
 ToWorker = Summarize | Cut
 FromWorker = Summarized | Proposed
-ToHost = Deliver | Committed | Park | GoOn | Speak | Cut | Forget | Offered
+ToHost = Deliver | Committed | Park | GoOn | Speak | Cut | Forget | Offered | Mail
 FromHost = Changed | Answered | ToolsStarted | SummaryWanted | SnapshotWanted
 
 

@@ -139,6 +139,7 @@ class RunChanges:
                         self.busy(run)
         if run.slot in run.replicas:
             run.replicas[run.slot].messages = len(run.state.log)
+        run.changed_at = now = self._clock.now()
         effects.entries.append(
             RunChanged(
                 run_id=run.spec.run_id,
@@ -147,7 +148,7 @@ class RunChanges:
                 hop=run.hop if moved else None,
                 losses=run.losses,
                 end=end,
-                at=self._clock.now(),
+                at=now,
             )
         )
         run.snapshot_due |= run.state.version % CHANGES_PER_SNAPSHOT == 0

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from harness_actors.coordination.active import ActiveRun, Effects
+from harness_actors.coordination.active import ActiveRun, Effects, Held
 from harness_actors.coordination.deadlines import Deadlines
 from harness_actors.coordination.dispatch import Dispatch
 from harness_actors.coordination.endings import CANCELLED, limit_reached
@@ -36,7 +36,7 @@ class Stopping:
     _deadlines: Deadlines
     _clock: Clock
     _tree_of: Callable[[ActiveRun], list[ActiveRun]]
-    _end_in_tree: Callable[[ActiveRun, RunEnd, Sequence[ActiveRun], Effects], None]
+    _end_in_tree: Callable[[ActiveRun, RunEnd, Sequence[ActiveRun], Effects, bool], None]
 
     def stop(self, run: ActiveRun, mode: str, effects: Effects) -> None:
         """A user asked a run in service to stop; `mode` is a `StopMode`.
@@ -58,7 +58,8 @@ class Stopping:
             one.parking = False
         for one in reversed(tree):
             self._cut(one, effects)
-            self._changes.put_aside(one, StateDelta(), effects)
+            held, one.held = one.held or Held(delta=StateDelta()), None
+            self._changes.put_aside(one, held.delta, effects, moved=held.moved)
 
     def stop_idle(
         self,
@@ -82,7 +83,7 @@ class Stopping:
         self, run: ActiveRun, tree: Sequence[ActiveRun], effects: Effects, shared: bool
     ) -> None:
         if tree:
-            self._end_in_tree(run, CANCELLED, tree, effects)
+            self._end_in_tree(run, CANCELLED, tree, effects, shared)
         else:
             self._changes.end(run, StateDelta(), CANCELLED, effects, shared=shared)
 
@@ -95,7 +96,11 @@ class Stopping:
         if run.parking:
             run.parking, run.unparked_in = False, run.hop_number
             self._changes.change(run, entry(PARKING, False), effects)
-            if run.closing is None and run.makes_rounds:
+            if run.held is not None and not run.held.asks:
+                held, run.held = run.held, None
+                self._changes.change(run, held.delta, effects, moved=held.moved)
+                self._dispatch.deliver(run, effects)
+            elif run.closing is None and run.makes_rounds:
                 self._dispatch.post(run, GoOn(), effects)
 
     def overdue(self) -> Effects:
@@ -108,7 +113,7 @@ class Stopping:
         return effects
 
     def _ask_to_park(self, run: ActiveRun, effects: Effects) -> None:
-        if run.slot is None and not run.waits_for_children:
+        if run.slot is None and not run.waits_for_children and run.held is None:
             # It waits for the quarantine host, or is queued, so there is no round to finish.
             self._changes.put_aside(run, StateDelta(), effects)
             return

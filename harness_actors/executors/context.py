@@ -1,6 +1,7 @@
 """What an executor sees of a run; what it writes becomes deltas."""
 
 from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any, TypeVar
 
 from harness_actors.conversation import Conversation
@@ -13,7 +14,9 @@ from harness_actors.ports import Agent
 from harness_actors.records import RunSpec
 from harness_actors.signals import Outcome, Waiting
 from harness_actors.state import (
+    MAIL,
     Change,
+    Letter,
     SharedState,
     StateDelta,
     StateKey,
@@ -112,6 +115,11 @@ class DeltaContext:
         self._parking = asked
         if asked and self._tell_parking is not None:
             self._tell_parking()
+
+    def take_mail(self, letters: Sequence[Letter]) -> None:
+        """The run was told of these, which is on disk with its coordinator."""
+        for letter in letters:
+            self._state.apply(StateDelta((Write(MAIL.name, "append", asdict(letter)),)))
 
     def when_parking(self, tell: Callable[[], None] | None) -> None:
         self._tell_parking = tell

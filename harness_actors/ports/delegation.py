@@ -9,6 +9,7 @@ from harness_actors.config import Completion, Limits
 from harness_actors.messages import ToolCall
 from harness_actors.ports.tool_context import ToolContext
 from harness_actors.ports.tools import ToolSpec
+from harness_actors.signals import ChildRequest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,6 +27,7 @@ class Delegation:
         model: Name of its model, for people.
         contract: What its run must have come to, as plain values; None for nothing.
         typed: Its run comes to a value, and not to words.
+        background: The run that calls goes on beside it.
     """
 
     agent: str
@@ -38,11 +40,12 @@ class Delegation:
     model: str = ""
     contract: Mapping[str, Any] | None = None
     typed: bool = False
+    background: bool = False
 
 
 class DelegatingTool(ABC):
     """A tool whose calls are not made: each is a run of its own, and the run that calls waits for
-    it.
+    it; or asks something of such runs that were begun beside it.
 
     To be derived from, so that no other tool is taken for one.
     """
@@ -52,8 +55,8 @@ class DelegatingTool(ABC):
     def spec(self) -> ToolSpec: ...
 
     @abstractmethod
-    def delegation(self, call: ToolCall) -> Delegation:
-        """What a call has done.
+    def delegation(self, call: ToolCall) -> Delegation | ChildRequest:
+        """What a call has done, or asks.
 
         Args:
             call: The call; its arguments are what the model wrote, and are checked here.

@@ -1,6 +1,6 @@
 """The coordinator of a rerun with a journal of its own, and the comparison with the other one."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -13,8 +13,10 @@ from harness_actors.coordination.protocol import (
     Deliver,
     Envelope,
     FromHost,
+    Mail,
     Slot,
 )
+from harness_actors.events import ChildEnded
 from harness_actors.messages import Message
 from harness_actors.ports import Clock
 from harness_actors.records import RunAdded, RunChanged, StoredRun
@@ -25,9 +27,12 @@ from harness_actors.results import HarnessResult
 from harness_actors.signals import RunEnd
 from harness_actors.state import (
     AGENT_TURN,
+    AWAITED,
     CHILDREN_USAGE,
+    MAIL,
     USAGE,
     VERIFIED,
+    Letter,
     StateDelta,
     Verified,
     Write,
@@ -74,6 +79,7 @@ class RerunCell:
         self._brought = 0
         self._hop_number = self._seq = 0
         self.slot = Slot("")
+        self._mail: list[Letter] = []
         self.deliver: Deliver | None = None
         self.taken = 0
         self.differences: list[Difference] = []
@@ -115,6 +121,7 @@ class RerunCell:
             clock=self._clock,
             workers=False,
         )
+        self._coordinator.children.answers_requests = False
 
     def submit(self) -> None:
         """Begin the run in its conversation."""
@@ -129,9 +136,13 @@ class RerunCell:
 
     def receive(self, body: FromHost) -> None:
         """An executor said something."""
-        if self.is_behind:
-            self._bring_summarized(self._changes[self._at].position)
+        self.bring()
         self._receive(body)
+
+    def bring(self) -> None:
+        """Have happen what happened beside the run, up to its next change."""
+        if self.is_behind:
+            self._bring_beside(self._changes[self._at].position)
 
     def _receive(self, body: FromHost) -> None:
         self._seq += 1
@@ -192,8 +203,25 @@ class RerunCell:
         if USAGE.name not in child.state.values:
             self._say_of(child, Changed(_left_by(self.result_of(child.spec.run_id))))
 
+    def answer_requests(self, writes: Sequence[Write]) -> None:
+        """Who serves the runs that it has begun answers what it has asked of them."""
+        self.bring()
+        effects = Effects()
+        answers = [write for write in writes if write.key != AWAITED.name]
+        self._coordinator.children.answered(self.run, answers, effects)
+        self._perform(effects)
+
     def end_child(self, child_id: str) -> None:
         """A run that it has begun is over."""
+        self.bring()
+        self._end_child(child_id)
+
+    def take_mail(self) -> list[Letter]:
+        """What its host was told since the last time that the run is to be told."""
+        taken, self._mail = self._mail, []
+        return taken
+
+    def _end_child(self, child_id: str) -> None:
         result, child = self.result_of(child_id), self._coordinator.runs.get(child_id)
         if child is None:
             raise DivergedError(f"{child_id!r} ended, which is not served")
@@ -237,6 +265,9 @@ class RerunCell:
             if is_own and isinstance(post.envelope.body, Deliver):
                 self.slot, self.deliver = post.slot, post.envelope.body
                 self._hop_number, self._seq = post.envelope.hop_number, 0
+                self._mail = []
+            elif is_own and isinstance(post.envelope.body, Mail):
+                self._mail += post.envelope.body.letters
 
     def _compare(self, made: RunChanged) -> None:
         if made.end is None and (is_note(made.delta, made.hop) or is_beside(made.delta, made.hop)):
@@ -254,10 +285,24 @@ class RerunCell:
         at = f", at {self.slot.executor!r}" if self.slot.executor else ""
         return f"change {self._at + 1} of {len(self._changes)}{at}"
 
-    def _bring_summarized(self, before: int) -> None:
-        """What summaries have cost until then, and why some failed, as it is on record."""
+    def _bring_beside(self, before: int) -> None:
+        """What summaries have cost until then, and why some failed, as it is on record; who has
+        ended that the run has begun, and what it was told."""
         while self._beside and self._beside[0].position < before:
-            self._receive(Changed(self._beside.pop(0).delta))
+            delta = self._beside.pop(0).delta
+            ended = next((e for e in delta.events if isinstance(e, ChildEnded)), None)
+            letters = [Letter(**one.value) for one in delta.writes if one.key == MAIL.name]
+            if ended is not None:
+                self.tell("what came of the runs that it began")
+                self._end_child(ended.run_id)
+            elif letters:
+                self.tell("what it was told by the run above it")
+                for letter in letters:
+                    effects = Effects()
+                    self._coordinator.children.beside.post(self.run, letter, effects)
+                    self._perform(effects)
+            else:
+                self._receive(Changed(delta))
 
     def _bring_others(self, before: int) -> None:
         """Put into the conversation what other runs have added until then."""

@@ -8,7 +8,9 @@ from harness_actors.messages import ToolCall
 from harness_actors.ports import AskedQuestion, Delegation
 from harness_actors.records import StoredChange
 from harness_actors.replay.recording import RecordedChild, Recording
-from harness_actors.state import QUESTIONS
+from harness_actors.signals import ChildRequest
+from harness_actors.state import CHILD_RESULTS, QUESTIONS
+from harness_actors.subagents.spec import BESIDE
 
 CallPlace = tuple[int, str]
 """A call of a run: by how many answers its model had given with the one that asks for it, and by
@@ -21,17 +23,18 @@ class HandedOn:
 
     Attributes:
         asked: The calls that asked the user, and what.
-        delegated: The calls that began runs, and what of these their own run sees.
+        delegated: The calls that began runs, and what of these their own run sees; and those that
+            asked something of such.
     """
 
     asked: Mapping[CallPlace, tuple[ToolCall, AskedQuestion]]
-    delegated: Mapping[CallPlace, tuple[ToolCall, Delegation]]
+    delegated: Mapping[CallPlace, tuple[ToolCall, Delegation | ChildRequest]]
 
     @classmethod
     def in_recording(cls, recording: Recording) -> "HandedOn":
         """Those of a run."""
         asked: dict[CallPlace, tuple[ToolCall, AskedQuestion]] = {}
-        delegated: dict[CallPlace, tuple[ToolCall, Delegation]] = {}
+        delegated: dict[CallPlace, tuple[ToolCall, Delegation | ChildRequest]] = {}
         answers, calls = 0, dict[str, ToolCall]()
         for change in recording.changes:
             for message in change.delta.messages:
@@ -44,6 +47,9 @@ class HandedOn:
             for child in children_of(change):
                 if (call := calls.get(child["call_id"])) is not None:
                     delegated[answers, call.id] = call, _delegation(child, recording)
+            for call_id in _answered(change):
+                if (call := calls.get(call_id)) is not None and call.name in BESIDE:
+                    delegated[answers, call_id] = call, asked_of_children(call)
         return cls(asked=asked, delegated=delegated)
 
 
@@ -63,7 +69,19 @@ def _delegation(told: Mapping[str, str], recording: Recording) -> Delegation:
         most_words=child.most_words,
         contract=child.contract,
         typed=child.typed,
+        background=bool(told.get("background")),
     )
+
+
+def asked_of_children(call: ToolCall) -> ChildRequest:
+    """What a call asked; how it was answered is on record."""
+    return ChildRequest(call_id=call.id, kind="list")
+
+
+def _answered(change: StoredChange) -> Iterator[str]:
+    for write in change.delta.writes:
+        if write.key == CHILD_RESULTS.name and write.change == "append":
+            yield write.value["call_id"]
 
 
 def _asked(change: StoredChange) -> Iterator[tuple[str, AskedQuestion]]:

@@ -24,6 +24,7 @@ from harness_actors.ports import (
 from harness_actors.progress import RunProgress, Stall
 from harness_actors.replay.old_records import as_told_then
 from harness_actors.replay.stage import Stage
+from harness_actors.signals import ChildRequest
 from harness_actors.turn.bounds import Due
 from harness_actors.turn.one_call import PlannedCall, run_call
 from harness_actors.turn.outcomes import ToolDenied, ToolFailure, ToolOutcome
@@ -74,6 +75,10 @@ class RecordedCalls:
         """How the journal says that the run came to nothing: it does not hold which tools have
         answers that change by themselves."""
         return self.stage.open_tape().stall()
+
+    def letters_due(self, waiting: int) -> int:
+        """Those of which the journal shows that the model was told."""
+        return self.stage.open_tape().letters_due(waiting)
 
     def waves_of(self, plans: Sequence[PlannedCall]) -> list[Sequence[PlannedCall]]:
         """Those that the journal shows: it does not hold what may run beside what."""
@@ -133,7 +138,7 @@ class RecordedDelegatingTool(DelegatingTool):
     def spec(self) -> ToolSpec:
         return self.known
 
-    def delegation(self, call: ToolCall) -> Delegation:
+    def delegation(self, call: ToolCall) -> Delegation | ChildRequest:
         return self.stage.open_tape().delegation(call)
 
 

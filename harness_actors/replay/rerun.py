@@ -41,7 +41,12 @@ from harness_actors.replay.stand_ins import (
 )
 from harness_actors.replay.tape import Tape
 from harness_actors.replay.visits import Visit, offered_in, own_part, visits_of
-from harness_actors.replay.waits import go_on_answered, go_on_later, go_on_with_children
+from harness_actors.replay.waits import (
+    go_on_answered,
+    go_on_later,
+    go_on_with_children,
+    use_up,
+)
 from harness_actors.results import HarnessResult, Usage
 from harness_actors.signals import Outcome, Parked, TurnComplete, Waiting
 from harness_actors.state import (
@@ -192,6 +197,8 @@ class _Rerun:
         observed = Observed(visit, self._leave)
         context = self._context(executor, deliver, observed)
         self._acting = context
+        self.cell.bring()
+        context.take_mail(self.cell.take_mail())
         self._offer_next(visit)
         self._left.clear()
         if visit.to == AGENT_TURN:
@@ -289,6 +296,9 @@ class _Rerun:
         try:
             self.cell.receive(Changed(delta))
             committed.set_result(None)
+            self.cell.bring()
+            if self._acting is not None:
+                self._acting.take_mail(self.cell.take_mail())
             if self._visit is not None:
                 self._offer_next(self._visit)
         except DivergedError as diverged:
@@ -307,12 +317,15 @@ class _Rerun:
     def _answer(self, delta: StateDelta, outcome: Outcome, *, parks: bool = False) -> None:
         if parks:
             self.cell.stop("park")
-        self.cell.receive(Answered(delta, outcome))
         visit = self._visit
         assert visit is not None, "somebody has answered"
+        if visit.end is not None:
+            self.cell.bring()
+            use_up(self.cell)
+        self.cell.receive(Answered(delta, outcome))
         if parks or isinstance(outcome, Parked):
             go_on_later(self.cell, visit.next_position)
-        elif isinstance(outcome, Waiting) and outcome.children:
+        elif isinstance(outcome, Waiting) and not outcome.on_user:
             go_on_with_children(self.cell, visit)
         elif isinstance(outcome, Waiting):
             go_on_answered(self.cell, visit)
@@ -321,6 +334,8 @@ class _Rerun:
         match visit.cut:
             case "cancelled":
                 self.cell.tell(f"its user cancelled it while it was at {visit.to!r}")
+                self.cell.bring()
+                use_up(self.cell)
                 self.cell.stop("cancel")
             case "parked":
                 self.cell.stop("park_now")
@@ -362,6 +377,7 @@ def _executors(
         text_on_record=calls.text,
         waves_of=calls.waves_of,
         read_stall=calls.stall,
+        letters_due=calls.letters_due,
     )
     return {
         REPAIR: Repair(),

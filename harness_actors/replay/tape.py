@@ -19,7 +19,12 @@ from harness_actors.models.tries import current_tries, sum_of
 from harness_actors.ports import AskedQuestion, Delegation, ModelResponse
 from harness_actors.progress import Stall, StallKind
 from harness_actors.records import StoredChange
-from harness_actors.replay.handed_on import CallPlace, HandedOn, children_of
+from harness_actors.replay.handed_on import (
+    CallPlace,
+    HandedOn,
+    asked_of_children,
+    children_of,
+)
 from harness_actors.replay.observed import Observed
 from harness_actors.replay.old_records import (
     failure_in_words,
@@ -29,8 +34,9 @@ from harness_actors.replay.old_records import (
 )
 from harness_actors.replay.visits import Visit
 from harness_actors.results import LimitKind, Usage
-from harness_actors.signals import TurnComplete
-from harness_actors.state import AGENT_TURN, CONTRACT, PRESSURE, USAGE, observed_by
+from harness_actors.signals import ChildRequest, TurnComplete
+from harness_actors.state import AGENT_TURN, CONTRACT, MAIL, PRESSURE, USAGE, observed_by
+from harness_actors.subagents.spec import BESIDE
 from harness_actors.turn.delegation import NOTHING_LEFT, delegates
 from harness_actors.turn.one_call import CUT_SHORT, PlannedCall
 from harness_actors.turn.outcomes import ToolOutcome, outcome_of
@@ -171,7 +177,7 @@ class Tape:
         # Of one whose turn did not come in this visit, nobody looks at the words.
         raise ToolError("" if told is None else told.text)
 
-    def delegation(self, call: ToolCall) -> Delegation:
+    def delegation(self, call: ToolCall) -> Delegation | ChildRequest:
         """What a call has another agent do; only by whom it is done is on record here.
 
         Raises:
@@ -185,7 +191,19 @@ class Tape:
         if known is None and told is None and begins:
             # It is refused when the others have ended; until then nobody looks at the words.
             raise ToolError("")
-        return Delegation(agent=call.name, pool="", task="") if known is None else known[1]
+        if known is not None:
+            return known[1]
+        if call.name in BESIDE:
+            return asked_of_children(call)
+        return Delegation(agent=call.name, pool="", task="")
+
+    def letters_due(self, waiting: int) -> int:
+        """How many of the letters that wait its model was told before its next answer."""
+        found = self._next()
+        if found is None or found[0].role != "user":
+            return 0
+        taken = (w.value for w in found[1].delta.writes if (w.key, w.change) == (MAIL.name, "drop"))
+        return min(waiting, next(taken, 0))
 
     @property
     def error(self) -> Mapping[str, Any] | None:

@@ -22,6 +22,9 @@ from harness_actors.signals import TurnComplete
 from harness_actors.state import (
     AGENT_TURN,
     AWAITED,
+    CHILD_RESULTS,
+    CHILDREN_USAGE,
+    MAIL,
     OFFERED,
     OPEN_CALLS,
     PRESSURE,
@@ -93,7 +96,12 @@ def is_note(delta: StateDelta, hop: Hop | None) -> bool:
 
 
 def is_beside(delta: StateDelta, hop: Hop | None) -> bool:
-    """Whether a change says what summaries of the run cost, or why one failed."""
+    """Whether a change says what summaries of the run cost, or why one failed; or what the run is
+    told of others while it goes on."""
+    keys = {write.key for write in delta.writes}
+    if MAIL.name in keys and not keys & {CHILD_RESULTS.name, AWAITED.name}:
+        told = all(write.change != "drop" for write in delta.writes)
+        return told and not delta.messages and hop is None
     costs = any(write.key == SIDE_USAGE.name for write in delta.writes)
     failed = any(isinstance(event, SummaryFailed) for event in delta.events)
     return (costs or failed) and not delta.messages and hop is None
@@ -155,7 +163,7 @@ class _Reader:
                 return self._last(to, start)
             if lost := next((e for e in events if isinstance(e, ExecutorLost)), None):
                 return self._lost(to, start, lost)
-            if any(isinstance(e, ChildrenStarted) for e in events):
+            if _awaits_children(change) or any(isinstance(e, ChildrenStarted) for e in events):
                 return self._delegating(to, start)
             if self._was_left(to, change):
                 return self._died(to, start)
@@ -192,6 +200,9 @@ class _Reader:
             cut = "cancelled"
         elif self._end.status == "failed":
             cut = "failed"
+        # What those had used that it had begun beside it is written when it ends with them.
+        while self._at > start and _is_used_below(self._changes[self._at - 1]):
+            self._at -= 1
         return self._made(to, start, end=self._end, cut=cut)
 
     def _lost(self, to: str, start: int, lost: ExecutorLost) -> Visit:
@@ -273,8 +284,9 @@ class _Reader:
             meanwhile=tuple(self._changes[behind : self._at]),
             next_position=self._next.position if self._at < len(self._changes) else None,
         )
-        # Journals from before that led through repair.
-        self._to = ENTRY if begun.hop is None else begun.hop.to
+        # Journals from before that led through repair, as does whoever is taken up while it waits.
+        parked = any(isinstance(e, RunParked) for c in visit.meanwhile for e in c.delta.events)
+        self._to = ENTRY if begun.hop is None or parked else begun.hop.to
         self.over = waits
         return visit
 
@@ -323,6 +335,18 @@ def _is_of_a_wait(change: StoredChange) -> bool:
     """Whether the coordinator took an answer, or said again what a run waits for."""
     kinds = InputAwaited | QuestionAnswered
     return any(isinstance(event, kinds) for event in change.delta.events)
+
+
+def _awaits_children(change: StoredChange) -> bool:
+    """Whether its run waits from then on for others that it has begun."""
+    return any(write.key == AWAITED.name and write.value for write in change.delta.writes)
+
+
+def _is_used_below(change: StoredChange) -> bool:
+    """Whether a change says only what a run has used that ends with its parent."""
+    delta = change.delta
+    used = {write.key for write in delta.writes} == {CHILDREN_USAGE.name}
+    return used and not delta.messages and not delta.events and change.hop is None
 
 
 def _is_last_result(change: StoredChange) -> bool:

@@ -8,10 +8,11 @@ from harness_actors.replay.cell import RerunCell, as_end
 from harness_actors.replay.old_records import answers_in
 from harness_actors.replay.visits import Visit
 from harness_actors.results import HarnessResult
-from harness_actors.state import CHILDREN_USAGE
+from harness_actors.state import CHILD_RESULTS, CHILD_WAITS, CHILDREN_USAGE
 
 _TAKEN_UP = "the run was put aside, and taken up again where it goes on"
 _LEFT = "the run was put aside, and nobody has taken it up again"
+_ANSWERS = frozenset((CHILD_RESULTS.name, CHILD_WAITS.name))
 _CANCELLED = "its user cancelled it while it waited"
 
 
@@ -52,15 +53,18 @@ def go_on_with_children(cell: RerunCell, visit: Visit) -> None:
         ended = next((e for e in change.delta.events if isinstance(e, ChildEnded)), None)
         if ended is not None:
             cell.end_child(ended.run_id)
+        elif any(write.key in _ANSWERS for write in change.delta.writes):
+            cell.tell("what came of its questions about the runs that it began")
+            cell.answer_requests(change.delta.writes)
         elif any(isinstance(event, RunParked) for event in change.delta.events):
             behind = [one for one in visit.meanwhile if one.position > change.position]
             left = visit.end is not None and _was_left(cell, behind)
             if left:
-                _use_up(cell)
+                use_up(cell)
             cell.stop("park_now")
             go_on_later(cell, position, left=left)
     if visit.end is not None:
-        _use_up(cell)
+        use_up(cell)
         _end(cell, visit.end)
 
 
@@ -77,7 +81,7 @@ def _was_left(cell: RerunCell, behind: Sequence[StoredChange]) -> bool:
     return not any(True for _ in _events(behind)) and used == below
 
 
-def _use_up(cell: RerunCell) -> None:
+def use_up(cell: RerunCell) -> None:
     """Those end with a run that it has begun: by then they have used what the journal has."""
     for child in cell.children:
         cell.child_used(child)

@@ -3,15 +3,18 @@
 from harness_actors.state.keys import AGENT_TURN as AGENT_TURN
 from harness_actors.state.keys import ANSWERS as ANSWERS
 from harness_actors.state.keys import AWAITED as AWAITED
+from harness_actors.state.keys import BESIDE as BESIDE
 from harness_actors.state.keys import BRIEFER as BRIEFER
 from harness_actors.state.keys import BUDGET as BUDGET
 from harness_actors.state.keys import CHILD_RESULTS as CHILD_RESULTS
+from harness_actors.state.keys import CHILD_WAITS as CHILD_WAITS
 from harness_actors.state.keys import CHILDREN as CHILDREN
 from harness_actors.state.keys import CHILDREN_USAGE as CHILDREN_USAGE
 from harness_actors.state.keys import COMPACTION as COMPACTION
 from harness_actors.state.keys import CONTRACT as CONTRACT
 from harness_actors.state.keys import COORDINATOR as COORDINATOR
 from harness_actors.state.keys import COVERAGE as COVERAGE
+from harness_actors.state.keys import MAIL as MAIL
 from harness_actors.state.keys import NUDGES as NUDGES
 from harness_actors.state.keys import OBSERVED as OBSERVED
 from harness_actors.state.keys import OFFERED as OFFERED
@@ -41,6 +44,8 @@ from harness_actors.state.keys import WAITING_SINCE as WAITING_SINCE
 from harness_actors.state.keys import AskedCall as AskedCall
 from harness_actors.state.keys import ChildResult as ChildResult
 from harness_actors.state.keys import ChildStatus as ChildStatus
+from harness_actors.state.keys import ChildWait as ChildWait
+from harness_actors.state.keys import Letter as Letter
 from harness_actors.state.keys import OpenCall as OpenCall
 from harness_actors.state.keys import Pressure as Pressure
 from harness_actors.state.keys import Question as Question

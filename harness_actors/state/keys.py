@@ -47,6 +47,39 @@ class ChildResult:
     text: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Letter:
+    """What a run is told before its next model call: that a child beside it has ended, or what
+    the run says that has begun it.
+
+    Attributes:
+        sender: Handle of the child; empty of the run above.
+        status: How the child has ended; None of what the run above says.
+        text: What it came to, or what is said.
+    """
+
+    sender: str
+    status: ChildStatus | None
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChildWait:
+    """A call that waits for children which its run has begun beside it.
+
+    Attributes:
+        call_id: The call.
+        children: Their handles.
+        any: It is enough that one of them ends.
+        until: Until when, in seconds since the epoch; None for no end.
+    """
+
+    call_id: str
+    children: tuple[str, ...]
+    any: bool = False
+    until: float | None = None
+
+
 QuestionKind = Literal["question", "approval"]
 
 
@@ -226,11 +259,23 @@ CHILDREN: StateKey[int] = StateKey("harness.children", int, COORDINATOR, "increm
 """How many children it has begun; they are numbered by it. Only runs that have some have it, and
 the next three."""
 AWAITED: StateKey[int] = StateKey("harness.awaited", int, COORDINATOR, "set", 0)
-"""For how many children it began to wait; 0 where it waits for none."""
+"""For how many children, or answers of those that serve them, it began to wait; 0 where it waits
+for none."""
 CHILD_RESULTS: StateKey[tuple[ChildResult, ...]] = StateKey(
     "harness.child_results", ChildResult, COORDINATOR, "append", None, (AGENT_TURN,)
 )
 """How those have ended that it waits for, until their results are in the log."""
+BESIDE: StateKey[dict[str, str]] = StateKey("harness.beside", str, COORDINATOR, "put", {})
+"""The children that it has begun beside it, by their handles: how each has ended, and empty while
+it is at work. Only runs that have such have it, and the next two."""
+CHILD_WAITS: StateKey[tuple[ChildWait, ...]] = StateKey(
+    "harness.child_waits", tuple[ChildWait, ...], COORDINATOR
+)
+"""Calls that wait for some of those; nothing where none does."""
+MAIL: StateKey[tuple[Letter, ...]] = StateKey(
+    "harness.mail", Letter, COORDINATOR, "append", None, (AGENT_TURN,)
+)
+"""What it has not been told yet, the oldest first. A child that is told something has it, too."""
 CHILDREN_USAGE: StateKey[Usage] = StateKey(
     "harness.children_usage", Usage, COORDINATOR, "increment", {}
 )

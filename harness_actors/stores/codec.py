@@ -273,7 +273,7 @@ def pack_spec(spec: RunSpec) -> Packed:
     # A journal of an earlier version has none.
     made_with = {} if spec.made_with is None else {"made_with": asdict(spec.made_with)}
     late_hooks = {"late_hooks": True} if spec.late_hooks else {}
-    parent = {} if spec.parent is None else {"parent": asdict(spec.parent)}
+    parent = {} if spec.parent is None else {"parent": _plain_link(spec.parent)}
     return pack(
         {
             "code": spec.code,
@@ -287,6 +287,14 @@ def pack_spec(spec: RunSpec) -> Packed:
             **parent,
         }
     )
+
+
+def _plain_link(link: ParentLink) -> dict[str, Any]:
+    plain = asdict(link)
+    if not link.background:
+        # As journals have it from before there were such.
+        del plain["background"]
+    return plain
 
 
 def unpack_spec(

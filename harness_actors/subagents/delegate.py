@@ -72,6 +72,7 @@ class Delegate(DelegatingTool):
             most_words=self._to.max_words,
             contract=self._to.contract,
             typed=self._to.output_type is not None,
+            background=self._to.background,
             window_tokens=min(windows, default=None),
             model=(model or self._agent.model).name,
         )
@@ -85,6 +86,13 @@ def _only_reads(tool: Any) -> bool:
     return bool(tool.spec.effect == "read_only")
 
 
-def delegates_of(agent: Any) -> Sequence[Delegate]:
+def delegates_of(agent: Any) -> Sequence[DelegatingTool]:
     """The tools by which an agent delegates; none where it has nobody to delegate to."""
-    return tuple(Delegate(agent, spec) for spec in specs_of(agent))
+    specs = specs_of(agent)
+    delegates = tuple(Delegate(agent, spec) for spec in specs)
+    if not any(spec.background for spec in specs):
+        return delegates
+    # Here, for most agents wait for those that they send out.
+    from harness_actors.subagents.beside import tools_beside
+
+    return (*delegates, *tools_beside())

@@ -15,6 +15,12 @@ _HINTS = {
     "run_task": "Where you only need to know whether something succeeds, have run_task do it.",
     "document": "Have long documents written by document, and check them yourself.",
 }
+_BESIDE = (
+    "{names} {work} in the background: the call returns a handle at once, and you go on. You are "
+    "told once what each came to, without asking; wait with agent_wait only when there is nothing "
+    "else to do. Tell one something with agent_send. What is still at work when you are done is "
+    "cancelled, so wait first for what you need."
+)
 _OWN_WORK = "What your task is about, do yourself: whoever you delegate to knows nothing of it."
 
 
@@ -22,7 +28,13 @@ def guidance_of(specs: Sequence[SubAgentSpec]) -> str:
     """A paragraph for the system prompt; empty where there is nobody to delegate to."""
     if not specs:
         return ""
-    names = [spec.name for spec in specs]
-    named = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+    named = _listed([spec.name for spec in specs])
     hints = [_HINTS[spec.pool] for spec in specs if spec.pool in _HINTS]
+    if beside := [spec.name for spec in specs if spec.background]:
+        work = "works" if len(beside) == 1 else "work"
+        hints.append(_BESIDE.format(names=_listed(beside), work=work))
     return " ".join((_INTRODUCTION.format(names=named), *hints, _OWN_WORK))
+
+
+def _listed(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

@@ -75,34 +75,43 @@ DOCUMENT = SubAgentSpec(
 )
 
 
-def explore(*, model: Model | None = None, limits: Limits | None = None) -> SubAgentSpec:
+def explore(
+    *, model: Model | None = None, limits: Limits | None = None, background: bool = False
+) -> SubAgentSpec:
     """An agent that finds things out: it only reads, and answers in at most 300 words.
 
     Args:
         model: Who answers it; None for the model of the agent that delegates.
         limits: Bounds of one of its runs; None for 30 model calls.
+        background: Whoever delegates to it goes on beside it; see `SubAgentSpec`.
     """
-    return _with(EXPLORE, model, limits)
+    return _with(EXPLORE, model, limits, background)
 
 
-def run_task(*, model: Model | None = None, limits: Limits | None = None) -> SubAgentSpec:
+def run_task(
+    *, model: Model | None = None, limits: Limits | None = None, background: bool = False
+) -> SubAgentSpec:
     """An agent that carries out commands: a line where they succeed, else the whole error.
 
     Args:
         model: As of `explore`.
         limits: As of `explore`.
+        background: As of `explore`.
     """
-    return _with(RUN_TASK, model, limits)
+    return _with(RUN_TASK, model, limits, background)
 
 
-def document(*, model: Model | None = None, limits: Limits | None = None) -> SubAgentSpec:
+def document(
+    *, model: Model | None = None, limits: Limits | None = None, background: bool = False
+) -> SubAgentSpec:
     """An agent that reads deeply, writes a document into the workspace, and sums it up.
 
     Args:
         model: As of `explore`.
         limits: Bounds of one of its runs; None for 100 model calls.
+        background: As of `explore`.
     """
-    return _with(DOCUMENT, model, limits)
+    return _with(DOCUMENT, model, limits, background)
 
 
 SHIPPED: Mapping[str, Callable[..., SubAgentSpec]] = {
@@ -113,5 +122,7 @@ SHIPPED: Mapping[str, Callable[..., SubAgentSpec]] = {
 """By name: those that an agent file can name."""
 
 
-def _with(spec: SubAgentSpec, model: Model | None, limits: Limits | None) -> SubAgentSpec:
-    return replace(spec, model=model, limits=limits or spec.limits)
+def _with(
+    spec: SubAgentSpec, model: Model | None, limits: Limits | None, background: bool
+) -> SubAgentSpec:
+    return replace(spec, model=model, limits=limits or spec.limits, background=background)

@@ -16,7 +16,9 @@ CUSTOM_POOL = "sub_agent"
 """Whose actors serve agents that a user has made."""
 USUAL_LIMITS = Limits(model_calls=100)
 """Of an agent that a user has made, and said nothing of bounds."""
-OF_THE_HARNESS = ("work_complete", "read_artifact")
+BESIDE = ("agent_list", "agent_status", "agent_wait", "agent_result", "agent_send", "agent_cancel")
+"""Tools of an agent that has sub-agents in the background."""
+OF_THE_HARNESS = ("work_complete", "read_artifact", *BESIDE)
 """Tools that are added where they are needed."""
 
 
@@ -42,6 +44,10 @@ class SubAgentSpec:
             as plain values. None for nothing.
         output_type: What its runs are to come to, as of `ChatAgent`; the value is the result, as
             JSON. None for words.
+        background: Whoever delegates to it goes on beside it: the call returns a handle at once,
+            and what the run comes to is told before that one's next model call. It comes with the
+            tools ``agent_list``, ``agent_status``, ``agent_wait``, ``agent_result``,
+            ``agent_send`` and ``agent_cancel``.
         sub_agents: Those to which it delegates in turn, as deep as settings allow.
 
     Raises:
@@ -59,6 +65,7 @@ class SubAgentSpec:
     max_words: int | None = None
     contract: Any = None
     output_type: Any = None
+    background: bool = False
     sub_agents: Sequence["SubAgentSpec"] = ()
     pool: str = field(default=CUSTOM_POOL, repr=False)
 
@@ -105,6 +112,9 @@ def check_specs(
             that delegates has not; so of those below it.
     """
     own = None if tools is None else set(tools)
+    if own and any(spec.background for spec in specs) and (taken := own.intersection(BESIDE)):
+        problem = f"{min(taken)!r} is a tool of the harness, for agents in the background"
+        raise ConfigError("tools", f"{problem}; rename yours")
     seen: set[str] = set()
     for spec in specs:
         if spec.name in seen:
@@ -143,6 +153,8 @@ def _check(spec: Any) -> None:
     if spec.model is not None and not hasattr(spec.model, "complete"):
         problem = f'must be a model such as OpenAIModel("gpt-4.1-mini"), not {spec.model!r:.80}'
         raise refuse("model", problem)
+    if not isinstance(spec.background, bool):
+        raise refuse("background", f"must be true or false, not {spec.background!r:.80}")
     if not isinstance(spec.reads_only, bool):
         raise refuse("reads_only", f"must be true or false, not {spec.reads_only!r:.80}")
     if not isinstance(spec.limits, Limits):

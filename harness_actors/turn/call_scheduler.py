@@ -159,10 +159,12 @@ class ToolCalls:
         begun = 0
         for wave in self._services.waves_of(plans):
             keys = [None if self._is_gated(plan) else self._repeats.key_of(plan) for plan in wave]
+            results: Sequence[ToolOutcome] | None
             if delegates(wave[0]):
-                results = self._delegating.outcomes(wave)
-                if results is None:
-                    return self._delegate(wave, plans[begun:], listed=listed)
+                outcomes = self._delegating.outcomes(wave)
+                if isinstance(outcomes, Waiting):
+                    return self._delegate(outcomes, len(wave), plans[begun:], listed=listed)
+                results = outcomes
                 if self._asking.held:
                     # None of them has begun a run, and what stands after them does not wait.
                     self._asking.release()
@@ -268,22 +270,23 @@ class ToolCalls:
         return self._asking.ask(plans)
 
     def _delegate(
-        self, wave: Sequence[PlannedCall], plans: Sequence[PlannedCall], *, listed: bool
+        self, waiting: Waiting, calls: int, plans: Sequence[PlannedCall], *, listed: bool
     ) -> Waiting:
         """Have the calls of a wave done by runs of their own.
 
         Args:
-            wave: The calls.
+            waiting: What the run waits for.
+            calls: How many calls these are.
             plans: All calls of the message that have no result yet, these first.
             listed: They are in the index of open calls.
         """
         if not listed:
             self._context.set(OPEN_CALLS, self._index(plans))
-        if len(plans) > len(wave):
+        if len(plans) > calls:
             # What stands after them has not begun, and is not lost.
             self._asking.hold(plans)
         self._meter.write()
-        return self._delegating.begin(wave)
+        return waiting
 
     def _plan(self, calls: Sequence[ToolCall], finish_reason: str) -> list[PlannedCall]:
         left = self._bounds.tool_calls_left(self._meter.tool_calls)

@@ -8,7 +8,7 @@ from harness_actors.config import HarnessConfig, Limits
 from harness_actors.errors import ToolError
 from harness_actors.ports import DelegatingTool, Delegation, RunContext, Tool
 from harness_actors.results import Usage
-from harness_actors.signals import ChildStart, Waiting
+from harness_actors.signals import ChildRequest, ChildStart, Waiting
 from harness_actors.state import CHILD_RESULTS, ChildResult
 from harness_actors.turn.bounds import Bounds
 from harness_actors.turn.meter import TurnMeter
@@ -29,10 +29,10 @@ NOTHING_LEFT = (
 
 
 class Delegating:
-    """The runs that one turn of one run begins.
+    """The runs that one turn of one run begins, and what it asks of those beside it.
 
-    Those of neighbouring calls of a message begin together, and the run waits for all of them; what
-    stands in the message after them begins when they have ended.
+    Those of neighbouring calls of a message begin together, and the run waits for all of them that
+    are not to be beside it; what stands in the message after them begins when they have ended.
     """
 
     def __init__(self, context: RunContext, meter: TurnMeter, bounds: Bounds) -> None:
@@ -59,47 +59,48 @@ class Delegating:
             return plan
         return PlannedCall(call=plan.call, tool=tool)
 
-    def outcomes(self, wave: Sequence[PlannedCall]) -> Sequence[ToolOutcome] | None:
-        """What comes of calls that delegate; None where runs are to be begun first."""
+    def outcomes(self, wave: Sequence[PlannedCall]) -> Sequence[ToolOutcome] | Waiting:
+        """What comes of calls that delegate; that they wait, where runs are to be begun first, or
+        those that were begun beside it are to be asked."""
         results = {one.call_id: one for one in self._context.get(CHILD_RESULTS) or ()}
-        found: list[ToolOutcome] = []
-        for plan in wave:
-            outcome = _outcome_of(results.get(plan.call.id)) or self._refusal(plan)
-            if outcome is None:
-                return None
-            found.append(outcome)
-        if results:
-            self._context.drop(CHILD_RESULTS, len(results))
-        return found
-
-    def begin(self, wave: Sequence[PlannedCall]) -> Waiting:
-        """Have the runs begin that calls ask for, and wait for them."""
-        ended = {one.call_id for one in self._context.get(CHILD_RESULTS) or ()}
-        wanted = [plan for plan in wave if plan.call.id not in ended]
         # By agent: of one message they are the same, and so thousands of children take little room.
         settings: dict[str, HarnessConfig] = {}
-        starts = (self._start(plan, settings) for plan in wanted)
-        return Waiting(children=tuple(start for start in starts if start is not None))
+        found = [
+            _outcome_of(results.get(plan.call.id)) or self._asked(plan, settings) for plan in wave
+        ]
+        starts = tuple(one for one in found if isinstance(one, ChildStart))
+        requests = tuple(one for one in found if isinstance(one, ChildRequest))
+        if starts or requests:
+            return Waiting(children=starts, requests=requests)
+        if results:
+            self._context.drop(CHILD_RESULTS, len(results))
+        return [one for one in found if not isinstance(one, ChildStart | ChildRequest)]
 
     def _refusal(self, plan: PlannedCall) -> ToolOutcome | None:
-        """Why a call begins no run; None where it does."""
+        """Why a call begins no run, nor asks those that there are; None where it does."""
+        asked = self._asked(plan, {})
+        return None if isinstance(asked, ChildStart | ChildRequest) else asked
+
+    def _asked(
+        self, plan: PlannedCall, settings: dict[str, HarnessConfig]
+    ) -> ChildStart | ChildRequest | ToolOutcome:
+        """The run that a call begins, or what it asks of others; or why it does not.
+
+        Args:
+            plan: The call.
+            settings: Those of the runs that other calls of its message begin, by agent.
+        """
         try:
             delegation = _delegation(plan)
         except ToolError as error:
             return ToolFailure(text=error.text)
-        return ToolDenied(text=NOTHING_LEFT) if self._limits(delegation) is None else None
-
-    def _start(self, plan: PlannedCall, settings: dict[str, HarnessConfig]) -> ChildStart | None:
-        """The run that a call begins; None where it is refused."""
-        try:
-            delegation = _delegation(plan)
-        except ToolError:
-            return None
+        if isinstance(delegation, ChildRequest):
+            return delegation
+        limits = self._limits(delegation)
+        if limits is None:
+            return ToolDenied(text=NOTHING_LEFT)
         config = settings.get(delegation.agent)
         if config is None:
-            limits = self._limits(delegation)
-            if limits is None:
-                return None
             config = _settings(self._context.spec.config, delegation, limits)
             settings[delegation.agent] = config
         return ChildStart(
@@ -111,6 +112,7 @@ class Delegating:
             most_words=delegation.most_words,
             model=delegation.model,
             typed=delegation.typed,
+            background=delegation.background,
         )
 
     def _limits(self, delegation: Delegation) -> Limits | None:
@@ -159,7 +161,7 @@ def delegates(plan: PlannedCall) -> bool:
     return isinstance(plan.tool, DelegatingTool) and plan.approval is None and plan.answer is None
 
 
-def _delegation(plan: PlannedCall) -> Delegation:
+def _delegation(plan: PlannedCall) -> Delegation | ChildRequest:
     assert isinstance(plan.tool, DelegatingTool), "only such calls come here"
     return plan.tool.delegation(plan.given)
 

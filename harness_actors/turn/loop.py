@@ -23,6 +23,7 @@ from harness_actors.turn.call_scheduler import ToolCalls
 from harness_actors.turn.fallback import TurnChain, fell_back
 from harness_actors.turn.gates import Gates
 from harness_actors.turn.log_messages import LogMessages
+from harness_actors.turn.mail import IncomingMail
 from harness_actors.turn.meter import TurnMeter
 from harness_actors.turn.preparation import PreparedAgent
 from harness_actors.turn.recovery import findings_of, told_of_cut
@@ -88,6 +89,7 @@ class TurnLoop:
         ask = None if self._gates is None else self._gates.of_rounds
         self._stalls = Stalls.of(context, self._meter, progress, services.read_stall, ask)
         self._window = Window.of(context, prepared)
+        self._mail = IncomingMail.of(context, prepared, services)
         self._models = TurnChain.of(prepared.agent.model, limits)
         self._last: Awaitable[None] | None = None
         self._awaited: Awaitable[None] | None = None
@@ -129,6 +131,8 @@ class TurnLoop:
             if self._context.parking:
                 ended = Parked()
             else:
+                if self._mail is not None:
+                    await self._mail.read()
                 ended = self._bound_reached() or self._out_of_room() or await self._round()
         return ended
 

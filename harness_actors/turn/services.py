@@ -62,6 +62,7 @@ class AgentTurnServices:
         watch_workspace: Given that folder, returns what tells when it is no longer at its path;
             None where nobody watches.
         read_stall: Takes the rounds of a run that have ended, and says how it comes to nothing.
+        letters_due: Of so many letters that have come for a run, how many its model is told now.
         text_on_record: Finds the result of a call, in a run that is done again.
         processes: Starts the processes of tools; None where tools start them as children.
         resources: What tools have open in this process; None where each call opens its own.
@@ -82,6 +83,7 @@ class AgentTurnServices:
     run_call: RunCall = run_call
     waves_of: Callable[[Sequence[PlannedCall]], list[Sequence[PlannedCall]]] = waves_of
     read_stall: ReadStall = RunProgress.read
+    letters_due: Callable[[int], int] = lambda waiting: waiting
     text_on_record: Callable[[ToolCall], Awaitable[str]] = _nothing_on_record
     processes: ToolProcesses | None = None
     resources: ToolResources | None = None

@@ -328,7 +328,7 @@ def test_nothing_is_kept_of_a_queue_whose_runs_are_over() -> None:
     until_waiting(world)
     world.perform(world.coordinator.stop("run", "cancel"))
     world.settle()
-    kin = world.coordinator._children
+    kin = world.coordinator.children
     assert not any((kin._below, kin._queued, kin._aside, kin._resting, kin.limits._used))
 
 
@@ -353,7 +353,7 @@ def test_one_that_is_taken_up_again_is_counted_once() -> None:
     runs = [world.stored(run_id).state.values for run_id in world.run_ids()]
     used = sum(values.get(USAGE.name, {}).get("model_calls", 0) for values in runs)
     assert len(world.coordinator.runs) == 3
-    assert world.coordinator._children.limits._used["run"].model_calls == used
+    assert world.coordinator.children.limits._used["run"].model_calls == used
 
 
 def test_the_run_at_the_top_is_put_aside_last() -> None:

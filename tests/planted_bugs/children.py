@@ -6,13 +6,14 @@ TREES = "tests/coordination/test_children.py::"
 RUNS = "tests/subagents/test_runs.py::"
 HELD = "tests/subagents/test_holding.py::"
 FOLLOWED = "tests/subagents/test_followed_trees.py::"
+BACKGROUND = "tests/subagents/test_background.py::"
 
 BUGS = (
     Bug(
         name="a parent goes on when the first of its children has ended",
         path="harness_actors/coordination/children.py",
-        before="        is_last = not self._unfinished(parent)\n",
-        after="        is_last = True\n",
+        before="parent.waits_for_children and not self._unfinished(parent, writes)\n",
+        after="parent.waits_for_children\n",
         promise="a run waits for all that it has begun",
         tests=(TREES + "test_a_run_waits_at_no_host_for_those_that_it_has_begun",),
     ),
@@ -27,8 +28,8 @@ BUGS = (
     Bug(
         name="what is aside counts as over",
         path="harness_actors/coordination/children.py",
-        before="        return bool(self._below.get(run_id) or self._aside.get(run_id))\n",
-        after="        return bool(self._below.get(run_id))\n",
+        before="        return len(below) + len(aside) > len(self._background.get(run_id, ()))\n",
+        after="        return len(below) > len(self._background.get(run_id, ()))\n",
         promise="a child that was put aside is waited for",
         tests=(TREES + "test_a_child_that_is_aside_is_waited_for_though_the_others_have_ended",),
     ),
@@ -50,7 +51,7 @@ BUGS = (
     ),
     Bug(
         name="a child begins with a copy of its parent's template",
-        path="harness_actors/coordination/children.py",
+        path="harness_actors/coordination/child_specs.py",
         before="replace(workspace, source=None)",
         after="workspace",
         promise="a child works in the folder of its parent",
@@ -59,8 +60,8 @@ BUGS = (
     Bug(
         name="a run that is to park begins its children",
         path="harness_actors/coordination/outcomes.py",
-        before="            case Waiting(children=starts) if starts and run.parking:\n",
-        after="            case Waiting(children=starts) if starts and False:\n",
+        before="            case Waiting() if not outcome.on_user and run.parking:\n",
+        after="            case Waiting() if not outcome.on_user and run.held:\n",
         promise="after Ctrl-C nothing new starts",
         tests=(TREES + "test_one_that_is_asked_to_park_while_it_delegates_begins_nobody",),
     ),
@@ -91,8 +92,8 @@ BUGS = (
     Bug(
         name="a call that waits behind children counts as lost",
         path="harness_actors/turn/call_scheduler.py",
-        before="        if len(plans) > len(wave):\n",
-        after="        if len(plans) > len(wave) + len(plans):\n",
+        before="        if len(plans) > calls:\n",
+        after="        if len(plans) > calls + len(plans):\n",
         promise="what has not begun is made when the children have ended",
         tests=(RUNS + "test_what_stands_behind_children_is_made_when_they_have_ended",),
     ),
@@ -169,5 +170,40 @@ BUGS = (
         after="            for event in ():\n",
         promise="the path of each run below is known",
         tests=(FOLLOWED + "test_paths_are_known_of_those_that_were_begun_before_anybody_followed",),
+    ),
+    Bug(
+        name="who is sent out in the background is waited for",
+        path="harness_actors/coordination/children.py",
+        before="        return len(below) + len(aside) > len(self._background.get(run_id, ()))\n",
+        after="        return len(below) + len(aside) > 0\n",
+        promise="a run goes on beside those that it has sent out in the background",
+        tests=(BACKGROUND + "test_it_goes_on_beside_them",),
+    ),
+    Bug(
+        name="letters are told again with each call",
+        path="harness_actors/turn/mail.py",
+        before="        self._context.drop(MAIL, len(letters))\n",
+        after="",
+        promise="what one came to is told once",
+        tests=(
+            BACKGROUND + "test_the_call_returns_a_handle_and_what_it_came_to_is_told_once",
+            BACKGROUND + "test_a_wait_is_over_after_its_time",
+        ),
+    ),
+    Bug(
+        name="a wait for any is one for all",
+        path="harness_actors/coordination/beside.py",
+        before='    return any(ended) if wait["any"] else all(ended)\n',
+        after="    return all(ended)\n",
+        promise="whoever waits for any goes on with the first",
+        tests=(BACKGROUND + "test_whoever_waits_for_any_goes_on_with_the_first",),
+    ),
+    Bug(
+        name="a rerun does not know who was parked while it waited",
+        path="harness_actors/replay/visits.py",
+        before="        self._to = ENTRY if begun.hop is None or parked else begun.hop.to\n",
+        after="        self._to = ENTRY if begun.hop is None else begun.hop.to\n",
+        promise="a run that was parked while it waited is replayed",
+        tests=(BACKGROUND + "test_a_run_that_parked_while_it_waited_for_its_child_is_replayed",),
     ),
 )

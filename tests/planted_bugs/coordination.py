@@ -203,8 +203,8 @@ BUGS = (
     Bug(
         name="a run that parks between two executors goes back to the first",
         path="harness_actors/coordination/outcomes.py",
-        before="            self._changes.put_aside(run, delta, effects, moved=True)\n",
-        after="            self._changes.put_aside(run, delta, effects)\n",
+        before="            self._park(run, delta, effects, moved=True)\n",
+        after="            self._park(run, delta, effects)\n",
         promise="a run that is taken up goes on where it was",
         tests=(
             "tests/coordination/test_stops.py::test_a_run_that_parks_between_two_executors_keeps_its_place",
@@ -300,8 +300,8 @@ BUGS = (
     Bug(
         name="a run without budget that is resumed goes on",
         path="harness_actors/coordination/stopping.py",
-        before="            if run.closing is None and run.makes_rounds:\n",
-        after="            if run.makes_rounds:\n",
+        before="            elif run.closing is None and run.makes_rounds:\n",
+        after="            elif run.makes_rounds:\n",
         promise="where a budget is spent, no run makes a further model call",
         tests=("tests/coordination/test_at_once.py::test_whatever_befalls_a_run_at_once",),
     ),

@@ -136,7 +136,8 @@ class PlannedModel:
         self, planned: PlannedTool, call_id: str, key: str, messages: Sequence[Message]
     ) -> ToolCall:
         if planned.to is not None:
-            self._oracle.kin.said(key, planned.to)
+            if not planned.to.given and planned.to.agent != "agent_list":
+                self._oracle.kin.said(key, planned.to)
             return delegating_call(planned.to, call_id, key)
         if planned.kind in READS:
             named = self._oracle.keeping.to_read(planned.kind, messages)

@@ -38,6 +38,11 @@ class Kid:
     told: int = 0
     given: bool = False
 
+    @property
+    def is_beside(self) -> bool:
+        """Whether the run that has begun it goes on beside it."""
+        return self.spec.parent is not None and self.spec.parent.background
+
 
 @dataclass
 class Kin:
@@ -109,6 +114,10 @@ class Kin:
                 self.ledger.broken(WITH_CALL, f"{name} has none, and is {result.text[:80]!r}")
             return
         kid, end = self.kids[child], self.ledger.disk.runs[child].end
+        if kid.is_beside:
+            if result.disposition != "done" or "Sent out in the background" not in result.text:
+                self.ledger.broken(GIVEN, f"{name} is beside, and is {result.text[:80]!r}")
+            return
         if end is None:
             self.ledger.broken(GIVEN, f"{name} is {result.text[:80]!r} before {child} ends")
             return
@@ -117,7 +126,7 @@ class Kin:
         kid.given = True
         status = status_of(end)
         right = result.disposition == DISPOSITIONS.get(status, "failed")
-        if not right or not _says(result.text, kid.spec, end):
+        if not right or not says(result.text, kid.spec, end):
             told = f"{child} is {end.status}({end.reason.kind}) with {end.output_text!r}"
             self.ledger.broken(GIVEN, f"{told}, and {name} is {result.disposition} {result.text!r}")
 
@@ -125,6 +134,8 @@ class Kin:
         """A model is asked with this conversation."""
         said = [message.text for message in messages if message.role == "tool"]
         for child in self.of(run_id):
+            if self.kids[child].is_beside:
+                continue
             times = sum(text.startswith(f"report of {child}:") for text in said)
             if times > 1:
                 self.ledger.broken(GIVEN, f"{run_id} is told {times} times what {child} came to")
@@ -206,7 +217,7 @@ class Kin:
             parent = self.ledger.disk.runs[link.run_id]
             if run.end is None:
                 self.ledger.broken("every run ends", f"{run_id} does not")
-            elif not kid.given and self._must_have(parent):
+            elif not kid.given and not kid.is_beside and self._must_have(parent):
                 self.ledger.broken(GIVEN, f"{link.run_id} is done without {run_id}")
 
     def _must_have(self, parent: DiskRun) -> bool:
@@ -240,7 +251,7 @@ def status_of(end: HarnessResult) -> str:
     return {"done": "completed", "cancelled": "cancelled"}.get(end.status, "failed")
 
 
-def _says(text: str, spec: RunSpec, end: HarnessResult) -> bool:
+def says(text: str, spec: RunSpec, end: HarnessResult) -> bool:
     """Whether a result says what a child came to, and how it ended."""
     most = None if spec.parent is None else spec.parent.most_words
     words = end.output_text.split()

@@ -8,9 +8,12 @@ from harness_actors.messages import ToolCall
 from harness_actors.records import Entry, RunAdded, RunChanged
 from harness_actors.state import (
     AWAITED,
+    BESIDE,
     BUDGET,
     CHILD_RESULTS,
+    CHILD_WAITS,
     CHILDREN_USAGE,
+    MAIL,
     OPEN_CALLS,
     PARKING,
 )
@@ -30,7 +33,18 @@ NO_DEADLOCK = "whoever waits for children needs no host of theirs"
 PATIENCE_S = 60.0
 """Longer than the rounds of all that are to park with one."""
 _MEANWHILE = frozenset(
-    key.name for key in (AWAITED, BUDGET, CHILD_RESULTS, CHILDREN_USAGE, OPEN_CALLS, PARKING)
+    key.name
+    for key in (
+        AWAITED,
+        BESIDE,
+        BUDGET,
+        CHILD_RESULTS,
+        CHILD_WAITS,
+        CHILDREN_USAGE,
+        MAIL,
+        OPEN_CALLS,
+        PARKING,
+    )
 )
 """What changes of a run while it waits."""
 
@@ -80,7 +94,7 @@ class AtWork:
         waits = bool(run.values.values.get(AWAITED.name))
         if run_id in self._waiting and change.end is None:
             self._check_still(change)
-            left = [one for one in self.kin.of(run_id) if self.ledger.disk.runs[one].end is None]
+            left = [one for one in self.kin.of(run_id) if self._is_awaited(one)]
             if left and not waits:
                 self.ledger.broken(NOWHERE, f"{run_id} goes on while {left} are not over")
         elif waits and run_id not in self._waiting:
@@ -95,6 +109,10 @@ class AtWork:
             self._served.discard(run_id)
             if run.spec.parent is not None:
                 self._look_later(run_id, self._parks)
+
+    def _is_awaited(self, child: str) -> bool:
+        beside = self.kin.kids[child].is_beside
+        return not beside and self.ledger.disk.runs[child].end is None
 
     def _check_still(self, change: RunChanged) -> None:
         """It waits: it is told of ends, may be put aside, and does nothing."""
@@ -173,7 +191,7 @@ class AtWork:
             self._check_nowhere(call)
         for before in self.questions.calls_before(call):
             child = self.kin.child_of(before)
-            if child is not None and self.ledger.disk.runs[child].end is None:
+            if child is not None and self._is_awaited(child):
                 self.ledger.broken(IN_ORDER, f"{call.what} of {call.key} begins before {child}")
             elif child is None and self._should_have(call.run_id, before):
                 name = delegated_in(before)

@@ -25,6 +25,7 @@ from tests.simulation.observing import Observing
 from tests.simulation.passing import Passing
 from tests.simulation.pressing import Pressing
 from tests.simulation.promptness import Promptness
+from tests.simulation.sent_out import SentOut
 from tests.simulation.serving import ServedStep, Serving
 from tests.simulation.spending import Spending
 from tests.simulation.summarizing import Summarizing
@@ -79,6 +80,7 @@ class Oracle:
         self.summarizing = Summarizing(ledger, machine, seed, wished=workload.summarized)
         self.kin = Kin(ledger)
         self.at_work = AtWork(ledger, self.kin, self.serving_rules, self.waits)
+        self.sent_out = SentOut(ledger, self.kin)
         self._tree_bounds = TreeBounds(ledger, self.kin)
         self._delegates = bool(workload.sub_agents)
         self._asking = Asking(ledger, self.serving_rules)
@@ -115,6 +117,7 @@ class Oracle:
         self.guarding.asked(run_id, messages)
         self.verifying.asked(run_id)
         self.kin.asked(run_id, messages)
+        self.sent_out.asked(run_id, messages)
         call = self._asking.asked(run_id, messages)
         self.at_work.asked(call)
         return call
@@ -214,6 +217,7 @@ class Oracle:
             self.valuing.changed(run, change)
         if self._delegates:
             self.kin.changed(change, log)
+            self.sent_out.changed(change, log)
             self.at_work.changed(change)
             self._tree_bounds.changed(run, change)
         for write in change.delta.writes:

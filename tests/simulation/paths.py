@@ -4,10 +4,9 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from harness_actors.coordination.graph import ENTRY, successor
-from harness_actors.events import ChildrenStarted
 from harness_actors.records import Hop
 from harness_actors.signals import RepairTrigger
-from harness_actors.state import AGENT_TURN, COMPACTION
+from harness_actors.state import AGENT_TURN, AWAITED, COMPACTION
 from tests.simulation.disk import DiskRun
 from tests.simulation.workflows import begun_of, visits_of
 
@@ -25,7 +24,7 @@ def check_path(schedule: "Schedule", run: DiskRun) -> None:
     for _, change in run.changes:
         if change.hop is None:
             continue
-        begins = any(isinstance(event, ChildrenStarted) for event in change.delta.events)
+        begins = any(write.key == AWAITED.name and write.value for write in change.delta.writes)
         answered = "" if begins and change.hop.to == at else _answered(run, at, change.hop)
         if answered is None:
             broken(ALONG_EDGES, f"{run_id} goes from {at} to {change.hop.to}")

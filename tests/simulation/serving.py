@@ -127,11 +127,11 @@ class Serving:
             "waiting": router._waiting,
             "alone": router._isolated,
             "with a deadline": inside.next_overdue_at,
-            "with children": inside._children._below,
-            "with queued children": inside._children._queued,
-            "with children put aside": {r: c for r, c in inside._children._aside.items() if c},
-            "with children at rest": {r: c for r, c in inside._children._resting.items() if c},
-            "with the use of a tree": inside._children.limits._used,
+            "with children": inside.children._below,
+            "with queued children": inside.children._queued,
+            "with children put aside": {r: c for r, c in inside.children._aside.items() if c},
+            "with children at rest": {r: c for r, c in inside.children._resting.items() if c},
+            "with the use of a tree": inside.children.limits._used,
             "summarized": {s: n for s, n in inside._background._jobs.items() if n},
         }
         for what, of in kept.items():

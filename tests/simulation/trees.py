@@ -1,7 +1,7 @@
 """Trees of runs in a schedule: who delegates, to whom, and what those do; chosen by its seed."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any
 
@@ -26,6 +26,8 @@ TREES = 0.17
 """Share of the schedules whose agents delegate, where their windows are not small."""
 MOST_DEPTH = 3
 AGENTS = ("explore", "run_task", "document", "helper")
+KNOWN = (*AGENTS, "scout")
+"""With the one that works beside whoever sends it out."""
 NOBODY = "nobody"
 """An agent that there is not."""
 FLAWS = ("empty", "none", "broken", "wrong", "nobody")
@@ -50,6 +52,7 @@ class PlannedDelegation:
         flaw: How the call is malformed; empty where it is not.
         words: How many the report has beside its heading.
         fails: Its provider refuses the request for the report.
+        given: Of a tool that asks something of those beside, its arguments.
     """
 
     agent: str
@@ -57,6 +60,7 @@ class PlannedDelegation:
     flaw: str = ""
     words: int = 2
     fails: bool = False
+    given: Mapping[str, Any] = field(default_factory=dict)
 
 
 def plan_trees(workload: Workload, seed: int) -> Workload:
@@ -194,6 +198,9 @@ def _specs(chance: Random, depth: int) -> tuple[SubAgentSpec, ...]:
 
 def delegating_call(planned: PlannedDelegation, call_id: str, key: str) -> ToolCall:
     """A call that delegates, as a model makes it; what is to be done names the call."""
+    if planned.agent.startswith("agent_"):
+        said = {"message": f"steer:{key}"} if planned.agent == "agent_send" else {}
+        return ToolCall(call_id, planned.agent, orjson.dumps({**planned.given, **said}).decode())
     given: dict[str, Any] = {"prompt": f"[{key}] the task"}
     match planned.flaw:
         case "empty":
@@ -211,7 +218,7 @@ def delegating_call(planned: PlannedDelegation, call_id: str, key: str) -> ToolC
 
 def delegated_in(call: ToolCall) -> str:
     """Which call it is, by run, message and place, of one that delegates; else empty."""
-    if call.name not in AGENTS:
+    if call.name not in KNOWN:
         return ""
     try:
         given = orjson.loads(call.arguments)

@@ -26,6 +26,7 @@ from harness_actors.coordination.protocol import (
     Forget,
     FromHost,
     GoOn,
+    Mail,
     Offered,
     Park,
     Proposed,
@@ -150,6 +151,9 @@ class ExecutorHost(Hosted):
             case Offered(version):
                 if run is not None:
                     run.offer(version)
+            case Mail(letters):
+                if run is not None:
+                    run.take_mail(letters)
             case Cut():
                 self._cut(envelope.run_id)
             case Forget(end, turn):
@@ -243,6 +247,7 @@ class ExecutorHost(Hosted):
         try:
             executor, agent = await self._program(run.spec)
             run.context = context = self._context(run, deliver, executor, agent)
+            context.take_mail(run.mail)
             if self._slot.code and run.spec.config.limits.working_s is not None:
                 # From here on, however long the start of this process took.
                 context.tools_started()

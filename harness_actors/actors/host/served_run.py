@@ -1,6 +1,7 @@
 """A run as its host knows it: spec, replica of the log, and the hop in progress."""
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from harness_actors.actors.text.speaking import Speaker
@@ -8,6 +9,7 @@ from harness_actors.conversation import Conversation
 from harness_actors.executors.context import DeltaContext
 from harness_actors.plan import CompactionPlan, Viewer
 from harness_actors.records import RunSpec
+from harness_actors.state import Letter
 
 
 @dataclass(slots=True)
@@ -28,6 +30,8 @@ class ServedRun:
     parking: bool = False
     offered: int = 0
     """Version of a plan that is offered to it; 0 for none."""
+    mail: list[Letter] = field(default_factory=list)
+    """What it was told of in this hop, and its context does not have yet."""
     context: DeltaContext | None = None
     """None before the hop begins, and when it is over."""
     texts: Speaker | None = None
@@ -46,6 +50,13 @@ class ServedRun:
         self.offered = version
         if self.context is not None:
             self.context.offered = version
+
+    def take_mail(self, letters: Sequence[Letter]) -> None:
+        """It is to be told of these before its next model call."""
+        if self.context is None:
+            self.mail.extend(letters)
+        else:
+            self.context.take_mail(letters)
 
     def speak(self, texts: Speaker | None) -> None:
         """Somebody reads what its model says, by this; None where nobody does any more."""

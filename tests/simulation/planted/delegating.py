@@ -31,10 +31,10 @@ def _delegated_last() -> Patches:
 def _results_in_turn() -> Patches:
     """Results are given in the order of the ends."""
 
-    def patched(self: Delegating, wave: Sequence[PlannedCall]) -> Sequence[ToolOutcome] | None:
+    def patched(self: Delegating, wave: Sequence[PlannedCall]) -> Sequence[ToolOutcome] | Waiting:
         ended = [one.call_id for one in self._context.get(CHILD_RESULTS) or ()]
         found = outcomes(self, wave)
-        if found is None or len(ended) != len(wave):
+        if isinstance(found, Waiting) or len(ended) != len(wave):
             return found
         by_call = {plan.call.id: one for plan, one in zip(wave, found, strict=True)}
         return [by_call[call_id] for call_id in ended if call_id in by_call]
@@ -59,14 +59,16 @@ def _answers_are_forgotten() -> Patches:
 
 
 def _begun_by_another_call() -> Patches:
-    def patched(self: Delegating, wave: Sequence[PlannedCall]) -> Waiting:
-        waiting = begin(self, wave)
+    def patched(self: Delegating, wave: Sequence[PlannedCall]) -> Sequence[ToolOutcome] | Waiting:
+        waiting = outcomes(self, wave)
+        if not isinstance(waiting, Waiting):
+            return waiting
         ids = [one.call_id for one in waiting.children]
         turned = zip(waiting.children, reversed(ids), strict=True)
         return replace(waiting, children=tuple(replace(one, call_id=of) for one, of in turned))
 
-    begin = Delegating.begin
-    return [(Delegating, "begin", patched)]
+    outcomes = Delegating.outcomes
+    return [(Delegating, "outcomes", patched)]
 
 
 BUGS = (

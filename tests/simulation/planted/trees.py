@@ -9,6 +9,7 @@ from harness_actors.coordination import children
 from harness_actors.coordination.active import ActiveRun, Effects
 from harness_actors.coordination.children import Children
 from harness_actors.coordination.coordinator import Coordinator
+from harness_actors.coordination.departures import Departures
 from harness_actors.coordination.stopping import Stopping
 from harness_actors.coordination.tree_limits import TreeLimits
 from harness_actors.events import ChildEnded, ChildrenStarted
@@ -88,7 +89,7 @@ def _those_aside_outlive_it() -> Patches:
 
 
 def _goes_on_with_the_first() -> Patches:
-    return [(Children, "_unfinished", lambda self, parent: False)]
+    return [(Children, "_unfinished", lambda self, parent, writes=(): False)]
 
 
 def _all_at_once() -> Patches:
@@ -130,11 +131,11 @@ def _goes_on_when_taken_up() -> Patches:
 
 
 def _parent_that_waits_is_woken_by_nobody() -> Patches:
-    def patched(self: Children, parent: ActiveRun, effects: Effects) -> None:
+    def patched(self: Departures, parent: ActiveRun, effects: Effects) -> None:
         if parent.closing is None and not parent.parking:
             self._dispatch.deliver(parent, effects)
 
-    return [(Children, "_wake", patched)]
+    return [(Departures, "wake", patched)]
 
 
 def _only_the_root_is_taken_up() -> Patches:

@@ -1,0 +1,67 @@
+"""What a child is, made of the run that begins it and of what that says of it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from harness_actors.coordination.graph import DEFAULT_EDGES
+from harness_actors.events import ChildrenStarted
+from harness_actors.messages import Message
+from harness_actors.records import CHILD_MARK, ParentLink, RunSpec
+from harness_actors.signals import ChildStart
+from harness_actors.state import turns_of
+
+
+def child_spec(parent: RunSpec, start: ChildStart, number: int) -> RunSpec:
+    """A child of a run.
+
+    Args:
+        parent: The run.
+        start: What it is to be.
+        number: The how many-th child of that run it is, from 1.
+    """
+    run_id, above = f"{parent.run_id}{CHILD_MARK}{number}", parent.parent
+    link = ParentLink(
+        run_id=parent.run_id,
+        root=parent.root,
+        call_id=start.call_id,
+        agent=start.agent if above is None else f"{above.agent}/{start.agent}",
+        pool=start.pool,
+        depth=1 if above is None else above.depth + 1,
+        most_words=start.most_words,
+        typed=start.typed,
+        background=start.background,
+    )
+    made_with, workspace = parent.made_with, parent.workspace
+    return RunSpec(
+        run_id=run_id,
+        conversation_id=run_id,
+        task=(Message.user(start.task),),
+        code=parent.code,
+        config=start.config,
+        edges=DEFAULT_EDGES,
+        keys=parent.keys,
+        # It is there: its parent works in it.
+        workspace=None if workspace is None else replace(workspace, source=None),
+        made_with=None
+        if made_with is None
+        else replace(made_with, agent=start.agent, model=start.model),
+        late_hooks=parent.late_hooks,
+        parent=link,
+    )
+
+
+def started_event(
+    values: Mapping[str, Any], starts: Sequence[ChildStart], specs: Sequence[RunSpec]
+) -> ChildrenStarted:
+    """What readers are told of runs that another one has begun."""
+    told = tuple(
+        {
+            "run_id": spec.run_id,
+            "agent": start.agent,
+            "call_id": start.call_id,
+            **({"background": True} if start.background else {}),
+        }
+        for spec, start in zip(specs, starts, strict=True)
+    )
+    return ChildrenStarted(turn=turns_of(values), children=told)

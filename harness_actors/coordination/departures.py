@@ -1,0 +1,77 @@
+"""Runs that leave service, or go on, when those have that they have begun."""
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from harness_actors.coordination.active import ActiveRun, Effects, Held
+from harness_actors.coordination.dispatch import Dispatch
+from harness_actors.coordination.run_changes import RunChanges
+from harness_actors.state import StateDelta
+
+
+@dataclass(eq=False)
+class Departures:
+    """Has no run of a tree leave service before those below it.
+
+    Args:
+        runs: The runs in service, by id; the coordinator's own mapping.
+        changes: Writes down what becomes of them.
+        dispatch: Tells their hosts.
+        below: By run: the children of it that are in service.
+        descendants: All runs in service below one.
+    """
+
+    _runs: Mapping[str, ActiveRun]
+    _changes: RunChanges
+    _dispatch: Dispatch
+    _below: Mapping[str, Collection[str]]
+    _descendants: Callable[[ActiveRun], Iterator[ActiveRun]]
+    leave: Callable[[ActiveRun, Held, Effects], None] = field(init=False)
+    """Lets a run leave service by its answer."""
+
+    def hold(self, run: ActiveRun, held: Held, effects: Effects) -> None:
+        """A run leaves service as soon as all below it have, after the rounds that they are in.
+
+        Args:
+            run: The run.
+            held: Its answer.
+            effects: What is to be done.
+        """
+        if not self._below.get(run.spec.run_id):
+            self.leave(run, held, effects)
+            return
+        self._dispatch.withhold(run)
+        run.held = held
+        for one in list(self._descendants(run)):
+            if one.spec.run_id in self._runs:
+                self._stop(one, effects)
+
+    def _stop(self, run: ActiveRun, effects: Effects) -> None:
+        """A run is put aside with one above it. That is not written down: should the coordinator
+        die, it goes on with that one."""
+        if run.slot is None and not run.waits_for_children and run.held is None:
+            # It is queued, or waits for the quarantine host: there is no round to finish.
+            self._changes.put_aside(run, StateDelta(), effects)
+            return
+        run.parking = True
+        self._dispatch.stop_at_round(run, effects)
+        self.rest(run, effects)
+
+    def wake(self, run: ActiveRun, effects: Effects) -> None:
+        """All that a run has waited for have ended: it goes on."""
+        if run.closing is not None:
+            self._changes.end(run, StateDelta(), run.closing, effects)
+        elif run.parking:
+            self.hold(run, Held(delta=StateDelta()), effects)
+        else:
+            self._dispatch.deliver(run, effects)
+
+    def rest(self, run: ActiveRun, effects: Effects) -> None:
+        """A run that is to leave service does, when nobody below it is served any more."""
+        if self._below.get(run.spec.run_id):
+            return
+        if run.held is not None:
+            held, run.held = run.held, None
+            self.leave(run, held, effects)
+        elif run.parking and run.waits_for_children:
+            self._changes.put_aside(run, StateDelta(), effects)
