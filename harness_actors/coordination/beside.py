@@ -16,6 +16,7 @@ from harness_actors.state import (
     BESIDE,
     CHILD_RESULTS,
     CHILD_WAITS,
+    COORDINATOR,
     MAIL,
     USAGE,
     ChildResult,
@@ -31,6 +32,7 @@ STARTED = (
     "you when it has ended."
 )
 NOBODY = "Nobody is at work in the background."
+AT_WORK = "Still at work for you in the background: {handles}."
 _UNKNOWN = "There is no agent {handle!r} in the background; there are {known}."
 _WENT = "{handle} has ended before: {status}."
 _FOLLOWS = " What it came to follows, if you have not been told yet."
@@ -180,6 +182,12 @@ class Beside:
         write = Write(MAIL.name, "append", asdict(letter))
         self._changes.change(run, StateDelta((write,)), effects)
         self._dispatch.mail(run, (letter,), effects)
+
+    def remind(self, run: ActiveRun, effects: Effects) -> None:
+        """A run is shown less of its conversation: it is told who is still at work."""
+        if left := ", ".join(self._at_work(run)):
+            text = AT_WORK.format(handles=left)
+            self.post(run, Letter(sender=COORDINATOR, status=None, text=text), effects)
 
     def ended(self, parent: ActiveRun, child: RunSpec, came_to: ChildResult) -> list[Write]:
         """A child is over: what is written of that with its parent."""

@@ -83,6 +83,8 @@ class Outcomes:
             self._park(run, delta, effects, moved=True)
         else:
             self._changes.change(run, delta, effects, moved=True)
+            if delta.plan is not None:
+                self._children.beside.remind(run, effects)
             if (end := self._ceilings.reached(run)) is not None:
                 self._changes.end(run, StateDelta(), end, effects)
             elif waits or (self._background.is_awaited(run) and self._background.hold(run)):

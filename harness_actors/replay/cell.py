@@ -29,6 +29,7 @@ from harness_actors.state import (
     AGENT_TURN,
     AWAITED,
     CHILDREN_USAGE,
+    COORDINATOR,
     MAIL,
     USAGE,
     VERIFIED,
@@ -291,7 +292,11 @@ class RerunCell:
         while self._beside and self._beside[0].position < before:
             delta = self._beside.pop(0).delta
             ended = next((e for e in delta.events if isinstance(e, ChildEnded)), None)
-            letters = [Letter(**one.value) for one in delta.writes if one.key == MAIL.name]
+            mail = (Letter(**one.value) for one in delta.writes if one.key == MAIL.name)
+            # Who is at work is said again by itself.
+            letters = [letter for letter in mail if letter.sender != COORDINATOR]
+            if not letters and ended is None and delta.writes and _is_mail(delta):
+                continue
             if ended is not None:
                 self.tell("what came of the runs that it began")
                 self._end_child(ended.run_id)
@@ -327,6 +332,10 @@ class RerunCell:
             at=at,
         )
         self._journal.commit(self._term, [RunAdded(spec=spec, command="", at=at), change])
+
+
+def _is_mail(delta: StateDelta) -> bool:
+    return all(write.key == MAIL.name for write in delta.writes)
 
 
 def as_end(result: HarnessResult) -> RunEnd:

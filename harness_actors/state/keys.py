@@ -49,12 +49,12 @@ class ChildResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Letter:
-    """What a run is told before its next model call: that a child beside it has ended, or what
-    the run says that has begun it.
+    """What a run is told before its next model call: that a child beside it has ended, what the
+    run says that has begun it, or who is still at work.
 
     Attributes:
-        sender: Handle of the child; empty of the run above.
-        status: How the child has ended; None of what the run above says.
+        sender: Handle of the child; empty of the run above; `COORDINATOR` of who is at work.
+        status: How the child has ended; None where none has.
         text: What it came to, or what is said.
     """
 

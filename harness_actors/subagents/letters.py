@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from harness_actors.messages import Message
-from harness_actors.state import Letter
+from harness_actors.state import COORDINATOR, Letter
 
 ENDED = "Of the agents that you sent out in the background:"
 SAID = "Whoever sent you out says:"
@@ -12,9 +12,11 @@ _HEADING = "[{sender} {status}]"
 
 def words_of(letters: Sequence[Letter]) -> str:
     """What some letters say, in one text; there is one at least."""
-    said = [letter.text for letter in letters if letter.status is None]
+    said = [letter.text for letter in letters if not letter.sender]
     ended = [letter for letter in letters if letter.status is not None]
     parts = [SAID, *said] if said else []
+    # Of several the newest holds.
+    parts += [letter.text for letter in letters if letter.sender == COORDINATOR][-1:]
     if ended:
         parts += [ENDED, *map(_section, ended)]
     return "\n\n".join(parts)

@@ -206,4 +206,12 @@ BUGS = (
         promise="a run that was parked while it waited is replayed",
         tests=(BACKGROUND + "test_a_run_that_parked_while_it_waited_for_its_child_is_replayed",),
     ),
+    Bug(
+        name="who is shown less is not told who is at work",
+        path="harness_actors/coordination/outcomes.py",
+        before="            if delta.plan is not None:\n",
+        after="            if delta.plan is not None and run.held:\n",
+        promise="what is in flight is said in every compacted request",
+        tests=(BACKGROUND + "test_who_is_at_work_is_said_where_less_of_a_conversation_is_shown",),
+    ),
 )

@@ -87,6 +87,12 @@ def make(path: str) -> str:
     return "made"
 
 
+@tool(effect="read_only", volatile=True)
+def tell_much(n: int) -> str:
+    """Tell much."""
+    return " ".join(f"word{n}x{at}" for at in range(300))
+
+
 def a_team(top: Step, says: Step | None = None, **given: Any) -> Team:
     found = says or steps(lambda conversation: Reply.text(f"found {asked(conversation)}"))
     tools = [look, write, until_there, make]
@@ -266,6 +272,32 @@ async def test_a_tree_with_one_beside_it_parks_as_one_and_goes_on(tmp_path: Path
     assert told(journal, run_id)[-2] == "research-1: completed"
     assert len(letters(log_of(journal, run_id))) == 1
     await replays_as_it_was(journal, run_id, f"{run_id}.1")
+
+
+async def test_who_is_at_work_is_said_where_less_of_a_conversation_is_shown(
+    tmp_path: Path,
+) -> None:
+    gone = str(tmp_path / "gone")
+
+    def top(conversation: Sequence[Message]) -> Reply:
+        if letters(conversation):
+            return DONE
+        if any("Still at work" in one.text for one in conversation if one.role == "user"):
+            return Reply.calls([("make", {"path": gone}), ("agent_wait", {})])
+        if len(conversation) < 3:
+            return send("a")
+        return Reply.call("tell_much", {"n": len(conversation)})
+
+    team = a_team(top, steps(Reply.call("until_there", {"path": gone}), Reply.text("found")))
+    team.given = {"tools": [until_there, make, tell_much]}
+    result, journal = await ran(team, tmp_path, max_input_tokens=10_000)
+    assert result.status == "done"
+    log = log_of(journal, result.run_id)
+    said = [one.text for one in log if one.role == "user" and "Still at work" in one.text]
+    assert said
+    assert set(said) == {"Still at work for you in the background: research-1."}
+    assert len(letters(log)) == 1
+    await replays_as_it_was(journal, result.run_id)
 
 
 async def test_a_run_that_parked_while_it_waited_for_its_child_is_replayed(tmp_path: Path) -> None:
