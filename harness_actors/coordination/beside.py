@@ -35,6 +35,7 @@ NOBODY = "Nobody is at work in the background."
 AT_WORK = "Still at work for you in the background: {handles}."
 _UNKNOWN = "There is no agent {handle!r} in the background; there are {known}."
 _WENT = "{handle} has ended before: {status}."
+_ASIDE = "{handle} was put aside, and nobody has taken it up again yet."
 _FOLLOWS = " What it came to follows, if you have not been told yet."
 
 
@@ -120,7 +121,7 @@ class Beside:
     def _standing(self, run: ActiveRun, handle: str) -> str:
         child = self._child(run, handle)
         if child is None:
-            return _WENT.format(handle=handle, status=_known(run)[handle])
+            return _went(run, handle)
         used = Usage(**child.state.values.get(USAGE.name, {}))
         quiet_s = max(0.0, self._clock.now() - child.changed_at)
         return (
@@ -132,7 +133,7 @@ class Beside:
     def _where(self, run: ActiveRun, handle: str) -> str:
         child = self._child(run, handle)
         if child is None:
-            return "over"
+            return "put aside"
         if child.waits_for_children:
             return "waiting for its own agents"
         if child.slot is None:
@@ -152,7 +153,7 @@ class Beside:
         handle = request.children[0]
         child = self._child(run, handle)
         if child is None:
-            text = _WENT.format(handle=handle, status=_known(run)[handle])
+            text = _went(run, handle)
             return _answer(request.call_id, text, "failed")
         self.post(child, Letter(sender="", status=None, text=request.text), effects)
         return _answer(request.call_id, f"{handle} reads it before it goes on.")
@@ -162,7 +163,7 @@ class Beside:
         for handle in request.children:
             child = self._child(run, handle)
             if child is None:
-                lines.append(_WENT.format(handle=handle, status=_known(run)[handle]))
+                lines.append(_went(run, handle))
             else:
                 self._family.cancel(child, effects)
                 lines.append(f"{handle} was cancelled.")
@@ -278,6 +279,12 @@ def started(child: RunSpec) -> ChildResult:
 
 def _known(run: ActiveRun) -> Mapping[str, str]:
     return run.state.values.get(BESIDE.name) or {}
+
+
+def _went(run: ActiveRun, handle: str) -> str:
+    """That a child is not in service."""
+    status = _known(run)[handle]
+    return _WENT.format(handle=handle, status=status) if status else _ASIDE.format(handle=handle)
 
 
 def _answer(call_id: str, text: str, status: ChildStatus = "completed") -> ChildResult:

@@ -113,8 +113,8 @@ class Summarizing:
         """Answer as the schedule says."""
         process, began = current_process(), self.ledger.loop.time()
         said = [message.encoded.decode() for _, message, _ in request.messages]
-        # Summarized for other words, it is another summary.
-        part = "|".join((request.keep, *said))
+        # Summarized for other words, it is another summary; and what is said again is said anew.
+        part = "|".join((request.keep, str(request.messages[0][0]), *said))
         stored_at, run_id = self._stored.get(part, (began, ""))
         if self.ledger.calm and began - stored_at > CALM_S and self._serves(run_id):
             self.ledger.broken(ONCE, f"messages of {run_id} from {request.messages[0][0]}")
