@@ -7,6 +7,7 @@ from itertools import islice, pairwise
 from harness_actors.compaction.deciding import decision_in
 from harness_actors.compaction.marks import ENTRY_CHARS, facts_in, open_items_in, plan_in
 from harness_actors.compaction.sentences import LOOKED_AT_CHARS, ends_of, prose_of
+from harness_actors.compaction.wanted import Wanted
 from harness_actors.messages import Message, ToolCall
 from harness_actors.plan import (
     Decision,
@@ -46,7 +47,7 @@ class DeterministicSummarizer:
 
     async def summarize(self, request: SummaryRequest) -> MadeSummary:
         """Put a part of a conversation into few words; it never fails."""
-        found = _Found(request.shown)
+        found = _Found(request.shown, request.keep)
         done = 0
         for at, message, call in request.messages:
             found.add(at, message, call)
@@ -60,8 +61,9 @@ class DeterministicSummarizer:
 class _Found:
     """What was found in the messages so far."""
 
-    def __init__(self, shown: Shown) -> None:
+    def __init__(self, shown: Shown, keep: str) -> None:
         self._shown = shown
+        self._wanted = Wanted(keep)
         self._facts: dict[str, str] = {}
         self._decisions: dict[str, Decision] = {}
         self._open: list[OpenItem] = []
@@ -81,10 +83,13 @@ class _Found:
             self._add_words(ends_of(_text(message)))
 
     def summary(self, facts: tuple[str, ...]) -> Summary:
+        wanted = {comparable(one): shortened(one, ENTRY_CHARS) for one in self._wanted.sentences}
         given = {comparable(fact) for fact in facts}
+        wanted = {words: fact for words, fact in wanted.items() if words not in given}
+        given |= wanted.keys()
         found = [fact for words, fact in self._facts.items() if words not in given]
         return Summary(
-            facts=(*facts, *found[:MOST_FACTS]),
+            facts=(*facts, *wanted.values(), *found[:MOST_FACTS]),
             decisions=tuple(self._decisions.values()),
             open_items=tuple(self._open[-MOST_OPEN:]),
             outcomes=bounded_outcomes(self._outcomes),
@@ -99,15 +104,21 @@ class _Found:
         for what, why in decisions_in(text):
             decision = Decision(what=what, why=why, at=at)
             self._decisions.setdefault(comparable(what), decision)
+        self._add_wanted(text)
         self._add_facts(facts_in(text, by_user=False))
         self._open += open_items_in(text)
         self._plan = plan_in(text)[:MOST_STEPS] or self._plan
 
     def _add_words(self, text: str) -> None:
+        self._add_wanted(text)
         self._add_facts(facts_in(text, by_user=True))
         self._open += open_items_in(text)
         task = shortened(" ".join(islice(prose_of(text), 3)), TASK_CHARS)
         self._task = task or self._task
+
+    def _add_wanted(self, text: str) -> None:
+        if self._wanted:
+            self._wanted.look_at(prose_of(text))
 
     def _add_facts(self, facts: Iterable[str]) -> None:
         for fact in facts:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from harness_actors.compaction import DeterministicSummarizer
 from harness_actors.compaction.deterministic import MOST_FACTS, decisions_in
+from harness_actors.compaction.wanted import MOST_WANTED
 from harness_actors.conversation import Conversation
 from harness_actors.messages import Message, ToolCall
 from harness_actors.plan import Decision, OpenItem, Reference, Shown, Summary, ToolPolicy
@@ -21,9 +22,9 @@ from tests.compaction.logs import logs
 SHOWN = Shown({"web_search": ToolPolicy(durability="non_replayable")})
 
 
-async def summarized(*log: Message, facts: tuple[str, ...] = ()) -> Summary:
+async def summarized(*log: Message, facts: tuple[str, ...] = (), keep: str = "") -> Summary:
     messages = tuple(with_calls(log, 0, len(log)))
-    request = SummaryRequest(messages=messages, shown=SHOWN, facts=facts)
+    request = SummaryRequest(messages=messages, shown=SHOWN, facts=facts, keep=keep)
     return (await DeterministicSummarizer().summarize(request)).summary
 
 
@@ -497,6 +498,36 @@ async def test_given_facts_come_first_word_for_word() -> None:
 )
 async def test_what_is_marked_as_a_fact_is_one(text: str) -> None:
     assert (await summarized(Message.user(text))).facts == (text,)
+
+
+async def test_what_is_wanted_is_kept_in_its_order() -> None:
+    log = (
+        Message.user("The first ticket came from Ms. Lee. The weather is fine."),
+        Message.assistant("I read the ticket and its invoice. Nothing else happened."),
+        Message.assistant("Two invoices are open."),
+    )
+    # Nothing of it is a decision, or marked as a fact.
+    assert (await summarized(*log)).facts == ()
+    summary = await summarized(*log, keep="Please keep all that is said about tickets and invoices")
+    assert summary.facts == (
+        "The first ticket came from Ms. Lee.",
+        "I read the ticket and its invoice.",
+        "Two invoices are open.",
+    )
+
+
+async def test_of_what_is_wanted_the_best_is_kept() -> None:
+    tickets = "\n".join(f"Ticket number {at} was filed." for at in range(100))
+    best = "Ticket 7 has an invoice."
+    summary = await summarized(Message.user(f"{best}\n{tickets}"), keep="ticket, invoice")
+    assert len(summary.facts) == MOST_WANTED
+    assert summary.facts[0] == best
+    assert summary.facts[-1] == "Ticket number 99 was filed."
+
+
+async def test_words_that_say_nothing_want_nothing() -> None:
+    said = Message.user("What they want is this and that.")
+    assert (await summarized(said, keep="keep what they want")).facts == ()
 
 
 async def test_facts_are_bounded() -> None:
