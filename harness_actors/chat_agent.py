@@ -14,7 +14,7 @@ from harness_actors.policies import Approvals, Hooks
 from harness_actors.policies.capabilities import checked_capabilities
 from harness_actors.policies.middleware import as_chain
 from harness_actors.ports import Agent, Model, Strategy, Summarizer, Tool
-from harness_actors.subagents import SubAgentSpec, as_specs, check_specs, held_below
+from harness_actors.subagents import SubAgentSpec, as_specs, check_specs, held_below, tools_of
 
 if TYPE_CHECKING:
     from harness_actors.contracts import TaskContract
@@ -99,10 +99,8 @@ class ChatAgent:
         object.__setattr__(self, "middleware", as_chain(self.middleware).members)
         may = checked_capabilities(self.capabilities, self.tools)
         object.__setattr__(self, "capabilities", may)
-        if self.approvals is not None:
-            if not isinstance(self.approvals, Approvals):
-                raise ConfigError("approvals", f"must be Approvals(...), not {self.approvals!r}")
-            self.approvals.check_tools({*names, ARTIFACT_READER})
+        if self.approvals is not None and not isinstance(self.approvals, Approvals):
+            raise ConfigError("approvals", f"must be Approvals(...), not {self.approvals!r}")
         self._check_named("predicates", "functions", callable)
         self._check_named("judges", "models", lambda one: hasattr(one, "complete"))
         object.__setattr__(self, "output_type", OutputType.of(self.output_type))
@@ -114,6 +112,8 @@ class ChatAgent:
         object.__setattr__(self, "strategies", check_own(self.strategies))
         object.__setattr__(self, "sub_agents", as_specs(self.sub_agents, "sub_agents"))
         check_specs(self.sub_agents, names)
+        if self.approvals is not None:
+            self.approvals.check_tools({*names, *tools_of(self.sub_agents), ARTIFACT_READER})
         customs = held_below(self, self.sub_agents)
         object.__setattr__(self, "predicates", {**self.predicates, **customs})
 

@@ -100,8 +100,6 @@ def load_agent_file(path: Path, overrides: AgentOverrides | None = None) -> Load
         for name, judge in read_judges(given.persona.judges, path).items()
     }
     tools = [_find(name, beside, path) for name in given.environment.tools]
-    with _settings_of(f"{path}: persona"):
-        approvals = approvals_of(given.persona.approvals, given.persona.autonomy, tools)
     agent = ChatAgent(
         model=model,
         instructions=given.persona.instructions,
@@ -110,7 +108,6 @@ def load_agent_file(path: Path, overrides: AgentOverrides | None = None) -> Load
         hooks=hooks_of(given.persona.hooks, beside, path),
         middleware=middleware_of(given.persona.middleware, beside, path),
         capabilities=given.environment.capabilities,
-        approvals=approvals,
         judges=judges,
         output_type=output_of(given.persona.output_type, beside, path),
         summarizer=_summarizer(given, over, path),
@@ -125,8 +122,10 @@ def load_agent_file(path: Path, overrides: AgentOverrides | None = None) -> Load
     )
     with _settings_of(f"{path}: persona"):
         customs = held_below(agent, delegates, beside=beside)
+        persona = given.persona
+        approvals = approvals_of(persona.approvals, persona.autonomy, tools, delegates)
         predicates = {**agent.predicates, **customs}
-        agent = replace(agent, sub_agents=delegates, predicates=predicates)
+        agent = replace(agent, sub_agents=delegates, predicates=predicates, approvals=approvals)
     if contract is not None:
         agent = contract.put_to(agent, beside)
     config = merged_config(given.harness, over.harness)

@@ -10,6 +10,7 @@ from harness_actors.errors import BadInputError, ConfigError
 from harness_actors.policies import Approvals, Hooks, Redact, ShellSafety, ToolUsage
 from harness_actors.policies.hooks import KINDS
 from harness_actors.ports import Tool
+from harness_actors.subagents import SubAgentSpec, tools_of
 from harness_actors.tools import find_object
 
 SHIPPED: Mapping[str, Callable[..., Any]] = {
@@ -90,7 +91,10 @@ def _made(kind: type) -> Any:
 
 
 def approvals_of(
-    given: Mapping[str, Any] | None, autonomy: Any, tools: Sequence[Tool]
+    given: Mapping[str, Any] | None,
+    autonomy: Any,
+    tools: Sequence[Tool],
+    delegates: Sequence[SubAgentSpec] = (),
 ) -> Approvals | None:
     """The approvals of an agent file.
 
@@ -98,6 +102,7 @@ def approvals_of(
         given: Their fields; None where it has none.
         autonomy: A level, whose rules come after those; None for none.
         tools: Those of the agent.
+        delegates: To whom it delegates.
 
     Returns:
         None where no call is decided about.
@@ -109,7 +114,8 @@ def approvals_of(
     if given is None:
         return level if level is not None and level.rules else None
     named = Approvals.from_mapping(given)
-    named.check_tools({*(tool.spec.name for tool in tools), ARTIFACT_READER})
+    own = (tool.spec.name for tool in tools)
+    named.check_tools({*own, *tools_of(delegates), ARTIFACT_READER})
     return named if level is None else named.before(level)
 
 

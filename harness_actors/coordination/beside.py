@@ -70,13 +70,14 @@ class Beside:
 
     def answers(
         self, run: ActiveRun, requests: Sequence[ChildRequest], effects: Effects
-    ) -> tuple[list[ChildResult], list[dict[str, Any]]]:
+    ) -> tuple[list[ChildResult], list[Mapping[str, Any]]]:
         """What comes of what a run asks.
 
         Returns:
             The answers that are there, and the waits that are still to be over, as plain values.
         """
-        answers, waits = [], []
+        answers: list[ChildResult] = []
+        waits: list[Mapping[str, Any]] = []
         for request in requests:
             answer = self._unknown(run, request) or self._answer(run, request, effects)
             if answer is None:
@@ -86,7 +87,9 @@ class Beside:
                 waits.append(_plain_wait(request, wanted, until))
             else:
                 answers.append(answer)
-        return answers, waits
+        # What a later call of the same message has ended is waited for no longer.
+        over, left = _parted(waits, _known(run))
+        return [*answers, *(_settled(wait, _known(run)) for wait in over)], left
 
     def _unknown(self, run: ActiveRun, request: ChildRequest) -> ChildResult | None:
         known = _known(run)

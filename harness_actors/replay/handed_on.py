@@ -9,7 +9,7 @@ from harness_actors.ports import AskedQuestion, Delegation
 from harness_actors.records import StoredChange
 from harness_actors.replay.recording import RecordedChild, Recording
 from harness_actors.signals import ChildRequest
-from harness_actors.state import CHILD_RESULTS, QUESTIONS
+from harness_actors.state import CHILD_RESULTS, CHILD_WAITS, QUESTIONS
 from harness_actors.subagents.spec import BESIDE
 
 CallPlace = tuple[int, str]
@@ -82,6 +82,8 @@ def _answered(change: StoredChange) -> Iterator[str]:
     for write in change.delta.writes:
         if write.key == CHILD_RESULTS.name and write.change == "append":
             yield write.value["call_id"]
+        elif write.key == CHILD_WAITS.name:
+            yield from (wait["call_id"] for wait in write.value or ())
 
 
 def _asked(change: StoredChange) -> Iterator[tuple[str, AskedQuestion]]:

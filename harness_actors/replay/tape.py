@@ -35,7 +35,7 @@ from harness_actors.replay.old_records import (
 from harness_actors.replay.visits import Visit
 from harness_actors.results import LimitKind, Usage
 from harness_actors.signals import ChildRequest, TurnComplete
-from harness_actors.state import AGENT_TURN, CONTRACT, MAIL, PRESSURE, USAGE, observed_by
+from harness_actors.state import AGENT_TURN, AWAITED, CONTRACT, MAIL, PRESSURE, USAGE, observed_by
 from harness_actors.subagents.spec import BESIDE
 from harness_actors.turn.delegation import NOTHING_LEFT, delegates
 from harness_actors.turn.one_call import CUT_SHORT, PlannedCall
@@ -187,7 +187,7 @@ class Tape:
         known, told = self._handed_on.delegated.get(place), self._results.get(place)
         if known is None and told is not None and told.failure == "failed":
             raise ToolError(told.text)
-        begins = any(True for change in self._visit.changes for _ in children_of(change))
+        begins = any(_waits_for_others(change) for change in self._visit.changes)
         if known is None and told is None and begins:
             # It is refused when the others have ended; until then nobody looks at the words.
             raise ToolError("")
@@ -381,6 +381,12 @@ def _usage_in(change: StoredChange) -> Usage:
     for each in told:
         spent += each
     return spent
+
+
+def _waits_for_others(change: StoredChange) -> bool:
+    """Whether a change begins runs, or asks something of such."""
+    awaits = any(write.key == AWAITED.name and write.value for write in change.delta.writes)
+    return awaits or any(True for _ in children_of(change))
 
 
 def _placed(message: Message) -> str:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from harness_actors.subagents.spec import SubAgentSpec as SubAgentSpec
     from harness_actors.subagents.spec import as_specs as as_specs
     from harness_actors.subagents.spec import check_specs as check_specs
+    from harness_actors.subagents.spec import tools_of as tools_of
 
 __getattr__, __dir__, __all__ = loaded_on_use(
     __name__,
@@ -40,6 +41,7 @@ __getattr__, __dir__, __all__ = loaded_on_use(
         "held_below": "holding",
         "models_below": "child_agent",
         "run_task": "shipped",
+        "tools_of": "spec",
         "words_in": "reports",
     },
 )

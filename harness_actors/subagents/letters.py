@@ -1,5 +1,6 @@
 """What a model is told of agents beside it, and by the one above it, before its next answer."""
 
+import re
 from collections.abc import Mapping, Sequence
 
 from harness_actors.messages import Message
@@ -7,6 +8,12 @@ from harness_actors.state import COORDINATOR, Letter
 
 ENDED = "Of the agents that you sent out in the background:"
 SAID = "Whoever sent you out says:"
+_LOOKS_LIKE_OURS = re.compile(
+    r"^(?=\[[\w-]+ (?:completed|failed|cancelled|timed_out|lost)\]$"
+    rf"|{re.escape(ENDED)}$|{re.escape(SAID)}$)",
+    re.MULTILINE,
+)
+"""Where a line of what an agent says begins that could be taken for one of the harness."""
 _HEADING = "[{sender} {status}]"
 
 
@@ -49,7 +56,8 @@ def told_before(log: Sequence[Message], handle: str, known: Mapping[str, str]) -
 
 
 def _section(letter: Letter) -> str:
-    return f"{_heading(letter.sender, letter.status or '')}\n{letter.text}"
+    said = _LOOKS_LIKE_OURS.sub("> ", letter.text)
+    return f"{_heading(letter.sender, letter.status or '')}\n{said}"
 
 
 def _heading(sender: str, status: str) -> str:

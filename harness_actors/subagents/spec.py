@@ -1,7 +1,7 @@
 """What an agent is to which another one delegates, as its user says it."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, get_args
 
@@ -135,6 +135,15 @@ def check_specs(
         # Of those below it was not known which tools there are, where it has all of them.
         its = own if spec.tools is None else set(spec.tools)
         check_specs(spec.sub_agents, its, f"{where}.{spec.name}.sub_agents")
+
+
+def tools_of(specs: Sequence[SubAgentSpec]) -> Iterator[str]:
+    """Names of the tools that an agent, and those below it, have to delegate by."""
+    for spec in specs:
+        yield spec.name
+        yield from tools_of(spec.sub_agents)
+    if any(spec.background for spec in specs):
+        yield from BESIDE
 
 
 def _check(spec: Any) -> None:
