@@ -7,7 +7,7 @@ import shutil
 import signal
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -42,11 +42,16 @@ def names_of(variables: Mapping[str, str]) -> list[str]:
     return found
 
 
-def wait_until_gone(variables: Mapping[str, str]) -> None:
+AGENTS = ("ray::DashboardA", "ray::RuntimeEnv")
+"""Ray's own helpers of a raylet, as the system shortens their names. Of one that was killed they
+end when they notice, which takes them minutes now and then."""
+
+
+def wait_until_gone(variables: Mapping[str, str], *, but: Sequence[str] = ()) -> None:
     until = time.monotonic() + 60.0
-    while (left := names_of(variables)) and time.monotonic() < until:
+    while (left := set(names_of(variables)) - set(but)) and time.monotonic() < until:
         time.sleep(0.05)
-    assert left == []
+    assert left == set()
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -121,7 +126,7 @@ def test_a_driver_whose_raylet_dies_alone_goes_on_and_one_that_gives_up_can_begi
     script = start_script("losing", str(tmp_path / "store.db"), str(whole), variables=variables)
     _, error = script.communicate(timeout=END_WITHIN_S)
     assert (script.returncode, error) == (0, "")
-    wait_until_gone(variables)
+    wait_until_gone(variables, but=AGENTS)
     report = json.loads(whole.read_text())
 
     assert report["one"] == "done after 1 raylets"
