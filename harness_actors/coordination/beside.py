@@ -197,15 +197,17 @@ class Beside:
         """A child is over: what is written of that with its parent."""
         handle = handle_of(child)
         letter = Letter(sender=handle, status=came_to.status, text=came_to.text)
-        known = {**_known(parent), handle: came_to.status}
-        over, left = _parted(parent.state.values.get(CHILD_WAITS.name) or (), known)
         writes = [
             Write(BESIDE.name, "put", [handle, came_to.status]),
             Write(MAIL.name, "append", asdict(letter)),
         ]
-        if over:
-            writes += [_result(_settled(wait, known)) for wait in over]
-            writes.append(Write(CHILD_WAITS.name, "set", left or None))
+        # Of thousands that nobody waits for, each end costs the same.
+        if waits := parent.state.values.get(CHILD_WAITS.name):
+            known = {**_known(parent), handle: came_to.status}
+            over, left = _parted(waits, known)
+            if over:
+                writes += [_result(_settled(wait, known)) for wait in over]
+                writes.append(Write(CHILD_WAITS.name, "set", left or None))
         return writes
 
     def tell(self, parent: ActiveRun, writes: Iterable[Write], effects: Effects) -> None:
