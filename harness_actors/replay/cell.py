@@ -24,7 +24,7 @@ from harness_actors.replay.differences import Difference, of_changes
 from harness_actors.replay.recording import Recording
 from harness_actors.replay.visits import beside_of, deeds_of, is_beside, is_note
 from harness_actors.results import HarnessResult
-from harness_actors.signals import RunEnd
+from harness_actors.signals import Parked, RunEnd
 from harness_actors.state import (
     AGENT_TURN,
     AWAITED,
@@ -180,6 +180,12 @@ class RerunCell:
         self._perform(self._coordinator.stop_idle(self._stored(), "cancel"))
 
     @property
+    def is_held(self) -> bool:
+        """It has answered, and leaves service when those have that it has begun."""
+        run = self._coordinator.runs.get(self._run_id)
+        return run is not None and run.held is not None
+
+    @property
     def children(self) -> list[ActiveRun]:
         """The runs that it has begun, and that are not over; none while nobody serves it."""
         return [run for run in self._coordinator.runs.values() if run.spec.parent is not None]
@@ -203,6 +209,12 @@ class RerunCell:
         """A run that it has begun has used that by now."""
         if USAGE.name not in child.state.values:
             self._say_of(child, Changed(_left_by(self.result_of(child.spec.run_id))))
+
+    def put_aside_below(self) -> None:
+        """Those leave service that it has begun, where it waits for that to leave, too."""
+        while self.is_held:
+            self.bring()
+            self._say_of(self.children[-1], Answered(StateDelta(), Parked()))
 
     def answer_requests(self, writes: Sequence[Write]) -> None:
         """Who serves the runs that it has begun answers what it has asked of them."""

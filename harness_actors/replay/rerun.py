@@ -323,6 +323,7 @@ class _Rerun:
             self.cell.bring()
             use_up(self.cell)
         self.cell.receive(Answered(delta, outcome))
+        self.cell.put_aside_below()
         if parks or isinstance(outcome, Parked):
             go_on_later(self.cell, visit.next_position)
         elif isinstance(outcome, Waiting) and not outcome.on_user:
