@@ -4,7 +4,12 @@ import asyncio
 from pathlib import Path
 
 from harness_actors.actors.cell_processes import coordinator_of, ray_of
+from harness_actors.actors.processes import wait_until_gone
 from harness_actors.actors.runtime import Runtime
+from harness_actors.errors import CellError
+
+ENDS_WITHIN_S = 5.0
+"""How long the coordinator of a Ray that is being ended may outlive its head."""
 
 
 async def attach(store: Path, address: str | None = None) -> Runtime | None:
@@ -23,7 +28,7 @@ async def attach(store: Path, address: str | None = None) -> Runtime | None:
     Raises:
         CellError: The Ray does not let us in.
     """
-    is_named = address not in (None, "auto", "local")
+    is_named, mark = address not in (None, "auto", "local"), None
     if not is_named:
         mark = await asyncio.to_thread(coordinator_of, store)
         address = None if mark is None else ray_of(mark)
@@ -32,4 +37,12 @@ async def attach(store: Path, address: str | None = None) -> Runtime | None:
     # Loading Ray takes a second; whoever finds no cell does not pay that.
     from harness_actors.actors.on_ray.attach import attach_at
 
-    return await attach_at(store, address, is_named=is_named)
+    try:
+        return await attach_at(store, address, is_named=is_named)
+    except CellError:
+        # Whoever had started it has ended it since it was found, perhaps.
+        if mark is None or not await asyncio.to_thread(
+            wait_until_gone, mark, timeout_s=ENDS_WITHIN_S
+        ):
+            raise
+        return None
