@@ -180,12 +180,6 @@ class RerunCell:
         self._perform(self._coordinator.stop_idle(self._stored(), "cancel"))
 
     @property
-    def is_held(self) -> bool:
-        """It has answered, and leaves service when those have that it has begun."""
-        run = self._coordinator.runs.get(self._run_id)
-        return run is not None and run.held is not None
-
-    @property
     def children(self) -> list[ActiveRun]:
         """The runs that it has begun, and that are not over; none while nobody serves it."""
         return [run for run in self._coordinator.runs.values() if run.spec.parent is not None]
@@ -212,9 +206,12 @@ class RerunCell:
 
     def put_aside_below(self) -> None:
         """Those leave service that it has begun, where it waits for that to leave, too."""
-        while self.is_held:
-            self.bring()
-            self._say_of(self.children[-1], Answered(StateDelta(), Parked()))
+        run = self._coordinator.runs.get(self._run_id)
+        if run is None or run.held is None:
+            return
+        self.bring()
+        for child in self.children:
+            self._say_of(child, Answered(StateDelta(), Parked()))
 
     def answer_requests(self, writes: Sequence[Write]) -> None:
         """Who serves the runs that it has begun answers what it has asked of them."""

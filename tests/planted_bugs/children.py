@@ -7,6 +7,7 @@ RUNS = "tests/subagents/test_runs.py::"
 HELD = "tests/subagents/test_holding.py::"
 FOLLOWED = "tests/subagents/test_followed_trees.py::"
 BACKGROUND = "tests/subagents/test_background.py::"
+REPLAYS = "tests/subagents/test_background_replays.py::"
 
 BUGS = (
     Bug(
@@ -213,5 +214,23 @@ BUGS = (
         after="            if delta.plan is not None and run.held:\n",
         promise="what is in flight is said in every compacted request",
         tests=(BACKGROUND + "test_who_is_at_work_is_said_where_less_of_a_conversation_is_shown",),
+    ),
+    Bug(
+        name="a rerun asks its user while others are in service below it",
+        path="harness_actors/replay/rerun.py",
+        before="        self.cell.put_aside_below()\n",
+        after="",
+        promise="a run that left service while others worked for it is replayed",
+        tests=(REPLAYS + "test_one_that_asked_its_user_meanwhile",),
+    ),
+    Bug(
+        name="a cell that ended while it was reached for is an error",
+        path="harness_actors/actors/driver/attach.py",
+        before="        if mark is None or not await asyncio.to_thread(\n",
+        after="        if mark is not None or not await asyncio.to_thread(\n",
+        promise="an answer is on disk when its command ends, whoever works on the journal",
+        tests=(
+            "tests/actors/test_attach.py::test_a_cell_that_has_ended_since_it_was_found_is_none",
+        ),
     ),
 )

@@ -68,10 +68,10 @@ def log_of(journal: JournalReader, run_id: str) -> Sequence[Message]:
     return stored.state.log
 
 
-async def until(there: Callable[[], bool]) -> None:
+async def until(there: Callable[[], bool], *, look_s: float = 0.01) -> None:
     async with asyncio.timeout(20):
         while not there():  # noqa: ASYNC110 - by whoever runs beside it
-            await asyncio.sleep(0.01)
+            await asyncio.sleep(look_s)
 
 
 @tool(effect="read_only", idempotent=True, volatile=True)

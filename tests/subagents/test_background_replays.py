@@ -46,10 +46,8 @@ async def parked(
 
     def is_there() -> bool:
         journal = JournalReader(store)
-        headings = journal.headings()
-        if not headings:
-            return False
-        return len(load_recording(journal, headings[0].run_id).changes) >= changes
+        top = journal.headings()[:1]
+        return any(len(load_recording(journal, run.run_id).changes) >= changes for run in top)
 
     run_id = ""
     for time in range(times + 1):
@@ -58,9 +56,8 @@ async def parked(
             if time < times:
                 if not run_id:
                     await until(store.exists)
-                    # At once: `until` looks seldom, and the moment is gone.
-                    while not is_there():  # noqa: ASYNC110
-                        await asyncio.sleep(0.001)
+                    # A moment later it has done more.
+                    await until(is_there, look_s=0.001)
                     await asyncio.sleep(later_s)
                 await harness.park()
             try:

@@ -23,12 +23,13 @@ async def attach(store: Path, address: str | None = None) -> Runtime | None:
             must be on this machine.
 
     Returns:
-        None where no cell of this journal is up there.
+        None where no cell of this journal is up there, or its Ray ends meanwhile.
 
     Raises:
         CellError: The Ray does not let us in.
     """
-    is_named, mark = address not in (None, "auto", "local"), None
+    mark = None
+    is_named = address not in (None, "auto", "local")
     if not is_named:
         mark = await asyncio.to_thread(coordinator_of, store)
         address = None if mark is None else ray_of(mark)
