@@ -1,5 +1,6 @@
 """Which processes of this machine serve a journal, and on which Ray."""
 
+import socket
 from pathlib import Path
 
 from harness_actors.actors.joining.trust import is_our_process
@@ -62,6 +63,16 @@ def ray_of(mark: ProcessMark) -> str | None:
     option = b"--gcs-address="
     told = next((word for word in words if word.startswith(option)), None)
     return None if told is None else told.removeprefix(option).decode()
+
+
+def is_listened_at(address: str) -> bool:
+    """Somebody listens at ``HOST:PORT``; the head of a Ray does for as long as it lives."""
+    host, _, port = address.rpartition(":")
+    try:
+        with socket.create_connection((host, int(port)), timeout=1.0):
+            return True
+    except (OSError, ValueError):
+        return False
 
 
 def rays_with_cells() -> set[str]:

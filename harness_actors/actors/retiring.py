@@ -2,12 +2,11 @@
 
 import asyncio
 import json
-import socket
 import sys
 from collections.abc import Collection
 from pathlib import Path
 
-from harness_actors.actors.cell_processes import coordinators_of, ray_of
+from harness_actors.actors.cell_processes import coordinators_of, is_listened_at, ray_of
 from harness_actors.errors import StoreInUseError
 from harness_actors.records import ProcessMark
 
@@ -29,7 +28,7 @@ async def make_way(store: Path, *, spare: Collection[ProcessMark] = ()) -> None:
     for mark in await asyncio.to_thread(coordinators_of, store):
         address = None if mark in spare else ray_of(mark)
         # Without its Ray it ends by itself, and whoever serves next waits for that.
-        if address is not None and await asyncio.to_thread(_answers, address):
+        if address is not None and await asyncio.to_thread(is_listened_at, address):
             in_progress = await _retired(store, address, mark)
             if in_progress:
                 raise in_use(store, mark.pid, in_progress)
@@ -71,12 +70,3 @@ async def _retired(store: Path, address: str, mark: ProcessMark) -> int:
         )
         raise StoreInUseError(str(store), problem)
     return int(answer["in_progress"])
-
-
-def _answers(address: str) -> bool:
-    host, _, port = address.rpartition(":")
-    try:
-        with socket.create_connection((host, int(port)), timeout=1.0):
-            return True
-    except (OSError, ValueError):
-        return False

@@ -712,8 +712,8 @@ BUGS = (
     Bug(
         name="the cell of a Ray that is dead keeps its journal from others",
         path="harness_actors/actors/retiring.py",
-        before="        if address is not None and await asyncio.to_thread(_answers, address):\n",
-        after="        if address is not None:\n",
+        before=" and await asyncio.to_thread(is_listened_at, address):\n",
+        after=":\n",
         promise="a command waits for what ends by itself, and is not refused for it",
         tests=(
             "tests/actors/test_retiring.py::test_a_cell_is_asked_to_leave_whose_ray_is_there_and_that_may_not_stay",

@@ -226,11 +226,21 @@ BUGS = (
     Bug(
         name="a cell that ended while it was reached for is an error",
         path="harness_actors/actors/driver/attach.py",
-        before="        if mark is None or not await asyncio.to_thread(\n",
-        after="        if mark is not None or not await asyncio.to_thread(\n",
+        before="        if not await asyncio.to_thread(wait_until_gone, mark,",
+        after="        if await asyncio.to_thread(wait_until_gone, mark,",
         promise="an answer is on disk when its command ends, whoever works on the journal",
         tests=(
             "tests/actors/test_attach.py::test_a_cell_that_has_ended_since_it_was_found_is_none",
+        ),
+    ),
+    Bug(
+        name="a Ray that is gone is looked for as long as Ray likes",
+        path="harness_actors/actors/driver/attach.py",
+        before="        return await reaching if reaching.done() else None\n",
+        after="        return await reaching\n",
+        promise="an answer is on disk when its command ends, whoever works on the journal",
+        tests=(
+            "tests/actors/test_attach.py::test_a_ray_that_is_looked_for_in_vain_holds_up_nobody",
         ),
     ),
 )

@@ -14,6 +14,8 @@ from harness_actors.actors.on_ray.runtime import RayRuntime
 async def attach_at(store: Path, address: str, *, is_named: bool) -> RayRuntime | None:
     """The cell of a journal on the Ray at an address; None where it has none.
 
+    Cancelled, it goes on in its thread until Ray gives up, but keeps no process from its end.
+
     Args:
         store: The journal's file.
         address: ``HOST:PORT``.
@@ -22,7 +24,7 @@ async def attach_at(store: Path, address: str, *, is_named: bool) -> RayRuntime 
     Raises:
         CellError: Nobody answers there, or it does not let us in.
     """
-    cell = await on_starter_thread(_find, store, address, is_named)
+    cell = await on_starter_thread(_find, store, address, is_named, is_needed=False)
     return None if cell is None else RayRuntime.of(store, CoordinatorCalls(cell.coordinator))
 
 
