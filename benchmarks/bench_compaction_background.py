@@ -141,7 +141,7 @@ async def read(options: Any, window: int, settings: CompactionConfig) -> Read:
         async with AgentHarness(
             agent,
             store=Path(folder) / "runs.db",
-            runtime="local",
+            runtime=options.runtime,
             stall=None,
             max_input_tokens=window,
             compaction=settings,

@@ -307,7 +307,7 @@ def _head_of(agent: Any) -> RequestHead:
         tools=tuple(tool.spec.as_wire() for tool in (*offered_tools(agent), *delegates)),
         completion=ending.spec.as_wire(),
         asked="" if output is None else output.prompt(agent.model),
-        guidance=guidance_of(below),
+        guidance=guidance_of(agent),
         delegates=tuple(tool.spec.name for tool in delegates),
         below={spec.name: _head_of(agent_at(agent, spec.name)) for spec in below},
     )

@@ -81,6 +81,8 @@ class ParentLink:
         most_words: How long its answer may be; None for any length.
         typed: It comes to a value, and not to words.
         background: The run that has begun it goes on beside it.
+        forked: How many messages of its task are the conversation of the run that has begun it.
+        forked_from: Which conversation that is; empty where there are none.
     """
 
     run_id: str
@@ -92,6 +94,8 @@ class ParentLink:
     most_words: int | None = None
     typed: bool = False
     background: bool = False
+    forked: int = 0
+    forked_from: str = ""
 
 
 @pickled_by_position
@@ -134,6 +138,11 @@ class RunSpec:
     def root(self) -> str:
         """The run at the top of its tree: its own id where it has no parent."""
         return self.run_id if self.parent is None else self.parent.root
+
+    @property
+    def said(self) -> tuple[Message, ...]:
+        """What it was asked for: its task, without the conversation that a fork begins with."""
+        return self.task if self.parent is None else self.task[self.parent.forked :]
 
     @property
     def replaces_compaction(self) -> bool:

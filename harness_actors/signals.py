@@ -97,6 +97,7 @@ class ChildStart:
         model: Name of its model, for people.
         typed: It comes to a value, and not to words.
         background: The run goes on beside it: the result of the call is a handle, at once.
+        forked: It begins with the conversation of the run, up to the message of the call.
     """
 
     call_id: str
@@ -108,6 +109,7 @@ class ChildStart:
     model: str = ""
     typed: bool = False
     background: bool = False
+    forked: bool = False
 
 
 ChildRequestKind = Literal["list", "status", "wait", "result", "send", "cancel"]

@@ -74,6 +74,7 @@ class SubAgentFields(_Fields):
     tools: list[str] | None = None
     reads_only: bool = False
     background: bool = False
+    fork: bool = False
     limits: dict[str, Any] | None = None
     completion: Any = None
     max_words: int | None = None

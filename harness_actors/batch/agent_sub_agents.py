@@ -98,6 +98,7 @@ class _Reading:
                 tools=None if fields.tools is None else self._named(fields.tools),
                 reads_only=fields.reads_only,
                 background=fields.background,
+                fork=fields.fork,
                 limits=self._limits(fields.limits, USUAL_LIMITS, section),
                 contract=None if contract is None else contract.contract,
                 output_type=output,

@@ -1,6 +1,6 @@
 """What a child is, made of the run that begins it and of what that says of it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -12,14 +12,18 @@ from harness_actors.signals import ChildStart
 from harness_actors.state import turns_of
 
 
-def child_spec(parent: RunSpec, start: ChildStart, number: int) -> RunSpec:
+def child_spec(
+    parent: RunSpec, start: ChildStart, number: int, said: tuple[Message, ...]
+) -> RunSpec:
     """A child of a run.
 
     Args:
         parent: The run.
         start: What it is to be.
         number: The how many-th child of that run it is, from 1.
+        said: The conversation of that run before the message of the call; for a fork alone.
     """
+    known = said if start.forked else ()
     run_id, above = f"{parent.run_id}{CHILD_MARK}{number}", parent.parent
     link = ParentLink(
         run_id=parent.run_id,
@@ -31,12 +35,14 @@ def child_spec(parent: RunSpec, start: ChildStart, number: int) -> RunSpec:
         most_words=start.most_words,
         typed=start.typed,
         background=start.background,
+        forked=len(known),
+        forked_from=parent.conversation_id if known else "",
     )
     made_with, workspace = parent.made_with, parent.workspace
     return RunSpec(
         run_id=run_id,
         conversation_id=run_id,
-        task=(Message.user(start.task),),
+        task=(*known, Message.user(start.task)),
         code=parent.code,
         config=start.config,
         edges=DEFAULT_EDGES,
@@ -49,6 +55,13 @@ def child_spec(parent: RunSpec, start: ChildStart, number: int) -> RunSpec:
         late_hooks=parent.late_hooks,
         parent=link,
     )
+
+
+def before_calls(log: Iterable[Message]) -> tuple[Message, ...]:
+    """A conversation up to the last message that calls tools."""
+    messages = tuple(log)
+    last = max(at for at, message in enumerate(messages) if message.tool_calls)
+    return messages[:last]
 
 
 def started_event(

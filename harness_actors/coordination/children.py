@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, field, replace
 
 from harness_actors.coordination.active import ActiveRun, Effects
 from harness_actors.coordination.beside import Beside, handle_of, started
-from harness_actors.coordination.child_specs import child_spec, started_event
+from harness_actors.coordination.child_specs import before_calls, child_spec, started_event
 from harness_actors.coordination.closing import Closing
 from harness_actors.coordination.departures import Departures
 from harness_actors.coordination.dispatch import Dispatch
@@ -100,7 +100,9 @@ class Children:
         """
         starts, requests = waiting.children, waiting.requests
         before: int = run.state.values.get(CHILDREN.name, 0)
-        specs = [child_spec(run.spec, start, before + at) for at, start in enumerate(starts, 1)]
+        forks = any(start.forked for start in starts)
+        said = before_calls((*run.state.log, *delta.messages)) if forks else ()
+        specs = [child_spec(run.spec, one, before + at, said) for at, one in enumerate(starts, 1)]
         beside = [spec for spec in specs if spec.parent is not None and spec.parent.background]
         writes = [
             *(Write(BESIDE.name, "put", [handle_of(spec), ""]) for spec in beside),

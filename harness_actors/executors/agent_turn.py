@@ -123,6 +123,7 @@ class AgentTurn:
             guarded = (await begin_session(context, prepared, self._services)).plain
             if "ends" in guarded:
                 refused = refused_input(guarded["ends"])
+            await self._services.bring_artifacts(context.spec)
             # In one delta with the count: after a crash either both are there or neither.
             await begin_task(context, prepared, not_accepted=guarded.get("denied", ""))
         context.increment(TURN_COUNT, 1)

@@ -67,7 +67,7 @@ def _start(context: RunContext) -> None:
 
 
 def _preview(spec: RunSpec) -> str:
-    texts = (message.text for message in spec.task if message.role == "user")
+    texts = (message.text for message in spec.said if message.role == "user")
     return next(texts, "")[:PREVIEW_CHARS]
 
 

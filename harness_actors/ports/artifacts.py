@@ -48,6 +48,17 @@ class ConversationArtifacts(Protocol):
             ToolError: There is no room, or it cannot be written; nothing of it is left.
         """
 
+    def take(self, conversation_id: str, texts: Iterable[str]) -> None:
+        """Have those of another conversation that the beginning of this one names.
+
+        Args:
+            conversation_id: The other one, from which this one was forked.
+            texts: What they have in common.
+
+        Raises:
+            ToolError: There is no room for them.
+        """
+
     def open(self, artifact_id: str) -> BinaryIO:
         """The content of an artifact, which is what was kept.
 

@@ -20,7 +20,7 @@ class Delegation:
         agent: Name of that agent, among those of the one that calls.
         pool: Whose actors serve it.
         task: What it is told.
-        completion: By what its run is done.
+        completion: By what its run is done; None for what the one that calls is done by.
         limits: Bounds of its run, inside what is left of the one that calls.
         most_words: How long its answer may be; None for any length.
         window_tokens: How large a request of its model may be; None for that of the one that calls.
@@ -28,12 +28,13 @@ class Delegation:
         contract: What its run must have come to, as plain values; None for nothing.
         typed: Its run comes to a value, and not to words.
         background: The run that calls goes on beside it.
+        forked: Its run begins with the conversation of the one that calls.
     """
 
     agent: str
     pool: str
     task: str
-    completion: Completion = "answer"
+    completion: Completion | None = "answer"
     limits: Limits = field(default_factory=Limits)
     most_words: int | None = None
     window_tokens: int | None = None
@@ -41,6 +42,7 @@ class Delegation:
     contract: Mapping[str, Any] | None = None
     typed: bool = False
     background: bool = False
+    forked: bool = False
 
 
 class DelegatingTool(ABC):

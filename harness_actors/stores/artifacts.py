@@ -77,14 +77,16 @@ def copy_artifacts(
     Raises:
         OSError: There is no room for them.
     """
-    folder = folder_of(*source)
+    _give(folder_of(*source), folder_of(*target), texts)
+
+
+def _give(folder: Path, into: Path, texts: Iterable[str]) -> None:
     if not folder.is_dir():
         return
     named = {found for text in texts for found in _NAMED.findall(text)}
     files = [name for name in os.listdir(folder) if name.partition("-")[0] in named]
     if not files:
         return
-    into = folder_of(*target)
     root = into.parent
     _make_folder(root)
     _make_folder(into)
@@ -155,6 +157,11 @@ class FolderArtifacts:
                     os.rename(part, found, src_dir_fd=folder, dst_dir_fd=folder)
             os.fsync(folder)
         return Artifact(id=found.partition("-")[0], size_bytes=size)
+
+    def take(self, conversation_id: str, texts: Iterable[str]) -> None:
+        with _told():
+            self._check_standing()
+            _give(self._path.with_name(_folder_name(conversation_id)), self._path, texts)
 
     def open(self, artifact_id: str) -> BinaryIO:
         unknown = f"There is no artifact {artifact_id[:80]!r} in this conversation."

@@ -197,7 +197,7 @@ def head_of_run(journal: ReadableJournal, spec: RunSpec) -> RequestHead | None:
     head, link, settings = head_of(journal, spec.code), spec.parent, spec.config.sub_agents
     for name in () if link is None else link.agent.split("/"):
         head = None if head is None else head.below.get(name)
-    depth = 0 if link is None else link.depth
+    depth = 0 if link is None else link.depth - bool(link.forked)
     if head is None or (settings is not None and depth < settings.max_depth):
         return head
     return head.without_delegates()

@@ -16,6 +16,9 @@ class ChildAgent:
 
     Attributes:
         path: Names of the agents from the one that the user began to this one.
+        is_fork: It goes on with the conversation of the other one, and delegates to nobody.
+        shown: To whom the other one delegates, where this is a fork of it: what stands before the
+            conversation in its requests is the same, tools that it may not call included.
     """
 
     model: Model
@@ -32,6 +35,8 @@ class ChildAgent:
     summarizer: Any = None
     predicates: Mapping[str, Any] = field(default_factory=dict)
     output_type: Any = None
+    is_fork: bool = False
+    shown: Sequence[SubAgentSpec] = ()
 
 
 def agent_at(agent: Agent, path: str) -> ChildAgent:
@@ -58,7 +63,7 @@ def made_of(above: Any, spec: SubAgentSpec) -> ChildAgent:
     """The agent that a child runs, of the one that delegates and of what that says of it."""
     return ChildAgent(
         model=spec.model or above.model,
-        instructions=spec.instructions,
+        instructions=str(above.instructions) if spec.fork else spec.instructions,
         tools=tuple(tool for tool in above.tools if _may_have(spec, tool)),
         name=spec.name,
         path=(*getattr(above, "path", (above.name,)), spec.name),
@@ -71,6 +76,8 @@ def made_of(above: Any, spec: SubAgentSpec) -> ChildAgent:
         summarizer=getattr(above, "summarizer", None),
         predicates=getattr(above, "predicates", None) or {},
         output_type=spec.output_type,
+        is_fork=spec.fork,
+        shown=specs_of(above) if spec.fork else (),
     )
 
 
@@ -86,6 +93,12 @@ def _may_have(spec: SubAgentSpec, tool: Tool) -> bool:
 def specs_of(agent: Any) -> Sequence[SubAgentSpec]:
     """The agents to which one delegates; none where it says nothing of them."""
     return getattr(agent, "sub_agents", None) or ()
+
+
+def shown_to(agent: Any) -> Sequence[SubAgentSpec]:
+    """Those by which an agent is told that it can delegate: its own, or those of whom it is a fork
+    of."""
+    return getattr(agent, "shown", None) or specs_of(agent)
 
 
 def models_below(agent: Any) -> Iterator[Model]:

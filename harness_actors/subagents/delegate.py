@@ -9,7 +9,7 @@ from harness_actors.messages import ToolCall
 from harness_actors.models.chain import models_of
 from harness_actors.models.windows import window_of
 from harness_actors.ports import DelegatingTool, Delegation, ToolSpec
-from harness_actors.subagents.child_agent import agent_at, specs_of
+from harness_actors.subagents.child_agent import made_of, shown_to
 from harness_actors.subagents.holding import runs_code
 from harness_actors.subagents.spec import SubAgentSpec
 from harness_actors.tools.signature import Signature, read_signature
@@ -26,6 +26,14 @@ async def _told(prompt: str) -> None:
     """
 
 
+async def _said(prompt: str) -> None:
+    """Delegate.
+
+    Args:
+        prompt: What is to be done: whoever does it knows this conversation.
+    """
+
+
 class Delegate(DelegatingTool):
     """The tool by which a model delegates to one agent.
 
@@ -39,7 +47,7 @@ class Delegate(DelegatingTool):
 
     @cached_property
     def spec(self) -> ToolSpec:
-        tools = agent_at(self._agent, self._to.name).tools
+        tools = made_of(self._agent, self._to).tools
         only_reads = all(_only_reads(tool) for tool in tools) and not runs_code(self._to.contract)
         return ToolSpec(
             name=self._to.name,
@@ -67,19 +75,20 @@ class Delegate(DelegatingTool):
             agent=self._to.name,
             pool=self._to.pool,
             task=prompt,
-            completion=self._to.completion,
+            completion=None if self._to.fork else self._to.completion,
             limits=self._to.limits,
             most_words=self._to.max_words,
             contract=self._to.contract,
             typed=self._to.output_type is not None,
             background=self._to.background,
+            forked=self._to.fork,
             window_tokens=min(windows, default=None),
             model=(model or self._agent.model).name,
         )
 
     @cached_property
     def _signature(self) -> Signature:
-        return read_signature(_told, self._to.name, None)
+        return read_signature(_said if self._to.fork else _told, self._to.name, None)
 
 
 def _only_reads(tool: Any) -> bool:
@@ -88,7 +97,7 @@ def _only_reads(tool: Any) -> bool:
 
 def delegates_of(agent: Any) -> Sequence[DelegatingTool]:
     """The tools by which an agent delegates; none where it has nobody to delegate to."""
-    specs = specs_of(agent)
+    specs = shown_to(agent)
     delegates = tuple(Delegate(agent, spec) for spec in specs)
     if not any(spec.background for spec in specs):
         return delegates

@@ -20,6 +20,14 @@ BESIDE = ("agent_list", "agent_status", "agent_wait", "agent_result", "agent_sen
 """Tools of an agent that has sub-agents in the background."""
 OF_THE_HARNESS = ("work_complete", "read_artifact", *BESIDE)
 """Tools that are added where they are needed."""
+_OF_A_FORK = {
+    "instructions": "",
+    "model": None,
+    "tools": None,
+    "reads_only": False,
+    "output_type": None,
+}
+"""What a fork says in the fields that change what stands before a conversation in a request."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,6 +56,10 @@ class SubAgentSpec:
             and what the run comes to is told before that one's next model call. It comes with the
             tools ``agent_list``, ``agent_status``, ``agent_wait``, ``agent_result``,
             ``agent_send`` and ``agent_cancel``.
+        fork: It begins with the conversation of the agent that delegates, up to the call, as that
+            one's model knows it: with its system prompt, model and tools, so that providers have
+            its requests in their cache. It then ends by what that one ends by, and delegates to
+            nobody.
         sub_agents: Those to which it delegates in turn, as deep as settings allow.
 
     Raises:
@@ -66,6 +78,7 @@ class SubAgentSpec:
     contract: Any = None
     output_type: Any = None
     background: bool = False
+    fork: bool = False
     sub_agents: Sequence["SubAgentSpec"] = ()
     pool: str = field(default=CUSTOM_POOL, repr=False)
 
@@ -162,10 +175,15 @@ def _check(spec: Any) -> None:
     if spec.model is not None and not hasattr(spec.model, "complete"):
         problem = f'must be a model such as OpenAIModel("gpt-4.1-mini"), not {spec.model!r:.80}'
         raise refuse("model", problem)
-    if not isinstance(spec.background, bool):
-        raise refuse("background", f"must be true or false, not {spec.background!r:.80}")
-    if not isinstance(spec.reads_only, bool):
-        raise refuse("reads_only", f"must be true or false, not {spec.reads_only!r:.80}")
+    for switch in ("background", "reads_only", "fork"):
+        if not isinstance(given := getattr(spec, switch), bool):
+            raise refuse(switch, f"must be true or false, not {given!r:.80}")
+    own = [one for one, none in _OF_A_FORK.items() if getattr(spec, one) != none]
+    if spec.fork and (own := [*own, *(["sub_agents"] if spec.sub_agents else ())]):
+        problem = "a fork has those of the agent that delegates; leave it out, or say fork=False"
+        raise refuse(own[0], problem)
+    if spec.fork and spec.completion == "explicit":
+        raise refuse("completion", "a fork ends by what the agent ends by that delegates")
     if not isinstance(spec.limits, Limits):
         raise refuse("limits", f"must be Limits(...), not {spec.limits!r:.80}")
     if spec.completion not in get_args(Completion):

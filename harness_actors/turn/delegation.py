@@ -27,6 +27,11 @@ NOTHING_LEFT = (
     "Not begun: nothing is left of what the run may use; do what is still needed yourself."
 )
 
+FORKED = (
+    "Not begun: you are a copy of the agent that has this tool, sent out for one thing; do that "
+    "yourself."
+)
+
 
 class Delegating:
     """The runs that one turn of one run begins, and what it asks of those beside it.
@@ -96,6 +101,9 @@ class Delegating:
             return ToolFailure(text=error.text)
         if isinstance(delegation, ChildRequest):
             return delegation
+        link = self._context.spec.parent
+        if link is not None and link.forked:
+            return ToolDenied(text=FORKED)
         limits = self._limits(delegation)
         if limits is None:
             return ToolDenied(text=NOTHING_LEFT)
@@ -113,6 +121,7 @@ class Delegating:
             model=delegation.model,
             typed=delegation.typed,
             background=delegation.background,
+            forked=delegation.forked,
         )
 
     def _limits(self, delegation: Delegation) -> Limits | None:
@@ -185,7 +194,7 @@ def _settings(config: HarnessConfig, delegation: Delegation, limits: Limits) -> 
     """
     return replace(
         config,
-        completion=delegation.completion,
+        completion=delegation.completion or config.completion,
         limits=limits,
         contract=delegation.contract,
         max_input_tokens=delegation.window_tokens or config.max_input_tokens,

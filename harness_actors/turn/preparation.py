@@ -171,8 +171,9 @@ async def prepare(
 def may_delegate(agent: Agent, config: HarnessConfig, depth: int) -> bool:
     """Whether an agent is offered others to delegate to, in a run below so many others."""
     settings = config.sub_agents
-    has_some = bool(getattr(agent, "sub_agents", None))
-    return has_some and settings is not None and depth < settings.max_depth
+    has_some = bool(getattr(agent, "sub_agents", None) or getattr(agent, "shown", None))
+    above = depth - getattr(agent, "is_fork", False)
+    return has_some and settings is not None and above < settings.max_depth
 
 
 def _delegating_tools(agent: Agent, config: HarnessConfig, depth: int) -> list[Tool]:
@@ -187,7 +188,7 @@ def _delegating_tools(agent: Agent, config: HarnessConfig, depth: int) -> list[T
 def _guidance(agent: Agent) -> str:
     from harness_actors.subagents import guidance_of
 
-    return guidance_of(agent.sub_agents)  # type: ignore[attr-defined]
+    return guidance_of(agent)
 
 
 def _strict_form(

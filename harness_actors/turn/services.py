@@ -98,3 +98,15 @@ class AgentTurnServices:
         if config is None or self.artifacts_of is None:
             return None
         return self.artifacts_of(spec.conversation_id, config)
+
+    async def bring_artifacts(self, spec: RunSpec) -> None:
+        """Give a fork the long results that the conversation names which it begins with.
+
+        Raises:
+            ToolError: There is no room for them.
+        """
+        link, artifacts = spec.parent, self.artifacts(spec)
+        if link is None or not link.forked or artifacts is None:
+            return
+        texts = [message.text for message in spec.task[: link.forked]]
+        await self.in_thread(artifacts.take, link.forked_from, texts)

@@ -33,7 +33,7 @@ async def begin_session(
     )
     started = calls.event(SessionStart, task=spec.task, conversation_id=spec.conversation_id)
     await calls.tell("session_start", "run", started)
-    said = calls.event(InputText, text=lambda: _words_of(spec), task=spec.task)
+    said = calls.event(InputText, text=lambda: _words_of(spec), task=spec.said)
     return await calls.judge("input_guard", "task", said)
 
 
@@ -66,4 +66,4 @@ async def end_session(
 
 
 def _words_of(spec: RunSpec) -> str:
-    return "\n".join(message.text for message in spec.task if message.role == "user")
+    return "\n".join(message.text for message in spec.said if message.role == "user")

@@ -58,6 +58,13 @@ def test_a_shipped_one_may_have_a_model_and_bounds_of_its_own(tmp_path: Path) ->
     assert (second.name, second.model) == ("run_task", None)
 
 
+def test_one_may_be_a_fork(tmp_path: Path) -> None:
+    (spec,) = sub_agents(tmp_path, "[{name: aside, description: Looks., fork: true}]")
+    assert spec.fork
+    with pytest.raises(BadInputError, match=r"persona.sub_agents.0.instructions: .*a fork has"):
+        sub_agents(tmp_path, "[{name: a, description: b, fork: true, instructions: Other.}]")
+
+
 def test_one_of_your_own_has_fields(tmp_path: Path) -> None:
     (spec,) = sub_agents(
         tmp_path,

@@ -243,4 +243,22 @@ BUGS = (
             "tests/actors/test_attach.py::test_a_ray_that_is_looked_for_in_vain_holds_up_nobody",
         ),
     ),
+    Bug(
+        name="a fork delegates",
+        path="harness_actors/turn/delegation.py",
+        before="        if link is not None and link.forked:\n",
+        after="        if link is not None and link.forked < 0:\n",
+        promise="a fork does its work itself",
+        tests=("tests/subagents/test_forks.py::test_it_delegates_to_nobody",),
+    ),
+    Bug(
+        name="a fork has the prompts of others before its own",
+        path="harness_actors/records.py",
+        before=" if self.parent is None else self.task[self.parent.forked :]\n",
+        after="\n",
+        promise="who is told of a run is told what it was asked",
+        tests=(
+            "tests/subagents/test_forks.py::test_it_knows_what_was_said_and_begins_with_the_same_bytes",
+        ),
+    ),
 )

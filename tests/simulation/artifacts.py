@@ -121,7 +121,7 @@ class Keeping:
         elif text.startswith("[Characters "):
             for key in set(_DONE.findall(text)):
                 whose = self._ledger.disk.runs[key.partition("/")[0]].spec.conversation_id
-                if whose != conversation_id:
+                if whose != conversation_id and not _is_brought(spec, whose, key):
                     self._ledger.broken(OWN, f"{spec.run_id} reads what {key} answered")
 
     def _check_whole(
@@ -148,3 +148,11 @@ class Keeping:
             memory = Path("/dev/shm")
             self._root = Path(tempfile.mkdtemp(dir=memory if memory.is_dir() else None))
         return self._root / "journal.db"
+
+
+def _is_brought(spec: RunSpec, conversation_id: str, key: str) -> bool:
+    """Whether a fork has the result of another conversation, which it begins with."""
+    link = spec.parent
+    if link is None or link.forked_from != conversation_id:
+        return False
+    return any(key in _DONE.findall(message.text) for message in spec.task)

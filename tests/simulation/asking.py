@@ -94,7 +94,10 @@ class Asking:
         if disk != log[: len(disk)]:
             text = f"{run_id} asks without what is on disk"
             self._ledger.broken("the state equals the replay of the journal", text)
-        rounds = sum(message.role == "assistant" for message in log[len(disk) :])
+        link = self._disk.runs[run_id].spec.parent
+        # What a fork begins with is on disk as its task.
+        begun = max(len(disk), 0 if link is None else link.forked)
+        rounds = sum(message.role == "assistant" for message in log[begun:])
         if rounds > 1:
             text = f"{run_id} is {rounds} rounds ahead of the disk"
             self._ledger.broken("at most one round is not on disk", text)

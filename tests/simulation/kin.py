@@ -17,6 +17,7 @@ WITH_CALL = "a call that delegates has a child where both are on disk, and else 
 GIVEN = "what a child came to is the result of its call, once"
 TOLD = "the end of a child is told to its parent once, in the same commit"
 OUTLIVED = "no child outlives its parent"
+BEGINS = "a fork begins with what was said before its call, and no other child with anything"
 
 DISPOSITIONS = {"completed": "done", "timed_out": "timed_out"}
 """Of the result of a call whose child has ended so; else ``"failed"``."""
@@ -51,9 +52,11 @@ class Kin:
     Attributes:
         kids: The children, by their ids.
         planned: What models have delegated, by the calls.
+        forks: Names of agents that go on with the conversation of their parent.
     """
 
     ledger: Ledger
+    forks: frozenset[str] = frozenset()
     kids: dict[str, Kid] = field(default_factory=dict)
     planned: dict[str, PlannedDelegation] = field(default_factory=dict)
     _by_name: dict[str, str] = field(default_factory=dict)
@@ -90,7 +93,7 @@ class Kin:
         link = entry.spec.parent
         if link is None or entry.again:
             return
-        run_id, name = entry.spec.run_id, named_in(entry.spec.task[0].text)
+        run_id, name = entry.spec.run_id, named_in(entry.spec.task[-1].text)
         if name in self._by_name:
             self.ledger.broken(WITH_CALL, f"{name} begins {self._by_name[name]} and {run_id}")
         self.kids[run_id] = Kid(entry.spec, name)
@@ -188,7 +191,11 @@ class Kin:
         ):
             self.ledger.broken(WITH_CALL, f"{run_id} stands at {link}, and was begun as {path}")
         log = self.ledger.disk.logs[parent.spec.conversation_id]
-        asking = next((m for m in reversed(log) if m.tool_calls), None)
+        place = next((at for at in range(len(log) - 1, -1, -1) if log[at].tool_calls), -1)
+        asking = log[place] if place >= 0 else None
+        said = [one.encoded for one in log[:place]] if agent in self.forks else []
+        if [one.encoded for one in kid.spec.task[:-1]] != said or link.forked != len(said):
+            self.ledger.broken(BEGINS, f"{run_id} begins with {link.forked} messages of {place}")
         calls = () if asking is None else asking.tool_calls
         call = next((one for one in calls if one.id == call_id), None)
         if call is None or call.name != agent or delegated_in(call) != kid.name:

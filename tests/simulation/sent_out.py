@@ -87,13 +87,15 @@ def _specs(specs: Sequence[SubAgentSpec]) -> tuple[SubAgentSpec, ...]:
     if not specs:
         return ()
     below = [replace(one, sub_agents=_specs(one.sub_agents)) for one in specs]
+    forked = any(one.fork for one in specs)
     scout = SubAgentSpec(
         name=SCOUT,
         description="Scouts.",
-        instructions="Scout.",
+        instructions="" if forked else "Scout.",
         limits=Limits(model_calls=100),
         background=True,
-        sub_agents=below[0].sub_agents,
+        fork=forked,
+        sub_agents=() if forked else below[0].sub_agents,
     )
     return (*below, scout)
 

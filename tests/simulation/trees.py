@@ -24,6 +24,8 @@ from tests.simulation.workload import (
 
 TREES = 0.17
 """Share of the schedules whose agents delegate, where their windows are not small."""
+FORKS = 0.4
+"""Share of those whose helper goes on with the conversation of whoever sends it out."""
 MOST_DEPTH = 3
 AGENTS = ("explore", "run_task", "document", "helper")
 KNOWN = (*AGENTS, "scout")
@@ -71,8 +73,11 @@ def plan_trees(workload: Workload, seed: int) -> Workload:
         return workload
     depth = chance.choice((1, 2, 2, 3))
     runs = {name: Drawn(chance, depth).delegating(run) for name, run in workload.runs.items()}
+    specs = _specs(chance, MOST_DEPTH)
+    if Random(f"{seed}/forks").random() < FORKS:
+        specs = _forked(specs)
     # What children come to is text.
-    return replace(workload, runs=runs, sub_agents=_specs(chance, MOST_DEPTH), typed=False)
+    return replace(workload, runs=runs, sub_agents=specs, typed=False)
 
 
 class Drawn:
@@ -191,6 +196,16 @@ def _specs(chance: Random, depth: int) -> tuple[SubAgentSpec, ...]:
         sub_agents=below,
     )
     return (*(replace(one, sub_agents=below) for one in shipped), helper)
+
+
+def _forked(specs: Sequence[SubAgentSpec]) -> tuple[SubAgentSpec, ...]:
+    """The same, at each depth, with a helper that is a fork."""
+    return tuple(
+        replace(one, fork=True, instructions="", completion="answer", max_words=None, sub_agents=())
+        if one.name == "helper"
+        else replace(one, sub_agents=_forked(one.sub_agents))
+        for one in specs
+    )
 
 
 # ---- as models make and see it --------------------------------------------------------
