@@ -138,25 +138,6 @@ async def leaks(request: SummaryRequest) -> MadeSummary:
     return MadeSummary(summary=Summary(facts=(f"The key is {KEY}.",), decisions=(decided,)))
 
 
-async def test_of_parts_that_are_alike_one_is_summarized(tmp_path: Path) -> None:
-    model = ScriptedModel(lambda _: Reply.text("It is quiet. " * 100))
-    # Each message is a part of its own, and they are two by turns: an answer, and what it is told.
-    agent = ChatAgent(model=model, summarizer=Own(costs, most_tokens=1))
-    async with AgentHarness(
-        agent,
-        store=tmp_path / "runs.db",
-        runtime="local",
-        max_input_tokens=WINDOW,
-        compaction={"soft": 0.6},
-        continuation={"max_prompts": 12},
-        stall=None,
-    ) as harness:
-        result = await harness.run("Be quiet.")
-    taken = [e for e in result.transcript if isinstance(e.event, ContextCompacted)]
-    assert len(taken) >= 1
-    assert 0 < result.usage.cost_usd <= 2 * 0.25 * (len(taken) + 1)
-
-
 async def test_secrets_are_in_no_summary(tmp_path: Path) -> None:
     result, _ = await told(tmp_path / "runs.db", leaks)
     stored = JournalReader(tmp_path / "runs.db").load_run(result.run_id)

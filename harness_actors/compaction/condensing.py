@@ -34,7 +34,7 @@ class Block:
     """A part of a conversation that is summarized in one go.
 
     Attributes:
-        key: Hash of what is in it, and of how it is summarized.
+        key: Hash of what is in it, of where it begins, and of how it is summarized.
         messages: Its messages with their positions and, of results, the calls they answer.
     """
 
@@ -183,7 +183,9 @@ class Condensation:
         messages = tuple(
             piece for group in groups for piece in with_calls(log, group.start, group.end)
         )
-        found = hashlib.sha256(salt.encode())
+        # With its place: a summary names messages by their numbers, so that of a part which is the
+        # same, word for word, is no summary of this one.
+        found = hashlib.sha256(f"{messages[0][0]} {salt}".encode())
         for _, message, _ in messages:
             found.update(len(message.encoded).to_bytes(8))
             found.update(message.encoded)

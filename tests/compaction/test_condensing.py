@@ -158,6 +158,15 @@ def test_the_same_part_has_the_same_key_and_another_way_to_summarize_it_another(
         assert not {part.key for part in other} & set(keys)
 
 
+def test_two_parts_that_are_the_same_have_a_summary_each() -> None:
+    """A summary names messages by their numbers; and of one key, the journal keeps the first."""
+    task = [Message.user("the task", tokens=6)]
+    log = joined([task, *[a_group(0, "read_file", "y" * 800) for _ in range(60)]])
+    parts = blocks(condensation(log, None, pressure(log, 14_000)))
+    assert len({tuple(message.encoded for _, message, _ in part.messages) for part in parts}) == 2
+    assert len({part.key for part in parts}) == len(parts) > 2
+
+
 def test_what_a_plan_has_dropped_is_summarized_too() -> None:
     log = a_run(60, "web_search", 2_000)
     dropped = compacted(log, None, pressure(log, 8_000)).plan

@@ -118,6 +118,16 @@ BUGS = (
         ),
     ),
     Bug(
+        name="two parts that are the same have one summary",
+        path="harness_actors/compaction/condensing.py",
+        before='        found = hashlib.sha256(f"{messages[0][0]} {salt}".encode())\n',
+        after="        found = hashlib.sha256(salt.encode())\n",
+        promise="what is on disk is what is used",
+        tests=(
+            "tests/compaction/test_condensing.py::test_two_parts_that_are_the_same_have_a_summary_each",
+        ),
+    ),
+    Bug(
         name="the ladder forgets the summary",
         path="harness_actors/compaction/ladder.py",
         before="            summary=None if self._plan is None else self._plan.summary,\n",

@@ -136,9 +136,8 @@ class CompactionWorker(Hosted):
             made[block.key] = summary = self._redacted(answer.summary)
             telling.tell(Summarized(block.key, summary, answer.usage))
 
-        # By key: two parts may be the same, word for word.
-        missing = {block.key: block for block in blocks if block.key not in made}
-        await asyncio.gather(*map(summarize, missing.values()))
+        missing = [block for block in blocks if block.key not in made]
+        await asyncio.gather(*map(summarize, missing))
         if failed:
             raise failed[0]
         found = condensation.proposal({block.key: made[block.key] for block in blocks})
