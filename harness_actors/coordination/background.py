@@ -66,6 +66,8 @@ class BackgroundCompaction:
     _jobs: Counter[Slot] = field(default_factory=Counter, init=False)
     _held: dict[str, float] = field(default_factory=dict, init=False)
     """Runs at no host that wait for a plan, and until when, in seconds since the epoch."""
+    _proven: set[Slot] = field(default_factory=set, init=False)
+    """Workers that have said something since they were begun."""
     _asked: dict[str, str] = field(default_factory=dict, init=False)
     """By run that is still to come: what its user wants to be kept of a summary."""
 
@@ -131,6 +133,7 @@ class BackgroundCompaction:
         if envelope.seq <= known.received:
             return
         known.received = envelope.seq
+        self._proven.add(known.slot)
         match envelope.body:
             case Summarized() as made:
                 self._keep(run, known, made, effects)
@@ -139,6 +142,7 @@ class BackgroundCompaction:
 
     def worker_lost(self, slot: Slot, cause: str, effects: Effects) -> None:
         """The worker in a slot is gone: its jobs are begun once more, each once."""
+        self._proven.discard(slot)
         for run in list(self._runs.values()):
             known = run.background
             if known is None or known.slot != slot:
@@ -211,12 +215,20 @@ class BackgroundCompaction:
         self._dispatch.post_job(run, known, job, effects)
 
     def _worker(self) -> Slot:
-        """Where the next job goes: one more worker only where all have enough to do."""
-        slots = [Slot(COMPACTION_WORKER, index=index) for index in range(MOST_WORKERS)]
-        for slot in slots:
+        """Where the next job goes: one more worker only where all have enough to do.
+
+        One comes up at a time. After a death of the coordinator, the windows of many runs are full
+        at once, and what these wait for are the hosts of their turns, which start then, too.
+        """
+        begun: list[Slot] = []
+        for index in range(MOST_WORKERS):
+            slot = Slot(COMPACTION_WORKER, index=index)
+            begun.append(slot)
             if self._jobs[slot] < JOBS_PER_WORKER:
                 return slot
-        return min(slots, key=lambda slot: self._jobs[slot])
+            if slot not in self._proven:
+                break
+        return min(begun, key=lambda slot: self._jobs[slot])
 
     def _keep(self, run: ActiveRun, known: Background, made: Summarized, effects: Effects) -> None:
         """A summary is on disk before it is used, with what it cost."""

@@ -308,9 +308,22 @@ def test_the_death_of_a_worker_is_no_loss_of_the_run() -> None:
 def test_more_jobs_than_one_worker_does_are_done_by_the_next() -> None:
     desk = Desk()
     background = desk.coordinator._background
+    background._proven.add(WORKER)
     for _ in range(5):
         background._jobs[background._worker()] += 1
     assert dict(background._jobs) == {WORKER: 4, Slot(COMPACTION_WORKER, index=1): 1}
+
+
+def test_workers_come_up_one_after_the_other() -> None:
+    desk, number = at_work()
+    background = desk.coordinator._background
+    background._jobs[WORKER] += 20
+    assert background._worker() == WORKER
+    desk.say(WORKER, Summarized("key", SUMMARY, USED), number=number, seq=1)
+    assert background._worker() == Slot(COMPACTION_WORKER, index=1)
+    desk.take(desk.coordinator.host_lost(WORKER))
+    background._jobs[WORKER] += 4
+    assert background._worker() == WORKER
 
 
 def test_a_full_window_waits_for_the_plan_that_is_being_made() -> None:

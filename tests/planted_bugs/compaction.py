@@ -118,6 +118,14 @@ BUGS = (
         ),
     ),
     Bug(
+        name="all workers of summaries come up at once",
+        path="harness_actors/coordination/background.py",
+        before="            if slot not in self._proven:\n",
+        after="            if not slot.kind:\n",
+        promise="after a death, turns are not kept waiting by those who summarize",
+        tests=("tests/coordination/test_background.py::test_workers_come_up_one_after_the_other",),
+    ),
+    Bug(
         name="two parts that are the same have one summary",
         path="harness_actors/compaction/condensing.py",
         before='        found = hashlib.sha256(f"{messages[0][0]} {salt}".encode())\n',
