@@ -50,12 +50,14 @@ bench: setup
 	$(BIN)/python -m benchmarks $(ARGS)
 
 # Beside other frameworks, each in an environment of its own (made on first use in the user's cache
-# folder, or in $HARNESS_BENCH_CACHE): what a round costs, and then what a fallible model completes.
-# ARGS='--only ray,langgraph --n 1' runs the first alone, COMPLETION='--only langgraph --faults mixed' the
-# second (ARGS=--help and COMPLETION=--help list them).
+# folder, or in $HARNESS_BENCH_CACHE): what a round costs, then what a fallible model completes, and then
+# how long an agent stands still while it is summarized. ARGS='--only ray,langgraph --n 1' runs the first
+# alone, COMPLETION='--only langgraph --faults mixed' the second, STALLS='--repeats 1' the third
+# (ARGS=--help and so on list them).
 bench-peers: setup
-	$(if $(COMPLETION),,$(BIN)/python -m benchmarks.peers.bench_peers $(ARGS))
-	$(if $(ARGS),,$(BIN)/python -m benchmarks.peers.bench_peer_completion $(COMPLETION))
+	$(if $(COMPLETION)$(STALLS),,$(BIN)/python -m benchmarks.peers.bench_peers $(ARGS))
+	$(if $(ARGS)$(STALLS),,$(BIN)/python -m benchmarks.peers.bench_peer_completion $(COMPLETION))
+	$(if $(ARGS)$(COMPLETION),,$(BIN)/python -m benchmarks.peers.bench_stalls $(STALLS))
 
 # Kills, stops and starves real batches, and looks for what was lost or done twice. About 50 minutes;
 # ARGS='--kinds agent_turn,driver --times 5' and so on (ARGS=--help lists them).

@@ -31,6 +31,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, required=True)
     parser.add_argument("--calls", type=int, default=1)
     parser.add_argument("--children", type=int, default=0)
+    parser.add_argument("--window", type=int, default=0)
     return parser.parse_args()
 
 
@@ -46,5 +47,6 @@ if __name__ == "__main__":
             rounds=given.rounds,
             calls=given.calls,
             children=given.children,
+            window=given.window,
         ),
     )

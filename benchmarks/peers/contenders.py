@@ -191,6 +191,55 @@ FINISHERS: Mapping[str, Mapping[str, Contender]] = MappingProxyType(
 """Those that do tasks that can be checked: as they come, and with a check of the user's own."""
 
 
+def _summarizer(name: str, module: str, environment: str, *distributions: str) -> Contender:
+    return Contender(
+        label=name,
+        entry=f"scripts.stalls_{module}:contend",
+        environment=environment,
+        distributions=distributions,
+    )
+
+
+EARLY, AS_IT_COMES = "early", "local"
+
+SUMMARIZERS: Mapping[str, Contender] = MappingProxyType(
+    {
+        EARLY: Contender(
+            label="harness_actors, soft=0.6",
+            entry="read_by_harness:early",
+            environment=None,
+            distributions=("harness_actors",),
+        ),
+        AS_IT_COMES: Contender(
+            label="harness_actors",
+            entry="read_by_harness:as_it_comes",
+            environment=None,
+            distributions=("harness_actors",),
+        ),
+        "langchain": _summarizer(
+            "langchain", "langchain", "langgraph", "langchain", "langgraph", "openai"
+        ),
+        "deepagents": _summarizer(
+            "deepagents", "deepagents", "deepagents", "deepagents", "langchain", "openai"
+        ),
+        "inspect-ai": _summarizer("inspect-ai", "inspect_ai", "inspect-ai", "inspect_ai", "openai"),
+        "agent-framework": _summarizer(
+            "agent-framework",
+            "agent_framework",
+            "agent-framework",
+            *("agent-framework-core", "agent-framework-openai", "openai"),
+        ),
+        "pydantic-ai": _summarizer(
+            "pydantic-ai",
+            "pydantic_ai",
+            "pydantic-ai-harness",
+            *("pydantic-ai-slim", "pydantic-ai-harness", "openai"),
+        ),
+    }
+)
+"""Those that have a model summarize a conversation that outgrows its window."""
+
+
 def chosen(
     names: str | None, contenders: Mapping[str, Contender] = CONTENDERS
 ) -> dict[str, Contender]:

@@ -116,6 +116,7 @@ class Work:
         rounds: Rounds of each that call the tool; one more answer ends it.
         calls: How often each calls it, at once.
         children: To how many a conversation delegates, at once, which hold its rounds; 0 for none.
+        window: Tokens that a request may have, where conversations are summarized.
     """
 
     base_url: str
@@ -124,6 +125,7 @@ class Work:
     rounds: int
     calls: int = 1
     children: int = 0
+    window: int = 0
 
     @property
     def tool(self) -> Callable[..., Awaitable[str]]:

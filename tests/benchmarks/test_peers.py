@@ -19,7 +19,13 @@ from benchmarks.peers.bench_peers import (
     parse_arguments,
 )
 from benchmarks.peers.contend import contend
-from benchmarks.peers.contenders import CONTENDERS, FINISHERS, SURVIVORS, Contender
+from benchmarks.peers.contenders import (
+    CONTENDERS,
+    FINISHERS,
+    SUMMARIZERS,
+    SURVIVORS,
+    Contender,
+)
 from benchmarks.peers.conversations import Work
 from benchmarks.peers.environments import REQUIREMENTS, python_of, versions_of
 from benchmarks.peers.report import Measured, Size
@@ -28,7 +34,13 @@ from benchmarks.windows import Window
 PEERS = REQUIREMENTS.parent
 FINISHING = [one for row in FINISHERS.values() for one in row.values()]
 DELEGATING = [one.delegating for one in CONTENDERS.values() if one.delegates]
-EVERYBODY = [*DELEGATING, *CONTENDERS.values(), *SURVIVORS.values(), *FINISHING]
+EVERYBODY = [
+    *DELEGATING,
+    *CONTENDERS.values(),
+    *SURVIVORS.values(),
+    *FINISHING,
+    *SUMMARIZERS.values(),
+]
 ENVIRONMENTS = sorted({one.environment for one in EVERYBODY if one.environment})
 
 
