@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from harness_actors.actors import Runtime, RuntimeKind
-from harness_actors.actors.driver.awaiting import Answer, Answerer, answer_text
+from harness_actors.actors.driver.awaiting import Answer, Answerer, answer_texts
 from harness_actors.actors.driver.followed_run import FollowedRun, result_of
 from harness_actors.actors.driver.placed_store import PlacedStore
 from harness_actors.actors.text.hearing import HeardItem
@@ -245,7 +245,7 @@ class AgentHarness:
             How it ended; at once if it had ended before. What it asks where it waits still.
 
         Raises:
-            AnswerError: It waits for no such answer, or has one.
+            AnswerError: It waits for no such answer, or has one; or that is no answer.
             RunNotFoundError: The store does not know the run.
             StoreInUseError: Another process works on the store.
             ConversationMovedOnError: Another run has continued its conversation since.
@@ -266,6 +266,7 @@ class AgentHarness:
         `text` and `children` are those of `run_stream`, and a reader that leaves early parks the
         run as there.
         """
+        texts = answer_texts(run_id, answers)
         self._begin(run_id)
         try:
             runtime = await self._placed.runtime_of(run_id)
@@ -280,8 +281,7 @@ class AgentHarness:
                 assert self.store is not None, "the runtime works on it"
                 await asyncio.to_thread(check_taking_up, self.store, [run_id])
             self._conversation_id, self._is_on_record = heading.conversation_id, True
-            if answers:
-                texts = {number: answer_text(answer) for number, answer in answers.items()}
+            if texts:
                 await runtime.answer(run_id, texts)
             if heading.end is not None:
                 end = heading.end.with_transcript(await runtime.events(run_id))

@@ -74,6 +74,14 @@ def asks(folder: Path, *messages: Sequence[int]) -> Callable[[Sequence[Message]]
     return script
 
 
+def changed_since() -> Approve:
+    """A decision whose arguments were plain JSON when it was made."""
+    arguments = {"order": 17, "usd": 5.0}
+    decision = Approve(arguments)
+    arguments["usd"] = float("nan")
+    return decision
+
+
 def booked(folder: Path) -> list[str]:
     path = folder / LEDGER
     return path.read_text().splitlines() if path.exists() else []
@@ -222,6 +230,12 @@ async def test_questions_and_approvals_of_one_message_are_told_apart(tmp_path: P
             "order must be a whole number, not 1.5",
         ),
         ({"q1": '{"decision": "approve", "arguments": [1]}'}, "no JSON object"),
+        (
+            {"q1": '{"decision": "approve", "arguments": {"order": 1e999}}'},
+            "is no decision",
+        ),
+        ({"q1": 7}, "the answer to 'q1' must be a text or a decision, not int"),
+        ({"q1": changed_since()}, "'q1' cannot be taken: the arguments are"),
     ],
 )
 async def test_what_is_no_decision_changes_nothing(
@@ -237,6 +251,23 @@ async def test_what_is_no_decision_changes_nothing(
     assert [one["answer"] for one in heading.questions] == [None]
     result = await decided(tmp_path, first.run_id, q1="yes")
     assert (result.status, booked(tmp_path)) == ("done", ["17 5"])
+
+
+async def test_answers_that_are_by_no_id_are_refused(tmp_path: Path) -> None:
+    first = await waiting(tmp_path)
+    async with a_harness(tmp_path) as harness:
+        for answers in (["yes"], "yes", {"q1"}):
+            with pytest.raises(AnswerError, match="must be given by the ids of its questions"):
+                await harness.resume(first.run_id, answers=answers)  # type: ignore[arg-type]
+
+
+async def test_a_large_number_is_what_was_approved(tmp_path: Path) -> None:
+    first = await waiting(tmp_path)
+    edited = {"order": 2**70 + 1, "usd": 5, "ledger": str(tmp_path / LEDGER)}
+
+    await decided(tmp_path, first.run_id, q1=Approve(edited))
+
+    assert booked(tmp_path) == [f"{2**70 + 1} 5"]
 
 
 async def test_what_was_shown_in_part_is_not_what_a_call_is_made_with(tmp_path: Path) -> None:

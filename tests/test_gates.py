@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from harness_actors import AgentHarness, ChatAgent, HarnessResult
-from harness_actors.events import TextDelta
+from harness_actors import AgentHarness, ChatAgent, HarnessResult, tool
+from harness_actors.events import RunEvent, TextDelta, ToolProgress
 from harness_actors.policies import Deny, Redact, SessionEnd, SessionStart
+from harness_actors.ports import TOLD_CHARS, ToolContext
 from harness_actors.testing import Reply, ScriptedModel
 from harness_actors.tools import coding_tools
 from tests.pages import run_python, text_of
@@ -21,6 +22,8 @@ EXAMPLES = re.findall(
     r"```python\n(.*?)```\n\nIt prints `(.*?)`\.$", PAGE, re.DOTALL | re.MULTILINE
 )
 KEY = "sk-abcdefghijklmnop1234"
+BEFORE_CUT = "x " * (TOLD_CHARS // 2 - 4)
+"""Eight characters of what follows are told with it."""
 
 
 @pytest.mark.timeout(240)
@@ -100,6 +103,29 @@ async def test_a_secret_is_in_no_text_that_is_read_along_nor_in_the_journal(
     assert result is not None
     assert result.output_text == told == "the key is [redacted] and that is it"
     assert KEY not in await asyncio.to_thread(_told_in, store)
+
+
+@tool
+def tells(context: ToolContext) -> str:
+    """Tell how it goes."""
+    context.emit(f"logging in with {KEY}")
+    context.emit(BEFORE_CUT + KEY)
+    return "done"
+
+
+async def test_a_secret_is_in_nothing_that_a_tool_tells_while_it_works(tmp_path: Path) -> None:
+    script = [Reply.call("tells", {}), Reply.text("done")]
+    agent = ChatAgent(model=ScriptedModel(script), tools=[tells], middleware=[Redact()])
+    told = []
+    async with AgentHarness(agent, runtime="local", completion="answer") as harness:
+        async for item in harness.run_stream("log in"):
+            if isinstance(item, RunEvent) and isinstance(item.event, ToolProgress):
+                told.append(item.event.text)
+
+    assert told[0] == "logging in with [redacted]"
+    # Of what is cut nobody can tell whether it was one.
+    assert BEFORE_CUT.startswith(told[1])
+    assert len(told[1]) > len(BEFORE_CUT) - 20
 
 
 def _told_in(store: Path) -> str:

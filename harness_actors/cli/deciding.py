@@ -3,10 +3,9 @@
 from collections.abc import Iterator, Mapping
 from typing import Literal
 
-import orjson
-
 from harness_actors.cli.shown_calls import call_lines, is_cut, plain_arguments, until
 from harness_actors.policies.decisions import Approve, Decision, Refuse, Respond, decision_text
+from harness_actors.policies.exact_json import values_in
 from harness_actors.policies.shown_arguments import taken_from_shown
 from harness_actors.printing.plain import json_line, one_line
 from harness_actors.results import OpenQuestion
@@ -140,7 +139,7 @@ def _object(text: str) -> dict[str, object]:
         ValueError: They are none; says why.
     """
     try:
-        arguments = orjson.loads(text)
+        arguments = values_in(text)
     except ValueError as error:
         raise ValueError(f"that is no JSON: {error}") from None
     if not isinstance(arguments, dict):

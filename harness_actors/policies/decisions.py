@@ -8,9 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
-import orjson
-
-from harness_actors.messages import encode_json
+from harness_actors.policies.exact_json import values_in, values_text
 from harness_actors.policies.verdicts import REASON_CHARS, arguments_text
 
 Standing = Literal["", "tool", "arguments"]
@@ -111,12 +109,12 @@ def decision_text(decision: Decision) -> str:
         case Approve(arguments, note, standing):
             plain = {"decision": "approve", "note": note, "standing": standing}
             if arguments is not None:
-                plain["arguments"] = orjson.loads(_arguments(arguments))
+                plain["arguments"] = values_in(_arguments(arguments))
         case Refuse(note, standing):
             plain = {"decision": "deny", "note": note, "standing": standing}
         case Respond(text):
             plain = {"decision": "respond", "text": text}
-    return encode_json({name: value for name, value in plain.items() if value != ""}).decode()
+    return values_text({name: value for name, value in plain.items() if value != ""})
 
 
 def decision_in(text: str) -> Decision:
@@ -131,7 +129,7 @@ def decision_in(text: str) -> Decision:
     if (word := WORDS.get(text.strip().lower())) is not None:
         return word()
     try:
-        plain = orjson.loads(text)
+        plain = values_in(text)
     except ValueError:
         plain = None
     if not isinstance(plain, dict):

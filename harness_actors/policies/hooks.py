@@ -1,5 +1,6 @@
 """The hooks of an agent: functions that are asked, or told, at fixed points of a run."""
 
+import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -61,6 +62,8 @@ class Hook:
         if self.on_error not in (None, *get_args(OnError)):
             problem = f"on_error of {name} must be 'deny' or 'allow', not {self.on_error!r}"
             raise ConfigError("hooks", problem)
+        if fault := signature_fault(self.function, ("event",)):
+            raise ConfigError("hooks", fault)
 
     @property
     def name(self) -> str:
@@ -161,6 +164,28 @@ def hook_name(function: object) -> str:
     """What a hook is called: the name of its function, or of its class."""
     name = getattr(function, "__qualname__", None) or type(function).__qualname__
     return str(name)
+
+
+def signature_fault(function: Callable[..., Any], given: Sequence[str]) -> str | None:
+    """What is wrong with a function that is called with so many arguments.
+
+    Args:
+        function: It.
+        given: Names of the arguments, by place.
+
+    Returns:
+        None where it can be called so, and where it does not say what it takes.
+    """
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):
+        return None
+    try:
+        signature.bind(*given)
+    except TypeError:
+        wanted = ", ".join(given)
+        return f"{hook_name(function)} is called with ({wanted}), and takes {signature}"
+    return None
 
 
 def _as_hooks(kind: str, given: object) -> tuple[Hook, ...]:

@@ -6,11 +6,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
-import orjson
-
 from harness_actors.errors import ConfigError
-from harness_actors.messages import encode_json
-from harness_actors.policies.hooks import hook_name
+from harness_actors.policies.exact_json import values_in, values_text
+from harness_actors.policies.hooks import hook_name, signature_fault
 from harness_actors.policies.verdicts import Deny, shortened_reason
 from harness_actors.ports import Effect, ModelRequest, ModelResponse
 
@@ -45,13 +43,18 @@ class ToolInvocation:
     def parsed(self) -> Any:
         """The arguments as plain values, a copy of one's own; None where they are no JSON."""
         try:
-            return orjson.loads(self.arguments)
-        except orjson.JSONDecodeError:
+            return values_in(self.arguments)
+        except ValueError:
             return None
 
     def with_arguments(self, arguments: Any) -> "ToolInvocation":
-        """The same call with other arguments, plain JSON values by name."""
-        return replace(self, arguments=encode_json(arguments).decode())
+        """The same call with other arguments, plain JSON values by name.
+
+        Raises:
+            TypeError: They are no plain JSON values.
+            ValueError: A number is infinite or none.
+        """
+        return replace(self, arguments=values_text(arguments))
 
 
 NextTool = Callable[[ToolInvocation], Awaitable[str]]
@@ -203,6 +206,8 @@ class _Passage:
         self._left_s = OWN_TIME_S
         self._begun = self._within = 0
         self._returned = self._is_over = False
+        self._result: Any = None
+        """The last that `next` returned."""
         self._task = asyncio.current_task()
         self._apart: set[asyncio.Task[Any]] = set()
         """Tasks of the middleware's own that wait for `next`."""
@@ -216,6 +221,7 @@ class _Passage:
             self._is_over = True
             await self._end_what_is_apart()
         if not isinstance(value, Deny):
+            self._check_is_text(value)
             return value
         if self._returned:
             raise self._failed(f"it denied what was made: {shortened_reason(value.reason)}")
@@ -255,13 +261,19 @@ class _Passage:
             self._apart.add(task)
         try:
             value = await self._around.inner(passed)
-            self._returned = True
+            self._returned, self._result = True, value
             return value
         finally:
             self._apart -= {task}
             self._within -= 1
             if self._within == 0:
                 self._go_on()
+
+    def _check_is_text(self, value: object) -> None:
+        """Where a tool returns something else, it is the tool that is at fault, and told so."""
+        is_result = self._returned and value is self._result
+        if self._around.original is not None and not isinstance(value, str) and not is_result:
+            raise self._failed(f"it returned {type(value).__name__}, not text")
 
     def _check_may_begin(self) -> None:
         name, original = self._around.name, self._around.original
@@ -299,12 +311,17 @@ def _check(member: object) -> None:
             f"{member!r} is neither a function (call, next) nor has around_tool or around_model"
         )
         raise ConfigError("middleware", problem)
+    if inspect.isclass(member):
+        name = hook_name(member)
+        raise ConfigError("middleware", f"{name} is a class: give an object of it, as {name}()")
     functions = [getattr(member, name) for name in names] or [member]
     for function in functions:
         if callable(function) and not inspect.iscoroutinefunction(function):
             called = getattr(function, "__call__", None)  # noqa: B004 - its own, to look at it
             if not inspect.iscoroutinefunction(called):
                 raise ConfigError("middleware", f"{hook_name(member)} must be async")
+        if callable(function) and (fault := signature_fault(function, ("call", "next"))):
+            raise ConfigError("middleware", fault)
 
 
 def _method(member: object, name: str) -> Any:

@@ -8,10 +8,9 @@ from dataclasses import dataclass, field, replace
 from tempfile import TemporaryFile
 from typing import Any
 
-import orjson
-
 from harness_actors.errors import ConfigError, ToolError
-from harness_actors.messages import Message, ToolCall, encode_json
+from harness_actors.messages import Message, ToolCall
+from harness_actors.policies.exact_json import values_in, values_text
 from harness_actors.policies.middleware import (
     CallDeniedError,
     NextModel,
@@ -137,13 +136,13 @@ class Redact:
 
     def _call(self, call: ToolCall) -> ToolCall:
         try:
-            given = orjson.loads(call.arguments)
-        except orjson.JSONDecodeError:
+            given = values_in(call.arguments)
+        except ValueError:
             return replace(call, arguments=self._redactor.text(call.arguments))
         redacted = self._plain(given)
         if redacted == given:
             return call
-        return replace(call, arguments=encode_json(redacted).decode())
+        return replace(call, arguments=values_text(redacted))
 
     def _plain(self, value: Any) -> Any:
         match value:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from harness_actors.messages import encode_json
+from harness_actors.policies.exact_json import values_text
 
 REASON_CHARS = 2_000
 """Longest reason, in characters; the rest is left out."""
@@ -146,10 +146,9 @@ def arguments_text(arguments: object) -> str:
     if not isinstance(arguments, Mapping) or not all(isinstance(name, str) for name in arguments):
         raise ValueError("what is no JSON object")
     try:
-        encoded = encode_json(dict(arguments))
+        text = values_text(dict(arguments))
     except (TypeError, ValueError, RecursionError) as error:
         raise ValueError(f"what is no plain JSON: {error}") from None
-    text = encoded.decode()
     if (size := len(json.dumps(text))) > CHANGED_BYTES:
         raise ValueError(f"{size:,} bytes; {CHANGED_BYTES:,} are allowed")
     return text

@@ -177,7 +177,7 @@ class ToolContext:
             text: A line or some; cut after 2,000 characters.
 
         Returns:
-            False where it is not told: nobody reads, the call has told 1,000 times already, or
-            it is over.
+            False where it is not told: nobody reads, the call has told 1,000 times already, it
+            is over, or middleware leaves nothing of the text.
         """
         return self.tell(text)

@@ -25,19 +25,27 @@ async def with_retries(
 
     Raises:
         Exception: What the last try raised, with a note of how many there were.
+        CancelledError: Nobody waits any more; with such a note where a try has failed.
     """
-    for tries in count(1):
-        try:
-            return await attempt(), tries
-        except Exception as error:
-            if tries <= options.retries and isinstance(error, options.retry_on):
-                context.emit(f"try {tries} of {options.retries + 1}: {type(error).__name__}")
-            else:
-                if tries > 1:
-                    error.add_note(f"It was tried {tries} times.")
-                raise
-        pause_s = pause_before(tries, f"{context.run_id}/{context.call_id}")
-        await (context.clock.sleep if context.clock is not None else asyncio.sleep)(pause_s)
+    tries, failed = 0, ""
+    try:
+        for tries in count(1):
+            try:
+                return await attempt(), tries
+            except Exception as error:
+                if tries > options.retries or not isinstance(error, options.retry_on):
+                    if tries > 1:
+                        error.add_note(f"It was tried {tries} times.")
+                    raise
+                failed = type(error).__name__
+                context.emit(f"try {tries} of {options.retries + 1}: {failed}")
+            pause_s = pause_before(tries, f"{context.run_id}/{context.call_id}")
+            await (context.clock.sleep if context.clock is not None else asyncio.sleep)(pause_s)
+    except asyncio.CancelledError as stopped:
+        if failed:
+            # By its kind alone: its words would pass no middleware on this way.
+            stopped.add_note(f"It was tried {tries} times; the last failure was {failed}.")
+        raise
     raise AssertionError("counts without end")
 
 

@@ -5,8 +5,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-import orjson
-
 from harness_actors.policies import (
     AfterTool,
     Ask,
@@ -17,6 +15,7 @@ from harness_actors.policies import (
     Replace,
 )
 from harness_actors.policies.approvals import ApprovalNeed
+from harness_actors.policies.exact_json import values_in
 from harness_actors.policies.verdicts import CallVerdict, encoded_arguments, shortened_reason
 from harness_actors.ports import LargeResult, RunContext
 from harness_actors.turn.approvals import NOT_MADE, asked_about, denied, ruled
@@ -227,6 +226,6 @@ def _judged(plan: PlannedCall, plain: dict[str, Any]) -> PlannedCall:
 def _parsed(arguments: str) -> Any:
     """A copy of one's own for each that is told."""
     try:
-        return orjson.loads(arguments)
-    except orjson.JSONDecodeError:
+        return values_in(arguments)
+    except ValueError:
         return None

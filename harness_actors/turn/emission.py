@@ -2,9 +2,11 @@
 
 import asyncio
 import threading
+from collections.abc import Callable, Sequence
 
 from harness_actors.events import ToolProgress
 from harness_actors.messages import ToolCall
+from harness_actors.policies import TextFilter
 from harness_actors.ports import MOST_TOLD, TOLD_CHARS, DeadlineToken, RunContext
 from harness_actors.state import TURN_COUNT
 from harness_actors.turn.texts import well_formed
@@ -18,15 +20,22 @@ class Emission:
         round: The round of the turn.
         call: The call.
         deadline: What says when it is over, after which nothing is taken.
+        filters: Makes what each text passes through before it is told, in their order.
     """
 
     def __init__(
-        self, context: RunContext, round: int, call: ToolCall, deadline: DeadlineToken
+        self,
+        context: RunContext,
+        round: int,
+        call: ToolCall,
+        deadline: DeadlineToken,
+        filters: Callable[[], Sequence[TextFilter]] = tuple,
     ) -> None:
         self._context = context
         self._round = round
         self._call = call
         self._deadline = deadline
+        self._filters = filters
         self._loop = asyncio.get_running_loop()
         self._thread = threading.get_ident()
         self._left = MOST_TOLD
@@ -36,7 +45,8 @@ class Emission:
         if self._context.texts is None or self._left <= 0 or self._deadline.cancelled or not text:
             return False
         self._left -= 1
-        told = well_formed(str(text)[:TOLD_CHARS])
+        if not (told := self._filtered(str(text))):
+            return False
         if threading.get_ident() == self._thread:
             self._say(told)
             return True
@@ -59,6 +69,14 @@ class Emission:
         except RuntimeError:
             return False
         return True
+
+    def _filtered(self, text: str) -> str:
+        """What may be told of a text. Of one that is cut, without what a filter holds back: what
+        it began to look at goes on behind the cut."""
+        whole, told = len(text) <= TOLD_CHARS, well_formed(text[:TOLD_CHARS])
+        for one in self._filters():
+            told = one.feed(told) + (one.end() if whole else "")
+        return told
 
     def _say(self, text: str) -> None:
         sink = self._context.texts

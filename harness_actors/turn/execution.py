@@ -52,7 +52,13 @@ class Execution:
         repeats.begins(plan)
         due = self._due(plan)
         trace = self._state.begin_trace(time_of(plan, due).seconds)
-        emission = Emission(self._context, self._state.meter.rounds, plan.call, trace.deadline)
+        emission = Emission(
+            self._context,
+            self._state.meter.rounds,
+            plan.call,
+            trace.deadline,
+            self._prepared.middleware.text_filters,
+        )
         context = self._place.context_of(
             plan.call.id,
             self._context.spec,

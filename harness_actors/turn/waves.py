@@ -2,8 +2,7 @@
 
 from collections.abc import Sequence
 
-import orjson
-
+from harness_actors.policies.exact_json import values_in
 from harness_actors.turn.delegation import delegates
 from harness_actors.turn.one_call import PlannedCall
 
@@ -70,8 +69,8 @@ def _filled(templates: Sequence[str], arguments: str) -> frozenset[str] | None:
     if len(arguments) > LONG_ARGUMENTS:
         return None
     try:
-        given = orjson.loads(arguments)
-    except orjson.JSONDecodeError:
+        given = values_in(arguments)
+    except ValueError:
         return None
     if not isinstance(given, dict):
         return None

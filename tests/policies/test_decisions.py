@@ -19,7 +19,7 @@ from harness_actors.policies.decisions import (
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=50)
 plain = st.recursive(
-    st.none() | st.booleans() | st.integers(-(2**63), 2**63) | texts,
+    st.none() | st.booleans() | st.integers(-(2**200), 2**200) | texts,
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3),
     max_leaves=8,
 )

@@ -134,3 +134,28 @@ def test_a_reason_is_text_of_bounded_length() -> None:
     assert shortened_reason("  ") == "no reason was given"
     assert shortened_reason("\ud800") == "?"
     assert len(shortened_reason("x" * 10_000)) == 2_000
+
+
+async def no_event() -> None: ...
+
+
+async def two_events(event: Any, more: Any) -> None: ...
+
+
+@pytest.mark.parametrize("function", [no_event, two_events])
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_hook_that_could_never_be_called_is_refused_when_it_is_given(
+    function: Any, kind: HookKind
+) -> None:
+    with pytest.raises(ConfigError, match=r"events? is called with \(event\), and takes \("):
+        Hooks.given({kind: function})
+
+
+@pytest.mark.parametrize("number", [float("nan"), float("inf")])
+def test_what_is_no_number_is_in_no_arguments(number: float) -> None:
+    with pytest.raises(ValueError, match="changed the arguments to what is no plain JSON"):
+        encoded_arguments({"usd": number})
+
+
+def test_whole_numbers_are_changed_to_as_they_are() -> None:
+    assert encoded_arguments({"order": 2**70 + 1}) == '{"order":1180591620717411303425}'

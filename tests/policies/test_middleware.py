@@ -282,3 +282,70 @@ def test_the_same_one_twice_is_refused() -> None:
     one = named("a")
     with pytest.raises(ConfigError, match="is there twice"):
         as_chain([one, one])
+
+
+async def test_what_a_middleware_returns_for_a_result_is_its_own_fault_and_not_the_tools() -> None:
+    made: list[str] = []
+
+    async def run(call: ToolInvocation) -> str:
+        made.append(call.call_id)
+        return "paid"
+
+    async def forgets(call: ToolInvocation, next: Next) -> Any:
+        await next(call)
+
+    with pytest.raises(RuntimeError, match=r"the call was made, but middleware .*forgets failed"):
+        await MiddlewareChain((named("outer"), forgets)).call_tool(a_call(), run)
+    assert made == ["c1"]
+
+
+async def test_what_a_tool_returns_is_not_the_fault_of_what_stands_around_it() -> None:
+    async def run(call: ToolInvocation) -> Any:
+        return b"bytes"
+
+    async def passes(call: ToolInvocation, next: Next) -> Any:
+        return await next(call)
+
+    result: Any = await MiddlewareChain((passes, passes_too)).call_tool(a_call(), run)
+    assert result == b"bytes"
+
+
+async def passes_too(call: ToolInvocation, next: Next) -> Any:
+    return await next(call)
+
+
+def test_whole_numbers_of_any_size_pass_and_what_is_no_number_does_not() -> None:
+    call = a_call(raw='{"order": 123456789012345678901234}')
+
+    assert call.parsed() == {"order": 123456789012345678901234}
+    assert call.with_arguments(call.parsed()).arguments == '{"order":123456789012345678901234}'
+    for number in (float("nan"), float("inf")):
+        with pytest.raises(ValueError, match="not JSON compliant"):
+            call.with_arguments({"usd": number})
+
+
+class NotAsked:
+    async def around_tool(self, call: ToolInvocation) -> str:
+        return ""
+
+
+async def no_next(call: ToolInvocation) -> str:
+    return ""
+
+
+class Around:
+    async def around_tool(self, call: ToolInvocation, next: Next) -> str:
+        return ""
+
+
+@pytest.mark.parametrize(
+    ("member", "said"),
+    [
+        (no_next, r"no_next is called with \(call, next\), and takes \(call"),
+        (NotAsked(), r"around_tool is called with \(call, next\), and takes \(call"),
+        (Around, r"Around is a class: give an object of it, as Around\(\)"),
+    ],
+)
+def test_what_could_never_be_called_is_refused_when_it_is_given(member: Any, said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        as_chain([member])

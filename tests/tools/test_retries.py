@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -115,6 +116,7 @@ async def test_its_deadline_is_that_of_all_tries_together(context: ToolContext) 
     outcome = await run_call(planned, replace(context, clock=None), Due(None))
 
     assert outcome.failure == "timed_out"
+    assert re.search(r"0\.3 s\. It was tried [12] times; .* was ConnectionError\.$", outcome.text)
 
 
 async def test_whoever_reads_along_is_told(context: ToolContext) -> None:

@@ -139,8 +139,8 @@ def raising(error: BaseException) -> Callable[[ToolInvocation, NextTool], Awaita
 BAD_MIDDLEWARE = {
     "cyclic": (cyclic, "RecursionError"),
     "recursive": (recursive, "RecursionError"),
-    "nothing": (nothing, "'write' returned NoneType, not text"),
-    "a future": (a_task, "'write' returned Future, not text"),
+    "nothing": (nothing, "middleware nothing failed: it returned NoneType, not text"),
+    "a future": (a_task, "middleware a_task failed: it returned Future, not text"),
     "another call": (other_call, "called next with str, not a ToolInvocation"),
     "no json": (no_json, "not JSON serializable"),
     "waits": (waits, "it took longer than 10 s"),

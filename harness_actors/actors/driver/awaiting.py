@@ -106,7 +106,7 @@ async def answer_from(answerer: Answerer, question: OpenQuestion) -> str | None:
     if answer is not None and not isinstance(answer, str | Approve | Refuse | Respond):
         problem = f"must answer a text, a decision or None, not {type(answer).__name__}"
         raise ConfigError("on_question", problem)
-    return None if answer is None else answer_text(answer)
+    return decision_text(answer) if isinstance(answer, Approve | Refuse | Respond) else answer
 
 
 async def answer_in_time(
@@ -124,6 +124,31 @@ async def answer_in_time(
             raise
 
 
-def answer_text(answer: Answer) -> str:
-    """An answer of a user as it is kept."""
-    return answer if isinstance(answer, str) else decision_text(answer)
+def answer_texts(run_id: str, answers: Mapping[str, Answer] | None) -> dict[str, str]:
+    """Answers to the questions of a run as they are kept, by the ids of these.
+
+    Raises:
+        AnswerError: They are no answers by id; or one is neither a text nor a decision, or one
+            that no call is made with.
+    """
+    given: object = answers
+    if not isinstance(given, Mapping | None):
+        problem = (
+            f"answers must be given by the ids of its questions, not as {type(given).__name__}"
+        )
+        raise AnswerError(run_id, problem)
+    return {number: _text_of(run_id, number, answer) for number, answer in (given or {}).items()}
+
+
+def _text_of(run_id: str, question_id: str, answer: object) -> str:
+    if isinstance(answer, str):
+        return answer
+    if not isinstance(answer, Approve | Refuse | Respond):
+        problem = f"must be a text or a decision, not {type(answer).__name__}"
+        raise AnswerError(run_id, f"the answer to {question_id!r} {problem}")
+    try:
+        return decision_text(answer)
+    except ValueError as error:
+        raise AnswerError(
+            run_id, f"the answer to {question_id!r} cannot be taken: {error}"
+        ) from None

@@ -1,0 +1,57 @@
+"""JSON of the arguments of calls, in which no number changes on its way."""
+
+import json
+import math
+import re
+from typing import Any
+
+import orjson
+
+_MAY_BE_LONG = re.compile(r"[0-9]{19}")
+"""Such as 64 bits may not hold, which orjson rounds."""
+
+
+def values_in(text: str) -> Any:
+    """What a text says, whole numbers of any size exactly.
+
+    Raises:
+        ValueError: It is no JSON, or nested too deep.
+
+    >>> values_in('{"order": 123456789012345678901234}')
+    {'order': 123456789012345678901234}
+    """
+    if _MAY_BE_LONG.search(text) is None:
+        return orjson.loads(text)
+    try:
+        return json.loads(text, parse_constant=_no_constant, parse_float=_finite)
+    except RecursionError:
+        raise ValueError("it is nested too deep") from None
+
+
+def values_text(values: object) -> str:
+    """Plain values as a text; what is not valid Unicode is replaced.
+
+    Raises:
+        TypeError: Something is of no kind that JSON has.
+        ValueError: A number is infinite or none, or something holds itself.
+        RecursionError: It is nested too deep.
+    """
+    text = json.dumps(
+        values, ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=_plain
+    )
+    return text.encode("utf-8", "replace").decode()
+
+
+def _plain(value: object) -> Any:
+    """Of what orjson knows besides: dates, dataclasses and the like."""
+    return orjson.loads(orjson.dumps(value))
+
+
+def _finite(text: str) -> float:
+    if not math.isfinite(number := float(text)):
+        raise ValueError(f"{text} is too large for a number")
+    return number
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"there is no {name}")
