@@ -22,6 +22,7 @@ from harness_actors.state import (
     QUESTIONS,
     QUESTIONS_ASKED,
     REQUEST_TOKENS,
+    SAID_DONE,
     STALLED_ROUNDS,
     STANDING,
     TOOL_USAGE,
@@ -64,6 +65,7 @@ class AgentTurn:
         TURN_COUNT,
         TURN,
         TURN_BEGAN,
+        SAID_DONE,
         OPEN_CALLS,
         USAGE,
         REQUEST_TOKENS,
@@ -144,6 +146,8 @@ class AgentTurn:
     def _end(self, context: RunContext, outcome: TurnComplete) -> None:
         progress = context.get(TURN) or TurnProgress()
         context.set(TURN, None)
+        if context.get(SAID_DONE) is not None:
+            context.set(SAID_DONE, None)
         context.emit(
             TurnCompleted(
                 turn=context.get(TURN_COUNT),

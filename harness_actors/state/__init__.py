@@ -26,6 +26,7 @@ from harness_actors.state.keys import QUESTIONS_ASKED as QUESTIONS_ASKED
 from harness_actors.state.keys import REPAIR as REPAIR
 from harness_actors.state.keys import REPAIRS as REPAIRS
 from harness_actors.state.keys import REQUEST_TOKENS as REQUEST_TOKENS
+from harness_actors.state.keys import SAID_DONE as SAID_DONE
 from harness_actors.state.keys import SIDE_USAGE as SIDE_USAGE
 from harness_actors.state.keys import STALLED_ROUNDS as STALLED_ROUNDS
 from harness_actors.state.keys import STANDING as STANDING
@@ -50,6 +51,7 @@ from harness_actors.state.keys import OpenCall as OpenCall
 from harness_actors.state.keys import Pressure as Pressure
 from harness_actors.state.keys import Question as Question
 from harness_actors.state.keys import Questions as Questions
+from harness_actors.state.keys import SaidDone as SaidDone
 from harness_actors.state.keys import StandingAnswer as StandingAnswer
 from harness_actors.state.keys import TurnProgress as TurnProgress
 from harness_actors.state.keys import Verified as Verified

@@ -26,6 +26,23 @@ class TurnProgress:
     progressed: bool = False
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SaidDone:
+    """How the agent has said that it is done, while its gates are asked whether it is.
+
+    Attributes:
+        ending: By the tool for it, or by a text.
+        text: The summary given with that tool; empty where it is the newest text of the log.
+        stall: How its last rounds came to nothing; empty where they did not.
+        output: The value that it says it is done with.
+    """
+
+    ending: Literal["completed", "text"]
+    text: str = ""
+    stall: str = ""
+    output: Any = None
+
+
 ChildStatus = Literal["completed", "failed", "cancelled", "timed_out", "lost"]
 """How a child has ended, for whoever waits for it. `lost`: it kept killing its process."""
 
@@ -220,6 +237,9 @@ TURN: StateKey[TurnProgress | None] = StateKey("harness.turn", TurnProgress | No
 """The turn in progress; None between turns."""
 TURN_BEGAN: StateKey[Usage | None] = StateKey("harness.turn_began", Usage | None, AGENT_TURN)
 """What the run had used when its turn began. Only runs that bound their turns have it."""
+SAID_DONE: StateKey[SaidDone | None] = StateKey("harness.said_done", SaidDone, AGENT_TURN)
+"""The turn in progress has only its gates to pass: its last round is on disk, and no model is asked
+for it again. Only runs with gates at their end have it."""
 OPEN_CALLS: StateKey[tuple[OpenCall, ...]] = StateKey(
     "harness.open_calls", tuple[OpenCall, ...], AGENT_TURN, "set", [], (REPAIR,)
 )

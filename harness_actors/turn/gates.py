@@ -89,6 +89,13 @@ class Gates:
         """Asks the hooks that have a say in whether a round came to something; None without any."""
         return self._after_round if self.prepared.hooks.stall else None
 
+    @property
+    def of_end(self) -> bool:
+        """Whether somebody is asked when the agent says that it is done."""
+        hooks = self.prepared.hooks
+        asked = hooks.output_guard or hooks.agent_stop
+        return bool(asked) or self.contract is not None or self.output is not None
+
     async def before_model(self) -> None:
         """The model is about to be asked."""
         number = self.meter.rounds + 1

@@ -13,7 +13,15 @@ from harness_actors.ports import ModelResponse, RunContext
 from harness_actors.progress import RunProgress
 from harness_actors.results import Usage
 from harness_actors.signals import Parked, TurnComplete, Waiting, Yielded
-from harness_actors.state import BUDGET, CHILDREN_USAGE, REQUEST_TOKENS, TURN_BEGAN, TURN_COUNT
+from harness_actors.state import (
+    BUDGET,
+    CHILDREN_USAGE,
+    REQUEST_TOKENS,
+    SAID_DONE,
+    TURN_BEGAN,
+    TURN_COUNT,
+    SaidDone,
+)
 from harness_actors.turn.acceptance import is_large
 from harness_actors.turn.answers import as_message, ask
 from harness_actors.turn.bounds import Bounds
@@ -51,7 +59,9 @@ class TurnLoop:
       it ends, so a call of unknown outcome is never made twice.
     - A round of idempotent calls is written once, at its end: after a crash it never was.
     - The round that ends the turn is written with the answer, so no turn can be found
-      that is over but was not judged.
+      that is over but was not judged. Where gates are asked about its end, who may take long,
+      it is on disk before with the word that it is done: after a crash they are asked again,
+      and the model is not.
     - No model call begins before the round before the last one is on disk; where runs share
       a budget, or the bounds of their tree, not before the last one is: what it cost must be known.
     """
@@ -98,7 +108,7 @@ class TurnLoop:
     async def run(self) -> TurnComplete | Parked | Waiting | Yielded:
         """Do rounds until the turn ends, waits for its user, or is to park between two."""
         try:
-            ended = await self._rounds()
+            ended = self._said_before() or await self._rounds()
         finally:
             self._state.close_writes()
         if isinstance(ended, Parked | Waiting | Yielded):
@@ -106,9 +116,11 @@ class TurnLoop:
         if ended.ending != "limit":
             # Else the last calls could leave another folder to whoever scores it.
             self._check_workspace()
-        ended = replace(ended, text=ended.text or self._state.said)
-        if self._gates is not None and self._says_done(ended) and not ended.findings:
-            ended = await self._gates.at_end(ended)
+        says_done = self._says_done(ended) and not ended.findings
+        if says_done and self._gates is not None and self._gates.of_end:
+            await self._keep(ended)
+            ended = await self._gates.at_end(self._in_words(ended))
+        ended = self._in_words(ended)
         if self._says_done(ended) and not ended.findings:
             ended = briefer(self._context, ended)
         self._meter.write()
@@ -116,6 +128,29 @@ class TurnLoop:
             turn = self._context.get(TURN_COUNT)
             self._context.emit(ToolsCounted(turn=turn, calls=dict(self._meter.used)))
         return replace(ended, progressed=ended.progressed or self._meter.progressed)
+
+    def _in_words(self, ended: TurnComplete) -> TurnComplete:
+        return replace(ended, text=ended.text or self._state.said)
+
+    def _said_before(self) -> TurnComplete | None:
+        """How the turn ends whose process died while gates were asked about that."""
+        said = self._context.get(SAID_DONE)
+        if said is None:
+            return None
+        return TurnComplete(
+            ending=said.ending, text=said.text, stall=said.stall, output=said.output
+        )
+
+    async def _keep(self, ended: TurnComplete) -> None:
+        """Have the last round on disk, and that there is none to come."""
+        if self._context.get(SAID_DONE) is None:
+            assert ended.ending in ("completed", "text"), "no other says that it is done"
+            said = SaidDone(
+                ending=ended.ending, text=ended.text, stall=ended.stall, output=ended.output
+            )
+            self._context.set(SAID_DONE, said)
+            self._meter.write()
+            await self._context.flush()
 
     def _says_done(self, ended: TurnComplete) -> bool:
         answers = self._context.spec.config.completion == "answer"

@@ -27,7 +27,7 @@ from harness_actors.policies import (
     ToolUsage,
 )
 from harness_actors.signals import RunEnd, Waiting
-from harness_actors.state import USAGE, unanswered
+from harness_actors.state import SAID_DONE, USAGE, unanswered
 from harness_actors.testing.scripted import Reply
 from harness_actors.tools import tool
 from tests.executors.driver import (
@@ -602,3 +602,40 @@ async def test_nobody_is_asked_about_a_call_that_is_refused_after_a_crash() -> N
     dispositions = [message.disposition for message in driver.results()]
     assert dispositions == ["unknown", "denied", "refused", "done"]
     assert "not that" in texts(driver)[1]
+
+
+ENDS = {"a tool": finishes("it is done"), "a text": Reply.text("it is done")}
+
+
+@pytest.mark.parametrize("kind", ["output_guard", "agent_stop"])
+@pytest.mark.parametrize("how", ENDS)
+async def test_who_dies_while_its_end_is_judged_asks_no_model_again(kind: str, how: str) -> None:
+    heard: list[str] = []
+
+    async def judge(event: Any) -> Deny | None:
+        heard.append(event.text)
+        if len(heard) == 1:
+            driver.crash = CrashPlan(0)
+        await driver.step()
+        return Deny("the tests were not run") if len(heard) == 2 else None
+
+    script = [calls(("c1", "write")), ENDS[how], ENDS[how]]
+    completion = "explicit" if how == "a tool" else "answer"
+    driver = a_driver(Hooks(**{kind: judge}), script=script, completion=completion)
+
+    end = await driver.run_through_crashes(100)
+
+    assert isinstance(end, RunEnd)
+    assert (end.status, end.output_text) == ("done", "it is done")
+    assert heard == ["it is done"] * 3
+    assert len(driver.model.requests) == 3
+    assert SAID_DONE.name not in {k for k, v in driver.state.values.items() if v is not None}
+
+
+async def test_an_end_that_nobody_judges_is_written_once() -> None:
+    driver = a_driver(Hooks(post_model=says(None)), script=[finishes()])
+
+    await ended(driver)
+
+    written = [write.key for delta in driver.deltas for write in delta.writes]
+    assert SAID_DONE.name not in written
