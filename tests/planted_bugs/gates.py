@@ -4,6 +4,36 @@ from tests.planted_bugs.bug import Bug
 
 BUGS = (
     Bug(
+        name="the end is judged before it is on disk",
+        path="harness_actors/turn/loop.py",
+        before="            await self._keep(ended)\n",
+        after="",
+        promise="no model is asked again for an end that gates are judging",
+        tests=(
+            "tests/turn/test_gates.py::test_who_dies_while_its_end_is_judged_asks_no_model_again",
+        ),
+    ),
+    Bug(
+        name="middleware that returns nothing is the tool's fault",
+        path="harness_actors/policies/middleware.py",
+        before="            self._check_is_text(value)\n",
+        after="",
+        promise="a call that was made is told as made, whatever becomes of its result",
+        tests=(
+            "tests/policies/test_middleware.py::test_what_a_middleware_returns_for_a_result_is_its_own_fault_and_not_the_tools",
+        ),
+    ),
+    Bug(
+        name="what a tool tells passes its filters by",
+        path="harness_actors/turn/execution.py",
+        before="            self._prepared.middleware.text_filters,\n",
+        after="",
+        promise="a secret is in nothing that is told",
+        tests=(
+            "tests/test_gates.py::test_a_secret_is_in_nothing_that_a_tool_tells_while_it_works",
+        ),
+    ),
+    Bug(
         name="a call that a hook has denied is made",
         path="harness_actors/turn/call_gates.py",
         before="    if verdict.denied is not None:\n",

@@ -10,7 +10,7 @@ from harness_actors.contracts.predicates import AllOf, AnyOf, Predicate, leaves
 from harness_actors.events import ContractVerified, StopDecided
 from harness_actors.records import RunChanged
 from harness_actors.results import HarnessResult
-from harness_actors.state import AGENT_TURN, STOP_DECISION
+from harness_actors.state import AGENT_TURN, SAID_DONE, STOP_DECISION
 from tests.simulation.disk import DiskRun
 from tests.simulation.ledger import Ledger
 
@@ -19,6 +19,7 @@ ONE_DECISION = "one decision is recorded of a turn"
 ONE_MESSAGE = "a refusal is one message with every cause"
 ITS_OWN = "a finding is never older than the attempt that it judges"
 COUNTED_UP = "attempts to be done are counted one by one"
+SAID_ONCE = "no model is asked for an end that gates are judging"
 
 MET = 0.6
 CRASHES = 0.02
@@ -52,10 +53,14 @@ class Verifying:
         self._crashes: defaultdict[str, int] = defaultdict(int)
         self._last: dict[str, ContractVerified] = {}
         self._decided: defaultdict[str, set[int]] = defaultdict(set)
+        self._judged: set[str] = set()
+        """Runs that have said on disk that they are done, and are not answered yet."""
 
     def asked(self, run_id: str) -> None:
         """A model is asked: what was found before is of an earlier attempt."""
         self._looks[run_id] = {}
+        if run_id in self._judged:
+            self._ledger.broken(SAID_ONCE, f"{run_id} has said that it is done, and is asked")
 
     async def look(self, key: str, kind: str) -> bool:
         """Look at something; whether it is so is drawn.
@@ -92,6 +97,10 @@ class Verifying:
         """A change of a run is on disk."""
         if OURS.intersection(run.spec.custom):
             return
+        for write in change.delta.writes:
+            if write.key == SAID_DONE.name:
+                said = self._judged.discard if write.value is None else self._judged.add
+                said(run.spec.run_id)
         for event in change.delta.events:
             match event:
                 case ContractVerified():

@@ -19,6 +19,7 @@ from tests.simulation.verifying import (
     ITS_OWN,
     ONE_DECISION,
     ONE_MESSAGE,
+    SAID_ONCE,
 )
 
 
@@ -132,7 +133,16 @@ def _time_that_is_over_is_taken_for_met() -> Patches:
     return [(ContractGate, "at_end", patched)]
 
 
+def _who_dies_at_its_gates_has_said_nothing() -> Patches:
+    return [(TurnLoop, "_said_before", lambda self: None)]
+
+
 BUGS: tuple[PlantedBug, ...] = (
+    PlantedBug(
+        "who dies at its gates has said nothing",
+        _who_dies_at_its_gates_has_said_nothing,
+        frozenset({SAID_ONCE}),
+    ),
     PlantedBug(
         "what is missing of a contract counts for nothing",
         _what_is_missing_counts_for_nothing,
