@@ -9,6 +9,7 @@ The rule:
 - What a death leaves half written is removed by the next `put`; what nothing names, with its
   conversation. `remove_artifacts` follows the journal, see `expiry`.
 - Of a folder that was removed nothing is made again but what stands in it.
+- A link in the place of a folder is followed by nobody: who made the journal may have put it there.
 """
 
 import hashlib
@@ -20,7 +21,7 @@ import tempfile
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from errno import EDQUOT, ENOSPC
+from errno import EDQUOT, ENOSPC, ENOTDIR
 from pathlib import Path
 from secrets import token_hex
 from threading import Lock
@@ -29,14 +30,14 @@ from typing import BinaryIO
 from harness_actors.config import ArtifactsConfig
 from harness_actors.errors import ToolError
 from harness_actors.ports import Artifact
-from harness_actors.stores.private import OWN, OWN_FOLDER
+from harness_actors.stores.private import FOLDER, OWN, OWN_FOLDER
 from harness_actors.stores.standing import FileId
 
 ID_DIGITS = 10
 _ID = re.compile(r"a[0-9a-f]{10,64}")
 _NAMED = re.compile(r"\ba[0-9a-f]{10,64}\b")
 _PART = ".part"
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_FOLDER_NAME = re.compile(r"[0-9a-f]{32}")
 
 
 def artifacts_of(store: Path) -> Path:
@@ -58,10 +59,10 @@ def remove_artifacts(store: Path, *, but: Collection[str]) -> None:
         but: The conversations that it has.
     """
     root, kept = artifacts_of(store), {_folder_name(one) for one in but}
-    with suppress(OSError):
-        for name in os.listdir(root):
-            if name not in kept:
-                shutil.rmtree(root / name, ignore_errors=True)
+    with suppress(OSError), _opened_folder(root) as folder:
+        for name in os.listdir(folder):
+            if _FOLDER_NAME.fullmatch(name) and name not in kept:
+                shutil.rmtree(name, ignore_errors=True, dir_fd=folder)
 
 
 def copy_artifacts(
@@ -81,15 +82,15 @@ def copy_artifacts(
 
 
 def _give(folder: Path, into: Path, texts: Iterable[str]) -> None:
-    if not folder.is_dir():
+    if not folder.is_dir() or folder.parent.is_symlink() or folder.is_symlink():
         return
     named = {found for text in texts for found in _NAMED.findall(text)}
     files = [name for name in os.listdir(folder) if name.partition("-")[0] in named]
     if not files:
         return
     root = into.parent
-    _make_folder(root)
-    _make_folder(into)
+    for made in (root, into):
+        _make_folder(made)
     for name in files:
         with suppress(FileExistsError):
             _link_or_copy(folder / name, into / name)
@@ -168,7 +169,8 @@ class FolderArtifacts:
         if not _ID.fullmatch(artifact_id):
             raise ToolError(f"{unknown} An id is 'a' and {ID_DIGITS} hex digits.")
         try:
-            folder = os.open(self._path, _FOLDER)
+            _check_no_link(self._path.parent)
+            folder = os.open(self._path, FOLDER)
         except OSError:
             raise ToolError(unknown) from None
         try:
@@ -195,11 +197,8 @@ class FolderArtifacts:
         # Not their parents: a run directory that was removed must not come back.
         _make_folder(self._path.parent)
         _make_folder(self._path)
-        folder = os.open(self._path, _FOLDER)
-        try:
+        with _opened_folder(self._path) as folder:
             yield folder
-        finally:
-            os.close(folder)
 
     @contextmanager
     def _part(self, folder: int) -> Iterator[tuple[str, int]]:
@@ -303,9 +302,28 @@ def _told() -> Iterator[None]:
 
 
 def _make_folder(folder: Path) -> None:
-    with suppress(FileExistsError):
+    try:
         folder.mkdir(OWN_FOLDER)
+    except FileExistsError:
+        _check_no_link(folder)
+    else:
         _sync(folder.parent)
+
+
+def _check_no_link(folder: Path) -> None:
+    if folder.is_symlink():
+        raise NotADirectoryError(
+            ENOTDIR, f"{folder.name!r} beside the journal is a link", str(folder)
+        )
+
+
+@contextmanager
+def _opened_folder(path: Path) -> Iterator[int]:
+    folder = os.open(path, FOLDER)
+    try:
+        yield folder
+    finally:
+        os.close(folder)
 
 
 def _sync(folder: Path) -> None:

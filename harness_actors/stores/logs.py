@@ -5,13 +5,13 @@ fails where it cannot be written; it is not synced.
 """
 
 import os
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
 from urllib.parse import quote
 
-from harness_actors.stores.private import OWN, OWN_FOLDER
+from harness_actors.stores.private import FOLDER, OWN, OWN_FOLDER
 
 LOG_BYTES = 4 << 20
 """Most of one run; what follows is left out, with a word."""
@@ -26,9 +26,10 @@ def log_of(store: Path, run_id: str) -> Path:
 
 def remove_logs(store: Path, run_ids: Iterable[str]) -> None:
     """Remove the logs of runs, as far as that can be done."""
-    for run_id in run_ids:
-        with suppress(OSError):
-            log_of(store, run_id).unlink()
+    with suppress(OSError), _opened(log_of(store, "").parent) as folder:
+        for run_id in run_ids:
+            with suppress(OSError):
+                os.unlink(log_of(store, run_id).name, dir_fd=folder)
 
 
 class RunLog:
@@ -81,11 +82,27 @@ class RunLog:
             os.close(file)
 
     def _open(self) -> int:
-        path, flags = self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
+        path = self._path
         try:
-            return os.open(path, flags, OWN)
+            return _appending(path)
         except FileNotFoundError:
             # Not its parents: a run directory that was removed must not come back.
             with suppress(FileExistsError):
                 path.parent.mkdir(OWN_FOLDER)
-            return os.open(path, flags, OWN)
+            return _appending(path)
+
+
+def _appending(path: Path) -> int:
+    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    with _opened(path.parent) as folder:
+        return os.open(path.name, flags, OWN, dir_fd=folder)
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[int]:
+    """The folder of the logs. A link in its place leads nowhere, and one in that of a log."""
+    folder = os.open(path, FOLDER)
+    try:
+        yield folder
+    finally:
+        os.close(folder)

@@ -10,6 +10,10 @@ OWN_FOLDER = 0o700
 SHOWN, SHOWN_FOLDER = 0o644, 0o755
 """What others may read where the umask lets them; nobody else writes."""
 
+FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+"""How a folder beside a journal is opened: a link there was put by whoever made the journal, and
+leads wherever they like."""
+
 _OURS = ("runs", "ray_auth_token", "logs", ".doctor-")
 """How the names begin of what we keep in a folder of our own."""
 

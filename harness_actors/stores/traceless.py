@@ -7,7 +7,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from errno import EISDIR
 from functools import partial
-from os import strerror
+from os import stat_result, strerror
 from pathlib import Path
 from stat import S_ISDIR, S_ISREG
 from threading import Lock
@@ -66,7 +66,7 @@ class Files:
         return cls(
             (stat.st_ino, stat.st_size, stat.st_mtime_ns),
             _signature(beside(path, "-wal")),
-            beside(path, "-shm").exists(),
+            _state(beside(path, "-shm")) is not None,
             _signature(beside(path, "-journal")),
         )
 
@@ -204,6 +204,14 @@ def _half_made(path: Path, connection: sqlite3.Connection) -> NoReturn:
 
 
 def _signature(path: Path) -> tuple[int, int, int] | None:
+    stat = _state(path)
+    if stat is None or not stat.st_size:
+        return None
+    return (stat.st_ino, stat.st_size, stat.st_mtime_ns)
+
+
+def _state(path: Path) -> stat_result | None:
+    """That of a file beside a journal; None where there is none."""
     try:
         stat = path.lstat()
     except FileNotFoundError:
@@ -211,4 +219,4 @@ def _signature(path: Path) -> tuple[int, int, int] | None:
     if not S_ISREG(stat.st_mode):
         problem = "it is not a file, and nothing that SQLite leaves there; remove it"
         raise StoreError(str(path), problem)
-    return (stat.st_ino, stat.st_size, stat.st_mtime_ns) if stat.st_size else None
+    return stat

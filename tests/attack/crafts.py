@@ -171,6 +171,13 @@ def pipe_for_log(path: Path) -> None:
     os.mkfifo(path.with_name(path.name + "-wal"))
 
 
+def pipe_for_index(path: Path) -> None:
+    """As if a process had the journal open: whoever opens the pipe waits for ever."""
+    sound(path)
+    path.with_name(path.name + "-wal").write_bytes(b"")
+    os.mkfifo(path.with_name(path.name + "-shm"))
+
+
 def pipe(path: Path) -> None:
     os.mkfifo(path)
 
@@ -257,6 +264,7 @@ REFUSED: dict[str, Craft] = {
     "rollback journal that names another file": names_another_file,
     "link for a log": linked_log,
     "pipe for a log": pipe_for_log,
+    "pipe for the index of a log": pipe_for_index,
     "pipe": pipe,
 }
 """No command works on these, or looks into them."""

@@ -312,6 +312,41 @@ def test_only_what_the_journal_has_is_left(store: Path) -> None:
     assert [path.read_bytes() for path in files(store)] == [b"new"]
 
 
+def test_what_stands_there_and_was_not_made_by_us_stays(store: Path) -> None:
+    (artifacts_of(store) / "notes").mkdir(parents=True)
+    remove_artifacts(store, but=())
+    assert (artifacts_of(store) / "notes").is_dir()
+
+
+def test_a_link_that_came_with_a_journal_is_not_followed(store: Path, tmp_path: Path) -> None:
+    """Who receives a folder from somebody has made nothing in it."""
+    victim = tmp_path / "victim"
+    theirs = victim / ("0" * 32)
+    theirs.mkdir(parents=True)
+    (theirs / "thesis").write_text("precious")
+    artifacts_of(store).symlink_to(victim)
+
+    remove_artifacts(store, but=())
+    kept = ArtifactFolder(store).of("talk", ArtifactsConfig())
+    with pytest.raises(ToolError, match=r"'runs\.db\.artifacts' beside the journal is a link"):
+        kept.put([b"text"])
+    with pytest.raises(ToolError, match="There is no artifact"):
+        kept.open("a0123456789")
+
+    assert [path.name for path in victim.rglob("*")] == ["0" * 32, "thesis"]
+
+
+def test_a_fork_writes_through_no_link(store: Path, tmp_path: Path) -> None:
+    other, victim = tmp_path / "forks.db", tmp_path / "victim"
+    other.touch()
+    victim.mkdir()
+    artifacts_of(other).symlink_to(victim)
+    made = ArtifactFolder(store).of("talk", ArtifactsConfig()).put([b"named"])
+    with pytest.raises(OSError, match="is a link"):
+        copy_artifacts((store, "talk"), (other, "fork"), [f"artifact {made.id}"])
+    assert list(victim.iterdir()) == []
+
+
 def test_nothing_to_remove_is_no_fault(store: Path) -> None:
     remove_artifacts(store, but=())
     assert not artifacts_of(store).exists()

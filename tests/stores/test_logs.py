@@ -101,3 +101,26 @@ def test_a_store_behind_a_link_has_its_logs_beside_the_file(tmp_path: Path) -> N
     RunLog(tmp_path / "link.db", "run").append("printed\n")
 
     assert log_of(tmp_path / "far" / "runs.db", "run").read_text() == "printed\n"
+
+
+def test_a_link_that_came_with_a_journal_is_not_followed(tmp_path: Path) -> None:
+    """Who receives a folder from somebody has made nothing in it."""
+    received, victim = tmp_path / "received", tmp_path / "victim"
+    received.mkdir()
+    victim.mkdir()
+    store, precious = received / "runs.db", victim / "run.log"
+    precious.write_text("precious\n")
+    (received / "logs").symlink_to(victim)
+    RunLog(store, "run").append("printed\n")
+    RunLog(store, "other").append("printed\n")
+    remove_logs(store, ["run"])
+    assert [path.name for path in victim.iterdir()] == ["run.log"]
+
+    (received / "logs").unlink()
+    (received / "logs").mkdir()
+    (received / "logs" / "run.log").symlink_to(precious)
+    RunLog(store, "run").append("printed\n")
+    assert precious.read_text() == "precious\n"
+    remove_logs(store, ["run"])
+    assert precious.exists()
+    assert not (received / "logs" / "run.log").is_symlink()
