@@ -11,9 +11,10 @@ import pytest
 
 from harness_actors import AgentHarness, ChatAgent
 from harness_actors.actors.driver.awaiting import answer_from
+from harness_actors.actors.text.hearing import TEXT_WAIT_S
 from harness_actors.coordination.waiting import MOST_ANSWER_CHARS
 from harness_actors.errors import AnswerError, ConfigError, HarnessError
-from harness_actors.events import RunEvent, TextDelta
+from harness_actors.events import RunEvent, TextDelta, TextGap
 from harness_actors.results import HarnessResult, OpenQuestion
 from harness_actors.testing import Reply, ScriptedModel
 from harness_actors.tools import ask_user
@@ -80,6 +81,21 @@ async def test_whoever_streams_a_run_is_told_of_the_answers_that_it_gives(tmp_pa
     assert tuple(events) == result.transcript, "all that happened, and each once"
 
 
+async def test_what_is_said_after_an_answer_is_streamed_as_what_was_said_before(
+    tmp_path: Path,
+) -> None:
+    script = [
+        Reply.call("ask_user", {"question": "Which?"}),
+        Reply.call("work_complete", {"summary": "red"}, said="It is red."),
+    ]
+    harness = a_harness(tmp_path, script=script, on_question=lambda _: "red")
+    async with harness, asyncio.timeout(TEXT_WAIT_S):
+        told = [item async for item in harness.run_stream("paint")]
+
+    assert "".join(item.text for item in told if isinstance(item, TextDelta)) == "It is red."
+    assert not [item for item in told if isinstance(item, TextGap)]
+
+
 async def test_each_answer_is_on_disk_before_the_next_question_is_put(tmp_path: Path) -> None:
     seen: list[dict[str, str | None]] = []
 
@@ -115,7 +131,7 @@ async def test_what_a_function_leaves_open_is_waited_for(tmp_path: Path) -> None
 
 
 async def test_a_run_that_another_has_answered_meanwhile_comes_to_what_that_one_said(
-    tmp_path: Path,
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     other = a_harness(tmp_path)  # in the same cell
 
@@ -128,6 +144,7 @@ async def test_a_run_that_another_has_answered_meanwhile_comes_to_what_that_one_
         told.append(await harness.run("paint"))
 
     assert [result.output_text for result in told] == ["told: blue", "told: blue"]
+    assert "was not answered: it is over: done" in caplog.text
 
 
 async def test_who_is_asked_is_not_waited_for_where_the_run_is_put_aside(tmp_path: Path) -> None:

@@ -48,13 +48,15 @@ class LiveDisplay:
         self._pace.tick()
         self._draw()
 
-    def close(self, summary: Mapping[str, Any], results: str | None) -> None:
+    def close(
+        self, summary: Mapping[str, Any], results: str | None, run_dir: str | None = None
+    ) -> None:
         self._draw()
         self._live.stop()
         if not summary:
             return
         table = Table(show_header=False, box=None)
-        for name, value in final_rows(summary, results):
+        for name, value in final_rows(summary, results, run_dir):
             table.add_row(
                 escape(name), escape(value), style=None if name != "ending" else _colour(summary)
             )

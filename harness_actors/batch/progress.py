@@ -43,8 +43,11 @@ class Display(Protocol):
         """Called about twice a second."""
         ...
 
-    def close(self, summary: Mapping[str, Any], results: str | None) -> None:
-        """The end: the summary, empty if there is none, and where the results are, if any."""
+    def close(
+        self, summary: Mapping[str, Any], results: str | None, run_dir: str | None = None
+    ) -> None:
+        """The end: the summary, empty if there is none; where the results are, if any; and where
+        commands find the runs, if that must be said."""
         ...
 
 
@@ -95,7 +98,9 @@ class JsonDisplay:
     def tick(self) -> None:
         self._beside.tick()
 
-    def close(self, summary: Mapping[str, Any], results: str | None) -> None:
+    def close(
+        self, summary: Mapping[str, Any], results: str | None, run_dir: str | None = None
+    ) -> None:
         # The table would say once more what the summary does.
         self._beside.close({}, None)
         if summary:
@@ -124,10 +129,12 @@ class PlainDisplay:
             self._last = time.monotonic()
             self.note(figures(self._tally, self._pace.rounds_per_s))
 
-    def close(self, summary: Mapping[str, Any], results: str | None) -> None:
+    def close(
+        self, summary: Mapping[str, Any], results: str | None, run_dir: str | None = None
+    ) -> None:
         if summary:
             self.note(figures(self._tally, self._tally.rounds / self._tally.wall_s))
-            rows = final_rows(summary, results)
+            rows = final_rows(summary, results, run_dir)
             width = max(len(name) for name, _ in rows)
             for name, value in rows:
                 self.note(f"{name:<{width}}  {value}")

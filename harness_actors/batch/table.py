@@ -1,5 +1,6 @@
 """The table at the end of a batch: what its summary says, in words."""
 
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -24,18 +25,22 @@ ENDINGS: Mapping[str, str] = {
 Row = tuple[str, str]
 
 
-def final_rows(summary: Mapping[str, Any], results: str | None) -> list[Row]:
+def final_rows(
+    summary: Mapping[str, Any], results: str | None, run_dir: str | None = None
+) -> list[Row]:
     """The table at the end: names with their values; a row without a name belongs to the last.
 
     Args:
         summary: As `summary.json` has it.
         results: Where the results are; None where there are none.
+        run_dir: Where commands find the runs; None where that need not be said.
     """
+    where = "" if run_dir is None else f" --run-dir {shlex.quote(run_dir)}"
     usage = summary["usage"]
     rows = [("ending", _ending(summary)), ("ok", _ok(summary)), *_ending_rows(summary)]
     if left := summary["without_result"]:
         rows.append(("not ended", f"{counted(left, 'task')} without a result"))
-    rows += [*_waiting_rows(summary), *_setup_rows(summary), *_removed_rows(summary)]
+    rows += [*_waiting_rows(summary, where), *_setup_rows(summary), *_removed_rows(summary)]
     tokens = f"{usage.get('input_tokens', 0):,} in, {usage.get('output_tokens', 0):,} out"
     rows += [
         ("tokens", f"{tokens}, {usage.get('cached_tokens', 0):,} cached"),
@@ -60,7 +65,7 @@ def _ending(summary: Mapping[str, Any]) -> str:
     return f"{told}; answered, the same command goes on"
 
 
-def _waiting_rows(summary: Mapping[str, Any]) -> list[Row]:
+def _waiting_rows(summary: Mapping[str, Any], where: str) -> list[Row]:
     """Which runs wait for their user, what they ask, and how they are answered."""
     waiting = summary["waiting"]
     if not waiting or not waiting["tasks"]:
@@ -69,8 +74,8 @@ def _waiting_rows(summary: Mapping[str, Any]) -> list[Row]:
         names = [_asking(run) for run in waiting["runs"][:MOST_SHOWN]]
         open_runs = waiting["tasks"] - waiting["answered"]
         if open_runs > len(names):
-            names.append(f"and {open_runs - len(names)} more, see `harness ctl run list`")
-        names.append(f"{_how(waiting['runs'])}, then the same command again")
+            names.append(f"and {open_runs - len(names)} more, see `harness ctl run list{where}`")
+        names.append(f"{_how(waiting['runs'], where)}, then the same command again")
     else:
         names = []
     if answered := waiting["answered"]:
@@ -85,14 +90,14 @@ def _asking(run: Mapping[str, Any]) -> str:
     return f"{one_line(run['id'])}, run {run['run_id']}: {asked}{more}"
 
 
-def _how(runs: Sequence[Mapping[str, Any]]) -> str:
+def _how(runs: Sequence[Mapping[str, Any]], where: str) -> str:
     """By which commands runs are answered that wait for their user."""
     kinds = {asked.get("kind") for run in runs for asked in run["questions"]}
     told = []
     if "approval" in kinds:
-        told.append("to decide: harness ctl run approve RUN_ID …, or deny")
+        told.append(f"to decide: harness ctl run approve RUN_ID …{where}, or deny")
     if kinds != {"approval"}:
-        told.append("to answer: harness ctl run answer RUN_ID …")
+        told.append(f"to answer: harness ctl run answer RUN_ID …{where}")
     return "; ".join(told)
 
 

@@ -144,7 +144,8 @@ class _Command:
             with suppress(asyncio.CancelledError):
                 await ticking
             results = run_dir / "results.jsonl"
-            self._display.close(batch.summary, str(results) if results.exists() else None)
+            told = str(results) if results.exists() else None
+            self._display.close(batch.summary, told, str(run_dir))
         if batch.ending == "interrupted":
             return INTERRUPTED
         return ALL_DONE if batch.ok else NOT_ALL_DONE

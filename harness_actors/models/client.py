@@ -259,8 +259,9 @@ class _Start(AsyncByteStream):
 
 
 async def _shorten_refusal(response: Response) -> None:
-    # The client reads the whole body of an error before it raises it.
-    if response.status_code >= 400 and isinstance(response.stream, AsyncByteStream):
+    # The client reads the whole body of an error before it raises it, and that of an answer that
+    # sends it elsewhere before it goes there.
+    if response.status_code >= 300 and isinstance(response.stream, AsyncByteStream):
         response.stream = _Start(response.stream)
         # Shown as it is rather than unpacked: nobody knows to how much.
         response.headers.pop("content-encoding", None)

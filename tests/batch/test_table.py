@@ -330,3 +330,10 @@ def test_of_removed_tasks_the_first_are_named() -> None:
     assert (removed["tasks"], len(removed["ids"])) == (SHOWN_IDS + 1, SHOWN_IDS)
     assert removed["statuses"] == {"done": SHOWN_IDS + 1}
     assert removed["usage"]["turns"] == 2 * (SHOWN_IDS + 1)
+
+
+def test_the_commands_that_the_table_names_find_the_runs() -> None:
+    told = " ".join(value for _, value in final_rows(waiting(*[1] * 5), None, "my runs/one"))
+
+    assert "see `harness ctl run list --run-dir 'my runs/one'`" in told
+    assert "harness ctl run answer RUN_ID … --run-dir 'my runs/one', then" in told

@@ -262,6 +262,8 @@ FILES: tuple[tuple[tuple[str, ...], bytes, str], ...] = (
     (("size1",), b"q1: [a, b]", "the answer to 'q1' must be a text"),
     (("size1",), b'{"q1": 17}', "the answer to 'q1' must be a text, not 17"),
     (("size1",), b"q1: {", "it is neither JSON nor YAML in line 1"),
+    (("size1",), b"q1: red\nq1: blue\n", "'q1' is given twice"),
+    (("size1",), b'{"q1": "red", "q1": "blue"}', "'q1' is given twice"),
     ((), b"q1: M", "line 1: it is no JSON"),
     ((), b"[" * 100_000, "line 1: "),
     ((), b"\n", "there is no answer in it"),

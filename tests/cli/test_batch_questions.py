@@ -117,7 +117,7 @@ async def test_a_batch_ends_when_only_answers_are_missing_and_says_whose(tmp_pat
     assert "2 runs wait for answers; answered, the same command goes on" in out
     assert f"t1, run {first['run_id']}: Which color, ask one?" in out
     assert f"t3, run {second['run_id']}: Which color, ask three?" in out
-    assert "harness ctl run answer RUN_ID" in out
+    assert f"harness ctl run answer RUN_ID … --run-dir {tmp_path}" in out
     assert lines_of(tmp_path) == ["t2"]
 
 

@@ -138,6 +138,25 @@ async def test_of_an_error_only_the_beginning_is_read(ask: Ask) -> None:
     assert caught.value.status == 400
 
 
+async def test_of_an_answer_that_sends_elsewhere_only_the_beginning_is_read(ask: Ask) -> None:
+    async def serve(exchange: Exchange) -> None:
+        if exchange.head.startswith("POST /there"):
+            await exchange.answer(says("found"))
+            return
+        # Unpacked it has 20 times as much, and more is announced than ever comes.
+        body = gzip.compress(b"x" * 20 * 1024 * MOST)
+        head = f"Location: /there\r\n{PACKED}\r\nContent-Length: {10 * len(body)}"
+        await exchange.write(f"HTTP/1.1 307 There\r\n{head}\r\n\r\n".encode(), body)
+        await exchange.until_left()
+
+    async with endpoint(serve) as base_url:
+        model = a_model(base_url, timeout_s=20)
+        response = await ask(model, a_request())
+        await model.close()
+
+    assert response.text == "found"
+
+
 def test_a_line_of_many_pieces_is_put_together_in_linear_time() -> None:
     pieces, size = 40_000, 400
     parser = EventParser(pieces * size + 100)

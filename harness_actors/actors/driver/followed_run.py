@@ -1,6 +1,7 @@
 """One run as whoever began it follows it: until it ends, waits for its user or is put aside."""
 
 import asyncio
+import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
 from contextlib import aclosing, suppress
 from functools import partial
@@ -20,6 +21,8 @@ from harness_actors.actors.text.hearing import HeardItem, with_texts
 from harness_actors.errors import AnswerError, HarnessError, RunParkedError
 from harness_actors.events import InputAwaited, QuestionAnswered, RunCompleted, RunEvent
 from harness_actors.results import HarnessResult, OpenQuestion
+
+logger = logging.getLogger(__name__)
 
 
 class FollowedRun:
@@ -55,6 +58,7 @@ class FollowedRun:
         cursor: int | None = None,
         *,
         children: bool = False,
+        heard: bool = False,
     ) -> AsyncGenerator[RunEvent | HarnessResult]:
         """Have it served, and tell what happens in it; its result comes last.
 
@@ -64,6 +68,7 @@ class FollowedRun:
             secrets: Keys for going on with it when it was answered.
             cursor: Position of the journal to begin after; None for its end.
             children: Tell what happens in the runs below it, too.
+            heard: Somebody reads what its model says.
 
         Raises:
             RunParkedError: It was put aside.
@@ -74,7 +79,7 @@ class FollowedRun:
             with work:
                 while True:
                     asked: InputAwaited | None = None
-                    serve = partial(self._serve, runtime, begin)
+                    serve = partial(self._serve, runtime, begin, heard=heard)
                     items = follow(runtime, [self.run_id], serve, cursor, below=below)
                     async with aclosing(items):
                         async for item in items:
@@ -115,22 +120,25 @@ class FollowedRun:
         """As `follow`; with `text` it tells what is heard before that is on disk, too, and unless
         `keep` is None its conversation is summarized before it begins."""
 
-        async def begin_heard() -> None:
-            if text:
-                await runtime.subscribe([self.run_id])
+        async def begin_short() -> None:
             if keep is not None:
                 await runtime.compact(self.run_id, keep)
             await begin()
 
         items: AsyncGenerator[HeardItem]
-        events = self.follow(runtime, begin_heard, secrets, cursor, children=children)
+        events = self.follow(runtime, begin_short, secrets, cursor, children=children, heard=text)
         before = () if cursor is None else await runtime.events(self.run_id)
         items = with_texts(runtime, self.run_id, events, before) if text else events
         async with aclosing(items):
             async for item in items:
                 yield item
 
-    async def _serve(self, runtime: Runtime, begin: Callable[[], Awaitable[None]]) -> None:
+    async def _serve(
+        self, runtime: Runtime, begin: Callable[[], Awaitable[None]], *, heard: bool
+    ) -> None:
+        if heard:
+            # Each time: one that has waited for its user is forgotten where its text is made.
+            await runtime.subscribe([self.run_id])
         await begin()
         self._serving = runtime
         if self._stop_mode is not None:
@@ -156,10 +164,12 @@ class FollowedRun:
             try:
                 await answer_in_time(runtime, self.run_id, question, answer)
                 answered.add(question.id)
-            except AnswerError:
+            except AnswerError as error:
                 answered |= _settled(waiting, await runtime.events(self.run_id))
                 if question.id not in answered:
                     raise
+                # Whoever gave it would take it for what counts.
+                logger.warning(str(error))
         return frozenset(answered)
 
     async def _answer_to(self, question: OpenQuestion) -> str | None:

@@ -112,6 +112,8 @@ def _mapping_in(file: Path) -> dict[str, str]:
     text = _read(file, MOST_MAPPING_BYTES)
     try:
         found = _json_or_yaml(text)
+    except _TwiceError as error:
+        raise BadInputError(_named(file), (str(error),)) from None
     except (yaml.YAMLError, RecursionError) as error:
         place = getattr(error, "problem_mark", None)
         where = "" if place is None else f" in line {place.line + 1}"
@@ -131,10 +133,30 @@ def _mapping_in(file: Path) -> dict[str, str]:
 
 def _json_or_yaml(text: str) -> Any:
     try:
-        return json.loads(text)
-    except ValueError:
+        return json.loads(text, object_pairs_hook=_once)
+    except json.JSONDecodeError:
         # As texts all of them: `yes` and `17` are answers, and neither true nor a number.
-        return yaml.load(text, Loader=yaml.BaseLoader)
+        return yaml.load(text, Loader=_OnceLoader)
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Of an answer that is given twice neither is known to be the one that is meant."""
+    found: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in found:
+            raise _TwiceError(f"{name!r} is given twice")
+        found[name] = value
+    return found
+
+
+class _TwiceError(ValueError):
+    """One name has two values."""
+
+
+class _OnceLoader(yaml.BaseLoader):
+    def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
+        _once([(key.value, None) for key, _ in node.value if isinstance(key, yaml.ScalarNode)])
+        return super().construct_mapping(node, deep=deep)
 
 
 def _lines_in(file: Path) -> Iterator[GivenAnswer]:
