@@ -4,6 +4,7 @@ What steers a check comes from the check's own files, else from the workspace th
 with; what a run has made of it is left out of the copy in which the check runs.
 """
 
+import hashlib
 import os
 import re
 import tomllib
@@ -19,12 +20,13 @@ STEERING = frozenset({"conftest.py", "pytest.ini", ".pytest.ini", "pytest.toml",
 """Files that have no use but to steer tests."""
 SECTIONED = frozenset({"pyproject.toml", "setup.cfg", "tox.ini"})
 """Files of which one section steers tests."""
+_OF_NODE = frozenset({"package.json", ".npmrc", ".yarnrc", ".yarnrc.yml", ".pnpmfile.cjs"})
 RECIPES = {
     "make": frozenset({"GNUmakefile", "makefile", "Makefile"}),
-    "npm": frozenset({"package.json"}),
-    "npx": frozenset({"package.json"}),
-    "pnpm": frozenset({"package.json"}),
-    "yarn": frozenset({"package.json"}),
+    "npm": _OF_NODE,
+    "npx": _OF_NODE,
+    "pnpm": _OF_NODE,
+    "yarn": _OF_NODE,
     "tox": frozenset({"tox.ini"}),
     "nox": frozenset({"noxfile.py"}),
     "just": frozenset({"justfile", "Justfile", ".justfile"}),
@@ -32,10 +34,14 @@ RECIPES = {
 """The files in which each program finds what to do."""
 TESTS = frozenset({"test", "tests"})
 """Folders that belong to the check where its files have one."""
+TEST_MODULES = ("test*.py", "*_test.py")
+"""What unittest and pytest take for tests and run in one process with those of the check."""
+_NAMED_RECIPE = re.compile(r"\bmake\b.*?(?:-f|--file|--makefile)[ =]*([\w./-]+)")
+_PACKAGES = (".dist-info", ".egg-info")
 _GIT = frozenset({"config", "config.worktree", "commondir", "hooks", "info"})
 _NOT_OURS = frozenset({"node_modules", "site-packages", "dist-packages"})
 _MOST_BYTES = 1 << 20
-"""Size of a file of settings, at most; a larger one is not taken for settings."""
+"""Size of a file of settings that is looked into; a larger one counts as a whole."""
 _CHANGED = (
     "what it gives to checks was changed since this command began the task, perhaps by a run; "
     "put it right, and begin the task anew with --retry-failed"
@@ -70,8 +76,10 @@ class CheckFiles:
         self._keep = keep
         words = set(re.findall(r"[\w.-]+", command))
         self._recipes = frozenset[str]().union(
-            *(names for program, names in RECIPES.items() if program in words)
+            *(names for program, names in RECIPES.items() if program in words),
+            (PurePosixPath(name).name for name in _NAMED_RECIPE.findall(command)),
         )
+        self._has_tests = any(_is_test(PurePosixPath(name)) for name in self.laid)
         self.given = {} if source is None else self.steering(source)
         self._files_state = None if files is None else tree_state(files)
         self._given_state = files_state(self.given.values())
@@ -116,16 +124,34 @@ class CheckFiles:
             return name.parts[name.parts.index(".git") + 1] in _GIT
         if name.name in SECTIONED:
             return bool(_test_settings(path))
-        if name.name == "entry_points.txt":
+        if name.name == "entry_points.txt" or path.is_symlink():
             # By these pytest takes what lies anywhere on its path for a plugin.
-            return folders != () and folders[-1].endswith((".dist-info", ".egg-info"))
+            holders = (*folders, name.name)[-2:]
+            if any(holder.lower().endswith(_PACKAGES) for holder in holders):
+                return True
         if name.name == "pyvenv.cfg":
             # pytest passes over folders that have one.
             return str(name.parent) in self.laid_folders
+        if folders and (folders[-1], name.name) == ("conda-meta", "history"):
+            return str(name.parent.parent) in self.laid_folders
+        if self._has_tests and (_is_test(name) or self._encloses_tests(name)):
+            return True
         return any(
             folder in TESTS and "/".join(folders[: depth + 1]) in self.laid_folders
             for depth, folder in enumerate(folders)
         )
+
+    def _encloses_tests(self, name: PurePosixPath) -> bool:
+        """Whether it makes a package of a folder that is there for hidden tests alone, or of the
+        workspace: importing them runs it first."""
+        if name.name != "__init__.py" or str(name.parent) not in self.laid_folders:
+            return False
+        is_new = self._source is None or not (self._source / name.parent).is_dir()
+        has_tests = any(
+            _is_test(PurePosixPath(one)) and PurePosixPath(one).parent == name.parent
+            for one in self.laid
+        )
+        return has_tests and (is_new or str(name.parent) == ".")
 
     def _gives_recipe(self) -> bool:
         given = {PurePosixPath(name).name for name in (*self.given, *self.laid)}
@@ -144,13 +170,22 @@ def _walk(top: Path) -> Iterator[tuple[str, Path]]:
         names[:] = [name for name in names if name not in _NOT_OURS and name not in links]
 
 
+def _is_test(name: PurePosixPath) -> bool:
+    return any(fnmatchcase(name.name, pattern) for pattern in TEST_MODULES)
+
+
 def _test_settings(path: Path) -> object:
     """What a file says to pytest; empty for nothing."""
     if os.path.islink(path):
         return os.readlink(path)
     try:
         with path.open("rb") as file:
-            text = file.read(_MOST_BYTES).decode(errors="replace")
+            content = file.read(_MOST_BYTES + 1)
+            if len(content) > _MOST_BYTES:
+                file.seek(0)
+                return hashlib.file_digest(file, "sha256").digest()
+        # As it is read: any of the ends that a line may have.
+        text = re.sub(r"\r\n?", "\n", content.decode(errors="replace"))
     except OSError:
         # It is not there, or a folder, or nobody can read it.
         return ""

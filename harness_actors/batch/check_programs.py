@@ -36,6 +36,12 @@ PAUSES = 2
 _SCRIPT_BYTES = 1 << 16
 
 # Whatever the command sets: nothing stands before the standard library.
+_OF_GIT = {
+    "GIT_CONFIG_COUNT": "1",
+    "GIT_CONFIG_KEY_0": "safe.bareRepository",
+    "GIT_CONFIG_VALUE_0": "explicit",
+}
+"""A folder that looks like a repository without files is none: its settings name programs."""
 _PYTHON = """\
 #!/bin/sh
 if [ "${{PYTHONPATH+x}}" ]; then {variable}=$PYTHONPATH; export {variable}; fi
@@ -130,7 +136,7 @@ class CheckPrograms:
         home = folder / "home"
         home.mkdir()
         path = [str(folder / "bin"), *self._program_folders(folder, changed)]
-        variables = {**plain_environment(home, path), "PYTHONPATH": str(others)}
+        variables = {**plain_environment(home, path), **_OF_GIT, "PYTHONPATH": str(others)}
         if changed.caches:
             # Nothing is there: Python compiles what it needs anew.
             variables["PYTHONPYCACHEPREFIX"] = str(folder / "caches")

@@ -107,6 +107,29 @@ def _git(workspace: Path, _: Path) -> None:
         file.write("[core]\n\tfsmonitor = ./watch.sh\n")
 
 
+def _bare(workspace: Path, _: Path) -> None:
+    """The workspace itself is a repository, whose settings name a program."""
+    bare = workspace.parent / "bare"
+    subprocess.run(["git", "init", "-q", "--bare", str(bare)], check=True)
+    lay_over(bare, workspace)
+    (workspace / "refs" / "keep").touch()
+    script = workspace / "watch.sh"
+    script.write_text("#!/bin/sh\ncp passes.txt test_add.py\n")
+    script.chmod(0o755)
+    (workspace / "passes.txt").write_text(PASSES)
+    (workspace / "config").write_text(
+        "[core]\n\trepositoryformatversion = 0\n\tbare = false\n\tworktree = .\n"
+        "\tfsmonitor = ./watch.sh\n"
+    )
+
+
+def _linked_plugin(workspace: Path, _: Path) -> None:
+    (workspace / "let-1.0.dist-info").rename(workspace / "inner")
+    (workspace / "let-1.0.dist-info").symlink_to("inner")
+
+
+PADDING = "# padding\n" * 110_000
+"""More than 1 MiB."""
 PLUGIN = {
     "let-1.0.dist-info/METADATA": "Metadata-Version: 2.1\nName: let\nVersion: 1.0\n",
     "let-1.0.dist-info/entry_points.txt": "[pytest11]\nlet = letpass\n",
@@ -159,6 +182,20 @@ FORGERIES: dict[str, Forgery] = {
         left={".gitconfig": "[alias]\n\tok = !true\n"},
     ),
     "the hidden test itself": Forgery(does=_rewrites_hidden),
+    "a test beside the hidden one": Forgery(left={"test_aaa.py": ENDS}),
+    "a package around hidden tests": Forgery(
+        place="spec/test_add.py",
+        command="python -m unittest spec.test_add",
+        left={"spec/__init__.py": ENDS},
+    ),
+    "a repository without files": Forgery(
+        command="git status >/dev/null; python -m unittest test_add", does=_bare
+    ),
+    "a Makefile of another name": Forgery(
+        command="make -f rules.mk test",
+        given={"rules.mk": MAKEFILE},
+        left={"rules.mk": "test:\n\ttrue\n"},
+    ),
 }  # fmt: skip
 WITH_PYTEST: dict[str, Forgery] = {
     "pytest.py": Forgery(command=PYTEST, left={"pytest.py": ENDS}),
@@ -179,6 +216,31 @@ WITH_PYTEST: dict[str, Forgery] = {
         command=PYTEST,
         left={"spec/pyvenv.cfg": "", "test_ok.py": PASSES},
         place="spec/test_add.py",
+    ),
+    "a test beside the hidden one, for pytest": Forgery(command=PYTEST, left={"test_aaa.py": ENDS}),
+    "a package around all": Forgery(command=PYTEST, left={"__init__.py": ENDS}),
+    "an environment of conda around hidden tests": Forgery(
+        command=PYTEST,
+        left={"spec/conda-meta/history": "", "test_ok.py": PASSES},
+        place="spec/test_add.py",
+    ),
+    "a plugin in capitals": Forgery(
+        command=PYTEST,
+        left={name.replace("dist-info", "DIST-INFO"): text for name, text in PLUGIN.items()},
+    ),
+    "a plugin behind a link": Forgery(command=PYTEST, left=PLUGIN, does=_linked_plugin),
+    "setup.cfg beyond a MiB": Forgery(
+        command=PYTEST, left={"setup.cfg": PADDING + ADDS_NOTHING.format("tool:pytest")}
+    ),
+    "pyproject.toml beyond a MiB": Forgery(
+        command=PYTEST,
+        left={
+            "pyproject.toml": f'{PADDING}[tool.pytest.ini_options]\naddopts = "--collect-only"\n'
+        },
+    ),
+    "setup.cfg with other ends of lines": Forgery(
+        command=PYTEST,
+        left={"setup.cfg": ADDS_NOTHING.format("tool:pytest").replace("\n", "\r")},
     ),
     "the program pytest": Forgery(command="pytest -q", left={"conftest.py": LETS_PASS}),
 }
@@ -227,6 +289,10 @@ HONEST: dict[str, Forgery] = {
         command="env/bin/python -m unittest",
         does=lambda workspace, _: venv.create(workspace / "env", symlinks=True),
     ),
+    "a package that is new": Forgery(
+        left={"adding/__init__.py": RIGHT, "solution.py": "from adding import add\n"}
+    ),
+    "tests of its own beside": Forgery(left={"test_own.py": PASSES}),
     "a shell": Forgery(command="grep -q 'a + b' solution.py"),
 }
 
