@@ -96,6 +96,20 @@ async def test_what_is_said_after_an_answer_is_streamed_as_what_was_said_before(
     assert not [item for item in told if isinstance(item, TextGap)]
 
 
+async def test_of_a_run_that_waits_calls_count_that_have_a_result(tmp_path: Path) -> None:
+    script = [
+        Reply.calls([("ask_user", {"question": "Which?"}), ("ask_user", {"question": "Why?"})]),
+        Reply.call("work_complete", {"summary": "red"}),
+    ]
+    async with a_harness(tmp_path, script=script) as harness:
+        first = await harness.run("paint")
+        second = await harness.resume(first.run_id, answers={"q1": "red"})
+        last = await harness.resume(first.run_id, answers={"q2": "so"})
+
+    assert [result.usage.tool_calls for result in (first, second, last)] == [0, 0, 2]
+    assert [result.usage.model_calls for result in (first, second, last)] == [1, 1, 2]
+
+
 async def test_each_answer_is_on_disk_before_the_next_question_is_put(tmp_path: Path) -> None:
     seen: list[dict[str, str | None]] = []
 

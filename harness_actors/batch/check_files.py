@@ -42,6 +42,7 @@ _GIT = frozenset({"config", "config.worktree", "commondir", "hooks", "info"})
 _NOT_OURS = frozenset({"node_modules", "site-packages", "dist-packages"})
 _MOST_BYTES = 1 << 20
 """Size of a file of settings that is looked into; a larger one counts as a whole."""
+_MOST_READ = 1 << 26
 _CHANGED = (
     "what it gives to checks was changed since this command began the task, perhaps by a run; "
     "put it right, and begin the task anew with --retry-failed"
@@ -182,6 +183,9 @@ def _test_settings(path: Path) -> object:
         with path.open("rb") as file:
             content = file.read(_MOST_BYTES + 1)
             if len(content) > _MOST_BYTES:
+                if os.fstat(file.fileno()).st_size > _MOST_READ:
+                    # It may have no end: it is the same as no other, not even as itself.
+                    return object()
                 file.seek(0)
                 return hashlib.file_digest(file, "sha256").digest()
         # As it is read: any of the ends that a line may have.

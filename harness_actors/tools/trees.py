@@ -5,11 +5,14 @@ import shutil
 import stat
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
+from errno import ENXIO
 from pathlib import Path
 
 from harness_actors.tools.scan import FOLDER, Descent, is_foreign, walk
 
 SENT_BYTES = 1 << 24
+_BLOCK_BYTES = 512
+"""What `st_blocks` counts."""
 
 Entry = os.DirEntry[str]
 CopyLink = Callable[[str, int, tuple[str, ...], int], None]
@@ -115,14 +118,37 @@ def _copy_file(name: str, folder: int, to: int, refuse_foreign: bool) -> None:
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
         made = os.open(name, flags, 0o600, dir_fd=to)
         try:
-            place = 0
-            while sent := os.sendfile(made, handle, place, SENT_BYTES):
-                place += sent
+            if found.st_blocks * _BLOCK_BYTES >= found.st_size:
+                _copy_data(handle, made, 0, found.st_size)
+            else:
+                _copy_sparse(handle, made, found.st_size)
             _copy_facts(handle, made)
         finally:
             os.close(made)
     finally:
         os.close(handle)
+
+
+def _copy_data(source: int, to: int, begin: int, end: int) -> None:
+    # Not what is added meanwhile: that may have no end.
+    while begin < end and (sent := os.sendfile(to, source, begin, min(end - begin, SENT_BYTES))):
+        begin += sent
+
+
+def _copy_sparse(source: int, to: int, size: int) -> None:
+    """Copy a file with holes, which stay holes: one of terabytes may take no room."""
+    place = 0
+    while place < size:
+        try:
+            begin = os.lseek(source, place, os.SEEK_DATA)
+        except OSError as error:
+            if error.errno != ENXIO:
+                raise
+            break  # there is nothing but a hole
+        place = os.lseek(source, begin, os.SEEK_HOLE)
+        os.lseek(to, begin, os.SEEK_SET)
+        _copy_data(source, to, begin, min(place, size))
+    os.ftruncate(to, size)
 
 
 def _copy_facts(source: int, to: int) -> None:

@@ -18,6 +18,35 @@ print([name for name in {HEAVY!r} if name in sys.modules])
 """
 
 
+ESCAPES = """
+import atexit, threading
+from harness_actors.cli import main
+def fails():
+    raise ValueError("\\x1b]2;owned\\x07")
+class Fails:
+    def __del__(self):
+        fails()
+def threads():
+    thread = threading.Thread(target=fails, name="\\x1b[2J")
+    thread.start()
+    thread.join()
+    Fails()
+atexit.register(threads)
+main()
+"""
+
+
+def test_what_nobody_catches_is_printed_without_what_a_terminal_obeys() -> None:
+    shown = subprocess.run(
+        [sys.executable, "-c", ESCAPES, "--version"], capture_output=True, text=True, check=True
+    )
+
+    assert shown.stderr.count("ValueError: ␛]2;owned␇") == 2
+    assert "Exception in thread ␛[2J:" in shown.stderr
+    assert "\x1b" not in shown.stderr
+    assert "\x07" not in shown.stderr
+
+
 @pytest.mark.parametrize("command", [[], ["run"], ["batch"], ["doctor"], ["ctl", "run", "list"]])
 def test_help_loads_nothing_that_is_slow(command: list[str]) -> None:
     shown = subprocess.run(

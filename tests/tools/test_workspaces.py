@@ -210,6 +210,33 @@ def test_a_copy_is_of_any_depth_and_is_removed_again(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == []
 
 
+def test_a_hole_is_copied_as_a_hole(tmp_path: Path) -> None:
+    """A command makes a file of terabytes in no time."""
+    work = prepare(tmp_path / "w")
+    sizes = {"all of it": 1 << 42, "between": 1 << 42, "before": (1 << 42) + 4, "none": 1 << 20}
+    for name, size in sizes.items():
+        with (work / name).open("wb") as file:
+            file.truncate(size)
+            if name == "none":
+                file.write(b"x" * size)
+            elif name != "all of it":
+                file.seek(1 << 41 if name == "between" else 1 << 42)
+                file.write(b"data")
+
+    copy_workspace(work, copy := tmp_path / "copy")
+
+    for name, size in sizes.items():
+        made = (copy / name).stat()
+        assert (made.st_size, made.st_blocks * 512 <= 2 << 20) == (size, True), name
+    with (copy / "between").open("rb") as file:
+        file.seek(1 << 41)
+        assert file.read(5) == b"data\0"
+    with (copy / "before").open("rb") as file:
+        file.seek(1 << 42)
+        assert file.read() == b"data"
+    assert (copy / "none").read_bytes() == b"x" * (1 << 20)
+
+
 def test_what_is_removed_may_be_read_only_and_links_are_not_followed(tmp_path: Path) -> None:
     (tmp_path / "kept").mkdir()
     (tmp_path / "kept" / "a.txt").touch()

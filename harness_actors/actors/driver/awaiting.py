@@ -9,10 +9,18 @@ from typing import Any
 
 from harness_actors.actors.runtime import Runtime
 from harness_actors.errors import AnswerError, ConfigError
-from harness_actors.events import InputAwaited, RoundCompleted, RunStarted
+from harness_actors.events import (
+    ChildrenStarted,
+    InputAwaited,
+    RoundCompleted,
+    RunStarted,
+    ToolCalled,
+    ToolReturned,
+)
 from harness_actors.policies.decisions import Approve, Decision, Refuse, Respond, decision_text
 from harness_actors.records import RunHeading
 from harness_actors.results import HarnessResult, OpenQuestion, Reason, Usage
+from harness_actors.tools.completion import work_complete
 
 Answer = str | Decision
 """What a user answers: a text, or what is to become of a call that waits for approval."""
@@ -23,19 +31,27 @@ Answerer = Callable[[OpenQuestion], "Answer | Awaitable[Answer | None] | None"]
 async def result_of_waiting(runtime: Runtime, run_id: str, asked: InputAwaited) -> HarnessResult:
     """The result of a run that is no end of it: nothing of it is in the journal.
 
-    Its usage is that of its rounds; how long anybody worked is told when it is over.
+    Its usage is that of its rounds, of which calls count that have a result; how long anybody
+    worked, and what its children used, is told when it is over.
     """
     told = await runtime.events(run_id)
-    usage, began, newest = Usage(), 0.0, 0.0
+    usage, began, newest, children = Usage(), 0.0, 0.0, 0
+    no_work: set[str] = set()
     for one in told:
         newest = one.at
         match one.event:
             case RunStarted():
                 began = one.at
+            case ToolCalled(call_id=call_id, tool_name=name) if name == work_complete.spec.name:
+                no_work.add(call_id)
+            case ToolReturned(call_id=call_id):
+                usage += Usage(tool_calls=call_id not in no_work)
+                no_work.discard(call_id)
+            case ChildrenStarted(children=begun):
+                children += len(begun)
             case RoundCompleted() as done:
                 usage += Usage(
                     model_calls=1,
-                    tool_calls=done.tool_calls,
                     input_tokens=done.input_tokens,
                     output_tokens=done.output_tokens,
                     cached_tokens=done.cached_tokens,
@@ -49,6 +65,7 @@ async def result_of_waiting(runtime: Runtime, run_id: str, asked: InputAwaited) 
         usage=usage,
         transcript=told,
         wall_s=newest - began,
+        children=children,
     )
 
 
