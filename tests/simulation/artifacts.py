@@ -117,7 +117,7 @@ class Keeping:
             (key, *_) = _DONE.findall(text)
             self._named[named[1]] = (conversation_id, key)
             self._check_whole(conversation_id, config, named[1], key)
-            self._check_cap(conversation_id, config)
+            self._check_cap(spec, config)
         elif text.startswith("[Characters "):
             for key in set(_DONE.findall(text)):
                 whose = self._ledger.disk.runs[key.partition("/")[0]].spec.conversation_id
@@ -137,11 +137,14 @@ class Keeping:
         if whole != result_of(key, artifacts):
             self._ledger.broken(WHOLE, f"{artifact_id} of {key} is {whole[:80]!r}…")
 
-    def _check_cap(self, conversation_id: str, config: ArtifactsConfig) -> None:
-        files = folder_of(self._store(), conversation_id).iterdir()
-        size = sum(path.stat().st_size for path in files)
-        if size > config.cap_bytes:
-            self._ledger.broken(BELOW_CAP, f"{conversation_id} has {size} bytes")
+    def _check_cap(self, spec: RunSpec, config: ArtifactsConfig) -> None:
+        """A fork has what it begins with, which may be more than it may add to."""
+        brought = {named[1] for message in spec.task if (named := _NAMED.match(message.text))}
+        files = list(folder_of(self._store(), spec.conversation_id).iterdir())
+        sizes = {path: path.stat().st_size for path in files}
+        begun = sum(size for path, size in sizes.items() if path.name.partition("-")[0] in brought)
+        if (size := sum(sizes.values())) > max(config.cap_bytes, begun):
+            self._ledger.broken(BELOW_CAP, f"{spec.conversation_id} has {size} bytes")
 
     def _store(self) -> Path:
         if self._root is None:
