@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping
 from typing import Literal
 
 from harness_actors.cli.shown_calls import call_lines, is_cut, plain_arguments, until
+from harness_actors.exact_json import values_in
 from harness_actors.policies.decisions import Approve, Decision, Refuse, Respond, decision_text
-from harness_actors.policies.exact_json import values_in
 from harness_actors.policies.shown_arguments import taken_from_shown
 from harness_actors.printing.plain import json_line, one_line
 from harness_actors.results import OpenQuestion

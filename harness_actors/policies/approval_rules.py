@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import Any, Literal, get_args
 
 from harness_actors.errors import ConfigError
+from harness_actors.exact_json import once
 from harness_actors.policies.pattern_bounds import checked_pattern
 from harness_actors.ports import Effect, ToolSpec
 
@@ -105,17 +106,10 @@ def parsed_arguments(text: str) -> dict[str, Any] | None:
     if not text.strip():
         return {}
     try:
-        values = json.loads(text, object_pairs_hook=_once)
+        values = json.loads(text, object_pairs_hook=once)
     except (ValueError, RecursionError):
         return None
     return values if isinstance(values, dict) else None
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    values = dict(pairs)
-    if len(values) < len(pairs):
-        raise ValueError("a name is given twice")
-    return values
 
 
 @lru_cache(256)

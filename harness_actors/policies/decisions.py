@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
-from harness_actors.policies.exact_json import values_in, values_text
+from harness_actors.exact_json import values_in, values_text
 from harness_actors.policies.verdicts import REASON_CHARS, arguments_text
 
 Standing = Literal["", "tool", "arguments"]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from harness_actors.errors import ConfigError
-from harness_actors.policies.exact_json import values_in, values_text
+from harness_actors.exact_json import values_in, values_text
 from harness_actors.policies.hooks import hook_name, signature_fault
 from harness_actors.policies.verdicts import Deny, shortened_reason
 from harness_actors.ports import Effect, ModelRequest, ModelResponse

@@ -9,8 +9,8 @@ from tempfile import TemporaryFile
 from typing import Any
 
 from harness_actors.errors import ConfigError, ToolError
+from harness_actors.exact_json import values_in, values_text
 from harness_actors.messages import Message, ToolCall
-from harness_actors.policies.exact_json import values_in, values_text
 from harness_actors.policies.middleware import (
     CallDeniedError,
     NextModel,

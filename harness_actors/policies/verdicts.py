@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from harness_actors.policies.exact_json import values_text
+from harness_actors.exact_json import values_text
 
 REASON_CHARS = 2_000
 """Longest reason, in characters; the rest is left out."""

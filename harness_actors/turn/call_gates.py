@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+from harness_actors.exact_json import values_in
 from harness_actors.policies import (
     AfterTool,
     Ask,
@@ -15,7 +16,6 @@ from harness_actors.policies import (
     Replace,
 )
 from harness_actors.policies.approvals import ApprovalNeed
-from harness_actors.policies.exact_json import values_in
 from harness_actors.policies.verdicts import CallVerdict, encoded_arguments, shortened_reason
 from harness_actors.ports import LargeResult, RunContext
 from harness_actors.turn.approvals import NOT_MADE, asked_about, denied, ruled

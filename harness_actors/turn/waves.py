@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from harness_actors.policies.exact_json import values_in
+from harness_actors.exact_json import values_in
 from harness_actors.turn.delegation import delegates
 from harness_actors.turn.one_call import PlannedCall
 

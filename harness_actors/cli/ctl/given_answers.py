@@ -10,6 +10,7 @@ from typing import Any
 import yaml
 
 from harness_actors.errors import BadInputError
+from harness_actors.exact_json import no_constant, once
 
 FILE, TEXT, ARGUMENTS = "--file", "TEXT", "--arguments"
 STANDARD_INPUT = "-"
@@ -79,17 +80,13 @@ def given_arguments(given: str) -> dict[str, Any]:
     text = _read(file, MOST_TEXT_BYTES) if is_file else _given(given, ARGUMENTS)
     source = f"{ARGUMENTS} {given}" if is_file else ARGUMENTS
     try:
-        found = json.loads(text, parse_constant=_no_constant)
+        found = json.loads(text, parse_constant=no_constant)
     except (ValueError, RecursionError) as error:
         raise BadInputError(source, (f"it is no JSON: {error}",)) from None
     if not isinstance(found, dict):
         problem = 'the arguments must be an object, such as {"order": 17}'
         raise BadInputError(source, (problem,))
     return found
-
-
-def _no_constant(name: str) -> Any:
-    raise ValueError(f"there is no {name}")
 
 
 def _given(text: str, source: str = TEXT) -> str:
@@ -112,7 +109,7 @@ def _mapping_in(file: Path) -> dict[str, str]:
     text = _read(file, MOST_MAPPING_BYTES)
     try:
         found = _json_or_yaml(text)
-    except _TwiceError as error:
+    except ValueError as error:
         raise BadInputError(_named(file), (str(error),)) from None
     except (yaml.YAMLError, RecursionError) as error:
         place = getattr(error, "problem_mark", None)
@@ -133,29 +130,15 @@ def _mapping_in(file: Path) -> dict[str, str]:
 
 def _json_or_yaml(text: str) -> Any:
     try:
-        return json.loads(text, object_pairs_hook=_once)
+        return json.loads(text, object_pairs_hook=once)
     except json.JSONDecodeError:
         # As texts all of them: `yes` and `17` are answers, and neither true nor a number.
         return yaml.load(text, Loader=_OnceLoader)
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Of an answer that is given twice neither is known to be the one that is meant."""
-    found: dict[str, Any] = {}
-    for name, value in pairs:
-        if name in found:
-            raise _TwiceError(f"{name!r} is given twice")
-        found[name] = value
-    return found
-
-
-class _TwiceError(ValueError):
-    """One name has two values."""
-
-
 class _OnceLoader(yaml.BaseLoader):
     def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
-        _once([(key.value, None) for key, _ in node.value if isinstance(key, yaml.ScalarNode)])
+        once([(key.value, None) for key, _ in node.value if isinstance(key, yaml.ScalarNode)])
         return super().construct_mapping(node, deep=deep)
 
 

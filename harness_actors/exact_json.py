@@ -1,8 +1,9 @@
-"""JSON of the arguments of calls, in which no number changes on its way."""
+"""JSON as it is meant: no number changes on its way, no name has two values, NaN is none."""
 
 import json
 import math
 import re
+from collections.abc import Sequence
 from typing import Any
 
 import orjson
@@ -23,7 +24,7 @@ def values_in(text: str) -> Any:
     if _MAY_BE_LONG.search(text) is None:
         return orjson.loads(text)
     try:
-        return json.loads(text, parse_constant=_no_constant, parse_float=_finite)
+        return json.loads(text, parse_constant=no_constant, parse_float=_finite)
     except RecursionError:
         raise ValueError("it is nested too deep") from None
 
@@ -53,5 +54,20 @@ def _finite(text: str) -> float:
     return number
 
 
-def _no_constant(name: str) -> Any:
+def no_constant(name: str) -> Any:
+    """Refuse what JSON does not have; for `parse_constant`."""
     raise ValueError(f"there is no {name}")
+
+
+def once(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    """An object by its pairs; for `object_pairs_hook`.
+
+    Raises:
+        ValueError: A name is given twice: none of its values is known to be the one that is meant.
+    """
+    found: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in found:
+            raise ValueError(f"{name!r:.60} is given twice")
+        found[name] = value
+    return found
