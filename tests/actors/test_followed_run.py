@@ -11,7 +11,15 @@ from harness_actors.actors.driver.followed_run import FollowedRun
 from harness_actors.actors.runtime import StopMode
 from harness_actors.config import HarnessConfig
 from harness_actors.errors import AnswerError, RunParkedError
-from harness_actors.events import InputAwaited, RoundCompleted, RunEvent, RunStarted
+from harness_actors.events import (
+    ChildrenStarted,
+    InputAwaited,
+    RoundCompleted,
+    RunEvent,
+    RunStarted,
+    ToolCalled,
+    ToolReturned,
+)
 from harness_actors.records import RunHeading
 from harness_actors.results import HarnessResult, OpenQuestion, Usage
 from tests.actors.followers import specs
@@ -236,17 +244,21 @@ async def test_a_run_that_waits_has_used_what_all_of_its_rounds_have() -> None:
     )
     asked = InputAwaited(turn=3, questions=({"id": "q1", "text": "?"}, {"id": "q2", "text": "?"}))
     started = RunStarted(task_preview="t", stop_policy="careful", max_turns=9)
+    children = ChildrenStarted(turn=3, children=({"run_id": "run.1"}, {"run_id": "run.2"}))
+    called = ToolCalled(call_id="c0", tool_name="work_complete", arguments="{}")
+    returned = [ToolReturned(call_id=f"c{n}", text="", is_error=False) for n in range(3)]
+    told = (started, first, called, *returned, second, children, asked)
     runtime.journal.write("another", first)
     runtime.journal.log += [
         RunEvent(position=position, run_id="run", at=10.0 * position, event=event)
-        for position, event in enumerate((started, first, second, asked), start=2)
+        for position, event in enumerate(told, start=2)
     ]
 
     waiting = await result_of_waiting(runtime, "run", asked)
 
     assert waiting.usage == Usage(
         model_calls=2,
-        tool_calls=3,
+        tool_calls=2,
         input_tokens=300,
         output_tokens=30,
         cached_tokens=3,
@@ -254,7 +266,7 @@ async def test_a_run_that_waits_has_used_what_all_of_its_rounds_have() -> None:
     )
     assert (waiting.run_id, waiting.turn_count) == ("run", 3)
     assert waiting.reason.message == "2 questions to answer"
-    assert waiting.wall_s == 30.0
+    assert (waiting.wall_s, waiting.children) == (80.0, 2)
     assert waiting.transcript == await runtime.events("run")
 
 

@@ -46,8 +46,8 @@ BUGS = (
     Bug(
         name="an answer in a file is what YAML takes it for",
         path="harness_actors/cli/ctl/given_answers.py",
-        before="Loader=yaml.BaseLoader",
-        after="Loader=yaml.SafeLoader",
+        before="class _OnceLoader(yaml.BaseLoader):",
+        after="class _OnceLoader(yaml.SafeLoader):",
         promise="`q1: yes` in a file of answers is the text yes",
         tests=(
             "tests/cli/test_answer_command.py::test_words_that_yaml_has_a_meaning_for_are_answers_as_they_stand",

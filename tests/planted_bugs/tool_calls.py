@@ -88,8 +88,8 @@ BUGS = (
     Bug(
         name="whatever fails is tried again",
         path="harness_actors/tools/retrying.py",
-        before="            if tries <= options.retries and isinstance(error, options.retry_on):\n",
-        after="            if tries <= options.retries:\n",
+        before="if tries > options.retries or not isinstance(error, options.retry_on):\n",
+        after="if tries > options.retries:\n",
         promise="a call is made again after the failures that its tool names, and after no other",
         tests=("tests/tools/test_retries.py::test_another_failure_is_not_tried_again",),
     ),

@@ -24,14 +24,14 @@ SCENARIO = Scenario(script=in_order(*BEGINS, READS_A))
 ALTERNATES = Scenario(script=by_turns)
 
 
-def check(played: Played, rounds: int = 3) -> None:
+def check(played: Played, rounds: int = 3, again: int = 0) -> None:
     assert played.ending == ("stalled", "repetition", False)
     (told,) = played.told
     assert told.count(CIRCLES) == 1
     assert "a.txt" in told
     assert "a.txt" in played.result.reason.message
     # Those that write, those that repeat until it is told, and two of grace.
-    assert len(played.requests) == 2 + rounds + 2
+    assert 2 + rounds + 2 <= len(played.requests) <= 2 + rounds + 2 + again
 
 
 async def test_the_same_call_for_ever(tmp_path: Path) -> None:
@@ -53,4 +53,6 @@ async def test_who_does_something_else_when_told_is_completed(tmp_path: Path) ->
 
 @pytest.mark.parametrize("seed", [1])
 async def test_it_is_so_when_the_process_is_killed(tmp_path: Path, seed: int) -> None:
-    check(await play_killed(__name__, tmp_path, seed))
+    # On a busy machine the death may cut off a call that writes: it is told as unknown, and that
+    # the model has an answer more; and the round before it may not be on disk.
+    check(await play_killed(__name__, tmp_path, seed), again=2)
