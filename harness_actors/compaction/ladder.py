@@ -111,7 +111,7 @@ class Ladder:
         self._strategies = named(settings.strategies, own)
         self._choosing = Choosing(log, self._shown)
         self._groups: list[Group] = []
-        self._tokens = self._low = self._most = self._whole = 0
+        self._tokens = self._began = self._low = self._most = self._whole = 0
         self._ratio = 1.0
         # Those that a plan lists already are no more than there was room for.
         self._references = LISTED
@@ -126,6 +126,7 @@ class Ladder:
             if place % PIECE == 0:
                 yield
         self._recount()
+        self._began = self._tokens
         newest = self._aim()
         older = [group for group in self._older(newest) if not group.pinned]
         yield
@@ -193,21 +194,23 @@ class Ladder:
         self._recount()
 
     def result(self) -> Compacted:
-        """What came of it, once it is done."""
-        request = int((self._pressure.overhead_tokens + self._tokens) * self._ratio) + 1
+        """What came of it, once it is done. Where notices take more than they gain, nothing did."""
+        shrunk = self._changed and self._tokens < self._began
+        tokens = min(self._tokens, self._began)
+        request = int((self._pressure.overhead_tokens + tokens) * self._ratio) + 1
         of_step = [
             sum(group.end - group.start for group in self._groups if group.step == step)
             for step in (CLEAR, EXTERNALIZE, DROP, SUMMARIZE)
         ]
         largest = max(self._groups, key=lambda group: group.tokens, default=None)
         return Compacted(
-            plan=self._new_plan() if self._changed else None,
-            request_tokens=request if self._changed else self._pressure.request_tokens,
+            plan=self._new_plan() if shrunk else None,
+            request_tokens=request if shrunk else self._pressure.request_tokens,
             cleared=of_step[0],
             externalized=of_step[1],
             dropped=of_step[2],
             summarized=of_step[3],
-            fits=self._tokens <= self._whole,
+            fits=tokens <= self._whole,
             largest=(0, 0) if largest is None else (largest.start, largest.tokens),
             problems=tuple(self._choosing.problems),
         )

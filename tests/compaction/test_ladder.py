@@ -10,7 +10,7 @@ from harness_actors.conversation import Conversation, repaired
 from harness_actors.messages import Message, ToolCall
 from harness_actors.plan import CompactionPlan, ToolPolicy, View, is_pinned, render
 from harness_actors.state import Pressure
-from tests.compaction.logs import compacted, groups, joined, logs
+from tests.compaction.logs import IMAGE, compacted, groups, joined, logs
 
 POLICIES = {
     "read_file": ToolPolicy(durability="replayable"),
@@ -61,6 +61,21 @@ def check_words(log: list[Message], shown: list[Message]) -> None:
         # Only in an emergency is one shown in part, and where the rest is.
         begins_with = seen.text.split("\n[…")[0]
         assert seen == word or (begins_with in word.text and "read_artifact" in seen.text)
+
+
+def test_a_plan_that_would_show_more_than_there_is_is_none() -> None:
+    """A notice in the place of little takes more than that."""
+    calls = [ToolCall(f"c{number}", "read_file", "{}") for number in range(2)]
+    read = [Message.tool_result(call.id, "", tokens=89, images=(IMAGE,)) for call in calls]
+    log = joined([[Message.assistant(None, calls, tokens=52), *read], [Message.user("", tokens=4)]])
+    first = compacted(log, None, pressure(log, 500)).plan
+    assert first is not None
+    log.extend([Message.told("", tokens=4), Message.user("word " * 54, tokens=67)])
+
+    second = compacted(log, first, pressure(log, 500, first))
+
+    assert second.plan is None
+    assert second.fits
 
 
 @settings(deadline=None, max_examples=150)
