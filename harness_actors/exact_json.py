@@ -8,6 +8,8 @@ from typing import Any
 
 import orjson
 
+QUOTED_CHARS = 80
+"""Of a value at fault, at most."""
 _MAY_BE_LONG = re.compile(r"[0-9]{19}")
 """Such as 64 bits may not hold, which orjson rounds."""
 
@@ -24,7 +26,7 @@ def values_in(text: str) -> Any:
     if _MAY_BE_LONG.search(text) is None:
         return orjson.loads(text)
     try:
-        return json.loads(text, parse_constant=no_constant, parse_float=_finite)
+        return json.loads(text, parse_constant=no_constant, parse_float=finite)
     except RecursionError:
         raise ValueError("it is nested too deep") from None
 
@@ -48,10 +50,21 @@ def _plain(value: object) -> Any:
     return orjson.loads(orjson.dumps(value))
 
 
-def _finite(text: str) -> float:
-    if not math.isfinite(number := float(text)):
-        raise ValueError(f"{text} is too large for a number")
+def finite(digits: str) -> float:
+    """A number with a fraction or an exponent; for `parse_float`.
+
+    Raises:
+        ValueError: It is larger than numbers can be.
+    """
+    if not math.isfinite(number := float(digits)):
+        raise ValueError(f"the number {quoted(digits)} is too large")
     return number
+
+
+def quoted(value: object) -> str:
+    """A value at fault, for an error."""
+    shown = repr(value)
+    return shown if len(shown) <= QUOTED_CHARS else f"{shown[: QUOTED_CHARS - 3]}..."
 
 
 def no_constant(name: str) -> Any:
@@ -68,6 +81,6 @@ def once(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, value in pairs:
         if name in found:
-            raise ValueError(f"{name!r:.60} is given twice")
+            raise ValueError(f"the key {quoted(name)} is given twice")
         found[name] = value
     return found

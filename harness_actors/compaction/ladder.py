@@ -196,8 +196,7 @@ class Ladder:
     def result(self) -> Compacted:
         """What came of it, once it is done. Where notices take more than they gain, nothing did."""
         shrunk = self._changed and self._tokens < self._began
-        tokens = min(self._tokens, self._began)
-        request = int((self._pressure.overhead_tokens + tokens) * self._ratio) + 1
+        request = int((self._pressure.overhead_tokens + self._tokens) * self._ratio) + 1
         of_step = [
             sum(group.end - group.start for group in self._groups if group.step == step)
             for step in (CLEAR, EXTERNALIZE, DROP, SUMMARIZE)
@@ -210,7 +209,7 @@ class Ladder:
             externalized=of_step[1],
             dropped=of_step[2],
             summarized=of_step[3],
-            fits=tokens <= self._whole,
+            fits=min(self._tokens, self._began) <= self._whole,
             largest=(0, 0) if largest is None else (largest.start, largest.tokens),
             problems=tuple(self._choosing.problems),
         )

@@ -13,7 +13,7 @@ import yaml
 from harness_actors.contracts.contract import TaskContract
 from harness_actors.contracts.plain import Faults, read_contract
 from harness_actors.errors import BadInputError
-from harness_actors.exact_json import no_constant, once
+from harness_actors.exact_json import once
 from harness_actors.messages import MOST_LEVELS
 
 MOST_BYTES = 1_000_000
@@ -105,7 +105,7 @@ def _json(path: Path, text: str) -> tuple[Any, dict[str, int]]:
         # What is JSON is YAML but for oddities, and what is neither is told below.
         lines = {}
     try:
-        plain = json.loads(text, object_pairs_hook=once, parse_constant=no_constant)
+        plain = json.loads(text, object_pairs_hook=once, parse_constant=_no_constant)
     except json.JSONDecodeError as error:
         raise BadInputError(str(path), (f"line {error.lineno}: no JSON: {error.msg}",)) from None
     except ValueError as error:
@@ -215,6 +215,10 @@ class _Document:
         except ValueError as error:
             # A date that is none, or a number of thousands of digits.
             raise _fault(str(error).partition(":")[0], node.start_mark) from None
+
+
+def _no_constant(word: str) -> Any:
+    raise ValueError(f"{word} is no number of JSON")
 
 
 def _too_deep() -> str:

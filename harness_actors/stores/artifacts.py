@@ -30,7 +30,7 @@ from typing import BinaryIO
 from harness_actors.config import ArtifactsConfig
 from harness_actors.errors import ToolError
 from harness_actors.ports import Artifact
-from harness_actors.stores.private import FOLDER, OWN, OWN_FOLDER
+from harness_actors.stores.private import FOLDER, OWN, OWN_FOLDER, opened_folder
 from harness_actors.stores.standing import FileId
 
 ID_DIGITS = 10
@@ -59,7 +59,7 @@ def remove_artifacts(store: Path, *, but: Collection[str]) -> None:
         but: The conversations that it has.
     """
     root, kept = artifacts_of(store), {_folder_name(one) for one in but}
-    with suppress(OSError), _opened_folder(root) as folder:
+    with suppress(OSError), opened_folder(root) as folder:
         for name in os.listdir(folder):
             if _FOLDER_NAME.fullmatch(name) and name not in kept:
                 shutil.rmtree(name, ignore_errors=True, dir_fd=folder)
@@ -89,8 +89,8 @@ def _give(folder: Path, into: Path, texts: Iterable[str]) -> None:
     if not files:
         return
     root = into.parent
-    for made in (root, into):
-        _make_folder(made)
+    _make_folder(root)
+    _make_folder(into)
     for name in files:
         with suppress(FileExistsError):
             _link_or_copy(folder / name, into / name)
@@ -197,7 +197,7 @@ class FolderArtifacts:
         # Not their parents: a run directory that was removed must not come back.
         _make_folder(self._path.parent)
         _make_folder(self._path)
-        with _opened_folder(self._path) as folder:
+        with opened_folder(self._path) as folder:
             yield folder
 
     @contextmanager
@@ -315,15 +315,6 @@ def _check_no_link(folder: Path) -> None:
         raise NotADirectoryError(
             ENOTDIR, f"{folder.name!r} beside the journal is a link", str(folder)
         )
-
-
-@contextmanager
-def _opened_folder(path: Path) -> Iterator[int]:
-    folder = os.open(path, FOLDER)
-    try:
-        yield folder
-    finally:
-        os.close(folder)
 
 
 def _sync(folder: Path) -> None:

@@ -5,13 +5,13 @@ fails where it cannot be written; it is not synced.
 """
 
 import os
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from urllib.parse import quote
 
-from harness_actors.stores.private import FOLDER, OWN, OWN_FOLDER
+from harness_actors.stores.private import OWN, OWN_FOLDER, opened_folder
 
 LOG_BYTES = 4 << 20
 """Most of one run; what follows is left out, with a word."""
@@ -26,7 +26,7 @@ def log_of(store: Path, run_id: str) -> Path:
 
 def remove_logs(store: Path, run_ids: Iterable[str]) -> None:
     """Remove the logs of runs, as far as that can be done."""
-    with suppress(OSError), _opened(log_of(store, "").parent) as folder:
+    with suppress(OSError), opened_folder(log_of(store, "").parent) as folder:
         for run_id in run_ids:
             with suppress(OSError):
                 os.unlink(log_of(store, run_id).name, dir_fd=folder)
@@ -93,16 +93,7 @@ class RunLog:
 
 
 def _appending(path: Path) -> int:
+    # A link in the place of the log leads nowhere either.
     flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-    with _opened(path.parent) as folder:
+    with opened_folder(path.parent) as folder:
         return os.open(path.name, flags, OWN, dir_fd=folder)
-
-
-@contextmanager
-def _opened(path: Path) -> Iterator[int]:
-    """The folder of the logs. A link in its place leads nowhere, and one in that of a log."""
-    folder = os.open(path, FOLDER)
-    try:
-        yield folder
-    finally:
-        os.close(folder)

@@ -2,7 +2,8 @@
 
 import os
 import stat
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 OWN = 0o600
@@ -13,6 +14,21 @@ SHOWN, SHOWN_FOLDER = 0o644, 0o755
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 """How a folder beside a journal is opened: a link there was put by whoever made the journal, and
 leads wherever they like."""
+
+
+@contextmanager
+def opened_folder(path: Path) -> Iterator[int]:
+    """A folder beside a journal, open.
+
+    Raises:
+        OSError: There is none, or something else, such as a link.
+    """
+    folder = os.open(path, FOLDER)
+    try:
+        yield folder
+    finally:
+        os.close(folder)
+
 
 _OURS = ("runs", "ray_auth_token", "logs", ".doctor-")
 """How the names begin of what we keep in a folder of our own."""

@@ -1,13 +1,13 @@
 """The arguments of a tool: their JSON schema, and how a model's text is read by it."""
 
 import json
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from harness_actors.errors import ToolError
+from harness_actors.exact_json import finite, once, quoted
 from harness_actors.tools.argument_model import Argument, field_names, model_of, schema_of
 
 if TYPE_CHECKING:
@@ -17,8 +17,6 @@ MAX_FAULTS = 5
 """Faults that one error names; a model that sees more corrects no better."""
 MAX_SCHEMA = 600
 """Characters of its schema that one error tells."""
-MAX_QUOTE = 80
-"""Characters quoted of a value at fault."""
 
 
 @dataclass(frozen=True)
@@ -106,7 +104,7 @@ class Arguments:
             near = _near(text, error) if isinstance(error, json.JSONDecodeError) else ""
             raise ToolError(f"{self._intro}: {error}{near}; {self._expected}") from None
         if not isinstance(value, dict):
-            raise ToolError(f"{self._intro}: got {_quote(value)}; {self._expected}")
+            raise ToolError(f"{self._intro}: got {quoted(value)}; {self._expected}")
 
     @property
     def _intro(self) -> str:
@@ -148,7 +146,7 @@ class Arguments:
             return f"{where}: no such argument; there are {names}"
         if fault["type"] == "missing":
             return f"{where}: required, but left out"
-        return f"{where}: {fault['msg']}, got {_quote(fault['input'])}"
+        return f"{where}: {fault['msg']}, got {quoted(fault['input'])}"
 
 
 def read_strictly(text: str) -> Any:
@@ -160,36 +158,15 @@ def read_strictly(text: str) -> Any:
     """
     return json.loads(
         text,
-        object_pairs_hook=_unique_keys,
+        object_pairs_hook=once,
         parse_constant=_refuse_constant,
-        parse_float=_finite,
+        parse_float=finite,
     )
-
-
-def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    result: dict[str, Any] = {}
-    for key, value in pairs:
-        if key in result:
-            raise ValueError(f"the key {_quote(key)} is given twice")
-        result[key] = value
-    return result
 
 
 def _refuse_constant(word: str) -> Any:
     raise ValueError(f"{word} is no JSON value")
 
 
-def _finite(digits: str) -> float:
-    value = float(digits)
-    if not math.isfinite(value):
-        raise ValueError(f"the number {_quote(digits)} is too large")
-    return value
-
-
 def _near(text: str, error: json.JSONDecodeError) -> str:
-    return f", near {_quote(text[max(0, error.pos - 20) : error.pos + 20])}"
-
-
-def _quote(value: object) -> str:
-    shown = repr(value)
-    return shown if len(shown) <= MAX_QUOTE else f"{shown[: MAX_QUOTE - 3]}..."
+    return f", near {quoted(text[max(0, error.pos - 20) : error.pos + 20])}"

@@ -121,7 +121,7 @@ outputs:
         ('{"goal": "x", "goal": "y"}', "line 1: 'goal' is given twice, in line 1 before"),
         ('{"goal": "x\\ud83d\\ude00",\n "goal":\n 1}', "line 2: 'goal' is given twice"),
         (f"[{'1, ' * 60_000} 1]", "line 1: it has more than 50,000 values"),
-        ('{"goal": NaN}', "there is no NaN"),
+        ('{"goal": NaN}', "NaN is no number of JSON"),
         ("[" * 100_000, "line 1: it is nested more than 100 levels deep"),
     ],
 )

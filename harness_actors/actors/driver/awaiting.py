@@ -17,7 +17,7 @@ from harness_actors.events import (
     ToolCalled,
     ToolReturned,
 )
-from harness_actors.policies.decisions import Approve, Decision, Refuse, Respond, decision_text
+from harness_actors.policies.decisions import Decision, decision_text
 from harness_actors.records import RunHeading
 from harness_actors.results import HarnessResult, OpenQuestion, Reason, Usage
 from harness_actors.tools.completion import work_complete
@@ -120,10 +120,10 @@ async def answer_from(answerer: Answerer, question: OpenQuestion) -> str | None:
     )
     if inspect.isawaitable(answer):
         answer = await answer
-    if answer is not None and not isinstance(answer, str | Approve | Refuse | Respond):
+    if answer is not None and not isinstance(answer, str | Decision):
         problem = f"must answer a text, a decision or None, not {type(answer).__name__}"
         raise ConfigError("on_question", problem)
-    return decision_text(answer) if isinstance(answer, Approve | Refuse | Respond) else answer
+    return decision_text(answer) if isinstance(answer, Decision) else answer
 
 
 async def answer_in_time(
@@ -160,7 +160,7 @@ def answer_texts(run_id: str, answers: Mapping[str, Answer] | None) -> dict[str,
 def _text_of(run_id: str, question_id: str, answer: object) -> str:
     if isinstance(answer, str):
         return answer
-    if not isinstance(answer, Approve | Refuse | Respond):
+    if not isinstance(answer, Decision):
         problem = f"must be a text or a decision, not {type(answer).__name__}"
         raise AnswerError(run_id, f"the answer to {question_id!r} {problem}")
     try:
