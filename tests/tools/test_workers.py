@@ -626,7 +626,7 @@ def test_what_a_worker_waits_for_before_its_first_call_is_little_of_the_harness(
     told = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
 
     assert set(told.stdout.decode().split()) == {
-        *("errors", "lazy", "messages", "pickling", "plan", "ports", "tools")
+        *("errors", "exact_json", "lazy", "messages", "pickling", "plan", "ports", "tools")
     }
 
 
