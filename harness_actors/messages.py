@@ -22,6 +22,7 @@ Disposition = Literal["done", "waiting"] | Failure
 """What became of a call; `waiting` are those without a result."""
 
 
+_in_order = json.JSONEncoder(sort_keys=True).encode
 ROOM_BYTES = 4096
 COMPARED_CHARS = 10_000
 """Characters above which the arguments of two calls are not compared as values."""
@@ -50,7 +51,7 @@ class ToolCall:
             return None
         try:
             # Not orjson: it rounds large whole numbers, and two of them would be one.
-            return json.dumps(json.loads(self.arguments), sort_keys=True)
+            return _in_order(json.loads(self.arguments))
         except (ValueError, RecursionError):
             return None
 

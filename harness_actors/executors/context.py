@@ -17,10 +17,10 @@ from harness_actors.state import (
     MAIL,
     Change,
     Letter,
-    SharedState,
     StateDelta,
     StateKey,
     Write,
+    changed,
     observed_by,
 )
 
@@ -91,7 +91,7 @@ class DeltaContext:
         self._writer = writer_name
         self._readable = {key.name for key in reads}
         # Its own writes are applied by the rules of the coordinator's state.
-        self._state = SharedState(dict(values))
+        self._values = dict(values)
         self._observed = observed_by(writer_name)
         self._observations: Observations | None = None
         self._recorded = recorded
@@ -119,7 +119,7 @@ class DeltaContext:
     def take_mail(self, letters: Sequence[Letter]) -> None:
         """The run was told of these, which is on disk with its coordinator."""
         for letter in letters:
-            self._state.apply(StateDelta((Write(MAIL.name, "append", asdict(letter)),)))
+            self._change(Write(MAIL.name, "append", asdict(letter)))
 
     def when_parking(self, tell: Callable[[], None] | None) -> None:
         self._tell_parking = tell
@@ -148,7 +148,7 @@ class DeltaContext:
             raise WorkflowError(
                 self._writer, f"reads {key.name!r} without declaring it; add it to `reads`"
             )
-        return key.decode(self._state.values.get(key.name, key.default))
+        return key.decode(self._values.get(key.name, key.default))
 
     def set(self, key: StateKey[T], value: T) -> None:
         self._check_owned(key)
@@ -191,11 +191,11 @@ class DeltaContext:
             )
 
     def _keep(self, write: Write) -> None:
-        if write.change == "set":
-            self._state.values[write.key] = write.value
-        else:
-            self._state.apply(StateDelta(writes=(write,)))
+        self._change(write)
         self._writes.append(write)
+
+    def _change(self, write: Write) -> None:
+        self._values[write.key] = changed(self._values.get(write.key), write)
 
     def add_message(self, message: Message) -> None:
         self._messages.append(message)
@@ -207,7 +207,7 @@ class DeltaContext:
 
     async def observe(self, kind: str, question: Any, make: Callable[[], Awaitable[Any]]) -> Any:
         if self._observations is None:
-            stored = self._state.values.get(self._observed, ())
+            stored = self._values.get(self._observed, ())
             self._observations = Observations(self._writer, stored)
         place, asked = self._observations, self._observations.ask(kind, question)
         if asked not in place:
@@ -217,7 +217,7 @@ class DeltaContext:
 
     def close_place(self) -> None:
         self._observations = None
-        if self._state.values.get(self._observed):
+        if self._values.get(self._observed):
             self._keep(Write(self._observed, "set", []))
 
     def flush(self) -> Awaitable[None]:

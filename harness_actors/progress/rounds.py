@@ -37,16 +37,13 @@ class Round:
         calls: Its calls, but for those whose answer changes by itself.
         polls: It has such calls.
         words: The same for equal texts; empty where the model said nothing.
+        did: What was called and came of it, to be compared with other rounds.
     """
 
     calls: tuple[MadeCall, ...]
     polls: bool
     words: bytes
-
-    @property
-    def did(self) -> tuple[tuple[bytes, bytes], ...]:
-        """What was called and came of it, to be compared with other rounds."""
-        return tuple((call.asked, call.result) for call in self.calls)
+    did: tuple[tuple[bytes, bytes], ...]
 
 
 def round_of(
@@ -59,10 +56,10 @@ def round_of(
         results: Those of its calls, by their ids; of those that wait there is none.
         polled: Names of the tools that are meant to be asked again and again: how a job is, say.
     """
-    calls = tuple(
-        _made(call, results.get(call.id)) for call in answer.tool_calls if call.name not in polled
-    )
-    return Round(calls, len(calls) < len(answer.tool_calls), _digest(answer.text.strip()))
+    asked = answer.tool_calls
+    calls = tuple([_made(call, results.get(call.id)) for call in asked if call.name not in polled])
+    did = tuple([(call.asked, call.result) for call in calls])
+    return Round(calls, len(calls) < len(asked), _digest(answer.text.strip()), did)
 
 
 def _made(call: ToolCall, result: Message | None) -> MadeCall:

@@ -66,15 +66,15 @@ def _beginning(log: Conversation, rounds: int, task: Message | None) -> int:
 
 def _rounds(log: Conversation, start: int, polled: Collection[str]) -> Iterator[tuple[Round, int]]:
     """The rounds from a place on whose calls all have their results, each with its end."""
-    place = start
-    while place < len(log):
+    place, end = start, len(log)
+    while place < end:
         answer, place = log[place], place + 1
         if answer.role != "assistant":
             continue
         results: dict[str, Message] = {}
-        while place < len(log) and log[place].role == "tool":
-            results[log[place].tool_call_id or ""] = log[place]
+        while place < end and (result := log[place]).role == "tool":
+            results[result.tool_call_id or ""] = result
             place += 1
-        if any(call.id not in results for call in answer.tool_calls):
+        if not results.keys() >= {call.id for call in answer.tool_calls}:
             return
         yield round_of(answer, results, polled), place

@@ -80,8 +80,10 @@ def find_stall(rounds: Sequence[Round], stale: int, rules: StallConfig) -> Stall
 
 
 def _are_equal(rounds: Sequence[Round], count: int, period: int) -> bool:
-    """Whether each of so many rounds is equal to the one that stands a period before it."""
-    if len(rounds) < count:
+    """Whether each of so many rounds, more than a period, is equal to the one that stands a period
+    before it."""
+    if len(rounds) < count or rounds[-1].did != rounds[-1 - period].did:
+        # As most often: one comparison tells.
         return False
     newest = [round_.did if not round_.polls else () for round_ in rounds[-count:]]
     return all(newest) and all(

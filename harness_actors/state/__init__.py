@@ -66,3 +66,4 @@ from harness_actors.state.shared import SharedState as SharedState
 from harness_actors.state.shared import StateDelta as StateDelta
 from harness_actors.state.shared import StateKey as StateKey
 from harness_actors.state.shared import Write as Write
+from harness_actors.state.shared import changed as changed

@@ -63,6 +63,8 @@ class StateKey(Generic[T]):
         Raises:
             ValueError: It is of another type, and can be none of it: a list may stand for a tuple.
         """
+        if type(value) is self.type and self.type in _PLAIN:
+            return value
         adapter, omits = _adapter(self.type), self.leaves_out_none
         try:
             return adapter.dump_python(value, mode="json", warnings="error", exclude_none=omits)
@@ -89,6 +91,10 @@ def _adapter(kind: Any) -> "TypeAdapter[Any]":
     from pydantic import TypeAdapter
 
     return TypeAdapter(kind)
+
+
+_PLAIN = frozenset((int, bool))
+"""Types whose values are plain as they are."""
 
 
 @pickled_by_position
@@ -148,7 +154,7 @@ class SharedState:
         fresh: dict[str, Any] = {}
         for write in delta.writes:
             old = fresh[write.key] if write.key in fresh else self.values.get(write.key)
-            fresh[write.key] = _changed(old, write)
+            fresh[write.key] = changed(old, write)
         self.values.update(fresh)
         self.log.extend(delta.messages)
         if delta.plan is not None:
@@ -156,7 +162,16 @@ class SharedState:
         self.version += 1
 
 
-def _changed(old: Any, write: Write) -> Any:
+def changed(old: Any, write: Write) -> Any:
+    """What an entry is after a change.
+
+    Args:
+        old: What it was; None where it had no value.
+        write: The change.
+
+    Raises:
+        WorkflowError: It has a value that cannot change so.
+    """
     match write.change:
         case "set":
             return write.value
@@ -187,7 +202,10 @@ def _sum(old: Any, write: Write) -> Any:
         return new
     try:
         if isinstance(old, Mapping) and isinstance(new, Mapping):
-            return {name: old.get(name, 0) + new.get(name, 0) for name in {**old, **new}}
+            total = dict(old)
+            for name, more in new.items():
+                total[name] = total.get(name, 0) + more
+            return total
         if isinstance(old, int | float) and isinstance(new, int | float):
             return old + new
     except TypeError:

@@ -10,8 +10,8 @@ BUGS = (
     Bug(
         name="a file that is read again when it has changed is a repetition",
         path="harness_actors/progress/rounds.py",
-        before="    return tuple((call.asked, call.result) for call in self.calls)\n",
-        after='    return tuple((call.asked, b"") for call in self.calls)\n',
+        before="    did = tuple([(call.asked, call.result) for call in calls])\n",
+        after='    did = tuple([(call.asked, b"") for call in calls])\n',
         promise="what brings something new is never told to repeat itself",
         tests=(WATCH + "test_a_file_that_changes_may_be_read_again_and_again",),
     ),
@@ -79,7 +79,7 @@ BUGS = (
         name="a round is judged before its calls have their results",
         path="harness_actors/progress/run_progress.py",
         before="""\
-        if any(call.id not in results for call in answer.tool_calls):
+        if not results.keys() >= {call.id for call in answer.tool_calls}:
             return
 """,
         after="",
