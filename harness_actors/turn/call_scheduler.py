@@ -134,7 +134,7 @@ class ToolCalls:
                 self._asking.keep_standing(judged)
                 # What is not to be made after all may be refused, or answered, twice.
                 self._context.set(OPEN_CALLS, self._index(plans))
-            self._asking.release()
+            self._asking.release(self._waiting(plans))
             # What was held and is not idempotent may be lost from here on.
             await self._context.flush()
         return await self._run_in_order(
@@ -161,13 +161,14 @@ class ToolCalls:
             keys = [None if self._is_gated(plan) else self._repeats.key_of(plan) for plan in wave]
             results: Sequence[ToolOutcome] | None
             if delegates(wave[0]):
+                ended = self._delegating.has_results
                 outcomes = self._delegating.outcomes(wave)
                 if isinstance(outcomes, Waiting):
                     return self._delegate(outcomes, len(wave), plans[begun:], listed=listed)
                 results = outcomes
-                if self._asking.held:
-                    # None of them has begun a run, and what stands after them does not wait.
-                    self._asking.release()
+                left = plans[begun + len(wave) :]
+                if not ended and self._asking.release(self._waiting(left)):
+                    # None of them has begun a run, for which what stands after them would wait.
                     await self._context.flush()
                 self._execution.done_elsewhere(wave)
             else:
@@ -301,6 +302,11 @@ class ToolCalls:
         begins = (place for place, plan in enumerate(plans) if self._delegating.is_begun_by(plan))
         places = (first_to_approve(plans), next(begins, None))
         return min((place for place in places if place is not None), default=None)
+
+    def _waiting(self, plans: Sequence[PlannedCall]) -> Sequence[PlannedCall]:
+        """The first call that waits, and what waits with it; empty where none does."""
+        first = self._first_to_wait(plans)
+        return () if first is None else plans[first:]
 
     def _refused(self, plan: PlannedCall, *, last_id: str, failed: bool) -> ToolOutcome | None:
         """The answer to a `work_complete` that does not count; None for all other calls."""

@@ -49,8 +49,9 @@ class Delegating:
         return bool(self._context.get(CHILD_RESULTS))
 
     def is_begun_by(self, plan: PlannedCall) -> bool:
-        """Whether a call begins a run, as things stand; else its result is that it does not."""
-        return delegates(plan) and self._refusal(plan) is None
+        """Whether a call begins a run, as things stand; else its result is that it does not, or is
+        there."""
+        return delegates(plan) and not self._has_ended(plan) and self._refusal(plan) is None
 
     def ended(self, plan: PlannedCall, tool: Tool | None) -> PlannedCall:
         """A call that is planned again, for its run has ended: it was made, whatever is left now.
@@ -59,10 +60,13 @@ class Delegating:
             plan: The call.
             tool: What it calls.
         """
-        results = self._context.get(CHILD_RESULTS) or ()
-        if plan.tool is not None or not any(one.call_id == plan.call.id for one in results):
+        if plan.tool is not None or not self._has_ended(plan):
             return plan
         return PlannedCall(call=plan.call, tool=tool)
+
+    def _has_ended(self, plan: PlannedCall) -> bool:
+        results = self._context.get(CHILD_RESULTS) or ()
+        return any(one.call_id == plan.call.id for one in results)
 
     def outcomes(self, wave: Sequence[PlannedCall]) -> Sequence[ToolOutcome] | Waiting:
         """What comes of calls that delegate; that they wait, where runs are to be begun first, or

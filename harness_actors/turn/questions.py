@@ -100,11 +100,20 @@ class Asking:
             if standing is not None:
                 self._context.append(STANDING, standing)
 
-    def release(self) -> None:
-        """The answers are there: what was held begins, and may be lost from here on."""
-        questions = self._context.get(QUESTIONS)
-        if questions is not None and questions.held:
-            self._context.set(QUESTIONS, Questions(asked=questions.asked))
+    def release(self, waiting: Sequence[PlannedCall]) -> bool:
+        """What was waited for is there: what was held begins, and may be lost from here on.
+
+        Args:
+            waiting: The calls that wait for something else now.
+
+        Returns:
+            Whether any call begins.
+        """
+        questions, held = self._context.get(QUESTIONS), _to_begin(waiting)
+        if questions is None or questions.held == held:
+            return False
+        self._context.set(QUESTIONS, Questions(asked=questions.asked, held=held))
+        return True
 
     def forget(self) -> None:
         """All calls of the message have results."""

@@ -4,6 +4,28 @@ from tests.planted_bugs.bug import Bug
 
 BUGS = (
     Bug(
+        name="what waits for approval behind a call that begins no run is on disk as begun",
+        path="harness_actors/turn/call_scheduler.py",
+        before="self._asking.release(self._waiting(left))",
+        after="self._asking.release(())",
+        promise="of a call that waits for approval everybody knows that it was not made",
+        tests=(
+            "tests/subagents/test_fencing.py"
+            "::test_a_call_that_waits_for_approval_is_at_no_moment_on_disk_as_begun",
+        ),
+    ),
+    Bug(
+        name="what waits for approval is on disk as begun when the run before it has ended",
+        path="harness_actors/turn/call_scheduler.py",
+        before="            self._asking.release(self._waiting(plans))\n",
+        after="            self._asking.release(())\n",
+        promise="of a call that waits for approval everybody knows that it was not made",
+        tests=(
+            "tests/subagents/test_fencing.py"
+            "::test_a_call_that_waits_for_approval_is_at_no_moment_on_disk_as_begun",
+        ),
+    ),
+    Bug(
         name="what waits for approval is lost with the calls before it",
         path="harness_actors/turn/call_scheduler.py",
         before="                self._asking.hold(plans[held:])\n",
@@ -18,9 +40,9 @@ BUGS = (
         path="harness_actors/turn/call_scheduler.py",
         before="""\
                 self._context.set(OPEN_CALLS, self._index(plans))
-            self._asking.release()
+            self._asking.release(self._waiting(plans))
 """,
-        after="            self._asking.release()\n",
+        after="            self._asking.release(self._waiting(plans))\n",
         promise="of what a person refused everybody knows that it was not made",
         tests=(
             "tests/turn/test_approvals.py::test_wherever_its_process_dies_a_call_is_asked_once_and_made_at_most_once",
@@ -29,8 +51,18 @@ BUGS = (
     Bug(
         name="calls wait no longer though nobody was asked",
         path="harness_actors/turn/call_scheduler.py",
-        before="        if held and (self._asking.has_asked or self._delegating.has_results):\n",
-        after="        if held:\n",
+        before="""\
+        if held and (self._asking.has_asked or self._delegating.has_results):
+            if first_to_approve(judged) is not None:
+                self._asking.keep_standing(judged)
+                # What is not to be made after all may be refused, or answered, twice.
+                self._context.set(OPEN_CALLS, self._index(plans))
+            self._asking.release(self._waiting(plans))
+""",
+        after="""\
+        if held:
+            self._asking.release(())
+""",
         promise="a call that nobody was asked about has not begun, and is asked about",
         tests=(
             "tests/turn/test_approvals.py::test_wherever_its_process_dies_a_call_is_asked_once_and_made_at_most_once",

@@ -5,10 +5,13 @@ from typing import Any
 
 import pytest
 
+from harness_actors.policies import ApprovalRule, Approvals
+from harness_actors.replay import load_recording
 from harness_actors.state import OPEN_CALLS, QUESTIONS
 from harness_actors.testing import Reply
 from tests.replay.families import grown
 from tests.replay.recorded_runs import done
+from tests.subagents.team import Team, delegating, ran
 
 WRITE, READ = ("write", {"text": "a"}), ("read", {"text": "a"})
 REFUSED, BEGUN = ("scout", {"prompt": ""}), ("scout", {"prompt": "read a"})
@@ -48,3 +51,41 @@ async def test_a_call_that_may_be_lost_is_on_disk_as_begun_before_it_begins(
             elif write.key == QUESTIONS.name:
                 held = [] if write.value is None else list(write.value["held"])
     assert written == len(writes)
+
+
+ASKS_TO_WRITE = Approvals(rules=[ApprovalRule(decide="ask", tools=["write"])])
+LOOK, DEAR = ("look", {"what": "x"}), ("write", {"what": "x"})
+NOBODY, SCOUT = ("explore", {"prompt": ""}), ("explore", {"prompt": "look"})
+
+
+@pytest.mark.parametrize(
+    "calls",
+    [
+        [NOBODY, DEAR],
+        [LOOK, NOBODY, DEAR, LOOK],
+        [SCOUT, DEAR],
+        [SCOUT, LOOK, DEAR],
+        [SCOUT, LOOK, NOBODY, SCOUT, LOOK, DEAR],
+    ],
+)
+async def test_a_call_that_waits_for_approval_is_at_no_moment_on_disk_as_begun(
+    tmp_path: Path, calls: list[tuple[str, dict[str, Any]]]
+) -> None:
+    result, journal = await ran(
+        Team(delegating(*calls), given={"approvals": ASKS_TO_WRITE}), tmp_path
+    )
+
+    assert result.status == "awaiting_input"
+    listed: list[str] = []
+    held: list[str] = []
+    waits = f"call_2_{calls.index(DEAR)}"
+    for change in load_recording(journal, result.run_id).changes:
+        for write in change.delta.writes:
+            if write.key == OPEN_CALLS.name and write.change == "set":
+                listed = [call["call_id"] for call in write.value]
+            elif write.key == OPEN_CALLS.name:
+                listed = listed[write.value :]
+            elif write.key == QUESTIONS.name:
+                held = [] if write.value is None else list(write.value["held"])
+        assert waits in held or waits not in listed
+    assert waits in held
