@@ -82,9 +82,10 @@ class Waits:
                 self._asks(change, event, known)
         if change.end is not None:
             self._ends(change, change.end, known)
-        held = self._disk.runs[run_id].values.values.get(QUESTIONS.name) or {}
-        if run_id not in self._waits and not held.get("held"):
-            known.held = frozenset()
+        questions = self._disk.runs[run_id].values.values.get(QUESTIONS.name) or {}
+        if run_id not in self._waits:
+            # Of what waited, a part may begin before the rest.
+            known.held &= frozenset(questions.get("held") or ())
         self.replies.look_at(run_id)
 
     def added(self, entry: RunAdded) -> None:
