@@ -161,12 +161,12 @@ class ToolCalls:
             keys = [None if self._is_gated(plan) else self._repeats.key_of(plan) for plan in wave]
             results: Sequence[ToolOutcome] | None
             if delegates(wave[0]):
+                left = plans[begun + len(wave) :]
                 ended = self._delegating.has_results
-                outcomes = self._delegating.outcomes(wave)
+                outcomes = self._delegating.outcomes(wave, left)
                 if isinstance(outcomes, Waiting):
                     return self._delegate(outcomes, len(wave), plans[begun:], listed=listed)
                 results = outcomes
-                left = plans[begun + len(wave) :]
                 if not ended and self._asking.release(self._waiting(left)):
                     # None of them has begun a run, for which what stands after them would wait.
                     await self._context.flush()

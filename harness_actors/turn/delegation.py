@@ -68,9 +68,17 @@ class Delegating:
         results = self._context.get(CHILD_RESULTS) or ()
         return any(one.call_id == plan.call.id for one in results)
 
-    def outcomes(self, wave: Sequence[PlannedCall]) -> Sequence[ToolOutcome] | Waiting:
+    def outcomes(
+        self, wave: Sequence[PlannedCall], left: Sequence[PlannedCall]
+    ) -> Sequence[ToolOutcome] | Waiting:
         """What comes of calls that delegate; that they wait, where runs are to be begun first, or
-        those that were begun beside it are to be asked."""
+        those that were begun beside it are to be asked.
+
+        Args:
+            wave: The calls.
+            left: What stands after them in their message. They were neighbours of some of these
+                when their runs began, if one between them must not be made any more.
+        """
         results = {one.call_id: one for one in self._context.get(CHILD_RESULTS) or ()}
         # By agent: of one message they are the same, and so thousands of children take little room.
         settings: dict[str, HarnessConfig] = {}
@@ -81,7 +89,7 @@ class Delegating:
         requests = tuple(one for one in found if isinstance(one, ChildRequest))
         if starts or requests:
             return Waiting(children=starts, requests=requests)
-        if results:
+        if results and not any(plan.call.id in results for plan in left):
             self._context.drop(CHILD_RESULTS, len(results))
         return [one for one in found if not isinstance(one, ChildStart | ChildRequest)]
 

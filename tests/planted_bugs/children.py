@@ -11,6 +11,17 @@ REPLAYS = "tests/subagents/test_background_replays.py::"
 
 BUGS = (
     Bug(
+        name="results of children are dropped with the first of them",
+        path="harness_actors/turn/delegation.py",
+        before="        if results and not any(plan.call.id in results for plan in left):\n",
+        after="        if results:\n",
+        promise="what a child came to is the result of its call, once",
+        tests=(
+            "tests/subagents/test_runs.py"
+            "::test_results_are_told_whatever_is_left_for_the_calls_between_them",
+        ),
+    ),
+    Bug(
         name="a parent goes on when the first of its children has ended",
         path="harness_actors/coordination/children.py",
         before="parent.waits_for_children and not self._unfinished(parent, writes)\n",

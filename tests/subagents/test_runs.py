@@ -182,6 +182,16 @@ async def test_where_nothing_is_left_nobody_is_begun(tmp_path: Path) -> None:
     assert result.usage_tree.model_calls == 4
 
 
+async def test_results_are_told_whatever_is_left_for_the_calls_between_them(tmp_path: Path) -> None:
+    # When the children have ended, no tool call is left for the one between that began none.
+    result, journal = await ran(
+        Team(exploring("a", "", "c")), tmp_path, limits=Limits(tool_calls=3)
+    )
+
+    said = told(journal, result.run_id)
+    assert (said[0], said[2]) == ("found: saw a", "found: saw c")
+
+
 async def test_children_may_not_do_what_their_parent_may_not(tmp_path: Path) -> None:
     writes = in_order(Reply.call("write", {"what": "x"}), Reply.text("denied"))
 
