@@ -100,6 +100,10 @@ class RunChanges:
         self._deadlines.watch(run)
         self._budget.take_up(run_id, run.state.values.get(USAGE.name, {}).get("cost_usd", 0.0))
 
+    def serves(self, run: ActiveRun) -> bool:
+        """Whether a run is in service."""
+        return self._runs.get(run.spec.run_id) is run
+
     def change(
         self,
         run: ActiveRun,

@@ -57,6 +57,8 @@ class Stopping:
             # child that is.
             one.parking = False
         for one in reversed(tree):
+            if not self._changes.serves(one):
+                continue  # it was about to leave, and did with the last below it
             self._cut(one, effects)
             held, one.held = one.held or Held(delta=StateDelta()), None
             self._changes.put_aside(one, held.delta, effects, moved=held.moved)

@@ -65,6 +65,8 @@ class Team:
         self._below = below
         """What children do that no plan is for, by how deep they are."""
         self.children = 2
+        self.beside = False
+        """Whether these are in the background, and a run goes on without their results."""
         self.asked: Callable[[str], None] = lambda _: None
         """Called with the run of each round that begins."""
         self.effects: Counter[tuple[str, int]] = Counter()
@@ -127,7 +129,7 @@ class Team:
                 case "ask":
                     return _asks(run, done)
                 case "delegate":
-                    return _delegates(run, done, self.children)
+                    return _delegates(run, done, self.children, beside=self.beside)
                 case kind:
                     yield from self._round(run, done, idempotent=kind == "lookup")
         return _answer(Parked())
@@ -194,7 +196,7 @@ def _asks(run: Served, number: int) -> Any:
     return _answer(Waiting(), *_cost(run), _open(listed), questions, messages=message)
 
 
-def _delegates(run: Served, number: int, children: int) -> Any:
+def _delegates(run: Served, number: int, children: int, *, beside: bool) -> Any:
     ids = [f"call_{number % 2}_{place}" for place in range(children)]
     calls = [ToolCall(call_id, "explore", "{}") for call_id in ids]
     message = run.add(Message.assistant(None, calls))
@@ -204,7 +206,12 @@ def _delegates(run: Served, number: int, children: int) -> Any:
     ]
     starts = tuple(
         ChildStart(
-            call_id=call_id, agent="explore", pool="explore", task="look", config=run.spec.config
+            call_id=call_id,
+            agent="explore",
+            pool="explore",
+            task="look",
+            config=run.spec.config,
+            background=beside,
         )
         for call_id in ids
     )

@@ -308,6 +308,19 @@ def test_a_tree_that_was_to_park_and_is_to_at_once_parks_once() -> None:
     assert len(parked) == len(set(parked))
 
 
+def test_one_that_asks_and_waits_for_those_beside_it_is_put_aside_once() -> None:
+    plans: dict[str, Sequence[Round]] = {"run": ["delegate", "ask"], "run.1": ["effect"] * 9}
+    world, team = a_tree(plans, children=1)
+    team.beside = True
+    step_until(world, lambda: world.coordinator.runs["run"].held is not None)
+    world.perform(world.coordinator.stop("run", "park_now"))
+    world.settle()
+    assert not world.coordinator.runs
+    # It waits for its user, as it was about to.
+    assert parked_in(world) == ["run.1"]
+    assert world.events()[-1] == "input_awaited"
+
+
 def test_one_that_is_aside_ends_with_its_parent() -> None:
     settings = {"sub_agents": {"max_parallel": 1}}
     world, _ = a_tree(DEEP, config=bounded(settings))

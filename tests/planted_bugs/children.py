@@ -11,6 +11,17 @@ REPLAYS = "tests/subagents/test_background_replays.py::"
 
 BUGS = (
     Bug(
+        name="a run that left with its last child is put aside once more",
+        path="harness_actors/coordination/stopping.py",
+        before="            if not self._changes.serves(one):\n",
+        after="            if one.spec.run_id is None:\n",
+        promise="a run that is stopped does nothing",
+        tests=(
+            "tests/coordination/test_children.py"
+            "::test_one_that_asks_and_waits_for_those_beside_it_is_put_aside_once",
+        ),
+    ),
+    Bug(
         name="results of children are dropped with the first of them",
         path="harness_actors/turn/delegation.py",
         before="        if results and not any(plan.call.id in results for plan in left):\n",
