@@ -106,7 +106,7 @@ def _repair_takes_what_waits_for_lost() -> Patches:
 
 
 def _what_was_held_is_held_for_ever() -> Patches:
-    return [(Asking, "release", lambda self: None)]
+    return [(Asking, "release", lambda self, waiting: False)]
 
 
 def _questions_come_last() -> Patches:
