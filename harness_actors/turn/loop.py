@@ -15,6 +15,7 @@ from harness_actors.results import Usage
 from harness_actors.signals import Parked, TurnComplete, Waiting, Yielded
 from harness_actors.state import (
     BUDGET,
+    CHILDREN,
     CHILDREN_USAGE,
     REQUEST_TOKENS,
     SAID_DONE,
@@ -63,7 +64,8 @@ class TurnLoop:
       it is on disk before with the word that it is done: after a crash they are asked again,
       and the model is not.
     - No model call begins before the round before the last one is on disk; where runs share
-      a budget, or the bounds of their tree, not before the last one is: what it cost must be known.
+      a budget, or the bounds of their tree, not before the last one is: what it cost must be known,
+      and what the others have.
     """
 
     def __init__(
@@ -299,10 +301,14 @@ class TurnLoop:
         self._meter.write()
         self._context.close_place()
         before_last, self._last = self._last, self._context.flush()
-        # A child has its bounds together with others, who may be at work beside it.
-        shares = self._context.get(BUDGET) is not None or self._context.spec.parent is not None
-        self._awaited = self._last if shares else before_last
+        self._awaited = self._last if self._shares() else before_last
         return None
+
+    def _shares(self) -> bool:
+        """Whether others may be at work beside the run who use up its bounds or budget."""
+        if self._context.get(BUDGET) is not None or self._context.spec.parent is not None:
+            return True
+        return self._prepared.delegates and self._context.get(CHILDREN) > 0
 
     def _completed(
         self, response: ModelResponse, spent: Usage | None, calls: int

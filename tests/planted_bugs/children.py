@@ -11,6 +11,17 @@ REPLAYS = "tests/subagents/test_background_replays.py::"
 
 BUGS = (
     Bug(
+        name="who has sent others out asks on before it knows what they have used",
+        path="harness_actors/turn/loop.py",
+        before="        return self._prepared.delegates and self._context.get(CHILDREN) > 0\n",
+        after="        return False\n",
+        promise="bounds hold for a tree, but for one round of each that was in flight",
+        tests=(
+            "tests/turn/test_loop.py"
+            "::test_where_others_use_up_what_is_left_a_round_is_on_disk_before_the_next_model_call",
+        ),
+    ),
+    Bug(
         name="a run that left with its last child is put aside once more",
         path="harness_actors/coordination/stopping.py",
         before="            if not self._changes.serves(one):\n",

@@ -1,6 +1,7 @@
 """What is on disk before what begins."""
 
 import asyncio
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +12,12 @@ from harness_actors.errors import BadInputError
 from harness_actors.events import RoundCompleted, TurnCompleted
 from harness_actors.executors import AgentTurn, AgentTurnServices, DeltaContext
 from harness_actors.messages import Message, ToolCall
-from harness_actors.ports import ToolContext
+from harness_actors.ports import DelegatingTool, Delegation, Tool, ToolContext, ToolSpec
 from harness_actors.records import FolderId, WorkspaceSpec
 from harness_actors.signals import CompactionComplete, Parked, RunEnd, TurnComplete
 from harness_actors.state import (
+    BUDGET,
+    CHILDREN,
     OPEN_CALLS,
     TURN,
     TURN_COUNT,
@@ -62,7 +65,13 @@ class SlowDisk:
 class Bench:
     """One turn over a disk that waits for us."""
 
-    def __init__(self, script: list[Reply], *tools: SimpleTool, **settings: Any) -> None:
+    def __init__(
+        self,
+        script: list[Reply],
+        *tools: Tool,
+        values: Mapping[str, Any] | None = None,
+        **settings: Any,
+    ) -> None:
         self.disk = SlowDisk()
         self.clock = ManualClock()
         self.model = RecordingModel(script)
@@ -79,7 +88,7 @@ class Bench:
             agent=driver.agent,
             writer_name="agent_turn",
             reads=executor.reads,
-            values={},
+            values=values or {},
             log=Conversation(),
             started_at=self.clock.now(),
             send=self.disk.send,
@@ -105,6 +114,40 @@ async def test_the_turn_is_one_round_ahead_of_the_disk_and_no_more() -> None:
     bench.disk.commit(2)
     await bench.settle()
     assert (len(bench.model.requests), len(bench.disk.sent)) == (3, 4)
+    bench.turn.cancel()
+
+
+class Scout(DelegatingTool):
+    """Sends others out, who work beside the run."""
+
+    spec = ToolSpec(name="scout", description="Looks.", parameters={"type": "object"})
+
+    def delegation(self, call: ToolCall) -> Delegation:
+        return Delegation(agent="scout", pool="scout", task="look", background=True)
+
+
+@pytest.mark.parametrize("shared", [{BUDGET.name: 10.0}, {CHILDREN.name: 1}])
+async def test_where_others_use_up_what_is_left_a_round_is_on_disk_before_the_next_model_call(
+    shared: dict[str, Any],
+) -> None:
+    script = [calls((f"c{i}", "read")) for i in range(5)]
+    bench = Bench(script, a_tool("read", idempotent=True), Scout(), values=shared)
+    for rounds in (1, 2, 3):
+        await bench.settle()
+        bench.disk.commit(rounds)
+        await bench.settle()
+        assert len(bench.model.requests) == rounds
+        bench.disk.commit(rounds + 1)
+    bench.turn.cancel()
+
+
+async def test_who_has_sent_nobody_out_is_one_round_ahead_though_it_could() -> None:
+    script = [calls((f"c{i}", "read")) for i in range(5)]
+    bench = Bench(script, a_tool("read", idempotent=True), Scout())
+    await bench.settle()
+    bench.disk.commit(1)
+    await bench.settle()
+    assert len(bench.model.requests) == 2
     bench.turn.cancel()
 
 
