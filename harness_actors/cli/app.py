@@ -1,8 +1,12 @@
 """`harness`: the commands under one name."""
 
-from typing import Annotated
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
+from typer.exceptions import TyperException
 
 from harness_actors.cli.batch import batch
 from harness_actors.cli.chat import chat
@@ -11,9 +15,35 @@ from harness_actors.cli.ctl import ctl
 from harness_actors.cli.doctor import doctor
 from harness_actors.cli.replay import replay
 from harness_actors.cli.run import run
+from harness_actors.printing.plain import one_line
+
+
+@contextmanager
+def _harmless() -> Iterator[None]:
+    """What is said of arguments repeats them, and is printed by the library."""
+    try:
+        yield
+    except TyperException as error:
+        if isinstance(said := getattr(error, "message", None), str):
+            error.message = one_line(said)
+        raise
+
+
+class Commands(TyperGroup):
+    """The commands, with errors that are safe to print: arguments may come from anywhere."""
+
+    def make_context(self, *given: Any, **facts: Any) -> Any:
+        with _harmless():
+            return super().make_context(*given, **facts)
+
+    def invoke(self, ctx: Any) -> Any:
+        with _harmless():
+            return super().invoke(ctx)
+
 
 app = typer.Typer(
     name="harness",
+    cls=Commands,
     help="Long-running LLM agents on Ray: run one, run many, and go on after a crash.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,

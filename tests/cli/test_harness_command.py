@@ -47,6 +47,23 @@ def test_what_nobody_catches_is_printed_without_what_a_terminal_obeys() -> None:
     assert "\x07" not in shown.stderr
 
 
+@pytest.mark.parametrize(
+    "command",
+    [["{}"], ["--{}"], ["doctor", "{}"], ["run", "--{}"], ["ctl", "run", "show", "a", "{}"]],
+)
+async def test_arguments_that_are_repeated_are_printed_without_what_a_terminal_obeys(
+    command: list[str],
+) -> None:
+    # What turns the direction of writing, a screen that is cleared, and a line of its own.
+    hostile = "q\u202ez\u009b2J\x1b[2J\ry\nerror: none"
+    status, _, said = await finished(await started([part.format(hostile) for part in command]))
+
+    assert status == 2
+    assert "q" in said
+    assert not set("\u202e\u009b\x1b\r") & set(said)
+    assert not any(line.startswith("error:") for line in said.splitlines())
+
+
 @pytest.mark.parametrize("command", [[], ["run"], ["batch"], ["doctor"], ["ctl", "run", "list"]])
 def test_help_loads_nothing_that_is_slow(command: list[str]) -> None:
     shown = subprocess.run(
