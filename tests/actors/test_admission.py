@@ -330,8 +330,10 @@ async def test_who_puts_runs_aside_is_told_which_nobody_serves(journal: SqliteJo
     assert (stopped, again, cancelled) == (("left",), ("left",), ())
 
 
-async def test_a_run_that_is_put_aside_as_its_keys_come_stays_aside(
-    journal: SqliteJournal,
+@pytest.mark.parametrize("mode", ["cancel", "park"])
+@pytest.mark.parametrize("come", [True, False])
+async def test_a_run_that_is_stopped_as_somebody_comes_with_keys_is_waited_for_no_more(
+    journal: SqliteJournal, mode: StopMode, come: bool
 ) -> None:
     journal.begin_term()
     world = World(Team().handlers)
@@ -341,6 +343,7 @@ async def test_a_run_that_is_put_aside_as_its_keys_come_stays_aside(
     await entrance._settle()
     entrance.admission.hold(spec)
     entrance.heard.clear()
+    entrance.has_keys = come
 
     async def attach() -> None:
         await entrance.read.wait()
@@ -348,7 +351,7 @@ async def test_a_run_that_is_put_aside_as_its_keys_come_stays_aside(
         await entrance.admission.take_up_held()
 
     async with asyncio.timeout(10), asyncio.TaskGroup() as group:
-        group.create_task(entrance.admission.stop(["first"], "park"))
+        group.create_task(entrance.admission.stop(["first"], mode))
         group.create_task(attach())
 
     assert (entrance.admission.held, set(world.coordinator.runs)) == (0, set())

@@ -553,12 +553,26 @@ BUGS = (
         name="a run that was put aside goes on when its keys come",
         path="harness_actors/actors/coordinator/admission.py",
         before="""\
-            elif stored.end is None and (asked or stored.command == self.command):
+            if stored.end is not None or not (asked or stored.command == self.command):
 """,
-        after="            elif stored.end is None:\n",
+        after="            if stored.end is not None:\n",
         promise="a run that is put aside waits until somebody asks for it",
         tests=(
-            "tests/actors/test_admission.py::test_a_run_that_is_put_aside_as_its_keys_come_stays_aside",
+            "tests/actors/test_admission.py"
+            "::test_a_run_that_is_stopped_as_somebody_comes_with_keys_is_waited_for_no_more",
+        ),
+    ),
+    Bug(
+        name="a run that is over waits for its keys, and keeps its conversation",
+        path="harness_actors/actors/coordinator/admission.py",
+        before="""\
+            if stored.end is not None or not (asked or stored.command == self.command):
+""",
+        after="            if not (asked or stored.command == self.command):\n",
+        promise="nothing is left of runs that are over",
+        tests=(
+            "tests/actors/test_admission.py"
+            "::test_a_run_that_is_stopped_as_somebody_comes_with_keys_is_waited_for_no_more",
         ),
     ),
     Bug(

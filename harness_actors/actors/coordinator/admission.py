@@ -140,10 +140,12 @@ class Admission:
             if run is not None and run.stored.spec.conversation_id in busy:
                 run = None
             stored = await self._stored(run_id) if run is None else run.stored
+            if stored.end is not None or not (asked or stored.command == self.command):
+                continue  # it was stopped since somebody asked for it
             if not asked and not self.has_keys(stored.spec.keys):
                 # Whoever attached is not the driver that has them.
                 self.hold(stored.spec)
-            elif stored.end is None and (asked or stored.command == self.command):
+            else:
                 self._check_free(stored.spec)
                 if asked:
                     run = run or await self.read(look_at, self.journal, stored)
