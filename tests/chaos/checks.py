@@ -16,7 +16,7 @@ from tests.chaos.command import BatchCommand
 from tests.chaos.logs import ToolLine, read_tool_log
 from tests.chaos.model import Asked
 from tests.chaos.people import Answers, payments_of, questions_of
-from tests.chaos.plans import AGENTS, ASK, PAY, RunPlan
+from tests.chaos.plans import AGENTS, ASK, PAY, WAIT, RunPlan
 from tests.chaos.strikes import Strike
 from tests.chaos.trees import Tree, faults_in
 
@@ -33,7 +33,7 @@ WORDS = (
 """What can be found; every finding is of one of these."""
 LATE_AFTER_S = 0.05
 """A line is stamped before it is written, and a signal takes a moment to arrive."""
-AGAIN = ("look", "put", ASK, *AGENTS)
+AGAIN = ("look", "put", ASK, WAIT, *AGENTS)
 """Calls whose outcome is never unknown: they are made again, or nothing has begun with them."""
 ONCE = ("note", "work", PAY)
 """Calls that must not be made twice."""

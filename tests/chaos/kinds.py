@@ -90,6 +90,7 @@ _ALL = (
     Kind(name="pressed_driver", role="driver", scope="driver", pressed=True, bar_s=12.0),
     Kind(name="explore", role="explore", scope="seat", amid="children", delegating=True),
     Kind(name="run_task", role="run_task", scope="seat", amid="children", delegating=True),
+    Kind(name="document", role="document", scope="seat", amid="children", delegating=True),
     Kind(name="delegating_agent_turn", role="agent_turn", scope="seat", delegating=True),
     Kind(name="delegating_coordinator", role="coordinator", scope="cell", delegating=True),
     Kind(name="delegating_driver", role="driver", scope="driver", delegating=True, bar_s=12.0),

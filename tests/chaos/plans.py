@@ -23,7 +23,11 @@ WAVES = (3, 8)
 DELEGATES_EVERY = 3
 """Each so-manieth answer of a run that delegates has calls that are runs of their own."""
 READS_ONLY = "explore"
-AGENTS = (READS_ONLY, "run_task")
+WAITED_FOR = (READS_ONLY, "run_task")
+BESIDE = "document"
+"""To whom it delegates in the background, at the answer after."""
+WAIT = "agent_wait"
+AGENTS = (*WAITED_FOR, BESIDE)
 """To whom it delegates; each is also the name of the actors that serve it."""
 CHILDREN = (1, 3)
 """How many of these calls stand together."""
@@ -47,7 +51,7 @@ class RunPlan:
         waves: Most of its calls are read-only ones that run at once.
         patient: It goes on until it is told that all has happened that is to happen.
         bulk: Bytes that each of its calls returns besides.
-        delegates: It has children now and then.
+        delegates: It has children now and then, and some of them in the background.
         agent: Of a child, to whom it was delegated; empty of any other run.
     """
 
@@ -98,8 +102,14 @@ class RunPlan:
 
     def last(self, spoken: int) -> Reply:
         said = f"{self.name} after {spoken} answers"
-        # A child is done when it answers without a call.
-        return Reply.text(said) if self.agent else Reply.call("work_complete", {"summary": said})
+        if self.agent in WAITED_FOR:
+            # Such a child is done when it answers without a call.
+            return Reply.text(said)
+        calls: list[tuple[str, dict[str, Any]]] = [("work_complete", {"summary": said})]
+        if self.delegates:
+            # Whoever is still at work would end with it.
+            calls.insert(0, (WAIT, {}))
+        return Reply.calls(calls, ids=[f"s{spoken}_{place}" for place in range(len(calls))])
 
     def step(self, spoken: int) -> Reply:
         """An answer that is not the last."""
@@ -131,17 +141,20 @@ class RunPlan:
         if self.asks_at(spoken):
             place = random.randint(0, len(calls))
             calls.insert(place, (ASK, {"question": f"May {self.name} go on at step {spoken}?"}))
-        if self.delegates_at(spoken):
+        if self.delegates_at(spoken) or self.sends_out_at(spoken):
             place = random.randint(0, len(calls))
             calls[place:place] = [
                 (child.agent, {"prompt": child.task}) for child in self.children(spoken)
             ]
+        if self.delegates_at(spoken):
+            calls.insert(random.randint(0, len(calls)), (WAIT, {}))
         # By the step, and not by how much the model is shown: no two calls have one id.
         return Reply.calls(calls, ids=[f"s{spoken}_{place}" for place in range(len(calls))])
 
     def children(self, spoken: int) -> "list[RunPlan]":
         """What the runs are to do to which the answer at this step delegates."""
         random = Random(f"children:{self.seed}:{spoken}")
+        agents = (BESIDE,) if self.sends_out_at(spoken) else WAITED_FOR
         return [
             replace(
                 self,
@@ -150,7 +163,7 @@ class RunPlan:
                 rounds=random.randint(*CHILD_ROUNDS),
                 patient=False,
                 delegates=False,
-                agent=random.choice(AGENTS),
+                agent=random.choice(agents),
             )
             for number in range(random.randint(*CHILDREN))
         ]
@@ -171,8 +184,13 @@ class RunPlan:
         return self.pays and not text and spoken > 0 and spoken % PAYS_EVERY == 1
 
     def delegates_at(self, spoken: int) -> bool:
-        """Whether the answer at this step, which is not the last, has calls that delegate."""
+        """Whether the answer at this step, which is not the last, has calls that delegate, and
+        waits for all that were sent out in the background."""
         return self.delegates and not self.thinks_at(spoken) and spoken % DELEGATES_EVERY == 1
+
+    def sends_out_at(self, spoken: int) -> bool:
+        """Whether the answer at this step, which is not the last, sends out in the background."""
+        return self.delegates and not self.thinks_at(spoken) and spoken % DELEGATES_EVERY == 2
 
     def waits_at(self, spoken: int) -> bool:
         """Whether the run waits for people or for its children after the answer at this step."""

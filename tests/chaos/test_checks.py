@@ -16,7 +16,7 @@ from tests.chaos.command import BatchCommand
 from tests.chaos.kinds import KINDS
 from tests.chaos.logs import ToolLine, read_tool_log
 from tests.chaos.model import Asked, WatchedModel
-from tests.chaos.plans import make_plans
+from tests.chaos.plans import BESIDE, WAIT, make_plans
 from tests.chaos.recovery import Delays, recoveries
 from tests.chaos.strikes import Strike, waves_in
 from tests.chaos.trees import Tree, faults_in
@@ -84,6 +84,35 @@ def test_a_call_that_delegates_has_one_run_and_its_answer(name: str) -> None:
     ]
 
     found = faults_in(Tree(plan=plan, is_child=False, ends=ends), log)
+
+    assert [word for word, _ in found] == words
+
+
+SENT_OUT = Message.assistant(None, [ToolCall("a", BESIDE, "{}")])
+STARTED = Message.tool_result("a", "sent out")
+TOLD = Message.told("[document-1 completed]\nfound")
+WAITED = (
+    Message.assistant(None, [ToolCall("w", WAIT, "{}")]),
+    Message.tool_result("w", "it has ended"),
+)
+SAID = Message.assistant("done")
+
+
+@pytest.mark.parametrize(
+    ("log", "words"),
+    [
+        ([SENT_OUT, STARTED, TOLD, SAID], []),
+        ([SENT_OUT, STARTED, *WAITED, TOLD, SAID], []),
+        # It has ended before anybody could tell.
+        ([SENT_OUT, STARTED, *WAITED], []),
+        ([SENT_OUT, STARTED, *WAITED, SAID], ["lost"]),
+        ([SENT_OUT, STARTED, TOLD, SAID, TOLD], ["doubled"]),
+    ],
+)
+def test_what_was_done_in_the_background_is_told_once(log: list[Message], words: list[str]) -> None:
+    plan = make_plans(1, seed=2, rounds=(4, 6), log="log", delegating=1)[0]
+
+    found = faults_in(Tree(plan=plan, is_child=False, ends={"a": [WHOLE]}), log)
 
     assert [word for word, _ in found] == words
 

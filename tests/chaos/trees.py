@@ -1,4 +1,5 @@
-"""Runs and those that they have begun: each call that delegates has one run, and its answer."""
+"""Runs and those that they have begun: each call that delegates has one run, and its answer; of one
+in the background the run was told once what it came to."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -7,7 +8,7 @@ from harness_actors.messages import Message
 from harness_actors.records import RunHeading
 from harness_actors.results import HarnessResult
 from harness_actors.stores import JournalReader
-from tests.chaos.plans import AGENTS, RunPlan
+from tests.chaos.plans import AGENTS, BESIDE, WAIT, RunPlan
 
 
 @dataclass(slots=True, kw_only=True)
@@ -48,7 +49,8 @@ def faults_in(tree: Tree, log: Sequence[Message]) -> Iterator[tuple[str, str]]:
         tree: The run.
         log: What was said in it.
     """
-    called = {call.id for one in log for call in one.tool_calls if call.name in AGENTS}
+    calls = {call.id: call.name for one in log for call in one.tool_calls}
+    called = {call_id for call_id, name in calls.items() if name in AGENTS}
     told = {str(one.tool_call_id): one.text for one in log if one.role == "tool"}
     for call_id in called - tree.ends.keys():
         yield "lost", f"{call_id} delegates, and has begun no run"
@@ -61,5 +63,20 @@ def faults_in(tree: Tree, log: Sequence[Message]) -> Iterator[tuple[str, str]]:
             yield "lost", f"the run of {call_id} did not end"
         elif end.status != "done":
             yield "wrongly ended", f"the run of {call_id} ended {end.status}: {end.reason.message}"
+        elif calls[call_id] == BESIDE:
+            times = sum(one.by_harness and end.output_text in one.text for one in log)
+            if times > 1:
+                yield "doubled", f"it was told {times} times what {call_id} came to"
+            elif not times and _was_to_be_told(log, call_id):
+                yield "lost", f"it was never told what {call_id} came to"
         elif told.get(call_id) != end.output_text:
             yield "lost", f"{call_id} has {told.get(call_id)!r}, its run said {end.output_text!r}"
+
+
+def _was_to_be_told(log: Sequence[Message], call_id: str) -> bool:
+    """Whether a run has waited for those in the background, and its model spoke after that."""
+    order = [one for one in log if one.role in ("assistant", "tool")]
+    waits = {call.id for one in log for call in one.tool_calls if call.name == WAIT}
+    begun = next(at for at, one in enumerate(order) if one.tool_call_id == call_id)
+    over = [at for at, one in enumerate(order) if at > begun and one.tool_call_id in waits]
+    return bool(over) and any(one.role == "assistant" for one in order[over[0] :])
