@@ -1,5 +1,7 @@
 """The document of an agent file: its sections and fields, and what is said of a faulty one."""
 
+import os
+import stat
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeVar
@@ -8,6 +10,10 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from harness_actors.errors import BadInputError
+from harness_actors.messages import MOST_LEVELS, is_too_deep
+
+MOST_BYTES = 4 * 1024 * 1024
+"""Of an agent file."""
 
 
 class _Fields(BaseModel):
@@ -171,13 +177,37 @@ def read_document(path: Path) -> AgentFields:
     """
     try:
         # A safe loader, which makes no objects but plain values.
-        document = yaml.load(path.read_text(encoding="utf-8"), _OnceLoader)
+        document = yaml.load(_text_of(path), _OnceLoader)
+        if is_too_deep(document):
+            raise RecursionError
         return AgentFields.model_validate({} if document is None else document)
+    except RecursionError:
+        problem = f"it is nested more than {MOST_LEVELS} levels deep"
+        raise BadInputError(str(path), (problem,)) from None
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise BadInputError(str(path), (_first_line(error),)) from error
     except ValidationError as error:
         faults = tuple(_sentence(fault) for fault in error.errors())
         raise BadInputError(str(path), faults) from error
+
+
+def _text_of(path: Path) -> str:
+    """Of a file that is one: a pipe may have no end, and a device none at all.
+
+    Raises:
+        BadInputError: It is none, or larger than any agent.
+        OSError: It cannot be opened.
+    """
+    # O_NONBLOCK: opening a pipe that nobody writes to would wait for ever.
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    with open(handle, "rb") as file:
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            raise BadInputError(str(path), ("it is no file",))
+        data = file.read(MOST_BYTES + 1)
+    if len(data) > MOST_BYTES:
+        problem = f"it has more than {MOST_BYTES:,} bytes, which no agent has"
+        raise BadInputError(str(path), (problem,))
+    return data.decode("utf-8")
 
 
 def read_judges(given: Mapping[str, Any], path: Path) -> dict[str, ModelFields]:

@@ -240,3 +240,5 @@ def _setting(text: str) -> tuple[str, Any]:
         return name, yaml.safe_load(value)
     except yaml.YAMLError:
         return name, value
+    except RecursionError:
+        raise BadInputError("-M", (f"{name}: it is nested too deep",)) from None

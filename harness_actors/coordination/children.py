@@ -28,6 +28,7 @@ from harness_actors.state import (
     CHILD_WAITS,
     CHILDREN,
     CHILDREN_USAGE,
+    ChildResult,
     SharedState,
     StateDelta,
     Write,
@@ -144,7 +145,7 @@ class Children:
         writes = list[Write]()
         answers, waits = self.beside.answers(run, requests, effects)
         for result in (*(started(spec) for spec in beside), *answers):
-            writes.append(Write(CHILD_RESULTS.name, "append", asdict(result)))
+            writes.append(_given(result))
         if waits:
             writes.append(Write(CHILD_WAITS.name, "set", waits))
         self.answered(run, writes, effects)
@@ -230,10 +231,12 @@ class Children:
         if parent is None:
             return
         used = Write(CHILDREN_USAGE.name, "increment", asdict(result.usage_tree))
-        if link.run_id in self._ending:
-            self._changes.change(parent, StateDelta((used,)), effects)
-            return
         came_to = child_result(link, result)
+        if link.run_id in self._ending:
+            # Its last words say what came of its calls.
+            said = () if link.background else (_given(came_to),)
+            self._changes.change(parent, StateDelta((used, *said)), effects)
+            return
         told = ChildEnded(
             run_id=run_id,
             agent=link.agent.rpartition("/")[2],
@@ -243,7 +246,7 @@ class Children:
         if link.background:
             writes = [used, *self.beside.ended(parent, run.spec, came_to)]
         else:
-            writes = [used, Write(CHILD_RESULTS.name, "append", asdict(came_to))]
+            writes = [used, _given(came_to)]
         is_last = parent.waits_for_children and not self._unfinished(parent, writes)
         if is_last:
             writes.append(Write(AWAITED.name, "set", 0))
@@ -388,3 +391,8 @@ class Children:
 
 def _is_child(run: ActiveRun, parent: str) -> bool:
     return run.spec.parent is not None and run.spec.parent.run_id == parent
+
+
+def _given(came_to: ChildResult) -> Write:
+    """What a call came to, for the run that made it."""
+    return Write(CHILD_RESULTS.name, "append", asdict(came_to))

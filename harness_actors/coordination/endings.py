@@ -1,16 +1,18 @@
 """How runs end: what the coordinator decides itself, and what every ending leaves behind."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from harness_actors.conversation import UNKNOWN_OUTCOME
 from harness_actors.coordination.active import ActiveRun
 from harness_actors.coordination.coverage import contract_result
 from harness_actors.coordination.protocol import Slot
 from harness_actors.events import RunCompleted
-from harness_actors.messages import Message
+from harness_actors.messages import Failure, Message
 from harness_actors.results import HarnessResult, LimitKind, Reason, Usage
 from harness_actors.signals import RunEnd
 from harness_actors.state import (
+    CHILD_RESULTS,
     CHILDREN,
     CHILDREN_USAGE,
     QUESTIONS,
@@ -22,6 +24,7 @@ from harness_actors.state import (
 from harness_actors.turn.bounds import words_of
 from harness_actors.turn.questions import NOT_BEGUN
 
+NOT_BEGUN_BEHIND = "The call was not made: the run ended while those before it were at work."
 NAMED_TOOLS = 5
 """Most tools that are named in a sentence."""
 
@@ -107,15 +110,21 @@ def _limit(kind: str, message: str, run: ActiveRun) -> RunEnd:
 def last_words(state: SharedState, end: RunEnd, *, shared: bool = False) -> StateDelta:
     """The last change of a run: calls that are open get a result, and the end is told.
 
+    Those that have begun runs get what these came to, which have ended before.
+
     Args:
         state: That of the run.
         end: How it ended.
         shared: They are another run's, which continues its conversation or waits in it.
     """
-    held = (state.values.get(QUESTIONS.name) or {}).get("held", ())
+    asked = state.values.get(QUESTIONS.name) or {}
+    came_to = {one["call_id"]: one for one in state.values.get(CHILD_RESULTS.name) or ()}
+    not_begun = NOT_BEGUN if asked.get("asked") else NOT_BEGUN_BEHIND
     unanswered = tuple(
-        Message.tool_result(call.id, NOT_BEGUN, failure="refused")
-        if call.id in held
+        _result_of_child(call.id, came_to[call.id])
+        if call.id in came_to
+        else Message.tool_result(call.id, not_begun, failure="refused")
+        if call.id in asked.get("held", ())
         else Message.tool_result(call.id, UNKNOWN_OUTCOME, failure="unknown")
         for call in (() if shared else state.log.open_calls())
     )
@@ -126,6 +135,13 @@ def last_words(state: SharedState, end: RunEnd, *, shared: bool = False) -> Stat
         traceback=end.reason.traceback,
     )
     return StateDelta(messages=unanswered, events=(completed,))
+
+
+def _result_of_child(call_id: str, came_to: Mapping[str, Any]) -> Message:
+    failures: dict[str, Failure] = {"timed_out": "timed_out"}
+    status = came_to["status"]
+    failure = None if status == "completed" else failures.get(status, "failed")
+    return Message.tool_result(call_id, came_to["text"], failure=failure)
 
 
 def result_of(run: ActiveRun, end: RunEnd, *, now: float) -> HarnessResult:

@@ -13,7 +13,10 @@ from typing import IO, Any
 
 # C0 without tab and newline, DEL, C1, what turns the direction of a text, what some take for the
 # end of a line, and halves of surrogate pairs, which cannot be printed at all.
-_HARMFUL = r"\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u202a-\u202e\u2066-\u2069\u2028\u2029\ud800-\udfff"
+_HARMFUL = (
+    r"\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\u2028\u2029"
+    r"\ud800-\udfff"
+)
 _IN_BLOCK = re.compile(f"\r\n|[{_HARMFUL}]")
 _IN_LINE = re.compile(f"[\t\n{_HARMFUL}]")
 _IN_JSON = re.compile(f"[{_HARMFUL}]")

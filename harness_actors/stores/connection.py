@@ -77,7 +77,10 @@ def _open_checked(path: Path, busy_s: float) -> sqlite3.Connection:
     connection = _connect(path, busy_s)
     try:
         create_if_empty(connection)
+        # At one moment: another process may bring the file up to its own version meanwhile.
+        connection.execute("BEGIN")
         check_schema(path, connection)
+        connection.execute("ROLLBACK")
         connection.execute("PRAGMA journal_mode = WAL")
         # NORMAL would survive the death of a process, but not a loss of power.
         connection.execute("PRAGMA synchronous = FULL")

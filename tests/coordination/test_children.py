@@ -369,6 +369,30 @@ def test_one_that_is_taken_up_again_is_counted_once() -> None:
     assert world.coordinator.children.limits._used["run"].model_calls == used
 
 
+@pytest.mark.parametrize("aside", [False, True])
+def test_what_children_came_to_is_told_though_their_parent_is_ended(aside: bool) -> None:
+    plans: dict[str, Sequence[Round]] = {
+        "run": ["delegate", "effect"],
+        "run.1": ["effect"],
+        "run.2": ["effect"] * 30,
+    }
+    world, _ = a_tree(plans)
+    until_waiting(world)
+    step_until(world, lambda: "run.1" not in world.coordinator.runs)
+    if aside:
+        world.perform(world.coordinator.stop("run", "park_now"))
+        world.settle()
+        run, child = world.stored("run"), world.stored("run.2")
+        world.perform(world.coordinator.stop_idle(run, "cancel", tree=[child]))
+    else:
+        world.perform(world.coordinator.stop("run", "cancel"))
+    world.settle()
+    assert [end.status for end in world.ends()] == ["cancelled"]
+    done, cancelled = results_of(world)
+    assert done == "ok"
+    assert "cancelled(parent)" in cancelled
+
+
 def test_the_run_at_the_top_is_put_aside_last() -> None:
     world, _ = a_tree(DEEP)
     until_waiting(world, "run.1")

@@ -11,6 +11,17 @@ REPLAYS = "tests/subagents/test_background_replays.py::"
 
 BUGS = (
     Bug(
+        name="what children came to is lost with their parent",
+        path="harness_actors/coordination/children.py",
+        before="            said = () if link.background else (_given(came_to),)\n",
+        after="            said = ()\n",
+        promise="what was finished stays finished",
+        tests=(
+            "tests/coordination/test_children.py"
+            "::test_what_children_came_to_is_told_though_their_parent_is_ended",
+        ),
+    ),
+    Bug(
         name="who has sent others out asks on before it knows what they have used",
         path="harness_actors/turn/loop.py",
         before="        return self._prepared.delegates and self._context.get(CHILDREN) > 0\n",

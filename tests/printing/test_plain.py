@@ -24,7 +24,7 @@ from harness_actors.printing.plain import (
 HARMFUL = [
     *(chr(code) for code in range(0x20) if chr(code) not in "\t\n"),
     *(chr(code) for code in range(0x7F, 0xA0)),
-    *"\u061c\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u2028\u2029",
+    *"\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u2028\u2029",
     "\ud800",
     "\udfff",
 ]
