@@ -15,6 +15,7 @@ from harness_actors.config import Limits
 from harness_actors.errors import ModelError, RunParkedError
 from harness_actors.events import Event, ModelFellBack, RoundCompleted, TextDelta
 from harness_actors.models import Backoff, Fallback, OpenAIModel, Price
+from harness_actors.policies import Redact
 from harness_actors.replay import load_recording, replay
 from harness_actors.stores import JournalReader
 from harness_actors.testing import LoopbackServer, Reply, ScriptedModel, faults
@@ -285,6 +286,20 @@ async def test_what_a_broken_stream_has_said_is_void_when_the_next_model_speaks(
     void = "".join(piece.text for piece in ran.texts if piece.attempt < last)
     assert void
     assert long.startswith(void[: len("the first")])
+
+
+async def test_a_secret_is_in_nothing_that_is_told_of_the_next_model(tmp_path: Path) -> None:
+    answer = Reply.text("the key is sk-abcdefghijklmnop1234 and that is it")
+    async with (
+        LoopbackServer(faults=faults.always(faults.SERVER_ERROR)) as broken,
+        LoopbackServer(lambda _: answer) as sound,
+    ):
+        models = [model(broken, "first"), model(sound, "second")]
+        agent = ChatAgent(models=models, middleware=[Redact()])
+        ran = await run(agent, tmp_path, completion="answer")
+
+    told = "".join(piece.text for piece in ran.texts)
+    assert ran.result.output_text == told == "the key is [redacted] and that is it"
 
 
 async def test_a_run_out_of_time_asks_no_further_model(tmp_path: Path) -> None:

@@ -763,4 +763,27 @@ BUGS = (
             "tests/actors/test_mailbox.py::test_what_needs_no_answer_leaves_at_once_though_a_call_waits_for_its_answer",
         ),
     ),
+    Bug(
+        name="each thing to do with Ray begins a thread of its own",
+        path="harness_actors/actors/joining/starter.py",
+        before="                self._is_started = True\n",
+        after="",
+        promise="a process connects to Ray and disconnects one after the other",
+        tests=(
+            "tests/joining/test_starter.py::test_one_thing_is_done_at_a_time_in_the_order_in_which_they_came",
+        ),
+    ),
+    Bug(
+        name="a machine that is no node of a Ray may join it",
+        path="harness_actors/actors/joining/connect.py",
+        before="""\
+            if here & {node.hex() for node in nodes}:
+                return
+""",
+        after="            return\n",
+        promise="a driver on a machine that is no node is told at once what to do",
+        tests=(
+            "tests/joining/test_nodes.py::test_a_machine_that_is_no_node_of_it_is_refused_with_what_to_do",
+        ),
+    ),
 )

@@ -101,4 +101,14 @@ BUGS = (
             "tests/turn/test_bounds.py::test_an_answer_that_a_content_filter_has_stopped_is_no_answer",
         ),
     ),
+    Bug(
+        name="what the next model says is told without passing the filters",
+        path="harness_actors/turn/answers.py",
+        before="    filters: Any = chain.text_filters if chain else list\n",
+        after="    filters: Any = list\n",
+        promise="a secret is in nothing that is told, whichever model answers",
+        tests=(
+            "tests/test_fallback.py::test_a_secret_is_in_nothing_that_is_told_of_the_next_model",
+        ),
+    ),
 )

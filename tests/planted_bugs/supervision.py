@@ -429,4 +429,17 @@ BUGS = (
             "tests/tools/test_supervision.py::test_what_a_killed_keeper_leaves_is_killed_until_none_of_it_is_seen",
         ),
     ),
+    Bug(
+        name="commands that are over are kept, and lost with their supervisor",
+        path="harness_actors/tools/supervision/client.py",
+        before="""\
+                if process.is_gone:
+                    del self._processes[number]
+""",
+        after="",
+        promise="a supervisor that is killed takes along only what it had",
+        tests=(
+            "tests/tools/test_supervision.py::test_a_killed_supervisor_loses_no_command_that_was_over",
+        ),
+    ),
 )

@@ -441,6 +441,34 @@ async def test_a_killed_supervisor_fails_its_calls_and_is_replaced(
     assert await call(run_command, command="echo again") == "exit code: 0\nagain"
 
 
+async def test_a_killed_supervisor_loses_no_command_that_was_over(
+    processes: SupervisedProcesses, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    swept: list[set[str]] = []
+
+    async def end_carriers(name: str, values: set[str]) -> int:
+        swept.append(values)
+        return 0
+
+    def started(*program: str) -> client.SupervisedProcess:
+        output = os.open(os.devnull, os.O_WRONLY)
+        try:
+            return processes.start(program, environment={}, output=output, run_id="run-1")
+        finally:
+            os.close(output)
+
+    monkeypatch.setattr(client, "end_carriers", end_carriers)
+    over = [started("/bin/true"), started("/nowhere")]
+    await until(lambda: all(process.is_gone for process in over))
+    running = started("/bin/sleep", "60")
+    os.kill(supervisor_of(processes), signal.SIGKILL)
+    await running.wait()
+
+    assert [process.stopped for process in over] == ["", ""]
+    await until(lambda: bool(swept))
+    assert swept == [{running.mark}], "it is kept in memory, too"
+
+
 async def test_a_killed_supervisor_leaves_no_output_open(
     call: Call, processes: SupervisedProcesses
 ) -> None:
