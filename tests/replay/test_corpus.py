@@ -10,13 +10,9 @@ from harness_actors.events import (
     DERIVED_EVENTS,
     EVENT_TYPES,
     TOLD_EVENTS,
-    ChildEnded,
-    ChildrenStarted,
     ContextCompacted,
-    ContractVerified,
     HookFailed,
     ModelFellBack,
-    StallFound,
     StrategyFailed,
     SummaryFailed,
     ToolsCounted,
@@ -37,25 +33,18 @@ NEVER_YET = {
     ("failed", "store_error"),
     ("awaiting_input", "question"),
     ("awaiting_input", "approval"),
-    ("cancelled", "parent"),
 }
 """Endings that no run has by itself, or that no code brings about yet."""
 ELSEWHERE = (
     HookFailed,
     ToolsCounted,
-    StallFound,
     ModelFellBack,
-    ContractVerified,
     ContextCompacted,
     StrategyFailed,
     SummaryFailed,
-    ChildrenStarted,
-    ChildEnded,
 )
-"""Events of agents with gates or several models, of runs with contracts, of such as repeat
-themselves, of such as outgrow their window, and of such as begin others: none of the corpus has
-them; `test_gates`, `test_contracts`, `test_stalls`, `test_compaction`, `test_children` and
-`tests/test_fallback.py` record such."""
+"""Events of agents with gates or several models, and of runs that outgrow their window: none of
+the corpus has them; `test_gates`, `test_compaction` and `tests/test_fallback.py` record such."""
 
 OTHERWISE = {
     ("second", "must-not-ask"): {
