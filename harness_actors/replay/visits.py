@@ -201,7 +201,7 @@ class _Reader:
         elif self._end.status == "failed":
             cut = "failed"
         # What those had used that it had begun beside it is written when it ends with them.
-        while self._at > start and _is_used_below(self._changes[self._at - 1]):
+        while self._at > start and is_used_below(self._changes[self._at - 1]):
             self._at -= 1
         return self._made(to, start, end=self._end, cut=cut)
 
@@ -342,10 +342,11 @@ def _awaits_children(change: StoredChange) -> bool:
     return any(write.key == AWAITED.name and write.value for write in change.delta.writes)
 
 
-def _is_used_below(change: StoredChange) -> bool:
-    """Whether a change says only what a run has used that ends with its parent."""
-    delta = change.delta
-    used = {write.key for write in delta.writes} == {CHILDREN_USAGE.name}
+def is_used_below(change: StoredChange) -> bool:
+    """Whether a change says only what came of a run, and what it has used, that ends with its
+    parent."""
+    delta, keys = change.delta, {write.key for write in change.delta.writes}
+    used = CHILDREN_USAGE.name in keys and keys <= {CHILDREN_USAGE.name, CHILD_RESULTS.name}
     return used and not delta.messages and not delta.events and change.hop is None
 
 

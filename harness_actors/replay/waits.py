@@ -6,7 +6,7 @@ from harness_actors.events import ChildEnded, Event, RunParked
 from harness_actors.records import StoredChange
 from harness_actors.replay.cell import RerunCell, as_end
 from harness_actors.replay.old_records import answers_in
-from harness_actors.replay.visits import Visit
+from harness_actors.replay.visits import Visit, is_used_below
 from harness_actors.results import HarnessResult
 from harness_actors.state import CHILD_RESULTS, CHILD_WAITS, CHILDREN_USAGE
 
@@ -53,6 +53,8 @@ def go_on_with_children(cell: RerunCell, visit: Visit) -> None:
         ended = next((e for e in change.delta.events if isinstance(e, ChildEnded)), None)
         if ended is not None:
             cell.end_child(ended.run_id)
+        elif is_used_below(change):
+            continue  # it is written again when they end with the run
         elif any(write.key in _ANSWERS for write in change.delta.writes):
             cell.tell("what came of its questions about the runs that it began")
             cell.answer_requests(change.delta.writes)
@@ -71,14 +73,13 @@ def go_on_with_children(cell: RerunCell, visit: Visit) -> None:
 def _was_left(cell: RerunCell, behind: Sequence[StoredChange]) -> bool:
     """Whether a run has ended while nobody served it: the newest of those below it end first
     then."""
-    used = [
-        write.value
-        for change in behind
-        for write in change.delta.writes
-        if write.key == CHILDREN_USAGE.name
-    ]
-    below = [cell.used_by(child) for child in reversed(cell.children)]
-    return not any(True for _ in _events(behind)) and used == below
+    writes = [write for change in behind for write in change.delta.writes]
+    used = [write.value for write in writes if write.key == CHILDREN_USAGE.name]
+    ended = [write.value["run_id"] for write in writes if write.key == CHILD_RESULTS.name]
+    newest_first = cell.children[::-1]
+    in_order = ended == [one for child in newest_first if (one := child.spec.run_id) in ended]
+    below = [cell.used_by(child) for child in newest_first]
+    return not any(True for _ in _events(behind)) and used == below and in_order
 
 
 def use_up(cell: RerunCell) -> None:
