@@ -275,6 +275,12 @@ async def test_the_calls_that_a_question_holds_are_shown_as_waiting(
         ("write", "waiting"),
     ]
 
+    cancel = ("ctl", "run", "cancel", "run", "--store", str(store))
+    await asyncio.to_thread(harness, *cancel)
+    over = json.loads((await asyncio.to_thread(harness, *words)).stdout)
+
+    assert (over["result"]["status"], over["open_calls"]) == ("cancelled", [])
+
 
 async def test_of_several_journals_the_newest_runs_are_told_first(tmp_path: Path) -> None:
     stores = [tmp_path / "a.db", tmp_path / "b.db"]

@@ -109,7 +109,8 @@ def _told(facts: "RunFacts", stored: "StoredRun") -> dict[str, Any]:
         if stored.hop is None or stored.end is not None
         else {"executor": stored.hop.to, "signal": encode_signal(stored.hop.signal)},
         "losses": stored.losses,
-        "open_calls": _open_calls(stored.state.values),
+        # A run that is over has closed them: none is without its result.
+        "open_calls": [] if stored.end is not None else _open_calls(stored.state.values),
         "messages": len(stored.state.log),
         "result": None if stored.end is None else encode_result(stored.end),
     }
