@@ -134,7 +134,7 @@ def _questions_are_numbered_anew() -> Patches:
     def patched(self: Asking, plans: Sequence[PlannedCall]) -> Any:
         if sum(map(asks, plans)) > 1:
             # Else the run would wait for nothing new, which ends it.
-            values = self._context._state.values  # type: ignore[attr-defined]
+            values = self._context._values  # type: ignore[attr-defined]
             values.pop(QUESTIONS_ASKED.name, None)
         return ask(self, plans)
 
