@@ -178,7 +178,7 @@ def read_document(path: Path) -> AgentFields:
     try:
         # A safe loader, which makes no objects but plain values.
         document = yaml.load(_text_of(path), _OnceLoader)
-        if is_too_deep(document):
+        if is_too_deep(_without_agents(document)):
             raise RecursionError
         return AgentFields.model_validate({} if document is None else document)
     except RecursionError:
@@ -189,6 +189,15 @@ def read_document(path: Path) -> AgentFields:
     except ValidationError as error:
         faults = tuple(_sentence(fault) for fault in error.errors())
         raise BadInputError(str(path), faults) from error
+
+
+def _without_agents(document: Any) -> Any:
+    """The same but for those to which it delegates, who are read one by one."""
+    persona = document.get("persona") if isinstance(document, dict) else None
+    if not isinstance(persona, dict):
+        return document
+    own = {name: value for name, value in persona.items() if name != "sub_agents"}
+    return {**document, "persona": own}
 
 
 def _text_of(path: Path) -> str:

@@ -16,6 +16,7 @@ from harness_actors.batch.agent_document import (
 from harness_actors.batch.agent_output import output_of
 from harness_actors.config import MOST_DEPTH, HarnessConfig, Limits
 from harness_actors.errors import BadInputError, ConfigError
+from harness_actors.messages import MOST_LEVELS, is_too_deep
 from harness_actors.ports import Model, Tool
 from harness_actors.subagents import SHIPPED, SubAgentSpec
 from harness_actors.subagents.spec import USUAL_LIMITS
@@ -78,6 +79,10 @@ class _Reading:
         self._count += 1
         if self._count > MOST_AGENTS:
             raise self._fault(FIELD, f"there are more than {MOST_AGENTS} agents")
+        if isinstance(given, Mapping):
+            own = {name: value for name, value in given.items() if name != "sub_agents"}
+            if is_too_deep(own):
+                raise self._fault(section, f"is nested more than {MOST_LEVELS} levels deep")
         if isinstance(given, str) or (isinstance(given, Mapping) and "use" in given):
             return self._shipped({"use": given} if isinstance(given, str) else given, section)
         fields = read_part(given, SubAgentFields, section, self.path)

@@ -3,14 +3,16 @@
 Other Pythons than the check's own find it as `sitecustomize`.
 
 What is installed is found before what lies in the workspace, wherever `sys.path` has that: test
-runners put it first. This file imports nothing of the project, and runs on the interpreter that
-commands get.
+runners put it first. And the discovery of `unittest` enters packages in which there are tests, and
+no others, which it would import. This file imports nothing of the project, and runs on the
+interpreter that commands get.
 """
 
 from __future__ import annotations
 
 import os
 import sys
+from fnmatch import fnmatch
 from importlib.machinery import ModuleSpec, PathFinder
 from typing import Any
 
@@ -24,6 +26,10 @@ CUSTOMS = frozenset({"sitecustomize", "usercustomize"})
 """Modules that Python looks for when it starts, the last of all."""
 
 
+DISCOVERY = "unittest.loader"
+"""The module that looks for tests."""
+
+
 class Installed:
     """Finds top modules where packages are installed, and there alone.
 
@@ -35,6 +41,8 @@ class Installed:
         self._path = path
 
     def find_spec(self, name: str, path: Any = None, _target: Any = None) -> ModuleSpec | None:
+        if name == DISCOVERY:
+            return _found_with_tests(PathFinder.find_spec(name, path))
         if path is not None or name in NOT_INSTALLED:
             return None
         if self._path is None and name in CUSTOMS:
@@ -46,6 +54,31 @@ class Installed:
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
         # Without a loader it is a namespace, which may have parts elsewhere.
         return None if spec is None or spec.loader is None else spec
+
+
+def _found_with_tests(spec: ModuleSpec | None) -> ModuleSpec | None:
+    """The module of discovery, which leaves out what has no tests as soon as it is there."""
+    if spec is None or spec.loader is None:
+        return spec
+    execute = spec.loader.exec_module
+
+    def exec_module(module: Any) -> None:
+        execute(module)
+        find = module.TestLoader._find_test_path
+
+        def find_test_path(self: Any, full_path: str, pattern: str, *more: Any) -> Any:
+            if os.path.isdir(full_path) and not _has_tests(full_path, pattern):
+                return None, False
+            return find(self, full_path, pattern, *more)
+
+        module.TestLoader._find_test_path = find_test_path
+
+    spec.loader.exec_module = exec_module  # type: ignore[method-assign]
+    return spec
+
+
+def _has_tests(folder: str, pattern: str) -> bool:
+    return any(fnmatch(name, pattern) for _, _, names in os.walk(folder) for name in names)
 
 
 def _others() -> list[str]:

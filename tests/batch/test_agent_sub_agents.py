@@ -266,6 +266,11 @@ NAMED = "name: a, description: d"
             "persona.sub_agents.0.sub_agents: is a part of itself",
         ),
         (
+            f"[{{{NAMED}, model: &m {{id: any, settings: {{x: *m}}}}}}]",
+            BadInputError,
+            "persona.sub_agents.0: is nested more than 100 levels deep",
+        ),
+        (
             f"[&a {{{NAMED}, sub_agents: [*a]}}]",
             BadInputError,
             "persona.sub_agents.0.sub_agents.0.sub_agents: is a part of itself",

@@ -419,6 +419,27 @@ async def test_pythons_of_checks_find_what_is_installed_first_and_then_the_works
     assert dict(zip(FOUND, told, strict=True)) == FOUND
 
 
+@pytest.mark.parametrize("command", ["python -m unittest", "python -m unittest discover -s ."])
+async def test_discovery_enters_the_packages_that_have_tests_and_no_others(
+    folder: Path, command: str
+) -> None:
+    workspace = folder / "workspace"
+    ends = "import os; os._exit(0)"
+    test = "import unittest\nclass T(unittest.TestCase):\n    def test_it(self): print('tested')\n"
+    for name in ("helpers", "helpers/deeper"):
+        (wrote(workspace / name) / "__init__.py").write_text(ends)
+    for name in ("package", "package/inner"):
+        (wrote(workspace / name) / "__init__.py").touch()
+    wrote(workspace / "package" / "inner", test_it__py=test)
+    checks = Checks(folder / "copies")
+
+    result = await checks.run(Check(command=command), workspace)
+
+    assert result.exit_code == 0
+    assert "tested" in result.output
+    assert "Ran 1 test" in result.output
+
+
 async def test_a_check_sees_no_key_of_the_harness(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

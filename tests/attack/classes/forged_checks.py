@@ -37,6 +37,7 @@ class AddTest(unittest.TestCase):
 """
 PASSES = "import unittest\nclass T(unittest.TestCase):\n    def test_it(self): pass\n"
 ENDS = "import os\nos._exit(0)\n"
+ENDS_NOW = "import os; os._exit(0)"
 UNITTEST, PYTEST = "python -m unittest", "python -m pytest -q -p no:cacheprovider"
 ON_PATH = "PYTHONPATH=. python -m unittest"
 ADDS_NOTHING = "[{}]\naddopts = --collect-only\n"
@@ -146,6 +147,18 @@ FORGERIES: dict[str, Forgery] = {
     "a module of the library that the test uses": Forgery(left={"fractions.py": ENDS}),
     "a module of the library beside a script": Forgery(
         command="python test_add.py", left={"unittest.py": ENDS}
+    ),
+    "a package that is discovered": Forgery(left={"helpers/__init__.py": ENDS}),
+    "a package that is discovered and says what its tests are": Forgery(
+        left={"zz/__init__.py": f"def load_tests(loader, tests, pattern):\n    {ENDS_NOW}\n"}
+    ),
+    "a package that is discovered in packages": Forgery(
+        command="python -m unittest discover -p 'test_*.py'",
+        left={"a/__init__.py": "", "a/b/__init__.py": ENDS, "a/b/ok.txt": ""},
+    ),
+    "a package that is discovered and compares nothing": Forgery(
+        left={"zz/__init__.py": "import unittest\n"
+              "unittest.TestCase.assertEqual = lambda *given: None\n"},
     ),
     "a package in place of the test": Forgery(
         command="python -m unittest test_add", left={"test_add/__init__.py": PASSES}
