@@ -1,7 +1,5 @@
 """The document of an agent file: its sections and fields, and what is said of a faulty one."""
 
-import os
-import stat
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeVar
@@ -10,6 +8,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from harness_actors.errors import BadInputError
+from harness_actors.given_file import read_given
 from harness_actors.messages import MOST_LEVELS, is_too_deep
 
 MOST_BYTES = 4 * 1024 * 1024
@@ -177,8 +176,8 @@ def read_document(path: Path) -> AgentFields:
     """
     try:
         # A safe loader, which makes no objects but plain values.
-        document = yaml.load(_text_of(path), _OnceLoader)
-        if is_too_deep(_without_agents(document)):
+        document = yaml.load(read_given(path, MOST_BYTES, "agent").decode("utf-8"), _OnceLoader)
+        if is_too_deep(_own_part(document)):
             raise RecursionError
         return AgentFields.model_validate({} if document is None else document)
     except RecursionError:
@@ -191,32 +190,16 @@ def read_document(path: Path) -> AgentFields:
         raise BadInputError(str(path), faults) from error
 
 
-def _without_agents(document: Any) -> Any:
-    """The same but for those to which it delegates, who are read one by one."""
+def without_agents(part: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of an agent but for those to which it delegates, who are read one by one."""
+    return {name: value for name, value in part.items() if name != "sub_agents"}
+
+
+def _own_part(document: Any) -> Any:
     persona = document.get("persona") if isinstance(document, dict) else None
     if not isinstance(persona, dict):
         return document
-    own = {name: value for name, value in persona.items() if name != "sub_agents"}
-    return {**document, "persona": own}
-
-
-def _text_of(path: Path) -> str:
-    """Of a file that is one: a pipe may have no end, and a device none at all.
-
-    Raises:
-        BadInputError: It is none, or larger than any agent.
-        OSError: It cannot be opened.
-    """
-    # O_NONBLOCK: opening a pipe that nobody writes to would wait for ever.
-    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    with open(handle, "rb") as file:
-        if not stat.S_ISREG(os.fstat(handle).st_mode):
-            raise BadInputError(str(path), ("it is no file",))
-        data = file.read(MOST_BYTES + 1)
-    if len(data) > MOST_BYTES:
-        problem = f"it has more than {MOST_BYTES:,} bytes, which no agent has"
-        raise BadInputError(str(path), (problem,))
-    return data.decode("utf-8")
+    return {**document, "persona": without_agents(persona)}
 
 
 def read_judges(given: Mapping[str, Any], path: Path) -> dict[str, ModelFields]:

@@ -12,6 +12,7 @@ from harness_actors.batch.agent_document import (
     SubAgentFields,
     read_aside,
     read_part,
+    without_agents,
 )
 from harness_actors.batch.agent_output import output_of
 from harness_actors.config import MOST_DEPTH, HarnessConfig, Limits
@@ -79,10 +80,8 @@ class _Reading:
         self._count += 1
         if self._count > MOST_AGENTS:
             raise self._fault(FIELD, f"there are more than {MOST_AGENTS} agents")
-        if isinstance(given, Mapping):
-            own = {name: value for name, value in given.items() if name != "sub_agents"}
-            if is_too_deep(own):
-                raise self._fault(section, f"is nested more than {MOST_LEVELS} levels deep")
+        if isinstance(given, Mapping) and is_too_deep(without_agents(given)):
+            raise self._fault(section, f"is nested more than {MOST_LEVELS} levels deep")
         if isinstance(given, str) or (isinstance(given, Mapping) and "use" in given):
             return self._shipped({"use": given} if isinstance(given, str) else given, section)
         fields = read_part(given, SubAgentFields, section, self.path)

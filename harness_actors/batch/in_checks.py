@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import os
 import sys
-from fnmatch import fnmatch
 from importlib.machinery import ModuleSpec, PathFinder
 from typing import Any
 
@@ -24,8 +23,6 @@ NOT_INSTALLED = frozenset({"conftest", "test", "tests"})
 
 CUSTOMS = frozenset({"sitecustomize", "usercustomize"})
 """Modules that Python looks for when it starts, the last of all."""
-
-
 DISCOVERY = "unittest.loader"
 """The module that looks for tests."""
 
@@ -78,6 +75,9 @@ def _found_with_tests(spec: ModuleSpec | None) -> ModuleSpec | None:
 
 
 def _has_tests(folder: str, pattern: str) -> bool:
+    # Here, for every Python of a check begins with this file, and few look for tests.
+    from fnmatch import fnmatch
+
     return any(fnmatch(name, pattern) for _, _, names in os.walk(folder) for name in names)
 
 

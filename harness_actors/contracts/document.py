@@ -1,9 +1,7 @@
 """A contract in a file, YAML or JSON, with the line of each of its fields."""
 
 import json
-import os
 import re
-import stat
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +12,7 @@ from harness_actors.contracts.contract import TaskContract
 from harness_actors.contracts.plain import Faults, read_contract
 from harness_actors.errors import BadInputError
 from harness_actors.exact_json import once
+from harness_actors.given_file import read_given
 from harness_actors.messages import MOST_LEVELS
 
 MOST_BYTES = 1_000_000
@@ -76,17 +75,9 @@ def lines_of(text: str) -> dict[str, int]:
 
 def _read(path: Path) -> str:
     try:
-        # O_NONBLOCK: opening a pipe that nobody writes to would wait for ever.
-        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-        with open(handle, "rb") as file:
-            if not stat.S_ISREG(os.fstat(handle).st_mode):
-                raise BadInputError(str(path), ("it is no file",))
-            data = file.read(MOST_BYTES + 1)
+        data = read_given(path, MOST_BYTES, "contract")
     except OSError as error:
         raise BadInputError(str(path), (f"it cannot be read: {error.strerror}",)) from None
-    if len(data) > MOST_BYTES:
-        problem = f"it has more than {MOST_BYTES:,} bytes, which no contract has"
-        raise BadInputError(str(path), (problem,))
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:

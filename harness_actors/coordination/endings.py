@@ -138,9 +138,9 @@ def last_words(state: SharedState, end: RunEnd, *, shared: bool = False) -> Stat
 
 
 def _result_of_child(call_id: str, came_to: Mapping[str, Any]) -> Message:
-    failures: dict[str, Failure] = {"timed_out": "timed_out"}
-    status = came_to["status"]
-    failure = None if status == "completed" else failures.get(status, "failed")
+    failure: Failure | None = "timed_out" if came_to["status"] == "timed_out" else "failed"
+    if came_to["status"] == "completed":
+        failure = None
     return Message.tool_result(call_id, came_to["text"], failure=failure)
 
 

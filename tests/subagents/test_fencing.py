@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from harness_actors.policies import ApprovalRule, Approvals
+from harness_actors.records import StoredChange
 from harness_actors.replay import load_recording
 from harness_actors.state import OPEN_CALLS, QUESTIONS
 from harness_actors.testing import Reply
@@ -15,6 +16,18 @@ from tests.subagents.team import Team, delegating, ran
 
 WRITE, READ = ("write", {"text": "a"}), ("read", {"text": "a"})
 REFUSED, BEGUN = ("scout", {"prompt": ""}), ("scout", {"prompt": "read a"})
+
+
+def after(change: StoredChange, listed: list[str], held: list[str]) -> tuple[list[str], list[str]]:
+    """The calls that are open, and those of them that have not begun, when a change is on disk."""
+    for write in change.delta.writes:
+        if write.key == OPEN_CALLS.name and write.change == "set":
+            listed = [call["call_id"] for call in write.value]
+        elif write.key == OPEN_CALLS.name:
+            listed = listed[write.value :]
+        elif write.key == QUESTIONS.name:
+            held = [] if write.value is None else list(write.value["held"])
+    return listed, held
 
 
 @pytest.mark.parametrize(
@@ -43,13 +56,7 @@ async def test_a_call_that_may_be_lost_is_on_disk_as_begun_before_it_begins(
                 assert message.tool_call_id in listed
                 assert message.tool_call_id not in held
                 written += 1
-        for write in change.delta.writes:
-            if write.key == OPEN_CALLS.name and write.change == "set":
-                listed = [call["call_id"] for call in write.value]
-            elif write.key == OPEN_CALLS.name:
-                listed = listed[write.value :]
-            elif write.key == QUESTIONS.name:
-                held = [] if write.value is None else list(write.value["held"])
+        listed, held = after(change, listed, held)
     assert written == len(writes)
 
 
@@ -80,12 +87,6 @@ async def test_a_call_that_waits_for_approval_is_at_no_moment_on_disk_as_begun(
     held: list[str] = []
     waits = f"call_2_{calls.index(DEAR)}"
     for change in load_recording(journal, result.run_id).changes:
-        for write in change.delta.writes:
-            if write.key == OPEN_CALLS.name and write.change == "set":
-                listed = [call["call_id"] for call in write.value]
-            elif write.key == OPEN_CALLS.name:
-                listed = listed[write.value :]
-            elif write.key == QUESTIONS.name:
-                held = [] if write.value is None else list(write.value["held"])
+        listed, held = after(change, listed, held)
         assert waits in held or waits not in listed
     assert waits in held
