@@ -66,6 +66,16 @@ CHILD_MARK = "."
 """In the id of a child, before its number among the children of its parent."""
 
 
+def id_at_the_top(run_id: str, root: str, question_id: str) -> str:
+    """What a question of a run below others is called where its user is asked: at the run at the
+    top of its tree.
+
+    >>> id_at_the_top("3f2a.1.2", "3f2a", "q1")
+    '1.2.q1'
+    """
+    return f"{run_id.removeprefix(root + CHILD_MARK)}{CHILD_MARK}{question_id}"
+
+
 @pickled_by_position
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParentLink:
@@ -302,8 +312,11 @@ RunPhase = Literal["running", "parked", "waiting", "ended"]
 its user, or to be taken up with them; or it is over."""
 
 
-TOLD_OF_QUESTIONS = ("id", "text", "options", "why", "kind", "tool", "arguments", "expires_at")
-"""What is told of a question to whoever may answer it; the last four of approvals alone."""
+TOLD_OF_QUESTIONS = (
+    *("id", "text", "options", "why", "path", "kind", "tool", "arguments", "expires_at"),
+)
+"""What is told of a question to whoever may answer it; `path` of those of runs below the one that
+is asked about, and the last four of approvals alone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

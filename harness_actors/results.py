@@ -78,6 +78,7 @@ class Reason:
                 tool=asked.get("tool"),
                 arguments=_arguments(asked.get("arguments")),
                 expires_at=asked.get("expires_at"),
+                path=asked.get("path") or "",
             )
             for asked in self.details.get("questions", ())
         )
@@ -142,6 +143,8 @@ class OpenQuestion:
         tool: What that call is of; None of a question.
         arguments: What it would be made with; None of a question.
         expires_at: When it is decided by itself, in seconds since the epoch; None for never.
+        path: Who asks below the run, as names of sub-agents with slashes between them; empty where
+            it is the run itself.
     """
 
     id: str
@@ -152,6 +155,7 @@ class OpenQuestion:
     tool: str | None = None
     arguments: Mapping[str, Any] | None = None
     expires_at: float | None = None
+    path: str = ""
 
 
 @pickled_by_position

@@ -6,11 +6,15 @@ import sys
 import termios
 from collections.abc import Iterable
 from contextlib import suppress
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 from harness_actors.cli.questions import dialogue
 from harness_actors.printing.plain import say
 from harness_actors.results import OpenQuestion
+
+if TYPE_CHECKING:
+    from harness_actors.cli.deciding import Deciding
+    from harness_actors.cli.questions import Choosing
 
 WANTED = "answer"
 MOST_LINE_BYTES = 4095
@@ -49,6 +53,12 @@ class Asker:
         self._is_over = False
         """There are no more lines."""
         self._reading: asyncio.Future[bytes | None] | None = None
+        self._is_free = asyncio.Event()
+        self._is_free.set()
+
+    async def until_free(self) -> None:
+        """Wait while a question stands at the terminal: nothing else is to be written there."""
+        await self._is_free.wait()
 
     @property
     def is_asking(self) -> bool:
@@ -70,6 +80,15 @@ class Asker:
         # Where stderr is a file, the answers of models are on the terminal, and so is this.
         out = sys.stderr if sys.stderr is not None and sys.stderr.isatty() else sys.stdout
         asked = dialogue(question)
+        self._is_free.clear()
+        try:
+            return await self._answer(asked, question, out)
+        finally:
+            self._is_free.set()
+
+    async def _answer(
+        self, asked: "Choosing | Deciding", question: OpenQuestion, out: IO[str]
+    ) -> str | None:
         lines: Iterable[str] = asked.put()
         with suppress(OSError):  # of a terminal that is gone
             if question.kind == "approval":

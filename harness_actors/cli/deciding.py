@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Literal
 
-from harness_actors.cli.shown_calls import call_lines, is_cut, plain_arguments, until
+from harness_actors.cli.shown_calls import asked_line, call_lines, is_cut, plain_arguments, until
 from harness_actors.exact_json import values_in
 from harness_actors.policies.decisions import Approve, Decision, Refuse, Respond, decision_text
 from harness_actors.policies.shown_arguments import taken_from_shown
@@ -47,7 +47,7 @@ class Deciding:
 
     def put(self) -> Iterator[str]:
         """What is asked, and by which keys it is answered, in lines."""
-        yield f"{self._asked.id}: {one_line(self._asked.text)}"
+        yield asked_line(self._asked.id, self._asked.path, self._asked.text)
         yield from self._call()
         if self._asked.why:
             yield f"    {one_line(self._asked.why)}"

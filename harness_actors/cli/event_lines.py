@@ -9,7 +9,7 @@ from typing import IO, Any
 from harness_actors.batch.words import cost_among_others
 from harness_actors.cli.child_lines import ChildLines
 from harness_actors.cli.live_lines import live_lines
-from harness_actors.cli.shown_calls import call_lines, decided, until
+from harness_actors.cli.shown_calls import asked_line, call_lines, decided, until
 from harness_actors.events import (
     AgentResponse,
     ContextCompacted,
@@ -236,7 +236,7 @@ def question_lines(questions: Iterable[Mapping[str, Any]], *, whole: bool = Fals
         whole: Show all arguments of calls that wait for approval, however long they are.
     """
     for asked in questions:
-        yield f"{asked['id']}: {one_line(asked['text'])}"
+        yield asked_line(asked["id"], asked.get("path") or "", asked["text"])
         is_approval = asked.get("kind") == "approval"
         if is_approval:
             call = call_lines(asked.get("tool") or "", asked.get("arguments"), whole=whole)

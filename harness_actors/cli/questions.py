@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness_actors.cli.event_lines import EventLines, question_lines
-from harness_actors.cli.shown_calls import is_cut
+from harness_actors.cli.shown_calls import asked_line, is_cut
 from harness_actors.printing.plain import one_line
 from harness_actors.results import HarnessResult, OpenQuestion
 
@@ -61,7 +61,7 @@ def put(question: OpenQuestion) -> Iterator[str]:
     >>> list(put(OpenQuestion(id="q1", text="Which?", options=("red", "blue"), why="to paint")))
     ['q1: Which?', '    to paint', '    1 red', '    2 blue']
     """
-    yield f"{question.id}: {one_line(question.text)}"
+    yield asked_line(question.id, question.path, question.text)
     if question.why:
         yield f"    {one_line(question.why)}"
     marks = _numbers(question) or ["-"] * len(question.options)

@@ -141,6 +141,9 @@ async def _run(
         try:
             with Interrupts(_parking(harness, lines, asker), _cancelling()) as interrupts:
                 async for item in _stream(harness, task, screen):
+                    if asker is not None:
+                        # A run below has asked, while others go on.
+                        await asker.until_free()
                     if isinstance(item, HarnessResult):
                         result = item
                     else:

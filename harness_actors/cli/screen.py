@@ -153,6 +153,9 @@ class Terminal:
         event = item.event
         if item.path:
             self.lines.show(item)
+            if isinstance(event, InputAwaited):
+                self._break()
+                self.lines.rest()
             return
         if isinstance(event, InputAwaited):
             # Whoever asks or says how to answer says what.

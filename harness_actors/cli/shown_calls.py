@@ -17,6 +17,21 @@ MOST_CHARS = 400
 BRIEF_CHARS = 80
 
 
+def asked_line(number: str, path: str, text: str) -> str:
+    """The first line of a question, or of a call to decide about.
+
+    Args:
+        number: Its id.
+        path: Who asks below the run; empty for the run itself.
+        text: What is asked.
+
+    >>> asked_line("1.q1", "critic/explore", "May write_file be called?")
+    '1.q1 (critic/explore asks): May write_file be called?'
+    """
+    who = f" ({one_line(path)} asks)" if path else ""
+    return f"{number}{who}: {one_line(text)}"
+
+
 def call_lines(tool: str, arguments: object, *, whole: bool = False) -> Iterator[str]:
     r"""A call, an argument a line, and a text of several lines line by line.
 

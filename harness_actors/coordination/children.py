@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 
 from harness_actors.coordination.active import ActiveRun, Effects
+from harness_actors.coordination.asked_below import taken_back
 from harness_actors.coordination.beside import Beside, handle_of, started
 from harness_actors.coordination.child_specs import before_calls, child_spec, started_event
 from harness_actors.coordination.closing import Closing
@@ -12,6 +13,7 @@ from harness_actors.coordination.departures import Departures
 from harness_actors.coordination.dispatch import Dispatch
 from harness_actors.coordination.endings import NOT_WANTED, ORPHANED
 from harness_actors.coordination.graph import ENTRY
+from harness_actors.coordination.kinship import given, is_child_of, stands_below
 from harness_actors.coordination.protocol import Cut
 from harness_actors.coordination.run_changes import RunChanges
 from harness_actors.coordination.tree_limits import TreeLimits
@@ -24,14 +26,13 @@ from harness_actors.signals import ChildRequest, RepairTrigger, RunEnd, Waiting
 from harness_actors.state import (
     AWAITED,
     BESIDE,
-    CHILD_RESULTS,
     CHILD_WAITS,
     CHILDREN,
     CHILDREN_USAGE,
-    ChildResult,
     SharedState,
     StateDelta,
     Write,
+    is_waiting,
 )
 from harness_actors.subagents.reports import child_result
 
@@ -81,7 +82,12 @@ class Children:
     def __post_init__(self) -> None:
         self.limits = TreeLimits(self._runs, self._dispatch)
         self.departures = Departures(
-            self._runs, self._changes, self._dispatch, self._below, self._descendants
+            self._runs,
+            self._changes,
+            self._dispatch,
+            self._below,
+            self._descendants,
+            self._asks_below,
         )
         self.beside = Beside(self._runs, self._changes, self._dispatch, self._clock, self)
 
@@ -133,6 +139,7 @@ class Children:
             if self.answers_requests:
                 self._answer(run, beside, requests, effects)
         self._fill(run, effects)
+        self.departures.rest(run, effects)
 
     def _answer(
         self,
@@ -145,7 +152,7 @@ class Children:
         writes = list[Write]()
         answers, waits = self.beside.answers(run, requests, effects)
         for result in (*(started(spec) for spec in beside), *answers):
-            writes.append(_given(result))
+            writes.append(given(result))
         if waits:
             writes.append(Write(CHILD_WAITS.name, "set", waits))
         self.answered(run, writes, effects)
@@ -164,6 +171,7 @@ class Children:
         """A run of the journal is served again: it goes on, or waits for those below it."""
         if run.spec.parent is not None:
             self._join(run)
+            self.limits.close_if_spent(run, [run], effects)
         if run.waits_for_children:
             self._dispatch.withhold(run)
             self.beside.watch(run)
@@ -206,7 +214,7 @@ class Children:
             held, run.held = run.held, None
             self._changes.change(run, held.delta, effects, moved=held.moved)
         run_id, resting = run.spec.run_id, self._resting.get(run.spec.root, {})
-        aside = [one for one in resting.values() if _is_child(one, run_id)]
+        aside = [one for one in resting.values() if is_child_of(one, run_id)]
         below = [*map(self._runs.__getitem__, self._below.get(run_id, ())), *aside]
         if not below:
             return
@@ -230,11 +238,14 @@ class Children:
         )
         if parent is None:
             return
+        top = self._runs.get(link.root) or self._idle.get(link.root)
+        if top is not None and (done := taken_back(run.spec, top.state.values)):
+            self._changes.change(top, StateDelta(done), effects)
         used = Write(CHILDREN_USAGE.name, "increment", asdict(result.usage_tree))
         came_to = child_result(link, result)
         if link.run_id in self._ending:
             # Its last words say what came of its calls.
-            said = () if link.background else (_given(came_to),)
+            said = () if link.background else (given(came_to),)
             self._changes.change(parent, StateDelta((used, *said)), effects)
             return
         told = ChildEnded(
@@ -246,7 +257,7 @@ class Children:
         if link.background:
             writes = [used, *self.beside.ended(parent, run.spec, came_to)]
         else:
-            writes = [used, _given(came_to)]
+            writes = [used, given(came_to)]
         is_last = parent.waits_for_children and not self._unfinished(parent, writes)
         if is_last:
             writes.append(Write(AWAITED.name, "set", 0))
@@ -284,8 +295,22 @@ class Children:
             self._aside.setdefault(link.run_id, set()).add(run.spec.run_id)
             if link.background:
                 self._background.setdefault(link.run_id, set()).add(run.spec.run_id)
-            self._resting.setdefault(link.root, {})[run.spec.run_id] = run
+            self.rests(run)
+            if is_waiting(run.state.values) and not parent.parking and parent.held is None:
+                self._fill(parent, effects)
             self.departures.rest(parent, effects)
+
+    def rests(self, run: ActiveRun) -> None:
+        """A child is put aside, or goes on when the one above it does, which was."""
+        if run.spec.root in self._runs:
+            self._resting.setdefault(run.spec.root, {})[run.spec.run_id] = run
+            self.limits.joined(run)
+
+    def _asks_below(self, run: ActiveRun) -> bool:
+        """See `Departures`."""
+        run_id, resting = run.spec.run_id, self._resting.get(run.spec.root, {})
+        aside = (resting[one].state.values for one in self._aside.get(run_id, ()))
+        return run_id not in self._asking and any(map(is_waiting, aside))
 
     def _leave(self, run: ActiveRun) -> None:
         """A run is in service no longer, nor is any below it."""
@@ -341,11 +366,6 @@ class Children:
             yield child
             yield from self._descendants(child)
 
-    def is_queued(self, run: ActiveRun) -> bool:
-        """Whether nobody has served a child yet."""
-        link = run.spec.parent
-        return link is not None and run.spec.run_id in self._queued.get(link.run_id, ())
-
     def end_idle(
         self,
         run: ActiveRun,
@@ -365,7 +385,7 @@ class Children:
         """
         idle = [one for one in tree if one.spec.run_id not in self._runs]
         self._idle = {one.spec.run_id: one for one in (*idle, run)}
-        below = [one for one in idle if self._is_below(one, run)]
+        below = [one for one in idle if stands_below(one, run, self._idle)]
         self._ending = {one.spec.run_id for one in (run, *below)}
         # From here on they are as they were read.
         self._resting.pop(run.spec.root, None)
@@ -378,21 +398,3 @@ class Children:
             self._resting[run.spec.root] = {
                 one.spec.run_id: one for one in idle if one.spec.run_id not in over
             }
-
-    def _is_below(self, one: ActiveRun, run: ActiveRun) -> bool:
-        link = one.spec.parent
-        while link is not None:
-            if link.run_id == run.spec.run_id:
-                return True
-            above = self._idle.get(link.run_id)
-            link = None if above is None else above.spec.parent
-        return False
-
-
-def _is_child(run: ActiveRun, parent: str) -> bool:
-    return run.spec.parent is not None and run.spec.parent.run_id == parent
-
-
-def _given(came_to: ChildResult) -> Write:
-    """What a call came to, for the run that made it."""
-    return Write(CHILD_RESULTS.name, "append", asdict(came_to))

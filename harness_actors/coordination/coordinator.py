@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from harness_actors.conversation import Conversation
 from harness_actors.coordination.active import ActiveRun, Effects, ExecutorNeeds
+from harness_actors.coordination.asked_below import asks_nothing
 from harness_actors.coordination.background import BackgroundCompaction
 from harness_actors.coordination.budget import Budget
 from harness_actors.coordination.ceilings import Ceilings
@@ -81,40 +82,41 @@ class Coordinator:
         self.budget = Budget()
         """What all runs may cost together, and have cost."""
         self._conversations: dict[str, str] = {}
-        self._changes = RunChanges(
+        self.changes = RunChanges(
             self.runs, self._conversations, self._dispatch, self._deadlines, self.budget, clock
         )
-        self._closing = Closing(self.runs, self.budget, self._changes, self._dispatch)
+        self._closing = Closing(self.runs, self.budget, self.changes, self._dispatch)
         self.children = Children(
-            command, self.runs, self._changes, self._closing, self._dispatch, clock
+            command, self.runs, self.changes, self._closing, self._dispatch, clock
         )
-        self._changes.kin = self.children
+        self.changes.kin = self.children
         self._stopping = Stopping(
             command,
-            self._changes,
+            self.changes,
             self._dispatch,
             self._deadlines,
             clock,
             self.children.tree_of,
             self.children.end_idle,
         )
-        self._losses = Losses(self.runs, self._changes, self._dispatch)
-        self._waits = Waits(self._changes, clock)
+        self._losses = Losses(self.runs, self.changes, self._dispatch)
+        self.waits = Waits(self.runs, self.changes, clock)
         self._workers = workers
-        self._background = BackgroundCompaction(self.runs, self._changes, self._dispatch, clock)
-        self._changes.leaves_service = self._background.forget
+        self._background = BackgroundCompaction(self.runs, self.changes, self._dispatch, clock)
+        self.changes.leaves_service = self._background.forget
         self._taking_up = TakingUp(
-            command, self._changes, self._waits, self._closing, self.children, clock
+            command, self.changes, self.waits, self._closing, self.children, clock
         )
         self._outcomes = Outcomes(
-            self._changes,
+            self.changes,
             self._dispatch,
-            self._waits,
+            self.waits,
             self.children,
             self._background,
             Ceilings(clock),
         )
         self.children.departures.leave = self._outcomes.leave
+        self.children.departures.wait = self.waits.begin_with_those_below
         self.receipts = self._dispatch.receipts
 
     # ---- what may happen ------------------------------------------------------------
@@ -138,7 +140,7 @@ class Coordinator:
         now = self._clock.now()
         hop = Hop(to=ENTRY, signal=RepairTrigger())
         run = ActiveRun(spec, SharedState(log=Conversation(log), plan=plan), hop, now)
-        self._changes.begin(run)
+        self.changes.begin(run)
         effects.entries.append(RunAdded(spec=spec, command=self._command, at=now))
         self._closing.note(run, effects)
         self._background.begun(run, effects)
@@ -163,6 +165,8 @@ class Coordinator:
         effects = Effects()
         link = stored.spec.parent
         if link is not None and link.run_id not in self.runs:
+            if stored.end is None:
+                self.children.rests(taken_from(stored))
             return effects  # it goes on when that one does
         if stored.spec.run_id not in self.runs and stored.end is None:
             self._taking_up.take_up(stored, effects, asked=asked)
@@ -187,9 +191,10 @@ class Coordinator:
             return effects
         if stored.end is not None:
             raise AnswerError(stored.spec.run_id, f"it is over: {stored.end.status}")
-        if stored.spec.run_id in self.runs:
+        run = self.runs.get(stored.spec.run_id) or taken_from(stored)
+        if self.changes.serves(run) and asks_nothing(run.state.values):
             raise AnswerError(stored.spec.run_id, "it is in progress, and waits for no answer")
-        self._waits.answer(taken_from(stored), new, effects)
+        self.waits.answer(run, new, effects)
         return effects
 
     def resume(self, run_id: str) -> Effects:
@@ -213,7 +218,7 @@ class Coordinator:
         if slot != run.slot or envelope.hop_number != run.hop_number:
             return effects
         if isinstance(envelope.body, ToolsStarted):
-            self._changes.tools_started(run, envelope.body.tools, after=envelope.seq)
+            self.changes.tools_started(run, envelope.body.tools, after=envelope.seq)
             return effects
         if isinstance(envelope.body, SummaryWanted):
             self._background.ask(envelope.run_id, envelope.body.keep, effects, awaited=False)
@@ -226,7 +231,7 @@ class Coordinator:
         except WorkflowError as error:
             # A user's executor made a change that its entry does not allow.
             self._dispatch.leave(run, effects)
-            self._changes.end(run, StateDelta(), agent_error(str(error)), effects)
+            self.changes.end(run, StateDelta(), agent_error(str(error)), effects)
         self._close_if_spent(run, effects)
         if run.summarizes_at is not None and self._workers:
             self._background.consider(run, effects)
@@ -242,10 +247,10 @@ class Coordinator:
     def _take(self, run: ActiveRun, envelope: Envelope, effects: Effects) -> None:
         match envelope.body:
             case Changed(delta):
-                self._changes.change(run, delta, effects)
+                self.changes.change(run, delta, effects)
                 if run.busy_since is None and run.started_after >= envelope.seq:
                     # What it ends is not what has begun since.
-                    self._changes.busy(run, run.announced)
+                    self.changes.busy(run, run.announced)
                 # Before it hears that its round is on disk, and begins another.
                 self._close_if_spent(run, effects)
                 self._dispatch.post(run, Committed(envelope.seq), effects)
@@ -375,7 +380,7 @@ class Coordinator:
     @property
     def departures(self) -> int:
         """How many runs have left service in this term."""
-        return self._changes.departures
+        return self.changes.departures
 
     @property
     def conversations(self) -> Iterable[str]:
@@ -392,8 +397,3 @@ class Coordinator:
         While its hop was being committed, the host may have died and the run gone on.
         """
         return self._dispatch.is_current(envelope)
-
-
-def stands_between_turns(stored: StoredRun) -> bool:
-    """Whether a run goes on without repair where it is taken up, and is not new."""
-    return stored.end is None and stored.hop is not None and stored.hop.to != AGENT_TURN

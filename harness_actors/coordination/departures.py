@@ -19,6 +19,8 @@ class Departures:
         dispatch: Tells their hosts.
         below: By run: the children of it that are in service.
         descendants: All runs in service below one.
+        asks_below: Whether a child of a run was put aside because it, or one below it, has asked
+            its user.
     """
 
     _runs: Mapping[str, ActiveRun]
@@ -26,8 +28,11 @@ class Departures:
     _dispatch: Dispatch
     _below: Mapping[str, Collection[str]]
     _descendants: Callable[[ActiveRun], Iterator[ActiveRun]]
+    _asks_below: Callable[[ActiveRun], bool]
     leave: Callable[[ActiveRun, Held, Effects], None] = field(init=False)
     """Lets a run leave service by its answer."""
+    wait: Callable[[ActiveRun, Effects], None] = field(init=False)
+    """Lets a run leave service that waits for such as have asked their user."""
 
     def hold(self, run: ActiveRun, held: Held, effects: Effects) -> None:
         """A run leaves service as soon as all below it have, after the rounds that they are in.
@@ -67,11 +72,19 @@ class Departures:
             self._dispatch.deliver(run, effects)
 
     def rest(self, run: ActiveRun, effects: Effects) -> None:
-        """A run that is to leave service does, when nobody below it is served any more."""
+        """A run that is to leave service does, when nobody below it is served any more; as does one
+        that waits for those below it, if these wait for their user."""
         if self._below.get(run.spec.run_id):
             return
         if run.held is not None:
             held, run.held = run.held, None
             self.leave(run, held, effects)
-        elif run.parking and run.waits_for_children:
+        elif not run.waits_for_children:
+            return
+        elif run.parking:
             self._changes.put_aside(run, StateDelta(), effects)
+        elif self._asks_below(run):
+            if run.closing is not None:
+                self._changes.end(run, StateDelta(), run.closing, effects)
+            else:
+                self.wait(run, effects)

@@ -12,7 +12,7 @@ from harness_actors.coordination.waiting import Waits
 from harness_actors.ports import Clock
 from harness_actors.records import Hop, RunAdded, StoredRun
 from harness_actors.signals import RepairTrigger
-from harness_actors.state import PARKING, StateDelta, is_waiting, unanswered
+from harness_actors.state import AGENT_TURN, PARKING, StateDelta, is_waiting, unanswered
 
 
 @dataclass(eq=False)
@@ -47,10 +47,15 @@ class TakingUp:
             self._changes.put_aside(run, StateDelta(), effects)
             return
         waits = is_waiting(run.state.values)
-        if waits:
+        if waits and run.spec.parent is None:
             self._waits.expire(run, effects)
+        elif waits:
+            self._waits.take_from_above(run, effects)
         if waits and unanswered(run.state.values):
-            self._waits.ask_again(run, effects)
+            if run.spec.parent is None:
+                self._waits.ask_again(run, effects)
+            else:
+                self._children.put_aside(run, effects)
             return
         self._changes.begin(run)
         if stored.summaries:
@@ -75,3 +80,8 @@ def taken_from(stored: StoredRun) -> ActiveRun:
     """A run of the journal, as it stands there."""
     hop = stored.hop or Hop(to=ENTRY, signal=RepairTrigger())
     return ActiveRun(stored.spec, stored.state, hop, stored.added_at, stored.losses)
+
+
+def stands_between_turns(stored: StoredRun) -> bool:
+    """Whether a run goes on without repair where it is taken up, and is not new."""
+    return stored.end is None and stored.hop is not None and stored.hop.to != AGENT_TURN

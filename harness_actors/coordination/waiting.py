@@ -4,9 +4,15 @@ from collections.abc import Mapping
 from typing import Any
 
 from harness_actors.coordination.active import ActiveRun, Effects
+from harness_actors.coordination.asked_below import (
+    answers_from_above,
+    asks_nothing,
+    put_above,
+    taken_back,
+)
 from harness_actors.coordination.run_changes import RunChanges, entry
 from harness_actors.errors import AnswerError, WorkflowError
-from harness_actors.events import InputAwaited, QuestionAnswered
+from harness_actors.events import Event, InputAwaited, QuestionAnswered, RunParked
 from harness_actors.policies import Approve, Refuse, Respond
 from harness_actors.policies.approval_rules import parsed_arguments
 from harness_actors.policies.decisions import Decision, decision_in
@@ -34,11 +40,13 @@ class Waits:
     """Puts runs aside that have asked, takes answers, and lets runs go on with them.
 
     Args:
+        runs: The runs in service, by id; the coordinator's own mapping.
         changes: Writes down what becomes of them.
         clock: Tells for how long they have waited.
     """
 
-    def __init__(self, changes: RunChanges, clock: Clock) -> None:
+    def __init__(self, runs: Mapping[str, ActiveRun], changes: RunChanges, clock: Clock) -> None:
+        self._runs = runs
         self._changes = changes
         self._clock = clock
 
@@ -51,8 +59,25 @@ class Waits:
         self._changes.change(run, delta, effects)
         if not unanswered(run.state.values):
             raise WorkflowError(run.hop.to, "waits for answers, but has asked nothing")
+        if run.spec.parent is not None:
+            top = self._runs[run.spec.root]
+            self._changes.change(top, StateDelta((put_above(run),)), effects)
+        self._leave(run, _asks(run), effects)
+
+    def begin_with_those_below(self, run: ActiveRun, effects: Effects) -> None:
+        """A run waits for others, and nobody below it goes on before their user has answered."""
+        if run.spec.parent is None:
+            self._leave(run, _asks(run), effects)
+        else:
+            self.begin_below(run, effects)
+
+    def begin_below(self, run: ActiveRun, effects: Effects) -> None:
+        """The same of one that is not at the top of its tree, where their user is asked."""
+        self._leave(run, RunParked(turn=turns_of(run.state.values)), effects)
+
+    def _leave(self, run: ActiveRun, event: Event, effects: Effects) -> None:
         since = entry(WAITING_SINCE, self._clock.now())
-        self._changes.leave_service(run, since, _asks(run), effects)
+        self._changes.leave_service(run, since, event, effects)
 
     def ask_again(self, run: ActiveRun, effects: Effects) -> None:
         """A run was asked for that still waits: whoever did is told what for."""
@@ -62,7 +87,7 @@ class Waits:
         """Take answers to a run that waits. They are committed before it goes on.
 
         Args:
-            run: The run; nobody serves it.
+            run: The run; it is served by nobody, or goes on while others below it have asked.
             answers: By the id of the question: all of them are taken, or none.
             effects: What is to be done.
 
@@ -71,7 +96,7 @@ class Waits:
                 the answer is none.
         """
         values = run.state.values
-        if not is_waiting(values):
+        if not is_waiting(values) and asks_nothing(values):
             raise AnswerError(run.spec.run_id, "it waits for no answer")
         open_questions = {question["id"]: question for question in unanswered(values)}
         given = values.get(ANSWERS.name) or {}
@@ -86,6 +111,15 @@ class Waits:
         """A run that waits is asked for: what nobody has approved of in time is answered."""
         if answers := expired(run.state.values, self._clock.now()):
             self._take(run, answers, effects)
+
+    def take_from_above(self, run: ActiveRun, effects: Effects) -> None:
+        """A run below others waits, and is to go on: it gets what it was answered, if it was."""
+        top = self._runs[run.spec.root]
+        self.expire(top, effects)
+        if answers := answers_from_above(run, top.state.values):
+            self._take(run, answers, effects)
+            done = taken_back(run.spec, top.state.values)
+            self._changes.change(top, StateDelta(done), effects)
 
     def _take(self, run: ActiveRun, answers: Mapping[str, str], effects: Effects) -> None:
         calls = {one["id"] for one in unanswered(run.state.values) if one.get("call") is not None}

@@ -16,26 +16,31 @@ from harness_actors.coordination.protocol import (
     Mail,
     Slot,
 )
+from harness_actors.coordination.taking_up import taken_from
 from harness_actors.events import ChildEnded
 from harness_actors.messages import Message
 from harness_actors.ports import Clock
 from harness_actors.records import RunAdded, RunChanged, StoredRun
 from harness_actors.replay.differences import Difference, of_changes
+from harness_actors.replay.ends import as_end, left_by
 from harness_actors.replay.recording import Recording
-from harness_actors.replay.visits import beside_of, deeds_of, is_beside, is_note
+from harness_actors.replay.visits import (
+    beside_of,
+    deeds_of,
+    is_asked_below,
+    is_beside,
+    is_note,
+)
 from harness_actors.results import HarnessResult
 from harness_actors.signals import Parked, RunEnd
 from harness_actors.state import (
     AGENT_TURN,
     AWAITED,
-    CHILDREN_USAGE,
     COORDINATOR,
     MAIL,
     USAGE,
-    VERIFIED,
     Letter,
     StateDelta,
-    Verified,
     Write,
 )
 from harness_actors.stores import SqliteJournal
@@ -123,6 +128,9 @@ class RerunCell:
             workers=False,
         )
         self._coordinator.children.answers_requests = False
+        if self._recording.spec.parent is not None:
+            # Its user was asked above it, where it stood.
+            self._coordinator.children.departures.wait = self._coordinator.waits.begin_below
 
     def submit(self) -> None:
         """Begin the run in its conversation."""
@@ -166,6 +174,7 @@ class RerunCell:
                 added to the conversation until then is in it now.
             newest_first: Those that it has begun are taken up in that order, and end so with it.
         """
+        self.bring()
         self._bring_others(next_position)
         run, *below = self._journal.load_tree(self._run_id)
         for stored in (run, *(reversed(below) if newest_first else below)):
@@ -175,9 +184,21 @@ class RerunCell:
         """The user of the run answered what it waits for."""
         self._perform(self._coordinator.answer(self._stored(), answers))
 
-    def cancel_idle(self) -> None:
-        """The user cancelled the run while nobody served it."""
-        self._perform(self._coordinator.stop_idle(self._stored(), "cancel"))
+    def end_idle(self, end: HarnessResult) -> None:
+        """The run has ended while nobody served it, and with it those below it."""
+        run, *tree = self._journal.load_tree(self._run_id)
+        left = [taken_from(one) for one in tree if one.end is None]
+        effects = Effects()
+        self._coordinator.children.end_idle(taken_from(run), as_end(end), left, effects)
+        self._perform(effects)
+
+    def leave_with_those_below(self) -> None:
+        """It leaves service, because all that are left below it wait for their user."""
+        self.bring()
+        for child in self.children:
+            effects = Effects()
+            self._coordinator.waits.begin_below(child, effects)
+            self._perform(effects)
 
     @property
     def children(self) -> list[ActiveRun]:
@@ -202,7 +223,7 @@ class RerunCell:
     def child_used(self, child: ActiveRun) -> None:
         """A run that it has begun has used that by now."""
         if USAGE.name not in child.state.values:
-            self._say_of(child, Changed(_left_by(self.result_of(child.spec.run_id))))
+            self._say_of(child, Changed(left_by(self.result_of(child.spec.run_id))))
 
     def put_aside_below(self) -> None:
         """Those leave service that it has begun, where it waits for that to leave, too."""
@@ -226,6 +247,22 @@ class RerunCell:
         self.bring()
         self._end_child(child_id)
 
+    @property
+    def is_idle(self) -> bool:
+        """Nobody serves it."""
+        return self._run_id not in self._coordinator.runs
+
+    def end_idle_child(self, child_id: str) -> None:
+        """A run that it has begun is over, while nobody serves either."""
+        self.bring()
+        tree = [one for one in self._journal.load_tree(self._run_id) if one.end is None]
+        runs = {one.spec.run_id: taken_from(one) for one in tree}
+        child, result, effects = runs.pop(child_id), self.result_of(child_id), Effects()
+        self._coordinator.changes.change(child, left_by(result), effects)
+        rest = list(runs.values())
+        self._coordinator.children.end_idle(child, as_end(result), rest, effects)
+        self._perform(effects)
+
     def take_mail(self) -> list[Letter]:
         """What its host was told since the last time that the run is to be told."""
         taken, self._mail = self._mail, []
@@ -235,7 +272,7 @@ class RerunCell:
         result, child = self.result_of(child_id), self._coordinator.runs.get(child_id)
         if child is None:
             raise DivergedError(f"{child_id!r} ended, which is not served")
-        self._say_of(child, Answered(_left_by(result), as_end(result)))
+        self._say_of(child, Answered(left_by(result), as_end(result)))
 
     def end_waiting(self, end: RunEnd) -> None:
         """Others than its executors ended the run while it was at none of them."""
@@ -301,6 +338,9 @@ class RerunCell:
         while self._beside and self._beside[0].position < before:
             delta = self._beside.pop(0).delta
             ended = next((e for e in delta.events if isinstance(e, ChildEnded)), None)
+            if delta.writes and all(is_asked_below(write) for write in delta.writes):
+                self._note(delta)
+                continue
             mail = (Letter(**one.value) for one in delta.writes if one.key == MAIL.name)
             # Who is at work is said again by itself.
             letters = [letter for letter in mail if letter.sender != COORDINATOR]
@@ -317,6 +357,16 @@ class RerunCell:
                     self._perform(effects)
             else:
                 self._receive(Changed(delta))
+
+    def _note(self, delta: StateDelta) -> None:
+        """What runs below have asked, or were answered, wherever these stand here."""
+        self.tell("what was asked by the runs below it")
+        run, effects = (
+            self._coordinator.runs.get(self._run_id) or taken_from(self._stored()),
+            Effects(),
+        )
+        self._coordinator.changes.change(run, delta, effects)
+        self._perform(effects)
 
     def _bring_others(self, before: int) -> None:
         """Put into the conversation what other runs have added until then."""
@@ -345,25 +395,3 @@ class RerunCell:
 
 def _is_mail(delta: StateDelta) -> bool:
     return all(write.key == MAIL.name for write in delta.writes)
-
-
-def as_end(result: HarnessResult) -> RunEnd:
-    """An ending that the journal has, as somebody decides it."""
-    return RunEnd(
-        status=result.status,
-        reason=result.reason,
-        output_text=result.output_text,
-        completion_verified=result.completion_verified,
-        output=result.output,
-    )
-
-
-def _left_by(result: HarnessResult) -> StateDelta:
-    """What a run has used and come to, of which the one that has begun it is told."""
-    used = [Write(USAGE.name, "increment", asdict(result.usage))]
-    if result.children_usage is not None:
-        used.append(Write(CHILDREN_USAGE.name, "increment", asdict(result.children_usage)))
-    if (contract := result.contract) is not None and contract.attempts:
-        found = Verified(attempt=contract.attempts, at=0.0, satisfied=contract.satisfied, marks="")
-        used.append(Write(VERIFIED.name, "set", asdict(found)))
-    return StateDelta(tuple(used))

@@ -15,6 +15,7 @@ from harness_actors.signals import encode_signal
 from harness_actors.state import (
     AGENT_TURN,
     ANSWERS,
+    ASKED_BELOW,
     TURN_BEGAN,
     USAGE,
     WAITED_S,
@@ -138,7 +139,7 @@ def _writes(delta: StateDelta) -> list[tuple[str, str, Any]]:
     writes: list[tuple[str, str, Any]] = [
         (write.key, write.change, _without_time(write))
         for write in delta.writes
-        if write.key not in NOT_OF_RUNS and write.key != ANSWERS.name
+        if write.key not in NOT_OF_RUNS and write.key not in (ANSWERS.name, ASKED_BELOW.name)
     ]
     answers = answers_in(delta)
     return writes + [(ANSWERS.name, "put", answer) for answer in answers.items()]

@@ -24,8 +24,9 @@ from harness_actors.executors import (
 from harness_actors.messages import Message
 from harness_actors.plan import CompactionPlan
 from harness_actors.ports import Executor
-from harness_actors.replay.cell import DivergedError, RerunCell, as_end
+from harness_actors.replay.cell import DivergedError, RerunCell
 from harness_actors.replay.differences import Difference, of_ends
+from harness_actors.replay.ends import as_end
 from harness_actors.replay.handed_on import HandedOn
 from harness_actors.replay.observed import Observed
 from harness_actors.replay.offers import offer_in

@@ -15,12 +15,14 @@ from harness_actors.events import (
     StopDecided,
     SummaryFailed,
 )
-from harness_actors.records import Hop, RunSpec, StoredChange
+from harness_actors.records import CHILD_MARK, Hop, RunSpec, StoredChange
 from harness_actors.replay.recording import Recording
 from harness_actors.results import HarnessResult
 from harness_actors.signals import TurnComplete
 from harness_actors.state import (
     AGENT_TURN,
+    ANSWERS,
+    ASKED_BELOW,
     AWAITED,
     CHILD_RESULTS,
     CHILDREN_USAGE,
@@ -32,6 +34,7 @@ from harness_actors.state import (
     TURNS_MADE,
     WAITING_SINCE,
     StateDelta,
+    Write,
 )
 
 HowCut = Literal["cancelled", "parked", "lost", "died", "ended", "failed", "here"]
@@ -97,14 +100,23 @@ def is_note(delta: StateDelta, hop: Hop | None) -> bool:
 
 def is_beside(delta: StateDelta, hop: Hop | None) -> bool:
     """Whether a change says what summaries of the run cost, or why one failed; or what the run is
-    told of others while it goes on."""
+    told of others while it goes on, or is asked for those below it."""
     keys = {write.key for write in delta.writes}
+    if keys and all(is_asked_below(write) for write in delta.writes):
+        return not delta.messages and hop is None
     if MAIL.name in keys and not keys & {CHILD_RESULTS.name, AWAITED.name}:
         told = all(write.change != "drop" for write in delta.writes)
         return told and not delta.messages and hop is None
     costs = any(write.key == SIDE_USAGE.name for write in delta.writes)
     failed = any(isinstance(event, SummaryFailed) for event in delta.events)
     return (costs or failed) and not delta.messages and hop is None
+
+
+def is_asked_below(write: Write) -> bool:
+    """Whether a write says what runs below ask their user, or are answered."""
+    if write.key == ANSWERS.name and write.change == "put":
+        return CHILD_MARK in write.value[0]
+    return write.key == ASKED_BELOW.name
 
 
 def own_part(delta: StateDelta) -> StateDelta:
@@ -285,7 +297,8 @@ class _Reader:
             next_position=self._next.position if self._at < len(self._changes) else None,
         )
         # Journals from before that led through repair, as does whoever is taken up while it waits.
-        parked = any(isinstance(e, RunParked) for c in visit.meanwhile for e in c.delta.events)
+        left = RunParked | InputAwaited
+        parked = any(isinstance(e, left) for c in visit.meanwhile for e in c.delta.events)
         self._to = ENTRY if begun.hop is None or parked else begun.hop.to
         self.over = waits
         return visit

@@ -2,13 +2,14 @@
 
 from collections.abc import Iterator, Sequence
 
-from harness_actors.events import ChildEnded, Event, RunParked
+from harness_actors.events import ChildEnded, Event, InputAwaited, RunParked
 from harness_actors.records import StoredChange
-from harness_actors.replay.cell import RerunCell, as_end
+from harness_actors.replay.cell import RerunCell
+from harness_actors.replay.ends import as_end
 from harness_actors.replay.old_records import answers_in
 from harness_actors.replay.visits import Visit, is_used_below
 from harness_actors.results import HarnessResult
-from harness_actors.state import CHILD_RESULTS, CHILD_WAITS, CHILDREN_USAGE
+from harness_actors.state import CHILD_RESULTS, CHILD_WAITS, CHILDREN_USAGE, WAITING_SINCE
 
 _TAKEN_UP = "the run was put aside, and taken up again where it goes on"
 _LEFT = "the run was put aside, and nobody has taken it up again"
@@ -39,7 +40,7 @@ def go_on_answered(cell: RerunCell, visit: Visit) -> None:
             cell.adopt(change.position)
     if visit.end is not None:
         cell.tell(_CANCELLED)
-        cell.cancel_idle()
+        cell.end_idle(visit.end)
     elif visit.next_position is not None:
         cell.adopt(visit.next_position)
 
@@ -51,13 +52,26 @@ def go_on_with_children(cell: RerunCell, visit: Visit) -> None:
     positions = [*(change.position for change in visit.meanwhile[1:]), visit.next_position]
     for change, position in zip(visit.meanwhile, positions, strict=bool(visit.meanwhile)):
         ended = next((e for e in change.delta.events if isinstance(e, ChildEnded)), None)
-        if ended is not None:
+        if ended is not None and cell.is_idle:
+            cell.end_idle_child(ended.run_id)
+            behind = [one for one in visit.meanwhile if one.position > change.position]
+            if _stays_aside(cell, visit, behind, position):
+                return
+        elif ended is not None:
             cell.end_child(ended.run_id)
         elif is_used_below(change):
             continue  # it is written again when they end with the run
         elif any(write.key in _ANSWERS for write in change.delta.writes):
             cell.tell("what came of its questions about the runs that it began")
             cell.answer_requests(change.delta.writes)
+        elif _waits_with_those_below(change):
+            behind = [one for one in visit.meanwhile if one.position > change.position]
+            if any(write.key == WAITING_SINCE.name for write in change.delta.writes):
+                if visit.end is not None and all(map(is_used_below, behind)):
+                    use_up(cell)
+                cell.leave_with_those_below()
+            if _stays_aside(cell, visit, behind, position):
+                return
         elif any(isinstance(event, RunParked) for event in change.delta.events):
             behind = [one for one in visit.meanwhile if one.position > change.position]
             left = visit.end is not None and _was_left(cell, behind)
@@ -68,6 +82,32 @@ def go_on_with_children(cell: RerunCell, visit: Visit) -> None:
     if visit.end is not None:
         use_up(cell)
         _end(cell, visit.end)
+
+
+def _stays_aside(
+    cell: RerunCell, visit: Visit, behind: Sequence[StoredChange], position: int | None
+) -> bool:
+    """A run is at nobody, for those below it wait for their user: it is taken up, or one below it
+    ends first.
+
+    Returns:
+        Whether it was cancelled there.
+    """
+    if visit.end is not None and all(map(is_used_below, behind)):
+        cell.tell(_CANCELLED)
+        cell.end_idle(visit.end)
+        return True
+    follows = behind[0].delta.events if behind else ()
+    if position is not None and not any(isinstance(event, ChildEnded) for event in follows):
+        cell.adopt(position)
+    return False
+
+
+def _waits_with_those_below(change: StoredChange) -> bool:
+    """Whether a run has left service because those below it wait for their user, or says so
+    again."""
+    left = any(w.key == WAITING_SINCE.name and w.value is not None for w in change.delta.writes)
+    return left or any(isinstance(event, InputAwaited) for event in change.delta.events)
 
 
 def _was_left(cell: RerunCell, behind: Sequence[StoredChange]) -> bool:

@@ -2,6 +2,7 @@
 
 from harness_actors.state.keys import AGENT_TURN as AGENT_TURN
 from harness_actors.state.keys import ANSWERS as ANSWERS
+from harness_actors.state.keys import ASKED_BELOW as ASKED_BELOW
 from harness_actors.state.keys import AWAITED as AWAITED
 from harness_actors.state.keys import BESIDE as BESIDE
 from harness_actors.state.keys import BRIEFER as BRIEFER
@@ -55,6 +56,7 @@ from harness_actors.state.keys import SaidDone as SaidDone
 from harness_actors.state.keys import StandingAnswer as StandingAnswer
 from harness_actors.state.keys import TurnProgress as TurnProgress
 from harness_actors.state.keys import Verified as Verified
+from harness_actors.state.keys import asked_in as asked_in
 from harness_actors.state.keys import expired as expired
 from harness_actors.state.keys import is_waiting as is_waiting
 from harness_actors.state.keys import observed_by as observed_by

@@ -296,6 +296,10 @@ MAIL: StateKey[tuple[Letter, ...]] = StateKey(
     "harness.mail", Letter, COORDINATOR, "append", None, (AGENT_TURN,)
 )
 """What it has not been told yet, the oldest first. A child that is told something has it, too."""
+ASKED_BELOW: StateKey[dict[str, Any]] = StateKey("harness.asked_below", Any, COORDINATOR, "put", {})
+"""Of the run at the top of a tree: what runs below it ask their user, by the ids of these. The
+questions have ids of their own there, and the `path` of who asks; None where somebody has been
+answered. Only runs below which somebody has asked have it."""
 CHILDREN_USAGE: StateKey[Usage] = StateKey(
     "harness.children_usage", Usage, COORDINATOR, "increment", {}
 )
@@ -356,10 +360,16 @@ def is_waiting(values: Mapping[str, Any]) -> bool:
 
 
 def unanswered(values: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
-    """The questions, as plain values, to which a run has no answer yet."""
-    asked = (values.get(QUESTIONS.name) or {}).get("asked", ())
+    """The questions, as plain values, to which a run has no answer yet, or one below it."""
     answers = values.get(ANSWERS.name) or {}
-    return tuple(question for question in asked if question["id"] not in answers)
+    return tuple(question for question in asked_in(values) if question["id"] not in answers)
+
+
+def asked_in(values: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
+    """What a run has asked, and what those below it have, answered or not, as plain values."""
+    own = (values.get(QUESTIONS.name) or {}).get("asked", ())
+    below = (values.get(ASKED_BELOW.name) or {}).values()
+    return (*own, *(question for asked in below for question in asked or ()))
 
 
 def expired(values: Mapping[str, Any], now: float) -> dict[str, str]:
@@ -384,10 +394,12 @@ def told_of(question: Mapping[str, Any]) -> dict[str, Any]:
         question: As `unanswered` has it.
 
     Returns:
-        Its ``id``, ``text``, ``options`` and ``why``; of an approval also ``kind``, ``tool``,
-        ``arguments`` as JSON and, where it has an end, ``expires_at``.
+        Its ``id``, ``text``, ``options`` and ``why``; of a run below the one that is asked about
+        also the ``path`` of its agent; of an approval also ``kind``, ``tool``, ``arguments`` as
+        JSON and, where it has an end, ``expires_at``.
     """
     told = {name: question[name] for name in ("id", "text", "options", "why")}
+    told |= {name: question[name] for name in ("path",) if name in question}
     if (call := question.get("call")) is not None:
         told |= {"kind": "approval", "tool": call["tool"], "arguments": call["arguments"]}
         told |= {name: call[name] for name in ("expires_at",) if call.get(name) is not None}

@@ -16,10 +16,12 @@ from harness_actors.records import RunHeading
 from harness_actors.results import Usage
 from harness_actors.state import (
     ANSWERS,
+    ASKED_BELOW,
     QUESTIONS,
     USAGE,
     SharedState,
     StateDelta,
+    asked_in,
     expired,
     is_waiting,
     told_of,
@@ -160,8 +162,9 @@ def _questions(values: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
         return ()
     answers = mapping(values.get(ANSWERS.name) or {})
     late = expired(values, time.time())
-    asked = mapping(values.get(QUESTIONS.name) or {}).get("asked", ())
-    return tuple(_with_answer(mapping(one), answers, late) for one in asked)
+    mapping(values.get(QUESTIONS.name) or {})
+    mapping(values.get(ASKED_BELOW.name) or {})
+    return tuple(_with_answer(mapping(one), answers, late) for one in asked_in(values))
 
 
 def _with_answer(

@@ -200,17 +200,13 @@ def _outcome_of(result: ChildResult | None) -> ToolOutcome | None:
 
 
 def _settings(config: HarnessConfig, delegation: Delegation, limits: Limits) -> HarnessConfig:
-    """The settings of a child: those of its parent, but for what is its own.
-
-    Nobody is there whom it could ask but its parent, which reads what it says.
-    """
+    """The settings of a child: those of its parent, but for what is its own."""
     return replace(
         config,
         completion=delegation.completion or config.completion,
         limits=limits,
         contract=delegation.contract,
         max_input_tokens=delegation.window_tokens or config.max_input_tokens,
-        on_question="fail" if config.on_question == "fail" else "deny",
     )
 
 

@@ -470,10 +470,10 @@ BUGS = (
         path="harness_actors/actors/driver/followed_run.py",
         before="""\
                     cursor = await runtime.position()
-                    answered = await self._answer(runtime, waiting)
+                    answered = await answering.answer(runtime, waiting)
 """,
         after="""\
-                    answered = await self._answer(runtime, waiting)
+                    answered = await answering.answer(runtime, waiting)
                     cursor = await runtime.position()
 """,
         promise="whoever streams a run is told all of its events",
@@ -539,11 +539,11 @@ BUGS = (
         before="""\
         async with self._adding:
             stored = await self._stored(run_id)
-            edits =""",
+            if stored.spec""",
         after="""\
         async with asyncio.Lock():
             stored = await self._stored(run_id)
-            edits =""",
+            if stored.spec""",
         promise="the first answer to a question counts",
         tests=(
             "tests/actors/test_admission.py::test_of_two_answers_that_come_at_once_the_first_counts",

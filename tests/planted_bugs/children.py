@@ -13,7 +13,7 @@ BUGS = (
     Bug(
         name="what children came to is lost with their parent",
         path="harness_actors/coordination/children.py",
-        before="            said = () if link.background else (_given(came_to),)\n",
+        before="            said = () if link.background else (given(came_to),)\n",
         after="            said = ()\n",
         promise="what was finished stays finished",
         tests=(

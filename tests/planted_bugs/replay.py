@@ -82,8 +82,8 @@ BUGS = (
     Bug(
         name="who cancelled a run while it waited is not said",
         path="harness_actors/replay/waits.py",
-        before="        cell.tell(_CANCELLED)\n        cell.cancel_idle()\n",
-        after="        cell.cancel_idle()\n",
+        before="        cell.tell(_CANCELLED)\n        cell.end_idle(visit.end)\n    elif",
+        after="        cell.end_idle(visit.end)\n    elif",
         promise="a replay says what came from outside",
         tests=("tests/replay/test_questions.py::test_a_run_that_was_cancelled_while_it_waited",),
     ),

@@ -11,7 +11,7 @@ from harness_actors.conversation import UNKNOWN_OUTCOME
 from harness_actors.messages import Message
 from harness_actors.policies import Approvals, Approve, Refuse, Respond
 from harness_actors.policies.decisions import Decision, decision_in
-from harness_actors.records import RunChanged
+from harness_actors.records import RunChanged, id_at_the_top
 from harness_actors.state import ANSWERS, QUESTIONS
 from tests.simulation.approvals import key_in_question
 from tests.simulation.disk import DiskRun
@@ -58,6 +58,8 @@ class Approving:
         self._runs: dict[str, Decided] = {}
         approves = policy is not None and policy.on_expiry == "approve"
         self._on_expiry = Approve if approves else Refuse
+        self._at_the_top: dict[tuple[str, str], float] = {}
+        """When what runs below have asked was answered, by the runs at the top."""
 
     def of(self, run_id: str) -> Decided:
         """What is known of the approvals of a run."""
@@ -70,6 +72,9 @@ class Approving:
         if self._policy is None:
             return
         known, values = self.of(change.run_id), run.values.values
+        for write in change.delta.writes:
+            if write.key == ANSWERS.name and write.change == "put":
+                self._at_the_top[change.run_id, write.value[0]] = change.at
         for question in (values.get(QUESTIONS.name) or {}).get("asked", ()):
             if question.get("call") is not None and question["id"] not in known.asked:
                 self._is_asked(change.run_id, question, log)
@@ -77,7 +82,9 @@ class Approving:
         for question_id, question in known.asked.items():
             key = question["key"]
             if question_id in answers and key not in known.by_key:
-                self._is_decided(change, question, answers[question_id])
+                above = id_at_the_top(change.run_id, run.spec.root, question_id)
+                at = self._at_the_top.get((run.spec.root, above), change.at)
+                self._is_decided(change.run_id, at, question, answers[question_id])
         for key, call, result in answered_in(log, len(change.delta.messages)):
             if change.end is not None or run.spec.custom or not key.startswith(f"{change.run_id}/"):
                 # Who ends a run, or goes on behind one that was cut, only closes its calls.
@@ -112,13 +119,13 @@ class Approving:
             if _place(one.key)[0] == where[0] and _place(one.key)[1] >= where[1]:
                 self._ledger.broken(NOT_BEFORE, f"{one.key} has begun before {key} is asked about")
 
-    def _is_decided(self, change: RunChanged, asked: Mapping[str, Any], text: str) -> None:
-        known, decision = self.of(change.run_id), decision_in(text)
+    def _is_decided(self, run_id: str, at: float, asked: Mapping[str, Any], text: str) -> None:
+        known, decision = self.of(run_id), decision_in(text)
         key, expires_at = asked["key"], asked.get("expires_at")
-        late = expires_at is not None and change.at >= expires_at
+        late = expires_at is not None and at >= expires_at
         by_default = text == asked.get("default") and isinstance(decision, self._on_expiry)
         if late != by_default:
-            text = f"{key} is decided {text!r} at {change.at - EPOCH:.3f} s, and was to be by then"
+            text = f"{key} is decided {text!r} at {at - EPOCH:.3f} s, and was to be by then"
             self._ledger.broken(EXPIRES, f"{text}: {asked}")
         known.by_key[key] = decision
         if isinstance(decision, Approve | Refuse) and decision.standing == "tool":

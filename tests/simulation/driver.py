@@ -117,7 +117,9 @@ class Driver:
                     if event.run_id not in happened.results:
                         self._ledger.broken("who follows misses nothing", f"end of {event.run_id}")
                 elif event.run_id not in self._parked:
-                    continue  # a child: it goes on when its root does
+                    # A child: it goes on when its root does, or is answered while others go on.
+                    if isinstance(event.event, InputAwaited):
+                        group.create_task(self.people.hear(event.run_id, event.event.questions))
                 elif isinstance(event.event, RunParked):
                     self._parked[event.run_id].set()
                 elif isinstance(event.event, InputAwaited):

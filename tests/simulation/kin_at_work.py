@@ -7,6 +7,8 @@ from harness_actors.events import RunParked
 from harness_actors.messages import ToolCall
 from harness_actors.records import Entry, RunAdded, RunChanged
 from harness_actors.state import (
+    ANSWERS,
+    ASKED_BELOW,
     AWAITED,
     BESIDE,
     BUDGET,
@@ -16,6 +18,9 @@ from harness_actors.state import (
     MAIL,
     OPEN_CALLS,
     PARKING,
+    WAITED_S,
+    WAITING_SINCE,
+    is_waiting,
 )
 from tests.simulation.kin import Kin
 from tests.simulation.ledger import Happening, Ledger
@@ -35,6 +40,8 @@ PATIENCE_S = 60.0
 _MEANWHILE = frozenset(
     key.name
     for key in (
+        ANSWERS,
+        ASKED_BELOW,
         AWAITED,
         BESIDE,
         BUDGET,
@@ -44,6 +51,8 @@ _MEANWHILE = frozenset(
         MAIL,
         OPEN_CALLS,
         PARKING,
+        WAITED_S,
+        WAITING_SINCE,
     )
 )
 """What changes of a run while it waits."""
@@ -107,7 +116,8 @@ class AtWork:
             self._parks += 1
             self._aside[run_id] = self._parks
             self._served.discard(run_id)
-            if run.spec.parent is not None:
+            # One that waits with those below it for their user does not hold up the others.
+            if run.spec.parent is not None and not is_waiting(run.values.values):
                 self._look_later(run_id, self._parks)
 
     def _is_awaited(self, child: str) -> bool:

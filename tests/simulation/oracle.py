@@ -10,9 +10,10 @@ from harness_actors.events import RunParked
 from harness_actors.messages import Message
 from harness_actors.ports import RunContext, ToolContext
 from harness_actors.records import Entry, RunAdded, RunChanged, SnapshotTaken, SummaryStored
-from harness_actors.state import OPEN_CALLS
+from harness_actors.state import OPEN_CALLS, is_waiting
 from tests.simulation.approving import Approving
 from tests.simulation.artifacts import Keeping
+from tests.simulation.asked_below import AskedBelow
 from tests.simulation.asking import Asking, shortly
 from tests.simulation.circling import Circling
 from tests.simulation.effects import Effects
@@ -82,6 +83,7 @@ class Oracle:
         self.kin = Kin(ledger, forks)
         self.at_work = AtWork(ledger, self.kin, self.serving_rules, self.waits)
         self.sent_out = SentOut(ledger, self.kin)
+        self.asked_below = AskedBelow(ledger, self.kin)
         self._tree_bounds = TreeBounds(ledger, self.kin)
         self._delegates = bool(workload.sub_agents)
         self._asking = Asking(ledger, self.serving_rules)
@@ -160,6 +162,7 @@ class Oracle:
         if self._delegates:
             self.kin.committed(entries)
             self.at_work.committed(entries)
+            self.asked_below.committed(entries)
         if self.ledger.trace is not None:
             self.ledger.note(current_process(), f"on disk: {', '.join(map(_brief, entries))}")
 
@@ -198,7 +201,9 @@ class Oracle:
         if change.run_id in self._parked and not still:
             text = f"{change.run_id} is parked, and changes"
             self.ledger.broken("a run that is stopped does nothing", text)
-        if any(isinstance(event, RunParked) for event in change.delta.events):
+        parks = any(isinstance(event, RunParked) for event in change.delta.events)
+        # One that waits for those below it is watched as all that wait for their user are.
+        if parks and not is_waiting(run.values.values):
             self._parked.add(change.run_id)
         self.spending.changed(change)
         self.talks.changed(change)

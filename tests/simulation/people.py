@@ -6,7 +6,9 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 from harness_actors.errors import AnswerError, RunNotFoundError
+from harness_actors.records import id_at_the_top
 from tests.simulation.approvals import decide, key_in_question
+from tests.simulation.ledger import root_of
 from tests.simulation.questions import FIRST_WORDS, key_of
 from tests.simulation.workload import PlannedRun
 
@@ -43,6 +45,13 @@ class People:
         finally:
             del self._at[run_id]
             done.set()
+
+    async def hear(self, run_id: str, questions: Sequence[Mapping[str, Any]]) -> None:
+        """A run below others asks, and these go on: often somebody answers at once."""
+        if self._chance.random() < 0.5:
+            root = root_of(run_id)
+            asked = [{**one, "id": id_at_the_top(run_id, root, one["id"])} for one in questions]
+            await self.answer(root, asked)
 
     async def done(self, run_id: str) -> None:
         """Wait for those who are at a run; now and then somebody cannot."""

@@ -27,7 +27,7 @@ class Answered:
         calls: Ids of those that ask for approval of a call.
         expires: Until when each may be decided, in seconds since the epoch; None for no end.
         given: The first answer to each, by their ids.
-        waits: How often it has begun to wait.
+        waits: How often a turn of it has begun to wait.
         waited_s: For how long it has waited, but for the wait in progress.
         held: Ids of the calls of its message that have not begun.
     """

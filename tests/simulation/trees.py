@@ -44,6 +44,11 @@ READS: tuple[ToolKind, ...] = ("look", "look", "peek", "recall", "watch")
 POISON: tuple[ToolKind, ...] = ("crash", "crash_again", "ask")
 
 
+def only_reads(path: str) -> bool:
+    """Whether an agent has no tool that asks its user, by the way to it."""
+    return "explore" in path.split("/")
+
+
 @dataclass(frozen=True, slots=True)
 class PlannedDelegation:
     """What a call delegates.

@@ -11,12 +11,13 @@ from harness_actors.events import InputAwaited
 from harness_actors.messages import Message, ToolCall
 from harness_actors.records import RunAdded, RunChanged
 from harness_actors.results import HarnessResult
-from harness_actors.state import ANSWERS, QUESTIONS, WAITING_SINCE
+from harness_actors.state import ANSWERS, AWAITED, QUESTIONS, WAITING_SINCE
 from tests.simulation.approvals import key_in_question
 from tests.simulation.ledger import PROMPT_S, Happening, Ledger
 from tests.simulation.places import keepers_of
 from tests.simulation.questions import FIRST_WORDS, key_of
 from tests.simulation.replies import FIRST, Answered, Replies
+from tests.simulation.trees import only_reads
 
 NOWHERE = "a run that waits is at no host and in no memory"
 STILL = "a run that waits does nothing until it is taken up"
@@ -80,6 +81,9 @@ class Waits:
         for event in change.delta.events:
             if isinstance(event, InputAwaited):
                 self._asks(change, event, known)
+        if self._disk.runs[run_id].values.values.get(WAITING_SINCE.name) is not None:
+            # With those below it.
+            self._waits.setdefault(run_id, Wait(change.at - EPOCH, frozenset()))
         if change.end is not None:
             self._ends(change, change.end, known)
         questions = self._disk.runs[run_id].values.values.get(QUESTIONS.name) or {}
@@ -119,10 +123,11 @@ class Waits:
         known.held = held
         told = {known.asked[question["id"]] for question in event.questions}
         untold = {key for call in left if (key := _key_asked(call))} - told
+        by_itself = not self._disk.runs[run_id].values.values.get(AWAITED.name)
         # Of calls that may be too many, some are refused.
-        if untold and self._disk.runs[run_id].spec.config.limits.tool_calls is None:
+        if untold and by_itself and self._disk.runs[run_id].spec.config.limits.tool_calls is None:
             self._broken(TOGETHER, f"{run_id} asks {told}, and not {untold}")
-        known.waits += 1
+        known.waits += by_itself
         self._check_memory(run_id)
         self._ledger.loop.call_later(
             PROMPT_S, self._check_hosts, run_id, wait, context=self._ledger.loop.world.context
@@ -150,6 +155,8 @@ class Waits:
         missing = [number for number in known.asked if number not in known.given]
         if missing:
             self._broken(IN_ORDER, f"{run_id} goes on without an answer to {missing}")
+        if self._disk.runs[run_id].spec.parent is not None:
+            return  # it goes on with its tree, or when it was answered
         asked = (r for r in self._ledger.requests_of(run_id) if r.what == "resume")
         if self._ledger.prompt and not any(request.is_open_at(wait.since) for request in asked):
             self._broken(STILL, f"{run_id} goes on, and nobody asked it to")
@@ -239,7 +246,8 @@ class Waits:
     def called(self, call: Happening) -> None:
         """A tool is called: the questions of its message that stand before it are answered."""
         run = self._disk.runs[call.run_id]
-        if run.spec.config.on_question != "wait":
+        link = run.spec.parent
+        if run.spec.config.on_question != "wait" or (link is not None and only_reads(link.agent)):
             return
         given = self.of(call.run_id).by_key()
         for key in map(_key_asked, self.calls_before(call)):

@@ -11,7 +11,7 @@ from harness_actors.conversation import repaired
 from harness_actors.errors import ConfigError
 from harness_actors.events import RunEvent, ToolCalled
 from harness_actors.messages import Message
-from harness_actors.policies import ApprovalRule, Approvals, Deny, Hooks, Replace
+from harness_actors.policies import Approvals, Deny, Hooks, Replace
 from harness_actors.subagents import SubAgentSpec, document, explore, run_task
 from harness_actors.subagents.delegate import MOST_PROMPT_CHARS
 from harness_actors.subagents.shipped import EXPLORE_WORDS
@@ -218,19 +218,6 @@ async def test_children_may_not_do_what_their_parent_may_not(tmp_path: Path) -> 
     # At a low autonomy delegating to one that may write is asked about, too.
     assert "nobody is there" in told(journal, result.run_id)[0].lower()
     assert len(journal.headings()) == 1
-
-
-async def test_a_child_asks_nobody(tmp_path: Path) -> None:
-    writes = in_order(Reply.call("write", {"what": "x"}), Reply.text("I was not allowed to."))
-    team = Team(
-        delegating(("helper", {"prompt": "a"})),
-        below={"You are helper": writes},
-        specs=[a_spec()],
-        given={"approvals": Approvals(rules=[ApprovalRule(decide="ask", tools=["write"])])},
-    )
-    result, journal = await ran(team, tmp_path)
-    assert "nobody is there" in told(journal, f"{result.run_id}.1")[0]
-    assert told(journal, result.run_id)[0] == "I was not allowed to."
 
 
 async def test_nested_ones_go_as_deep_as_settings_allow(tmp_path: Path) -> None:

@@ -8,14 +8,16 @@ from typing import Any
 from harness_actors.actors.coordinator.idle_runs import IdleRun, look_at, look_up
 from harness_actors.actors.runtime import StopMode
 from harness_actors.coordination.active import Effects
-from harness_actors.coordination.coordinator import Coordinator, stands_between_turns
+from harness_actors.coordination.asked_below import answers_above
+from harness_actors.coordination.coordinator import Coordinator
 from harness_actors.coordination.edits import check_edits, edited_calls
+from harness_actors.coordination.taking_up import stands_between_turns
 from harness_actors.errors import ConversationBusyError, RunNotFoundError
 from harness_actors.messages import Message
 from harness_actors.plan import CompactionPlan
 from harness_actors.ports import Journal
 from harness_actors.records import CHILD_MARK, RunSpec, StoredRun
-from harness_actors.state import CHILDREN
+from harness_actors.state import CHILDREN, is_waiting, unanswered
 from harness_actors.stores.conversations import RequestHead, head_of
 
 READ_TOGETHER = 50
@@ -181,7 +183,8 @@ class Admission:
                 return [one for one in tree if one.spec.run_id != spec.run_id]
 
     def _adopt(self, runs: Iterable[StoredRun], *, asked: bool) -> None:
-        for stored in runs:
+        # First those that go on: one whose children all wait for their user leaves again.
+        for stored in sorted(runs, key=_has_asked):
             self._held.pop(stored.spec.run_id, None)
             self.perform(self.coordinator.adopt(stored, asked=asked))
 
@@ -193,6 +196,9 @@ class Admission:
     async def answer(self, run_id: str, answers: Mapping[str, str]) -> None:
         """Take answers to a run that waits; nobody need serve it, and nobody takes it up for that.
 
+        What a run below others has asked is answered at the one at the top of its tree. Where that
+        is served, because others go on, so is the one that has asked, once it has its answers.
+
         Raises:
             RunNotFoundError: The journal does not know it.
             AnswerError: It waits for no such answer, or one gives a call other arguments than its
@@ -200,6 +206,9 @@ class Admission:
         """
         async with self._adding:
             stored = await self._stored(run_id)
+            if stored.spec.parent is not None:
+                answers = answers_above(stored.spec, answers)
+                stored = await self._stored(stored.spec.root)
             edits = edited_calls(stored.state.values, answers)
             head: RequestHead | None = None
             if edits:
@@ -208,6 +217,9 @@ class Admission:
             # After all else that may be wrong with them.
             check_edits(run_id, edits, {} if head is None else head.schemas)
             self.perform(effects)
+            if (served := self.coordinator.runs.get(stored.spec.run_id)) is not None:
+                below = await self._below(served.spec, served.state.values)
+                self._adopt(filter(_has_asked, below), asked=True)
 
     async def stop(self, run_ids: Sequence[str], mode: StopMode) -> tuple[str, ...]:
         """Stop runs; to cancel one, nobody need serve it.
@@ -311,6 +323,12 @@ class Admission:
         if stored is None:
             raise RunNotFoundError(run_id, self.store)
         return stored
+
+
+def _has_asked(stored: StoredRun) -> bool:
+    """Whether a run below others waits for its user."""
+    values = stored.state.values
+    return stored.spec.parent is not None and is_waiting(values) and bool(unanswered(values))
 
 
 def _as_shown(

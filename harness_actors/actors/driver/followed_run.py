@@ -2,14 +2,13 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import aclosing, suppress
 from functools import partial
 
+from harness_actors.actors.driver.answering import Answering
 from harness_actors.actors.driver.awaiting import (
     Answerer,
-    answer_from,
-    answer_in_time,
     result_of_waiting,
     without_answered,
 )
@@ -18,9 +17,9 @@ from harness_actors.actors.driver.following import follow
 from harness_actors.actors.driver.interrupts import Interruptible
 from harness_actors.actors.runtime import Runtime, StopMode
 from harness_actors.actors.text.hearing import HeardItem, with_texts
-from harness_actors.errors import AnswerError, HarnessError, RunParkedError
-from harness_actors.events import InputAwaited, QuestionAnswered, RunCompleted, RunEvent
-from harness_actors.results import HarnessResult, OpenQuestion
+from harness_actors.errors import HarnessError, RunParkedError
+from harness_actors.events import InputAwaited, RunEvent
+from harness_actors.results import HarnessResult
 
 logger = logging.getLogger(__name__)
 
@@ -35,19 +34,17 @@ class FollowedRun:
 
     def __init__(self, run_id: str, answerer: Answerer | None = None) -> None:
         self.run_id = run_id
-        self._answerer = answerer
+        self._answering = Answering(run_id, answerer)
         self._serving: Runtime | None = None
         self._stop_mode: StopMode | None = None
-        self._answering: asyncio.Future[str | None] | None = None
 
     async def stop(self, *, now: bool = False) -> None:
         """Ask it to be put aside; `now` cuts the round in progress."""
         # One that is only on its way to the runtime is stopped when it is there.
         self._stop_mode = "park_now" if now else "park"
-        if self._answering is not None:
-            # It is at no host; whoever answers is not waited for.
-            self._answering.cancel()
-        elif self._serving is not None:
+        # Perhaps it is at no host; whoever answers is not waited for.
+        self._answering.stop()
+        if self._serving is not None:
             await self._serving.stop([self.run_id], self._stop_mode)
 
     async def follow(
@@ -73,7 +70,8 @@ class FollowedRun:
         Raises:
             RunParkedError: It was put aside.
         """
-        below = Below(runtime, [self.run_id]) if children else None
+        answering = self._answering
+        below = Below(runtime, [self.run_id]) if children or answering.is_wanted else None
         work = Interruptible(self.stop)
         try:
             with work:
@@ -84,16 +82,20 @@ class FollowedRun:
                     async with aclosing(items):
                         async for item in items:
                             if isinstance(item, HarnessResult):
+                                await answering.close()
                                 yield item.with_transcript(await runtime.events(self.run_id))
                                 return
-                            yield item
-                            if isinstance(item.event, InputAwaited) and not item.path:
+                            if item.path:
+                                answering.ask_below(runtime, item)
+                            elif isinstance(item.event, InputAwaited):
                                 asked = item.event
+                            if children or not item.path:
+                                yield item
                     if asked is None:
                         break
                     waiting = await result_of_waiting(runtime, self.run_id, asked)
                     cursor = await runtime.position()
-                    answered = await self._answer(runtime, waiting)
+                    answered = await answering.answer(runtime, waiting)
                     if len(answered) < len(waiting.questions):
                         yield without_answered(waiting, answered)
                         return
@@ -105,6 +107,8 @@ class FollowedRun:
             with suppress(HarnessError):
                 await asyncio.shield(runtime.stop([self.run_id], "park_now"))
             raise
+        finally:
+            await answering.close()
 
     async def tell(
         self,
@@ -143,59 +147,6 @@ class FollowedRun:
         self._serving = runtime
         if self._stop_mode is not None:
             await runtime.stop([self.run_id], self._stop_mode)
-
-    async def _answer(self, runtime: Runtime, waiting: HarnessResult) -> frozenset[str]:
-        """Have it answered at once, each answer on disk before the next question is put.
-
-        Returns:
-            The ids of what is open no longer, also because somebody else was faster: not all
-            where that is left, or it is to stop meanwhile.
-
-        Raises:
-            AnswerError: What is answered is none of the answers that it takes.
-        """
-        answered: set[str] = set()
-        for question in waiting.questions:
-            if question.id in answered:
-                continue
-            answer = await self._answer_to(question)
-            if answer is None:
-                continue
-            try:
-                await answer_in_time(runtime, self.run_id, question, answer)
-                answered.add(question.id)
-            except AnswerError as error:
-                answered |= _settled(waiting, await runtime.events(self.run_id))
-                if question.id not in answered:
-                    raise
-                # Whoever gave it would take it for what counts.
-                logger.warning(str(error))
-        return frozenset(answered)
-
-    async def _answer_to(self, question: OpenQuestion) -> str | None:
-        if self._answerer is None or self._stop_mode is not None:
-            return None
-        self._answering = asyncio.ensure_future(answer_from(self._answerer, question))
-        try:
-            await asyncio.wait([self._answering])
-            return None if self._answering.cancelled() else self._answering.result()
-        finally:
-            self._answering.cancel()
-            self._answering = None
-
-
-def _settled(waiting: HarnessResult, told: Iterable[RunEvent]) -> set[str]:
-    """The ids of the questions of a run that somebody has answered, or all where it is over."""
-    answered: set[str] = set()
-    for one in told:
-        match one.event:
-            case QuestionAnswered(question_id=question_id):
-                answered.add(question_id)
-            case RunCompleted():
-                return {question.id for question in waiting.questions}
-            case _:
-                pass
-    return answered & {question.id for question in waiting.questions}
 
 
 async def result_of(stream: AsyncGenerator[HeardItem]) -> HarnessResult:

@@ -1,6 +1,6 @@
 """A run that waits for its user, and what it is answered by a command."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,7 @@ from harness_actors.cli.questions import answer_command, run_command
 from harness_actors.cli.shown_calls import brief_call, decided_word
 from harness_actors.errors import AnswerError, HarnessError
 from harness_actors.policies.decisions import Decision, decision_in, decision_text
-from harness_actors.records import RunHeading
+from harness_actors.records import RunHeading, id_at_the_top
 
 ALL_ANSWERED = "all of its questions were answered before; the first answer counts"
 ALL_DECIDED = "all of its calls were decided about before; the first decision counts"
@@ -25,6 +25,7 @@ class AnsweredRun:
     Attributes:
         store: Its journal.
         heading: What the journal says of it.
+        below: The run below it that was named, whose questions it asks; empty for none.
         answers: By the ids of its questions; decisions about calls among them.
         taken: All of them are on disk.
         refused: Why none of them was taken.
@@ -32,6 +33,7 @@ class AnsweredRun:
 
     store: Path
     heading: RunHeading
+    below: str = ""
     answers: dict[str, str] = field(default_factory=dict)
     taken: bool = False
     refused: HarnessError | None = None
@@ -43,7 +45,15 @@ class AnsweredRun:
     @property
     def open_questions(self) -> list[Mapping[str, Any]]:
         """What it still waits for, by its heading."""
-        return [asked for asked in self.heading.questions if asked["answer"] is None]
+        return [asked for asked in self._questions if asked["answer"] is None]
+
+    @property
+    def _questions(self) -> Sequence[Mapping[str, Any]]:
+        """Those that are meant: where a run below it was named, that one's."""
+        if not self.below:
+            return self.heading.questions
+        before = id_at_the_top(self.below, self.run_id, "")
+        return [one for one in self.heading.questions if one["id"].startswith(before)]
 
     def add(self, given: GivenAnswer) -> None:
         """Answer a question of it, or decide about a call by a word.
@@ -53,7 +63,7 @@ class AnsweredRun:
                 it asks for approval, and this decides nothing.
         """
         self._check_waits()
-        question_id = given.question or self._only_question()
+        question_id = self._at_the_top(given.question) or self._only_question()
         asked = self._asked(question_id)
         is_decision = asked is not None and _is_approval(asked)
         self._take(question_id, self._decision(question_id, given) if is_decision else given.text)
@@ -96,16 +106,22 @@ class AnsweredRun:
     def _check_waits(self) -> None:
         if self.heading.end is not None:
             raise AnswerError(self.run_id, f"it is over: {self.heading.end.status}")
-        if not self.heading.questions:
-            raise AnswerError(self.run_id, "it waits for no answer")
+        if not self._questions:
+            raise AnswerError(self.below or self.run_id, "it waits for no answer")
 
     def _take(self, question_id: str, text: str) -> None:
         if question_id in self.answers:
             raise AnswerError(self.run_id, f"question {question_id!r} is answered twice here")
         self.answers[question_id] = text
 
+    def _at_the_top(self, question_id: str) -> str:
+        """A question of the run that was named, by its id there or here."""
+        if not self.below or not question_id or self._asked(question_id) is not None:
+            return question_id
+        return id_at_the_top(self.below, self.run_id, question_id)
+
     def _asked(self, name: str, by: str = "id") -> Mapping[str, Any] | None:
-        return next((one for one in self.heading.questions if one.get(by) == name), None)
+        return next((one for one in self._questions if one.get(by) == name), None)
 
     def _only_question(self) -> str:
         ids = [asked["id"] for asked in self.open_questions]
@@ -128,14 +144,14 @@ class AnsweredRun:
         """The calls that still wait for a decision: one at least."""
         found = [asked for asked in self.open_questions if _is_approval(asked)]
         if not found:
-            asked = [one for one in self.heading.questions if _is_approval(one)]
+            asked = [one for one in self._questions if _is_approval(one)]
             decided = TOO_LATE if any(one.get("expired") for one in asked) else ALL_DECIDED
             raise AnswerError(self.run_id, decided if asked else NO_CALL)
         return found
 
     def _approval(self, call: str) -> str:
         """The id of the question whether this call may be made."""
-        asked = self._asked(call) or self._asked(call, "call_id")
+        asked = self._asked(self._at_the_top(call)) or self._asked(call, "call_id")
         if asked is None:
             problem = f"no call {call!r} of it waits for approval; there are "
             raise AnswerError(self.run_id, problem + _listed(self._open_approvals()))

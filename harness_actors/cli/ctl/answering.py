@@ -8,6 +8,7 @@ from harness_actors.cli.ctl.answered_run import AnsweredRun
 from harness_actors.cli.ctl.control import cell_for
 from harness_actors.cli.ctl.given_answers import FILE, MOST_FAULTS, GivenAnswer
 from harness_actors.errors import AnswerError, BadInputError, HarnessError, RunNotFoundError
+from harness_actors.records import RunHeading
 from harness_actors.stores import JournalReader
 from harness_actors.stores.places import find_run
 
@@ -32,7 +33,7 @@ def runs_to_answer(
         if answer.run not in runs:
             if not whole_ids:
                 one = find_run(stores, answer.run)
-                runs[answer.run] = AnsweredRun(one.store, one.heading)
+                runs[answer.run] = answered_run(one.store, one.heading)
             elif answer.run in found:
                 runs[answer.run] = found[answer.run]
             else:
@@ -49,11 +50,24 @@ def runs_to_answer(
 
 
 def _by_id(stores: Iterable[Path]) -> dict[str, AnsweredRun]:
-    return {
-        heading.run_id: AnsweredRun(store, heading)
-        for store in stores
-        for heading in JournalReader(store).headings()
-    }
+    found: dict[str, AnsweredRun] = {}
+    for store in stores:
+        headings = {heading.run_id: heading for heading in JournalReader(store).headings()}
+        for run_id, heading in headings.items():
+            top = headings.get(heading.root)
+            found[run_id] = (
+                AnsweredRun(store, heading) if top is None else AnsweredRun(store, top, run_id)
+            )
+    return found
+
+
+def answered_run(store: Path, heading: RunHeading) -> AnsweredRun:
+    """A run that is to be answered: for one below others, the one at the top of its tree."""
+    if not heading.root:
+        return AnsweredRun(store, heading)
+    headings = JournalReader(store).headings(heading.root)
+    top = next(one for one in headings if one.run_id == heading.root)
+    return AnsweredRun(store, top, below=heading.run_id)
 
 
 async def answer_runs(runs: Iterable[AnsweredRun], address: str | None) -> None:

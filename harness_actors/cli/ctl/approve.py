@@ -169,13 +169,13 @@ def _decided(
         BadInputError: The run is unknown or ambiguous, or it is not clear what is decided about.
         AnswerError: It does not wait for that.
     """
-    from harness_actors.cli.ctl.answered_run import AnsweredRun
+    from harness_actors.cli.ctl.answering import answered_run
     from harness_actors.stores.places import find_run, journals_in
 
     if every and call:
         raise BadInputError(CALL, ("name one, or give --all",))
     found = find_run(journals_in(run_dir, store), run_id)
-    run = AnsweredRun(found.store, found.heading)
+    run = answered_run(found.store, found.heading)
     if every:
         run.decide_all(decision)
     else:

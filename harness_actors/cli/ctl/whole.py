@@ -122,12 +122,13 @@ def _times(count: int) -> str:
 
 
 def questions(journal: "JournalReader", stored: "StoredRun") -> list[dict[str, Any]]:
-    """What a run has asked its user so far, oldest first, with the answers that there are."""
+    """What a run has asked its user so far, oldest first, with the answers that there are; one at
+    the top of a tree has asked for those below it, too."""
     from harness_actors.events import InputAwaited
-    from harness_actors.state import ANSWERS, QUESTIONS_ASKED
+    from harness_actors.state import ANSWERS, CHILDREN, QUESTIONS_ASKED
 
     values = stored.state.values
-    if not values.get(QUESTIONS_ASKED.name):
+    if not values.get(QUESTIONS_ASKED.name) and not values.get(CHILDREN.name):
         return []
     answers = values.get(ANSWERS.name) or {}
     found: dict[str, dict[str, Any]] = {}

@@ -3,6 +3,7 @@
 from tests.simulation.planted import (
     actors,
     approving,
+    asking_below,
     beside,
     budget,
     circling,
@@ -34,6 +35,7 @@ from tests.simulation.planted.bug import PlantedBug
 BUGS = (
     *actors.BUGS,
     *approving.BUGS,
+    *asking_below.BUGS,
     *beside.BUGS,
     *budget.BUGS,
     *circling.BUGS,

@@ -1,0 +1,172 @@
+"""`harness ctl run`, of trees whose user is asked by a run below the top."""
+
+import asyncio
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from harness_actors.agents import ChatAgent, Program
+from harness_actors.cli.app import app
+from harness_actors.events import InputAwaited
+from harness_actors.messages import Message
+from harness_actors.policies import ApprovalRule, Approvals
+from harness_actors.stores import JournalReader
+from harness_actors.subagents import SubAgentSpec
+from harness_actors.testing import LoopbackServer, Reply, ScriptedModel, over_messages
+from tests.cli.approving_agents import FILE, RULES, refund
+from tests.cli.commands import finished, started
+from tests.cli.terminals import at_a_terminal
+from tests.replay.recorded_runs import FIRST_COMMAND, Session, opened_locally
+
+TREE = "a1b2c3"
+CLERK = SubAgentSpec(name="clerk", description="Refunds.", instructions="You refund.")
+
+
+def says(messages: Sequence[Message]) -> Reply:
+    told = [message.text for message in messages if message.role == "tool"]
+    if messages[0].text.startswith("You refund"):
+        return Reply.text(told[-1]) if told else Reply.call("refund", {"order": 7, "amount": 5})
+    if not told:
+        return Reply.calls([("clerk", {"prompt": "one"}), ("clerk", {"prompt": "two"})])
+    return Reply.call("work_complete", {"summary": " | ".join(told)})
+
+
+async def waiting_tree(store: Path) -> None:
+    agent = ChatAgent(
+        model=ScriptedModel(says),
+        tools=[refund],
+        instructions="You lead.",
+        sub_agents=[CLERK],
+        approvals=Approvals(rules=[ApprovalRule(decide="ask", tools=["refund"])]),
+    )
+    session = Session(store, Program.of(agent), {}, "settle it", TREE, TREE)
+    async with opened_locally(store, FIRST_COMMAND) as runtime:
+        await session.submit(runtime)
+        await session.until(lambda event: isinstance(event, InputAwaited), runtime)
+
+
+@pytest.fixture
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A journal with a tree that waits for two approvals."""
+    monkeypatch.setenv("HARNESS_HOME", str(tmp_path))
+    path = tmp_path / "runs.db"
+    asyncio.run(waiting_tree(path))
+    return path
+
+
+def harness(*words: str, fails: bool = False) -> str:
+    result = CliRunner().invoke(app, words, catch_exceptions=False)
+    assert (result.exit_code != 0) == fails, result.output
+    return result.output
+
+
+def test_the_tree_waits_and_shows_who_asks(store: Path) -> None:
+    (run,) = json.loads(harness("ctl", "run", "list", "--status", "waiting", "--json"))
+    assert run["run_id"] == TREE
+    assert [(one["id"], one["path"]) for one in run["questions"]] == [
+        ("1.q1", "clerk"),
+        ("2.q1", "clerk"),
+    ]
+    shown = harness("ctl", "run", "show", TREE)
+    assert "1.q1 (clerk asks): May refund be called?" in shown
+    asked = json.loads(harness("ctl", "run", "show", TREE, "--json"))["questions"]
+    assert [one["answer"] for one in asked] == [None, None]
+
+
+def test_calls_below_are_decided_about_one_by_one(store: Path) -> None:
+    refused = harness("ctl", "run", "approve", TREE, fails=True)
+    assert "2 of its calls wait for approval: 1.q1" in refused
+
+    told = harness("ctl", "run", "approve", TREE, "1.q1")
+    assert f"{TREE}: 1.q1 is approved" in told
+    assert "2.q1 (clerk asks)" in told
+    told = harness("ctl", "run", "deny", TREE, "2.q1", "--note", "one is enough")
+    assert "all is answered" in told
+
+    again = harness("ctl", "run", "deny", TREE, "1.q1", fails=True)
+    assert "was answered before" in again
+
+
+@pytest.mark.parametrize("call", ["q1", "2.q1", ""])
+def test_a_run_below_may_be_named(call: str, store: Path) -> None:
+    told = harness("ctl", "run", "approve", f"{TREE}.2", *([call] if call else []))
+    assert f"{TREE}: 2.q1 is approved" in told
+    assert "still open" not in told
+
+    (run,) = json.loads(harness("ctl", "run", "list", "--status", "waiting", "--json"))
+    assert [one["answer"] is None for one in run["questions"]] == [True, False]
+    assert "has no question" in harness("ctl", "run", "answer", f"{TREE}.2", "q9", "x", fails=True)
+
+
+def test_many_are_answered_by_a_file(store: Path, tmp_path: Path) -> None:
+    lines = [
+        {"run": TREE, "question": "1.q1", "answer": "yes"},
+        {"run": f"{TREE}.2", "question": "q1", "answer": "no"},
+    ]
+    path = tmp_path / "answers.jsonl"
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    harness("ctl", "run", "answer", "--file", str(path))
+    (run,) = json.loads(harness("ctl", "run", "list", "--status", "waiting", "--json"))
+    assert [one["answer"] is None for one in run["questions"]] == [False, False]
+
+
+def test_one_below_is_cancelled_and_the_tree_goes_on_with_the_other(store: Path) -> None:
+    harness("ctl", "run", "cancel", f"{TREE}.1")
+    (run,) = json.loads(harness("ctl", "run", "list", "--json"))
+    assert [one["id"] for one in run["questions"]] == ["2.q1"]
+    ends = {one.run_id: one.end for one in JournalReader(store).headings()}
+    assert [None if end is None else end.status for end in ends.values()] == [
+        None,
+        "cancelled",
+        None,
+    ]
+
+
+def test_all_of_it_is_cancelled(store: Path) -> None:
+    harness("ctl", "run", "cancel", TREE)
+    ends = [one.end for one in JournalReader(store).headings()]
+    assert [None if end is None else end.status for end in ends] == ["cancelled"] * 3
+
+
+def delegating_agent(folder: Path, base_url: str) -> str:
+    """The file of an agent whose clerks need approval."""
+    (folder / "billing.py").write_text(FILE)
+    path = folder / "leading.yaml"
+    path.write_text(
+        f"model: {{id: scripted, base_url: '{base_url}'}}\n"
+        f"environment: {{tools: ['billing:refund', 'billing:send']}}\n"
+        f"persona:\n  instructions: You lead.\n  approvals: {RULES}\n  sub_agents:\n"
+        "  - {name: clerk, description: Refunds., instructions: You refund.}\n"
+    )
+    return str(path)
+
+
+async def test_a_terminal_is_asked_by_those_below_while_others_go_on(tmp_path: Path) -> None:
+    async with LoopbackServer(over_messages(says)) as server:
+        agent = delegating_agent(tmp_path, server.base_url)
+        words = ["run", "settle it", "--runtime", "local", "--agent", agent]
+        async with at_a_terminal(tmp_path, words) as terminal:
+            shown = await terminal.until_shown("y/n/e/a/t/s> ")
+            assert "1.q1 (clerk asks): May refund be called?" in shown
+            terminal.type("y\n")
+            shown = await terminal.until_shown("y/n/e/a/t/s> ")
+            assert "2.q1 (clerk asks): May refund be called?" in shown
+            terminal.type("n not twice\n")
+            await terminal.until_shown("done(completed)")
+            assert "5 for 7 | " in await terminal.until_shown("not twice")
+            assert await terminal.left() == 0
+
+
+async def test_where_there_is_no_terminal_it_is_said_how_to_answer(tmp_path: Path) -> None:
+    async with LoopbackServer(over_messages(says)) as server:
+        agent = delegating_agent(tmp_path, server.base_url)
+        words = ["run", "settle it", "--runtime", "local", "--agent", agent]
+        command = await started(words, HARNESS_HOME=str(tmp_path))
+        status, _, err = await finished(command)
+    assert status == 1
+    assert "1.q1 (clerk asks): May refund be called?" in err
+    (run_id,) = {line.split()[1] for line in err.splitlines() if line.startswith("run ")}
+    assert f"harness ctl run approve {run_id} 1.q1" in err
