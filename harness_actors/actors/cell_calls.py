@@ -44,7 +44,7 @@ class CellCalls(Protocol):
 
     async def position(self) -> int: ...
 
-    async def headings(self) -> list[RunHeading]: ...
+    async def headings(self, beginning: str) -> list[RunHeading]: ...
 
     async def events(self, run_id: str) -> tuple[RunEvent, ...]: ...
 
@@ -120,8 +120,8 @@ class CellRuntime(ABC):
     async def position(self) -> int:
         return await self.ask(CellCalls.position)
 
-    async def headings(self) -> list[RunHeading]:
-        return await self.ask(CellCalls.headings)
+    async def headings(self, beginning: str = "") -> list[RunHeading]:
+        return await self.ask(CellCalls.headings, beginning)
 
     async def events(self, run_id: str) -> tuple[RunEvent, ...]:
         return await self.ask(CellCalls.events, run_id)

@@ -172,8 +172,8 @@ class Runtime(Protocol):
         """The cursor of now: `wait_for_news` with it returns only what is still to come."""
         ...
 
-    async def headings(self) -> list[RunHeading]:
-        """All runs of the store, oldest first."""
+    async def headings(self, beginning: str = "") -> list[RunHeading]:
+        """The runs of the store whose ids begin so, oldest first; all of them by default."""
         ...
 
     async def events(self, run_id: str) -> tuple[RunEvent, ...]:

@@ -156,7 +156,7 @@ class Coordinator:
 
         Args:
             stored: The run; one that is over or being served is left as it is, and so is a child
-                whose parent is not served.
+                whose parent is not served. For their order see `has_asked_above`.
             asked: The command asks for just this run, or for its tree.
 
         Raises:

@@ -43,8 +43,9 @@ class InputAwaited(Event):
 
     turn: int
     questions: tuple[Mapping[str, Any], ...]
-    """Those that are open: ``id``, ``text``, ``options`` and ``why`` of each; of a call that waits
-    for approval also ``kind``, ``tool``, ``arguments`` and, if it has an end, ``expires_at``."""
+    """Those that are open: ``id``, ``text``, ``options`` and ``why`` of each; of one that a run
+    below asks also the ``path`` of its agent; of a call that waits for approval also ``kind``,
+    ``tool``, ``arguments`` and, if it has an end, ``expires_at``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,7 @@ from harness_actors.subagents.child_agent import made_of, specs_of
 from harness_actors.subagents.spec import SubAgentSpec
 
 _NOBODY = (
-    "it asks {question!r:.80}, and a child has nobody whom it could ask: give it the answer, or "
+    "it asks {question!r:.80}, and a child cannot wait before it begins: give it the answer, or "
     "let it stay open by `acceptability.max_known_unknowns`"
 )
 

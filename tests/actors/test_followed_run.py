@@ -12,7 +12,6 @@ from harness_actors.actors.runtime import StopMode
 from harness_actors.config import HarnessConfig
 from harness_actors.errors import AnswerError, RunParkedError
 from harness_actors.events import (
-    ChildrenStarted,
     InputAwaited,
     RoundCompleted,
     RunEvent,
@@ -244,10 +243,10 @@ async def test_a_run_that_waits_has_used_what_all_of_its_rounds_have() -> None:
     )
     asked = InputAwaited(turn=3, questions=({"id": "q1", "text": "?"}, {"id": "q2", "text": "?"}))
     started = RunStarted(task_preview="t", stop_policy="careful", max_turns=9)
-    children = ChildrenStarted(turn=3, children=({"run_id": "run.1"}, {"run_id": "run.2"}))
     called = ToolCalled(call_id="c0", tool_name="work_complete", arguments="{}")
     returned = [ToolReturned(call_id=f"c{n}", text="", is_error=False) for n in range(3)]
-    told = (started, first, called, *returned, second, children, asked)
+    not_made = ToolReturned(call_id="c4", text="", is_error=True, failure="refused")
+    told = (started, first, called, *returned, not_made, second, asked)
     runtime.journal.write("another", first)
     runtime.journal.log += [
         RunEvent(position=position, run_id="run", at=10.0 * position, event=event)
@@ -266,7 +265,7 @@ async def test_a_run_that_waits_has_used_what_all_of_its_rounds_have() -> None:
     )
     assert (waiting.run_id, waiting.turn_count) == ("run", 3)
     assert waiting.reason.message == "2 questions to answer"
-    assert (waiting.wall_s, waiting.children) == (80.0, 2)
+    assert (waiting.wall_s, waiting.children) == (80.0, 0)
     assert waiting.transcript == await runtime.events("run")
 
 

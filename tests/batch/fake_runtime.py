@@ -302,8 +302,8 @@ class FakeRuntime:
     async def position(self) -> int:
         return len(self.journal.log)
 
-    async def headings(self) -> list[RunHeading]:
-        return self.journal.headings()
+    async def headings(self, beginning: str = "") -> list[RunHeading]:
+        return [one for one in self.journal.headings() if one.run_id.startswith(beginning)]
 
     async def events(self, run_id: str) -> tuple[RunEvent, ...]:
         return tuple(event for event in self.journal.log if event.run_id == run_id)

@@ -39,8 +39,8 @@ class Warm(FakeRuntime):
         self.when_placed()
         return found
 
-    async def headings(self) -> list[RunHeading]:
-        found = await super().headings()
+    async def headings(self, beginning: str = "") -> list[RunHeading]:
+        found = await super().headings(beginning)
         self.when_listed()
         return found
 

@@ -516,8 +516,8 @@ class Listening(FakeRuntime):
 
     when_listed: Callable[[], Awaitable[None]]
 
-    async def headings(self) -> list[RunHeading]:
-        found = await super().headings()
+    async def headings(self, beginning: str = "") -> list[RunHeading]:
+        found = await super().headings(beginning)
         await self.when_listed()
         return found
 

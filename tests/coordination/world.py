@@ -30,6 +30,7 @@ from harness_actors.coordination.protocol import (
     SnapshotWanted,
     ToolsStarted,
 )
+from harness_actors.coordination.taking_up import has_asked_above
 from harness_actors.messages import Message
 from harness_actors.records import (
     Entry,
@@ -264,8 +265,7 @@ class World:
         self._command = command or self._command
         self.coordinator = self._begin(self.coordinator.term + 1)
         self.began()
-        for run_id in self.run_ids():
-            stored = self.stored(run_id)
+        for stored in sorted(map(self.stored, self.run_ids()), key=has_asked_above):
             # A tree goes on as one, whoever had which of its runs.
             if self._command in (stored.command, self.stored(stored.spec.root).command):
                 self.perform(self.coordinator.adopt(stored))

@@ -266,7 +266,7 @@ class MemoryJournal:
                 break
         return found
 
-    def headings(self) -> list[RunHeading]:
+    def headings(self, beginning: str = "") -> list[RunHeading]:
         return [
             RunHeading(
                 run_id=run_id,
@@ -278,6 +278,7 @@ class MemoryJournal:
                 usage=self._usage(run_id),
             )
             for run_id, run in self._disk.runs.items()
+            if run_id.startswith(beginning)
         ]
 
     def _usage(self, run_id: str) -> Usage:

@@ -176,10 +176,10 @@ class WatchedJournal:
             lambda events: events,
         )
 
-    def headings(self) -> list[RunHeading]:
+    def headings(self, beginning: str = "", /) -> list[RunHeading]:
         return self._read(
             "headings",
-            lambda j: j.headings(),
+            lambda j: j.headings(beginning),
             lambda headings: [(h.run_id, h.end, h.command, h.usage) for h in headings],
         )
 

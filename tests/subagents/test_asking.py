@@ -61,6 +61,17 @@ async def test_a_call_of_a_child_is_approved_by_the_user_of_its_tree(tmp_path: P
     assert told(journal, result.run_id)[:2] == ["wrote x", "found: saw a"]
 
 
+async def test_what_its_children_have_used_so_far_is_told_of_one_that_waits(tmp_path: Path) -> None:
+    async with team("helper", "reader").harness(tmp_path / "runs.db") as harness:
+        waits = await harness.run("Go.")
+        assert waits.usage.model_calls == 1
+        assert waits.children_usage is not None
+        assert (waits.children_usage.model_calls, waits.children_usage.tool_calls) == (3, 1)
+        result = await harness.resume(waits.run_id, answers={"1.q1": Approve()})
+    assert result.usage_tree.model_calls == 6
+    assert result.usage.model_calls == 2
+
+
 async def test_one_is_denied_with_a_note(tmp_path: Path) -> None:
     async with team("helper").harness(tmp_path / "runs.db") as harness:
         waits = await harness.run("Go.")

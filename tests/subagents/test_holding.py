@@ -164,7 +164,7 @@ async def test_commands_of_a_contract_run_in_the_workspace_of_the_tree(tmp_path:
                     ContainsText("x"), questions=(UserQuestion(id="q", question="Where?"),)
                 )
             },
-            "a child has nobody whom it could ask",
+            "a child cannot wait before it begins",
         ),
     ],
 )

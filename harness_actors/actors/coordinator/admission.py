@@ -11,13 +11,13 @@ from harness_actors.coordination.active import Effects
 from harness_actors.coordination.asked_below import answers_above
 from harness_actors.coordination.coordinator import Coordinator
 from harness_actors.coordination.edits import check_edits, edited_calls
-from harness_actors.coordination.taking_up import stands_between_turns
+from harness_actors.coordination.taking_up import has_asked_above, stands_between_turns
 from harness_actors.errors import ConversationBusyError, RunNotFoundError
 from harness_actors.messages import Message
 from harness_actors.plan import CompactionPlan
 from harness_actors.ports import Journal
 from harness_actors.records import CHILD_MARK, RunSpec, StoredRun
-from harness_actors.state import CHILDREN, is_waiting, unanswered
+from harness_actors.state import CHILDREN
 from harness_actors.stores.conversations import RequestHead, head_of
 
 READ_TOGETHER = 50
@@ -184,7 +184,7 @@ class Admission:
 
     def _adopt(self, runs: Iterable[StoredRun], *, asked: bool) -> None:
         # First those that go on: one whose children all wait for their user leaves again.
-        for stored in sorted(runs, key=_has_asked):
+        for stored in sorted(runs, key=has_asked_above):
             self._held.pop(stored.spec.run_id, None)
             self.perform(self.coordinator.adopt(stored, asked=asked))
 
@@ -219,7 +219,7 @@ class Admission:
             self.perform(effects)
             if (served := self.coordinator.runs.get(stored.spec.run_id)) is not None:
                 below = await self._below(served.spec, served.state.values)
-                self._adopt(filter(_has_asked, below), asked=True)
+                self._adopt(filter(has_asked_above, below), asked=True)
 
     async def stop(self, run_ids: Sequence[str], mode: StopMode) -> tuple[str, ...]:
         """Stop runs; to cancel one, nobody need serve it.
@@ -323,12 +323,6 @@ class Admission:
         if stored is None:
             raise RunNotFoundError(run_id, self.store)
         return stored
-
-
-def _has_asked(stored: StoredRun) -> bool:
-    """Whether a run below others waits for its user."""
-    values = stored.state.values
-    return stored.spec.parent is not None and is_waiting(values) and bool(unanswered(values))
 
 
 def _as_shown(

@@ -248,8 +248,8 @@ class CoordinatorHost:
     async def position(self) -> int:
         return self._bulletin.position
 
-    async def headings(self) -> list[RunHeading]:
-        return await self._read(self._journal.headings)
+    async def headings(self, beginning: str = "") -> list[RunHeading]:
+        return await self._read(self._journal.headings, beginning)
 
     async def events(self, run_id: str) -> tuple[RunEvent, ...]:
         self._check_open()

@@ -25,11 +25,15 @@ class Answering:
     Args:
         run_id: The run.
         answerer: Answers at once; None leaves all questions open.
+
+    Attributes:
+        stands_still: The run is at no host until it is answered, and nobody can stop it there.
     """
 
     def __init__(self, run_id: str, answerer: Answerer | None) -> None:
         self._run_id = run_id
         self._answerer = answerer
+        self.stands_still = False
         self._is_stopped = False
         self._asking: asyncio.Future[str | None] | None = None
         self._one_at_a_time = asyncio.Lock()
@@ -41,11 +45,6 @@ class Answering:
     def is_wanted(self) -> bool:
         """Somebody answers, as far as they can."""
         return self._answerer is not None
-
-    @property
-    def is_asking(self) -> bool:
-        """A question was put, and is not answered yet."""
-        return self._asking is not None
 
     def stop(self) -> None:
         """Put no more questions; whoever thinks about one is not waited for."""
@@ -98,7 +97,14 @@ class Answering:
         Raises:
             AnswerError: What is answered is none of the answers that it takes.
         """
-        await asyncio.gather(*self._below)
+        self.stands_still = True
+        try:
+            await asyncio.gather(*self._below)
+            return await self._answer(runtime, waiting)
+        finally:
+            self.stands_still = False
+
+    async def _answer(self, runtime: Runtime, waiting: HarnessResult) -> frozenset[str]:
         answered: set[str] = set()
         if any(question.path for question in waiting.questions):
             answered |= _settled(waiting, await runtime.events(self._run_id))

@@ -17,6 +17,7 @@ from harness_actors.events import (
     ToolCalled,
     ToolReturned,
 )
+from harness_actors.messages import Failure
 from harness_actors.policies.decisions import Decision, decision_text
 from harness_actors.records import RunHeading
 from harness_actors.results import HarnessResult, OpenQuestion, Reason, Usage
@@ -28,11 +29,15 @@ Answerer = Callable[[OpenQuestion], "Answer | Awaitable[Answer | None] | None"]
 """Answers a question at once; None leaves the run waiting."""
 
 
+NOT_MADE: tuple[Failure, ...] = ("refused", "unknown")
+"""What became of calls that count in no limit."""
+
+
 async def result_of_waiting(runtime: Runtime, run_id: str, asked: InputAwaited) -> HarnessResult:
     """The result of a run that is no end of it: nothing of it is in the journal.
 
-    Its usage is that of its rounds, of which calls count that have a result; how long anybody
-    worked, and what its children used, is told when it is over.
+    Its usage is that of its rounds, of which calls count that have a result, and without how long
+    anybody worked; with children it is what its journal has, of them as well.
     """
     told = await runtime.events(run_id)
     usage, began, newest, children = Usage(), 0.0, 0.0, 0
@@ -44,8 +49,8 @@ async def result_of_waiting(runtime: Runtime, run_id: str, asked: InputAwaited) 
                 began = one.at
             case ToolCalled(call_id=call_id, tool_name=name) if name == work_complete.spec.name:
                 no_work.add(call_id)
-            case ToolReturned(call_id=call_id):
-                usage += Usage(tool_calls=call_id not in no_work)
+            case ToolReturned(call_id=call_id, failure=failure):
+                usage += Usage(tool_calls=call_id not in no_work and failure not in NOT_MADE)
                 no_work.discard(call_id)
             case ChildrenStarted(children=begun):
                 children += len(begun)
@@ -57,6 +62,11 @@ async def result_of_waiting(runtime: Runtime, run_id: str, asked: InputAwaited) 
                     cached_tokens=done.cached_tokens,
                     cost_usd=done.cost_usd,
                 )
+    below: Usage | None = None
+    if children:
+        tree = await runtime.headings(run_id)
+        usage = sum((one.usage for one in tree if one.run_id == run_id), Usage())
+        below = sum((one.usage for one in tree if one.root == run_id), Usage())
     return HarnessResult(
         run_id=run_id,
         status="awaiting_input",
@@ -66,6 +76,7 @@ async def result_of_waiting(runtime: Runtime, run_id: str, asked: InputAwaited) 
         transcript=told,
         wall_s=newest - began,
         children=children,
+        children_usage=below,
     )
 
 

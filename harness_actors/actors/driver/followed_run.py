@@ -42,9 +42,9 @@ class FollowedRun:
         """Ask it to be put aside; `now` cuts the round in progress."""
         # One that is only on its way to the runtime is stopped when it is there.
         self._stop_mode = "park_now" if now else "park"
-        # Perhaps it is at no host; whoever answers is not waited for.
+        # Whoever answers is not waited for.
         self._answering.stop()
-        if self._serving is not None:
+        if self._serving is not None and not self._answering.stands_still:
             await self._serving.stop([self.run_id], self._stop_mode)
 
     async def follow(

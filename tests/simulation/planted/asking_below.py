@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from harness_actors.coordination import children, waiting
+from harness_actors.coordination import asked_below, children, waiting
 from harness_actors.coordination.active import ActiveRun, Effects
 from harness_actors.coordination.children import Children
 from harness_actors.coordination.departures import Departures
@@ -38,7 +38,7 @@ def _the_first_question_is_all() -> Patches:
         run_id, asked = write.value
         return Write(write.key, write.change, [run_id, asked[:1]])
 
-    put_above = waiting.put_above
+    put_above = asked_below.put_above
     return [(waiting, "put_above", patched)]
 
 
@@ -47,7 +47,7 @@ def _all_are_answered_alike() -> Patches:
         given = answers_from_above(run, top)
         return dict.fromkeys(given, next(iter(given.values()), ""))
 
-    answers_from_above = waiting.answers_from_above
+    answers_from_above = asked_below.answers_from_above
     return [(waiting, "answers_from_above", patched)]
 
 
@@ -72,13 +72,9 @@ def _those_in_the_queue_wait_with_it() -> Patches:
 
 def _what_it_has_used_is_forgotten() -> Patches:
     def patched(self: Children, run: ActiveRun) -> None:
-        joined, self.limits.joined = self.limits.joined, lambda _: None  # type: ignore[method-assign]
-        try:
-            rests(self, run)
-        finally:
-            self.limits.joined = joined  # type: ignore[method-assign]
+        if run.spec.root in self._runs:
+            self._resting.setdefault(run.spec.root, {})[run.spec.run_id] = run
 
-    rests = Children.rests
     return [(Children, "rests", patched)]
 
 
