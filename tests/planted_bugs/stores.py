@@ -4,6 +4,54 @@ from tests.planted_bugs.bug import Bug
 
 BUGS = (
     Bug(
+        name="the last who reads removes what was made anew",
+        path="harness_actors/stores/key_files.py",
+        before="            if os.fstat(self._file).st_nlink:\n",
+        after="            if self._name:\n",
+        promise="calls of one tree that touch the same are not made at once",
+        tests=(
+            "tests/stores/test_key_files.py::test_a_file_that_was_made_anew_is_not_removed_by_who_had_the_old_one",
+        ),
+    ),
+    Bug(
+        name="a lock is taken on a file that is there no more",
+        path="harness_actors/stores/key_files.py",
+        before="os.fstat(file).st_nlink > 0:",
+        after="os.fstat(file).st_nlink >= 0:",
+        promise="calls of one tree that touch the same are not made at once",
+        tests=(
+            "tests/stores/test_key_files.py::test_a_file_that_was_removed_before_it_is_locked_is_looked_for_again",
+        ),
+    ),
+    Bug(
+        name="what the dead have locked stays behind",
+        path="harness_actors/stores/key_files.py",
+        before="            _sweep(self._folder)\n",
+        after="",
+        promise="locks do not grow in number",
+        tests=(
+            "tests/stores/test_key_files.py::test_what_the_dead_have_left_is_removed_by_the_next_to_come",
+        ),
+    ),
+    Bug(
+        name="who comes later is given a key first",
+        path="harness_actors/stores/key_locks.py",
+        before="""\
+        if queue is None:
+            if (held := self._keys.take(*place, reads=reads)) is not None:
+                return held
+            queue""",
+        after="""\
+        if (held := self._keys.take(*place, reads=reads)) is not None:
+            return held
+        if queue is None:
+            queue""",
+        promise="who writes is not kept waiting forever by those who read",
+        tests=(
+            "tests/stores/test_key_locks.py::test_who_reads_comes_behind_who_writes_and_was_there_first",
+        ),
+    ),
+    Bug(
         name="the change of a snapshot is applied once more",
         path="harness_actors/stores/queries.py",
         before=(
