@@ -12,6 +12,7 @@ The rule:
 import fcntl
 import os
 import re
+import weakref
 from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -82,6 +83,7 @@ class _Folder:
 
     def __init__(self, path: Path) -> None:
         self.descriptor = os.open(path, FOLDER)
+        weakref.finalize(self, os.close, self.descriptor).atexit = False
         self._id = os.fstat(self.descriptor)
 
     def is_at(self, path: Path) -> bool:
@@ -89,10 +91,6 @@ class _Folder:
             return os.path.samestat(self._id, os.lstat(path))
         except OSError:
             return False
-
-    def __del__(self) -> None:
-        if (descriptor := getattr(self, "descriptor", None)) is not None:
-            os.close(descriptor)
 
 
 @dataclass(frozen=True, slots=True)

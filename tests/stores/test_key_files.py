@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from harness_actors.errors import ToolError
 from harness_actors.stores.key_files import HeldFile, KeyFiles, key_files_of
+from tests.stores.open_files import open_files
 
 HOLDER = """
 import sys
@@ -63,6 +64,20 @@ def test_who_writes_has_a_key_alone_and_who_reads_shares_it(tmp_path: Path) -> N
         assert reader is not None
         reader.release()
     assert there.take("tree", "key", reads=False) is not None
+
+
+def test_no_file_stays_open_behind_what_was_held_or_refused(tmp_path: Path) -> None:
+    store = tmp_path / "runs.db"
+    keys = KeyFiles(store)
+    for reads in (True, False):
+        held = keys.take("tree", "key", reads=reads)
+        assert held is not None
+        assert keys.take("tree", "key", reads=False) is None
+        held.release()
+        assert open_files(tmp_path) == [key_files_of(store)]
+    held = None
+    del keys
+    assert open_files(tmp_path) == []
 
 
 def test_other_keys_and_other_trees_have_nothing_in_common(tmp_path: Path) -> None:
