@@ -1,13 +1,17 @@
 """Resource keys that calls hold: who waits for one, and in which order they are given."""
 
 import asyncio
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
 FIRST_PAUSE_S = 0.001
 LONGEST_PAUSE_S = 0.05
 """How often it is looked at whether another process has let go of a key: seldom after a while."""
+TURN_S = 1.0
+"""How long a process gives a key from one to the next before it lets those of others look."""
+ASIDE_S = 1.2 * LONGEST_PAUSE_S
+"""Until each of them has looked."""
 
 Place = tuple[str, str]
 """A key, behind the run at the top of its tree."""
@@ -29,18 +33,34 @@ class Keys(Protocol):
 
 @dataclass(eq=False, slots=True)
 class _Queue:
-    """Those of this process who wait for a key; the first of them alone looks for it."""
+    """Those of this process who hold a key, and who wait for it; the first of these alone looks
+    for it.
 
+    Attributes:
+        now: Time, in seconds.
+        first: Held by the first who waits.
+        freed: Somebody of this process has let go of the key.
+        users: How many hold it or wait for it.
+        waiting: How many of them wait.
+        since: Since when it has been given from one to the next in this process; None for nobody.
+        aside: The next one lets those of other processes look first.
+    """
+
+    now: Callable[[], float]
     first: asyncio.Lock = field(default_factory=asyncio.Lock)
     freed: asyncio.Event = field(default_factory=asyncio.Event)
+    users: int = 0
     waiting: int = 0
+    since: float | None = None
+    aside: bool = False
 
 
 class KeyLocks:
     """Answers `ResourceLocks` for one process.
 
     In a process keys are given in the order in which they are asked for, so that those who read
-    cannot keep one who writes waiting forever. Of several processes, who looks first has it.
+    cannot keep one who writes waiting forever. Of several processes, who looks first has it; one
+    that has had a key for `TURN_S` lets the others look.
 
     Args:
         keys: What all processes share.
@@ -57,29 +77,50 @@ class KeyLocks:
 
     async def take(self, place: Place, *, reads: bool) -> Held:
         """Hold a key, when it is free and those before have had it."""
-        queue = self._queues.get(place)
-        if queue is None:
-            if (held := self._keys.take(*place, reads=reads)) is not None:
-                return held
-            queue = self._queues[place] = _Queue()
+        if (queue := self._queues.get(place)) is None:
+            queue = self._queues[place] = _Queue(asyncio.get_running_loop().time)
+        queue.users += 1
+        try:
+            held = None if queue.waiting else self._keys.take(*place, reads=reads)
+            if held is None:
+                held = await self._in_turn(place, reads, queue)
+        except BaseException:
+            self._leave(place, queue)
+            raise
+        if queue.since is None:
+            queue.since = queue.now()
+        return held
+
+    def let_go(self, place: Place, held: Held) -> None:
+        """Hold it no more; who is next in this process is told."""
+        held.release()
+        queue = self._queues[place]
+        queue.aside = queue.since is not None and queue.now() - queue.since > TURN_S
+        queue.freed.set()
+        self._leave(place, queue)
+
+    def _leave(self, place: Place, queue: _Queue) -> None:
+        queue.users -= 1
+        if not queue.users:
+            del self._queues[place]
+
+    async def _in_turn(self, place: Place, reads: bool, queue: _Queue) -> Held:
         queue.waiting += 1
         try:
             async with queue.first:
                 return await self._when_free(place, reads, queue)
         finally:
             queue.waiting -= 1
-            if not queue.waiting:
-                del self._queues[place]
-
-    def let_go(self, place: Place, held: Held) -> None:
-        """Hold it no more; who is next in this process is told."""
-        held.release()
-        if (queue := self._queues.get(place)) is not None:
-            queue.freed.set()
 
     async def _when_free(self, place: Place, reads: bool, queue: _Queue) -> Held:
         pause_s = FIRST_PAUSE_S
-        while (held := self._keys.take(*place, reads=reads)) is None:
+        while True:
+            if queue.aside:
+                # They look seldom, and would not find it free as long as somebody waits here.
+                queue.aside, queue.since = False, None
+                await asyncio.sleep(ASIDE_S)
+            if (held := self._keys.take(*place, reads=reads)) is not None:
+                return held
             queue.freed.clear()
             timer = asyncio.get_running_loop().call_later(pause_s, queue.freed.set)
             try:
@@ -87,7 +128,6 @@ class KeyLocks:
             finally:
                 timer.cancel()
             pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
-        return held
 
 
 @dataclass(eq=False, slots=True)

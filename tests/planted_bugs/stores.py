@@ -24,6 +24,16 @@ BUGS = (
         ),
     ),
     Bug(
+        name="a process hands a key on for as long as it likes",
+        path="harness_actors/stores/key_locks.py",
+        before="                await asyncio.sleep(ASIDE_S)\n",
+        after="",
+        promise="no process keeps a key from the calls of others",
+        tests=(
+            "tests/stores/test_key_locks.py::test_a_process_whose_calls_always_want_a_key_lets_others_look_now_and_then",
+        ),
+    ),
+    Bug(
         name="what the dead have locked stays behind",
         path="harness_actors/stores/key_files.py",
         before="            _sweep(self._folder)\n",
@@ -36,16 +46,8 @@ BUGS = (
     Bug(
         name="who comes later is given a key first",
         path="harness_actors/stores/key_locks.py",
-        before="""\
-        if queue is None:
-            if (held := self._keys.take(*place, reads=reads)) is not None:
-                return held
-            queue""",
-        after="""\
-        if (held := self._keys.take(*place, reads=reads)) is not None:
-            return held
-        if queue is None:
-            queue""",
+        before="held = None if queue.waiting else self._keys.take(*place, reads=reads)\n",
+        after="held = self._keys.take(*place, reads=reads)\n",
         promise="who writes is not kept waiting forever by those who read",
         tests=(
             "tests/stores/test_key_locks.py::test_who_reads_comes_behind_who_writes_and_was_there_first",

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from harness_actors.stores import key_locks
 from harness_actors.stores.key_files import KeyFiles, key_files_of
 from harness_actors.stores.key_locks import KeyLocks
 from tests.stores.test_key_files import holder, told
@@ -72,6 +73,29 @@ async def test_who_reads_comes_behind_who_writes_and_was_there_first(tmp_path: P
         assert order == []
     await asyncio.wait_for(asyncio.gather(*calls), 5)
     assert order == ["writes", "reads 0", "reads 1", "reads 2"]
+
+
+async def test_a_process_whose_calls_always_want_a_key_lets_others_look_now_and_then(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(key_locks, "TURN_S", 0.2)
+    locks, now = locks_at(tmp_path), asyncio.get_running_loop().time
+    over = now() + 1.0
+    free_since: list[float] = []
+    gaps: list[float] = []
+
+    async def again_and_again() -> None:
+        while now() < over:
+            async with locks.held("tree", ALONE, reads=False):
+                gaps.append(now() - free_since[-1] if free_since else 0.0)
+                await asyncio.sleep(0.02)
+                free_since.append(now())
+
+    await asyncio.gather(*(again_and_again() for _ in range(3)))
+    longer = [gap for gap in gaps if gap >= key_locks.LONGEST_PAUSE_S]
+    # Each time for as long as it takes the others to look, and most of the time not at all.
+    assert 2 <= len(longer) < len(gaps) / 2
+    assert locks._queues == {}
 
 
 async def test_a_call_that_is_cancelled_while_it_waits_holds_nothing_and_lets_others_by(
