@@ -34,6 +34,16 @@ BUGS = (
         ),
     ),
     Bug(
+        name="keys are taken in the order in which they are named",
+        path="harness_actors/stores/key_locks.py",
+        before="for key in sorted(set(keys))]",
+        after="for key in dict.fromkeys(keys)]",
+        promise="no two calls wait for each other",
+        tests=(
+            "tests/stores/test_key_locks.py::test_calls_that_name_the_same_keys_in_other_orders_do_not_wait_for_each_other",
+        ),
+    ),
+    Bug(
         name="what the dead have locked stays behind",
         path="harness_actors/stores/key_files.py",
         before="            _sweep(self._folder)\n",

@@ -98,6 +98,21 @@ async def test_a_process_whose_calls_always_want_a_key_lets_others_look_now_and_
     assert locks._queues == {}
 
 
+async def test_calls_that_name_the_same_keys_in_other_orders_do_not_wait_for_each_other(
+    tmp_path: Path,
+) -> None:
+    locks = locks_at(tmp_path)
+
+    async def call(*keys: str) -> None:
+        async with locks.held("tree", keys, reads=False):
+            await soon()
+
+    async with locks.held("tree", ["a", "b"], reads=False):
+        calls = asyncio.gather(call("a", "b"), call("b", "a"))
+        await soon()
+    await asyncio.wait_for(calls, 5)
+
+
 async def test_a_call_that_is_cancelled_while_it_waits_holds_nothing_and_lets_others_by(
     tmp_path: Path,
 ) -> None:

@@ -1,17 +1,15 @@
 """Faults in how calls of one tree are kept apart that touch the same."""
 
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection
 from typing import Any
 
 from harness_actors.actors.simulated.locks import SimulatedHeld, SimulatedKeys
 from harness_actors.actors.simulated.processes import current_process
-from harness_actors.ports import ToolSpec
 from harness_actors.stores import key_locks
 from harness_actors.stores.key_locks import KeyLocks
-from harness_actors.turn import keys as turn_keys
 from harness_actors.turn.bounds import Due
 from harness_actors.turn.execution import Execution
-from harness_actors.turn.keys import HeldKeys, arguments_in, filled
+from harness_actors.turn.keys import HeldKeys
 from harness_actors.turn.one_call import PlannedCall
 from harness_actors.turn.outcomes import ToolExecutionResult, ToolOutcome
 from tests.simulation.kin_at_work import NO_DEADLOCK
@@ -99,18 +97,6 @@ def _who_is_cut_holds_on() -> Patches:
     return [(key_locks._Holding, "__aenter__", patched)]
 
 
-def _in_the_order_of_their_names() -> Patches:
-    def touched(spec: ToolSpec, arguments: str) -> Sequence[str]:
-        given = arguments_in(arguments) or {}
-        keys = [filled(template, given) for template in spec.resource_keys]
-        return [key for key in keys if key is not None]
-
-    def patched(self: KeyLocks, root: str, keys: Sequence[str], *, reads: bool) -> Any:
-        return key_locks._Holding(self, [(root, key) for key in dict.fromkeys(keys)], reads)
-
-    return [(turn_keys, "keys_touched", touched), (KeyLocks, "held", patched)]
-
-
 def _nobody_looks_again() -> Patches:
     return [(key_locks, "FIRST_PAUSE_S", 100_000.0), (key_locks, "LONGEST_PAUSE_S", 100_000.0)]
 
@@ -134,11 +120,6 @@ BUGS: tuple[PlantedBug, ...] = (
     PlantedBug(
         "a call that is cut while it waits holds what it has",
         _who_is_cut_holds_on,
-        frozenset({ENDS, NO_DEADLOCK}),
-    ),
-    PlantedBug(
-        "keys are taken in the order in which a tool names them",
-        _in_the_order_of_their_names,
         frozenset({ENDS, NO_DEADLOCK}),
     ),
     PlantedBug(
