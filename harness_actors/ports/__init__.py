@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from harness_actors.ports.delegation import DelegatingTool as DelegatingTool
     from harness_actors.ports.delegation import Delegation as Delegation
     from harness_actors.ports.journal import Journal as Journal
+    from harness_actors.ports.locks import ResourceLocks as ResourceLocks
     from harness_actors.ports.models import Agent as Agent
     from harness_actors.ports.models import Model as Model
     from harness_actors.ports.models import ModelRequest as ModelRequest
@@ -93,6 +94,7 @@ __getattr__, __dir__, __all__ = loaded_on_use(
         "ModelRequest": "models",
         "ModelResponse": "models",
         "NewestResult": "verification",
+        "ResourceLocks": "locks",
         "RunContext": "runs",
         "Strategy": "strategies",
         "StrictForm": "models",

@@ -6,11 +6,12 @@ from functools import partial
 
 from harness_actors.events import Event, call_event
 from harness_actors.ports import DeadlineToken, RunContext
-from harness_actors.state import TURN_COUNT
+from harness_actors.state import CHILDREN, TURN_COUNT
 from harness_actors.turn.artifacts import keep_large
 from harness_actors.turn.bounds import Bounds, Due
 from harness_actors.turn.delegation import delegates
 from harness_actors.turn.emission import Emission
+from harness_actors.turn.keys import HeldKeys
 from harness_actors.turn.lanes import in_lanes
 from harness_actors.turn.one_call import PlannedCall, time_of
 from harness_actors.turn.outcomes import ToolExecutionResult, ToolOutcome
@@ -50,6 +51,22 @@ class Execution:
         if key is not None and (earlier := repeats.earlier(key)) is not None:
             return ToolExecutionResult(text=earlier)
         repeats.begins(plan)
+        if (held := self._held_keys(plan)) is None:
+            return await self._begin(plan)
+        return await held.make(plan, self._due(plan), partial(self._begin, plan))
+
+    def _held_keys(self, plan: PlannedCall) -> HeldKeys | None:
+        """What holds the keys of a call in its tree; None where it has none, or there is no tree
+        and so nobody else."""
+        services, spec = self._services, self._context.spec
+        if services.locks is None or plan.tool is None or not plan.tool.spec.resource_keys:
+            return None
+        above = self._prepared.delegates and self._context.get(CHILDREN) > 0
+        if spec.parent is None and not above:
+            return None
+        return HeldKeys(services.locks, spec.root, services.in_thread)
+
+    async def _begin(self, plan: PlannedCall) -> ToolOutcome:
         due = self._due(plan)
         trace = self._state.begin_trace(time_of(plan, due).seconds)
         emission = Emission(

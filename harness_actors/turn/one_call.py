@@ -163,7 +163,7 @@ async def run_call(planned: PlannedCall, context: ToolContext, due: Due) -> Tool
         how: Literal["denied", "refused"] = "denied" if planned.denied else "refused"
         return ToolDenied(text=planned.refusal, how=how, by=planned.limit)
     if due.over:
-        return ToolDenied(text=_time_is_up(due, "began"), by=due.kind)
+        return not_begun(due)
     within = time_of(planned, due)
     outcome = await run_within(
         Allowance(within),
@@ -190,6 +190,11 @@ async def run_call(planned: PlannedCall, context: ToolContext, due: Due) -> Tool
         case returned:
             # Any object: a tool may be the user's own class, whose types nobody has checked.
             return _returned(planned, returned.value, context)
+
+
+def not_begun(due: Due) -> ToolDenied:
+    """The result of a call that had to begin before `due`, and did not."""
+    return ToolDenied(text=_time_is_up(due, "began"), by=due.kind)
 
 
 def time_of(planned: PlannedCall, due: Due) -> Due:

@@ -12,6 +12,7 @@ from harness_actors.ports import (
     ContractCommands,
     ContractFiles,
     ConversationArtifacts,
+    ResourceLocks,
     TokenCounter,
     ToolProcesses,
     ToolResources,
@@ -73,6 +74,8 @@ class AgentTurnServices:
             `processes`.
         artifacts_of: Given a conversation and settings, returns where its long results are kept;
             None where there is no place for them.
+        locks: Keeps calls apart that touch the same in runs of one tree; None where each run looks
+            after its own calls alone.
     """
 
     counter_for: Callable[[str], TokenCounter]
@@ -91,6 +94,7 @@ class AgentTurnServices:
     contract_files: Callable[[Path | None], ContractFiles] | None = None
     contract_commands: Callable[[Path | None], ContractCommands | None] | None = None
     artifacts_of: Callable[[str, ArtifactsConfig], ConversationArtifacts] | None = None
+    locks: ResourceLocks | None = None
 
     def artifacts(self, spec: RunSpec) -> ConversationArtifacts | None:
         """Where the long results of a run are kept; None where they are cut."""

@@ -2,13 +2,9 @@
 
 from collections.abc import Sequence
 
-from harness_actors.exact_json import values_in
 from harness_actors.turn.delegation import delegates
+from harness_actors.turn.keys import LONG_ARGUMENTS, arguments_in, filled
 from harness_actors.turn.one_call import PlannedCall
-
-LONG_ARGUMENTS = 100_000
-"""Characters above which arguments are not read to fill the keys of a call: its tool reads them
-in a thread, and here they would hold up all runs of the process."""
 
 NO_KEYS: frozenset[str] = frozenset()
 
@@ -68,13 +64,8 @@ def shared_keys(plan: PlannedCall) -> frozenset[str] | None:
 def _filled(templates: Sequence[str], arguments: str) -> frozenset[str] | None:
     if len(arguments) > LONG_ARGUMENTS:
         return None
-    try:
-        given = values_in(arguments)
-    except ValueError:
+    given = arguments_in(arguments)
+    if given is None:
         return None
-    if not isinstance(given, dict):
-        return None
-    try:
-        return frozenset(template.format_map(given) for template in templates)
-    except Exception:  # noqa: BLE001 - a template of a user meets arguments of a model
-        return None
+    keys = frozenset(filled(template, given) for template in templates)
+    return None if None in keys else frozenset(key for key in keys if key is not None)

@@ -22,6 +22,29 @@ BUGS = (
         ),
     ),
     Bug(
+        name="what one that asks has used counts in no tree after a death",
+        path="harness_actors/coordination/children.py",
+        before="            self._resting.setdefault(run.spec.root, {})[run.spec.run_id] = run\n"
+        "            self.limits.joined(run)\n",
+        after="            self._resting.setdefault(run.spec.root, {})[run.spec.run_id] = run\n",
+        promise="the bounds of a run hold for its tree",
+        tests=(
+            "tests/coordination/test_asked_below.py"
+            "::test_what_it_has_used_counts_after_a_death_though_nobody_serves_it",
+        ),
+    ),
+    Bug(
+        name="one below that is answered waits until the others stand still",
+        path="harness_actors/actors/coordinator/admission.py",
+        before="                self._adopt(filter(has_asked_above, below), asked=True)\n",
+        after="                self._adopt((), asked=True)\n",
+        promise="who is answered goes on while others do",
+        tests=(
+            "tests/subagents/test_asking.py::test_a_program_answers_while_the_others_go_on",
+            "tests/replay/test_asking_children.py::test_one_that_was_answered_while_others_went_on",
+        ),
+    ),
+    Bug(
         name="who has sent others out asks on before it knows what they have used",
         path="harness_actors/turn/loop.py",
         before="        return self._prepared.delegates and self._context.get(CHILDREN) > 0\n",

@@ -15,12 +15,10 @@ BUGS = (
         name="a call of which nobody knows what it touches runs beside others",
         path="harness_actors/turn/waves.py",
         before="""\
-    except Exception:  # noqa: BLE001 - a template of a user meets arguments of a model
-        return None
+    return None if None in keys else frozenset(key for key in keys if key is not None)
 """,
         after="""\
-    except Exception:  # noqa: BLE001 - a template of a user meets arguments of a model
-        return NO_KEYS
+    return frozenset(key for key in keys if key is not None)
 """,
         promise="a call whose keys cannot be filled runs alone",
         tests=(

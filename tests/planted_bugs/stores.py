@@ -4,6 +4,66 @@ from tests.planted_bugs.bug import Bug
 
 BUGS = (
     Bug(
+        name="the last who reads removes what was made anew",
+        path="harness_actors/stores/key_files.py",
+        before="            if os.fstat(self._file).st_nlink:\n",
+        after="            if self._name:\n",
+        promise="calls of one tree that touch the same are not made at once",
+        tests=(
+            "tests/stores/test_key_files.py::test_a_file_that_was_made_anew_is_not_removed_by_who_had_the_old_one",
+        ),
+    ),
+    Bug(
+        name="a lock is taken on a file that is there no more",
+        path="harness_actors/stores/key_files.py",
+        before="os.fstat(file).st_nlink > 0:",
+        after="os.fstat(file).st_nlink >= 0:",
+        promise="calls of one tree that touch the same are not made at once",
+        tests=(
+            "tests/stores/test_key_files.py::test_a_file_that_was_removed_before_it_is_locked_is_looked_for_again",
+        ),
+    ),
+    Bug(
+        name="a process hands a key on for as long as it likes",
+        path="harness_actors/stores/key_locks.py",
+        before="                await asyncio.sleep(ASIDE_S)\n",
+        after="",
+        promise="no process keeps a key from the calls of others",
+        tests=(
+            "tests/stores/test_key_locks.py::test_a_process_whose_calls_always_want_a_key_lets_others_look_now_and_then",
+        ),
+    ),
+    Bug(
+        name="keys are taken in the order in which they are named",
+        path="harness_actors/stores/key_locks.py",
+        before="for key in sorted(set(keys))]",
+        after="for key in dict.fromkeys(keys)]",
+        promise="no two calls wait for each other",
+        tests=(
+            "tests/stores/test_key_locks.py::test_calls_that_name_the_same_keys_in_other_orders_do_not_wait_for_each_other",
+        ),
+    ),
+    Bug(
+        name="what the dead have locked stays behind",
+        path="harness_actors/stores/key_files.py",
+        before="            _sweep(self._folder)\n",
+        after="",
+        promise="locks do not grow in number",
+        tests=(
+            "tests/stores/test_key_files.py::test_what_the_dead_have_left_is_removed_by_the_next_to_come",
+        ),
+    ),
+    Bug(
+        name="who comes later is given a key first",
+        path="harness_actors/stores/key_locks.py",
+        before="held = None if queue.waiting else self._keys.take(*place, reads=reads)\n",
+        after="held = self._keys.take(*place, reads=reads)\n",
+        promise="who writes is not kept waiting forever by those who read",
+        tests=(
+            "tests/stores/test_key_locks.py::test_who_reads_comes_behind_who_writes_and_was_there_first",
+        ),
+    ),
+    Bug(
         name="the change of a snapshot is applied once more",
         path="harness_actors/stores/queries.py",
         before=(

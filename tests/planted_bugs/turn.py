@@ -4,6 +4,32 @@ from tests.planted_bugs.bug import Bug
 
 BUGS = (
     Bug(
+        name="what a call leaves out touches nothing",
+        path="harness_actors/turn/keys.py",
+        before="    known = _defaults(spec.parameters) | given\n",
+        after="    known = given\n",
+        promise="calls of one tree that touch the same are not made at once",
+        tests=(
+            "tests/turn/test_keys.py::test_a_call_touches_what_its_arguments_say_and_their_defaults",
+        ),
+    ),
+    Bug(
+        name="a run beside its children holds no keys",
+        path="harness_actors/turn/execution.py",
+        before="        if spec.parent is None and not above:\n",
+        after="        if spec.parent is None:\n",
+        promise="calls of one tree that touch the same are not made at once",
+        tests=("tests/subagents/test_one_file.py::test_a_run_and_those_beside_it_lose_no_change",),
+    ),
+    Bug(
+        name="the keys of long arguments are not held",
+        path="harness_actors/turn/keys.py",
+        before="keys: Collection[str] = await self._in_thread(keys_touched, spec, arguments)\n",
+        after="keys: Collection[str] = ()\n",
+        promise="calls of one tree that touch the same are not made at once",
+        tests=("tests/turn/test_keys.py::test_keys_of_long_arguments_are_held_too",),
+    ),
+    Bug(
         name="a run parks a model call late",
         path="harness_actors/turn/loop.py",
         before="""\

@@ -191,8 +191,10 @@ def _call(planned: PlannedTool, call_id: str, key: str) -> ToolCall:
     given = {"key": key, "takes_s": planned.takes_s}
     if planned.kind in REPEATED:
         given = {"key": f"{key.partition('/')[0]}/{planned.shelf}", "takes_s": 0.02}
-    if planned.kind == "peek":
-        given["shelf"] = planned.shelf
+    if planned.kind == "stow" and len(planned.shelf) > 1:
+        given["other"] = planned.shelf[1]
+    if planned.kind in ("peek", "stow"):
+        given["shelf"] = planned.shelf[0]
     return ToolCall(call_id, planned.kind, orjson.dumps(given).decode())
 
 
@@ -256,7 +258,9 @@ def load_programs(
     workload: Workload, oracle: Oracle, machine: SimulatedMachine, chance: Random, reach: Reach
 ) -> dict[str, bytes]:
     """The programs of a workload, and their blobs by name."""
-    tools: tuple[Tool, ...] = (*(WatchedTool(kind, oracle, machine) for kind in KINDS), ask_user)
+    # One that only some have, for it counts in the requests of all.
+    kinds = (*KINDS, "stow") if workload.shelved else KINDS
+    tools: tuple[Tool, ...] = (*(WatchedTool(kind, oracle, machine) for kind in kinds), ask_user)
     summarizer = PlannedSummarizer(oracle.summarizing) if workload.summarized else None
     gates = gates_of(workload, oracle)
     gates["sub_agents"] = workload.sub_agents

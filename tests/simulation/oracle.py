@@ -28,6 +28,7 @@ from tests.simulation.pressing import Pressing
 from tests.simulation.promptness import Promptness
 from tests.simulation.sent_out import SentOut
 from tests.simulation.serving import ServedStep, Serving
+from tests.simulation.shelves import Shelves
 from tests.simulation.spending import Spending
 from tests.simulation.summarizing import Summarizing
 from tests.simulation.talking import Talking
@@ -75,6 +76,7 @@ class Oracle:
         self.working = Working(ledger, seed)
         self.trying = Trying(ledger, seed)
         self.at_once = AtOnce(ledger)
+        self.shelves = Shelves(ledger)
         self.circling = Circling(ledger, seed)
         self.keeping = Keeping(ledger)
         self.pressing = Pressing(ledger, pressed=workload.pressed)

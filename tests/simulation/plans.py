@@ -8,6 +8,7 @@ from tests.simulation.gates import plan_gates
 from tests.simulation.pressing import plan_pressure
 from tests.simulation.questions import plan_questions
 from tests.simulation.sent_out import with_scouts
+from tests.simulation.shelves import plan_shelves
 from tests.simulation.summarizing import plan_summaries
 from tests.simulation.trees import plan_trees
 from tests.simulation.trying import plan_tries
@@ -25,4 +26,4 @@ def planned(seed: int) -> Workload:
     workload = plan_circles(plan_approvals(workload, seed), seed)
     workload = plan_values(plan_contracts(workload, seed), seed)
     workload = plan_summaries(plan_pressure(workload, seed), seed)
-    return with_scouts(plan_trees(workload, seed), seed)
+    return plan_shelves(with_scouts(plan_trees(workload, seed), seed), seed)

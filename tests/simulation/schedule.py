@@ -16,6 +16,7 @@ from harness_actors.actors.host.shipped_executors import host_executor
 from harness_actors.actors.hosted import Place
 from harness_actors.actors.kinds import EMBEDDED_MODEL, KINDS, STREAMS, Kinds
 from harness_actors.actors.simulated.cell import CellParts, SimulatedClock, reach
+from harness_actors.actors.simulated.locks import SimulatedKeys
 from harness_actors.actors.simulated.loop import SimulatedLoop
 from harness_actors.actors.simulated.network import Network, Weather
 from harness_actors.actors.simulated.processes import (
@@ -38,6 +39,7 @@ from harness_actors.executors import (
 from harness_actors.ports import Executor, Journal
 from harness_actors.records import WorkspaceSpec
 from harness_actors.stores import SqliteJournal
+from harness_actors.stores.key_locks import KeyLocks
 from harness_actors.stores.taking_up import check_run, check_taking_up
 from harness_actors.tools import reaping
 from harness_actors.tools.open_resources import OpenResources
@@ -165,6 +167,7 @@ class Schedule:
         self.oracle = Oracle(self.ledger, self.machine, self.workload, seed)
         self._clock = SimulatedClock(loop)
         self._counter = FlatCounter()
+        self._keys = SimulatedKeys()
         self._faults = Faults()
         self._folder = Path(tempfile.mkdtemp(dir=_memory())) if mode != "protocol" else None
         self._journals: list[Journal] = []
@@ -354,6 +357,7 @@ class Schedule:
                         resources=OpenResources(),
                         workers=workers_of(place.tool_processes, self.oracle, self.machine),
                         artifacts_of=self.oracle.keeping.artifacts_of,
+                        locks=KeyLocks(self._keys),
                         **grounds_of(self.oracle.verifying),
                     )
                 )

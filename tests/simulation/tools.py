@@ -55,6 +55,10 @@ KINDS: tuple[ToolKind, ...] = (
     "labour_mess",
     "flaky",
 )
+KEYS: dict[ToolKind, tuple[str, ...]] = {
+    "peek": ("shelf:{shelf}",),
+    "stow": ("shelf:{shelf}", "shelf:{other}"),
+}
 TIMEOUTS_S: dict[ToolKind, float] = {"hang": HANG_S, "labour_long": TIMEOUT_S}
 
 
@@ -71,7 +75,7 @@ class WatchedTool:
             parameters=PARAMETERS,
             effect="read_only" if kind in READS else "local_write",
             idempotent=kind in READS or kind in ("again", "crash_again", "flaky"),
-            resource_keys=("shelf:{shelf}",) if kind == "peek" else (),
+            resource_keys=KEYS.get(kind, ()),
             timeout_s=TIMEOUTS_S.get(kind),
             volatile=kind == "watch",
             needs=(SHELL,) if kind in NEEDING else (),
@@ -90,6 +94,9 @@ class WatchedTool:
             idempotent=self.spec.idempotent,
             shelf=given["shelf"] if self.kind == "peek" else "",
         )
+        if self.kind in KEYS:
+            shelves = given["shelf"] + given.get("other", "")
+            self._oracle.shelves.called(call, shelves, reads=self.kind in READS)
         self._oracle.summarizing.called(key, context)
         ledger, seen = self._oracle.ledger, self._oracle.at_once.seen(call)
         try:
@@ -117,7 +124,7 @@ class WatchedTool:
         match self.kind:
             case "look" | "again" | "peek" | "recall" | "watch":
                 await asyncio.sleep(takes_s)
-            case "effect" | "stubborn":
+            case "effect" | "stow" | "stubborn":
                 await asyncio.sleep(takes_s / 2)
                 self._oracle.effect(key)
                 await asyncio.sleep(takes_s / 2)

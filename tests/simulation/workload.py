@@ -32,6 +32,7 @@ ToolKind = Literal[
     "choose",
     "mumble",
     "peek",
+    "stow",
     "recall",
     "watch",
     "read",
@@ -47,7 +48,8 @@ ToolKind = Literal[
 `command`: the same, in a process of its own; `fail`: raises; `hang`: ends by its timeout;
 `stubborn`: takes its time when it is cancelled; `deaf`: does not notice it; `crash`: kills its
 process; `crash_again`: the same, and may run again; `ask`: asks the user; `choose`: the same, with
-options; `mumble`: asks what nobody can be asked; `peek`: read-only, alone at its shelf;
+options; `mumble`: asks what nobody can be asked; `peek`: read-only, alone at its shelf; `stow`:
+writes, alone at its shelf or two in all of its tree;
 `recall`: read-only, and two at one shelf are the same call; `watch`: the same, and volatile;
 `read`: reads on in a long result; `pry`: in one of another conversation;
 `labour`: in a worker process; `labour_long`: longer than it may; `labour_crash`: that process dies;
@@ -181,6 +183,7 @@ class Workload:
         summarized: They are kept in the background.
         strategic: Agents have a strategy of their own.
         sub_agents: Those to whom agents delegate; empty where they do not.
+        shelved: Runs of one tree write to the same shelves.
         copies: Messages go through pickle.
         budget_usd: What all runs may cost together; None for no bound.
         listened: Runs whose text somebody reads while it is said.
@@ -207,6 +210,7 @@ class Workload:
     summarized: bool = False
     strategic: bool = False
     sub_agents: tuple[SubAgentSpec, ...] = ()
+    shelved: bool = False
     copies: bool = False
     budget_usd: float | None = None
     listened: frozenset[str] = frozenset()

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from harness_actors.messages import ToolCall
 from harness_actors.ports import Effect, ToolContext, ToolSpec
+from harness_actors.turn.keys import LONG_ARGUMENTS
 from harness_actors.turn.one_call import PlannedCall
-from harness_actors.turn.waves import LONG_ARGUMENTS, shared_keys, waves_of
+from harness_actors.turn.waves import shared_keys, waves_of
 
 
 @dataclass(frozen=True)

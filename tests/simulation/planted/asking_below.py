@@ -13,7 +13,6 @@ from tests.simulation.asked_below import AS_ANSWERED, AT_THE_TOP, OTHERS_FIRST, 
 from tests.simulation.kin_at_work import APART, NO_DEADLOCK
 from tests.simulation.planted.bug import Patches, PlantedBug
 from tests.simulation.planted.promises import ENDS, GIVEN_ONCE
-from tests.simulation.tree_bounds import BOUNDS
 
 
 def _the_tree_never_waits() -> Patches:
@@ -70,14 +69,6 @@ def _those_in_the_queue_wait_with_it() -> Patches:
     return [(Children, "put_aside", patched)]
 
 
-def _what_it_has_used_is_forgotten() -> Patches:
-    def patched(self: Children, run: ActiveRun) -> None:
-        if run.spec.root in self._runs:
-            self._resting.setdefault(run.spec.root, {})[run.spec.run_id] = run
-
-    return [(Children, "rests", patched)]
-
-
 BUGS: tuple[PlantedBug, ...] = (
     PlantedBug(
         "a tree whose user is asked below never waits",
@@ -108,10 +99,5 @@ BUGS: tuple[PlantedBug, ...] = (
         "those in the queue wait with the one that asks",
         _those_in_the_queue_wait_with_it,
         frozenset({ENDS, NO_DEADLOCK}),
-    ),
-    PlantedBug(
-        "what one that asks has used counts in no tree",
-        _what_it_has_used_is_forgotten,
-        frozenset({BOUNDS}),
     ),
 )
