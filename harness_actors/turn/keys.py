@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection
+from posixpath import normpath
 from typing import Any
 
 from harness_actors.errors import ToolError
@@ -14,6 +15,9 @@ from harness_actors.turn.outcomes import ToolFailure, ToolOutcome
 LONG_ARGUMENTS = 100_000
 """Characters above which arguments are not read in the event loop: its tool reads them in a
 thread, and here they would hold up all runs of the process."""
+
+FILE = "file:"
+"""With which the key of a file begins, such as those of the shipped tools."""
 
 NOT_LOCKED = "The call was not made:"
 
@@ -28,11 +32,18 @@ def arguments_in(text: str) -> dict[str, Any] | None:
 
 
 def filled(template: str, given: dict[str, Any]) -> str | None:
-    """A resource key; None where the arguments do not say it."""
+    """A resource key; None where the arguments do not say it.
+
+    Of a file it is the same, however its path is spelled.
+
+    >>> filled("file:{path}", {"path": "./src//notes.md"})
+    'file:src/notes.md'
+    """
     try:
-        return template.format_map(given)
+        key = template.format_map(given)
     except Exception:  # noqa: BLE001 - a template of a user meets arguments of a model
         return None
+    return FILE + normpath(key.removeprefix(FILE)) if key.startswith(FILE) else key
 
 
 def keys_touched(spec: ToolSpec, arguments: str) -> frozenset[str]:

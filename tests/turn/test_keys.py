@@ -76,6 +76,7 @@ async def made(
     [
         ('{"path": "a", "folder": "b"}', {"file:a", "dir:b"}),
         ('{"path": "a"}', {"file:a", "dir:top"}),
+        ('{"path": "./b/../a", "folder": "./b"}', {"file:a", "dir:./b"}),
         # Its tool refuses what it needs and is not given, and what is no object.
         ("{}", {"dir:top"}),
         ('["a"]', set()),
