@@ -8,9 +8,10 @@ from harness_actors.messages import ToolCall
 from harness_actors.ports import AskedQuestion, Delegation
 from harness_actors.records import StoredChange
 from harness_actors.replay.recording import RecordedChild, Recording
-from harness_actors.signals import ChildRequest
+from harness_actors.signals import ChildRequest, TurnComplete
 from harness_actors.state import CHILD_RESULTS, CHILD_WAITS, QUESTIONS
 from harness_actors.subagents.spec import BESIDE
+from harness_actors.turn.questions import ASKED
 
 CallPlace = tuple[int, str]
 """A call of a run: by how many answers its model had given with the one that asks for it, and by
@@ -44,6 +45,8 @@ class HandedOn:
                 # An executor in the place of the agent turn may ask by none.
                 if (call := calls.get(call_id)) is not None:
                     asked[answers, call_id] = call, question
+            if (refused := _not_asked(change)) is not None and refused[0] in calls:
+                asked[answers, refused[0]] = calls[refused[0]], refused[1]
             for child in children_of(change):
                 if (call := calls.get(child["call_id"])) is not None:
                     delegated[answers, call.id] = call, _delegation(child, recording)
@@ -84,6 +87,15 @@ def _answered(change: StoredChange) -> Iterator[str]:
             yield write.value["call_id"]
         elif write.key == CHILD_WAITS.name:
             yield from (wait["call_id"] for wait in write.value or ())
+
+
+def _not_asked(change: StoredChange) -> tuple[str, AskedQuestion] | None:
+    """The call that would have asked, and what, where a turn has ended because it must not."""
+    signal = None if change.hop is None else change.hop.signal
+    error = signal.error if isinstance(signal, TurnComplete) else None
+    if error is None or error.get("type") != ASKED or "call_id" not in error:
+        return None
+    return error["call_id"], AskedQuestion(text=error["question"])
 
 
 def _asked(change: StoredChange) -> Iterator[tuple[str, AskedQuestion]]:

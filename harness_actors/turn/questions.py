@@ -37,6 +37,8 @@ NOBODY_THERE = (
     "wanted, and say in the end what you have assumed."
 )
 NOT_BEGUN = "The call was not made: the run ended while it waited for its user."
+ASKED = "QuestionAsked"
+"""The type of the error by which a turn ends that must not ask."""
 MUST_NOT_ASK = "the model asked its user ({question!r}), and on_question is 'fail'"
 MUST_NOT_WAIT = "a person must approve of a call of {tool!r}, and on_question is 'fail'"
 MAY_IT = "May {tool} be called?"
@@ -139,11 +141,15 @@ class Asking:
         """
         if self._context.spec.config.on_question != "fail":
             return None
+        call, error = plans[0].call, {"reason": "agent_error"}
         if plans[0].approval is None:
-            kind, words = "QuestionAsked", MUST_NOT_ASK.format(question=_question(plans[0]).text)
+            question = _question(plans[0]).text
+            words = MUST_NOT_ASK.format(question=question)
+            # Which call it was, and what it would have asked: the log does not say it.
+            error |= {"type": ASKED, "message": words, "call_id": call.id, "question": question}
         else:
-            kind, words = "ApprovalAsked", MUST_NOT_WAIT.format(tool=plans[0].call.name)
-        error = {"reason": "agent_error", "type": kind, "message": words}
+            words = MUST_NOT_WAIT.format(tool=call.name)
+            error |= {"type": "ApprovalAsked", "message": words}
         return TurnComplete(ending="error", error=error)
 
     def ask(self, plans: Sequence[PlannedCall]) -> Waiting:

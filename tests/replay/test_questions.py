@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -113,3 +114,25 @@ async def test_an_answer_that_was_another_one_is_a_difference(tmp_path: Path) ->
         for change in recording.changes
     ]
     assert not (await replay(replace(recording, changes=tuple(changes)))).same
+
+
+@pytest.mark.parametrize(
+    "calls",
+    [
+        [("ask_user", {"question": "Which?"})],
+        [("read", {"text": "a"}), ("ask_user", {"question": "Which?"}), ("write", {"text": "b"})],
+        [("write", {"text": "b"}), ("ask_user", {"question": "Which?"}), ("ask_user", {})],
+        [("ask_user", {"question": " "}), ("ask_user", {"question": "How?", "why": "so"})],
+    ],
+    ids=["alone", "between others", "behind one that writes", "behind one that asks nothing"],
+)
+@pytest.mark.parametrize("on_question", ["fail", "deny"])
+async def test_a_run_that_must_not_ask(tmp_path: Path, calls: Any, on_question: str) -> None:
+    agent = program([Reply.calls(calls), done()], (*TOOLS, ask_user))
+    session = Session(tmp_path / "runs.db", agent, {"on_question": on_question})
+    result = await session.to_its_end()
+    assert result.status == ("failed" if on_question == "fail" else "done")
+
+    replayed = await session.replayed()
+
+    assert replayed.same, replayed.differences
