@@ -231,7 +231,7 @@ class Children:
         if parent is None:
             return
         used = Write(CHILDREN_USAGE.name, "increment", asdict(result.usage_tree))
-        came_to = child_result(link, result)
+        came_to = child_result(link, result, run.state.values)
         if link.run_id in self._ending:
             # Its last words say what came of its calls.
             said = () if link.background else (_given(came_to),)

@@ -28,6 +28,7 @@ from harness_actors.signals import Parked, RunEnd
 from harness_actors.state import (
     AGENT_TURN,
     AWAITED,
+    CHANGED_FILES,
     CHILDREN_USAGE,
     COORDINATOR,
     MAIL,
@@ -202,7 +203,7 @@ class RerunCell:
     def child_used(self, child: ActiveRun) -> None:
         """A run that it has begun has used that by now."""
         if USAGE.name not in child.state.values:
-            self._say_of(child, Changed(_left_by(self.result_of(child.spec.run_id))))
+            self._say_of(child, Changed(self._left_by(child.spec.run_id)))
 
     def put_aside_below(self) -> None:
         """Those leave service that it has begun, where it waits for that to leave, too."""
@@ -235,7 +236,22 @@ class RerunCell:
         result, child = self.result_of(child_id), self._coordinator.runs.get(child_id)
         if child is None:
             raise DivergedError(f"{child_id!r} ended, which is not served")
-        self._say_of(child, Answered(_left_by(result), as_end(result)))
+        self._say_of(child, Answered(self._left_by(child_id), as_end(result)))
+
+    def _left_by(self, child_id: str) -> StateDelta:
+        """What a run that it has begun has used and come to, of which this one is told."""
+        result, child = self.result_of(child_id), self._recording.children[child_id]
+        used = [Write(USAGE.name, "increment", asdict(result.usage))]
+        if result.children_usage is not None:
+            used.append(Write(CHILDREN_USAGE.name, "increment", asdict(result.children_usage)))
+        if (contract := result.contract) is not None and contract.attempts:
+            found = Verified(
+                attempt=contract.attempts, at=0.0, satisfied=contract.satisfied, marks=""
+            )
+            used.append(Write(VERIFIED.name, "set", asdict(found)))
+        if child.changed is not None:
+            used.append(Write(CHANGED_FILES.name, "set", child.changed))
+        return StateDelta(tuple(used))
 
     def end_waiting(self, end: RunEnd) -> None:
         """Others than its executors ended the run while it was at none of them."""
@@ -356,14 +372,3 @@ def as_end(result: HarnessResult) -> RunEnd:
         completion_verified=result.completion_verified,
         output=result.output,
     )
-
-
-def _left_by(result: HarnessResult) -> StateDelta:
-    """What a run has used and come to, of which the one that has begun it is told."""
-    used = [Write(USAGE.name, "increment", asdict(result.usage))]
-    if result.children_usage is not None:
-        used.append(Write(CHILDREN_USAGE.name, "increment", asdict(result.children_usage)))
-    if (contract := result.contract) is not None and contract.attempts:
-        found = Verified(attempt=contract.attempts, at=0.0, satisfied=contract.satisfied, marks="")
-        used.append(Write(VERIFIED.name, "set", asdict(found)))
-    return StateDelta(tuple(used))

@@ -70,6 +70,7 @@ def _delegation(told: Mapping[str, str], recording: Recording) -> Delegation:
         contract=child.contract,
         typed=child.typed,
         background=bool(told.get("background")),
+        workspace="copy" if child.copied else "shared",
     )
 
 
