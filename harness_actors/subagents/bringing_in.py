@@ -10,9 +10,10 @@ from pydantic import Field
 from harness_actors.errors import ToolError
 from harness_actors.ports import ChildCopy, ToolContext
 from harness_actors.tools import tool
-from harness_actors.tools.changes import Change, patch_of
+from harness_actors.tools.changes import Change
 from harness_actors.tools.child_copy import open_copy
 from harness_actors.tools.merging import Merging, Outcome, Record
+from harness_actors.tools.patches import patch_of
 from harness_actors.tools.paths import check_writable, open_root
 from harness_actors.tools.tree_files import Tree
 

@@ -139,7 +139,8 @@ def open_copy(copy: ChildCopy) -> Iterator[tuple[Tree, Tree, Sequence[Change]]]:
     except BadInputError:
         raise ToolError(f"the copy of {copy.handle} is gone; do the work anew") from None
     except OSError as error:
-        problem = error.strerror or str(error)
+        what = "" if error.filename is None else f" ({error.filename!r:.200})"
+        problem = f"{error.strerror or error}{what}"
         raise ToolError(f"the copy of {copy.handle} cannot be read: {problem}") from None
 
 

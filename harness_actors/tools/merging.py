@@ -21,8 +21,9 @@ from typing import Literal
 
 import orjson
 
-from harness_actors.tools.changes import Change, is_text
+from harness_actors.tools.changes import Change
 from harness_actors.tools.line_merging import ClashError, merge_lines
+from harness_actors.tools.patches import is_text
 from harness_actors.tools.stopping import check_stopped
 from harness_actors.tools.tree_files import (
     BlockedError,
