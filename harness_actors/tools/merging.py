@@ -180,7 +180,9 @@ class Merging:
         elif after.kind == "link":
             self._ours.put_link(path, after.text)
         else:
-            mode = after.mode if ours is None else _with_runs(ours.mode, runs=after.runs)
+            mode = after.mode
+            if ours is not None and ours.kind == "file":
+                mode = _with_runs(ours.mode, runs=after.runs)
             self._ours.put(path, pieces_at(self._theirs, path), mode)
 
     def _merge(self, path: str, theirs: str, found: tuple[Found, Found, Found]) -> Outcome:

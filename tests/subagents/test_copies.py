@@ -226,3 +226,22 @@ async def test_without_copies_nothing_is_added_to_requests() -> None:
     assert offered[0] == offered[1]
     assert told_of[0] == told_of[1]
     assert "fix works in a copy of your workspace" in told_of[2][0]
+
+
+async def test_a_handle_is_of_one_run_of_a_conversation(tmp_path: Path) -> None:
+    work = make(tmp_path / "workspace", {"a": "1"})
+    waits = Reply.call("agent_wait", {})
+    top = in_order(fix({"a": "2"}), waits, DONE, applies(), fix({"b": "2"}), applies(), waits, DONE)
+    spec = fixer(background=True)
+    team = Team(top, {"You repair": writes}, [spec], {"tools": coding_tools()})
+    async with team.harness(tmp_path / "runs.db", workspace=work) as harness:
+        await harness.run("Go.")
+        second = await harness.run("Go on.")
+    journal = JournalReader(tmp_path / "runs.db")
+    unknown, _, at_work, *_ = told(journal, second.run_id)[-5:]
+    assert unknown == (
+        "There is no agent 'fix-1' that has worked in a copy for you; there are none."
+    )
+    # What the first run was told of its own `fix-1` says nothing of this one.
+    assert at_work.startswith("fix-1 is still at work")
+    assert files_in(work) == {"a": "1"}

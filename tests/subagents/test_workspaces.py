@@ -53,9 +53,28 @@ async def test_whoever_only_reads_is_offered_no_tool_of_ours_that_writes(tmp_pat
     await replays_as_it_was(journal, result.run_id, f"{result.run_id}.1")
 
 
-async def test_those_below_one_that_only_reads_write_nothing_and_bring_nothing_in(
+async def test_those_below_one_that_only_reads_write_nothing_in_its_workspace(
     tmp_path: Path,
 ) -> None:
+    below = fixer(name="below", instructions="You are below.", workspace="shared")
+    work = make(tmp_path / "workspace", {"a": "1"})
+    team = Team(
+        in_order(fix({}), DONE),
+        {
+            "You repair": in_order(Reply.call("below", {"prompt": "x"}), Reply.text("tried")),
+            "You are below": in_order(Reply.call("scribble", {}), Reply.text("tried")),
+        },
+        [fixer(workspace="read_only", sub_agents=[below])],
+        {"tools": [*coding_tools(), scribble]},
+    )
+    async with team.harness(tmp_path / "runs.db", workspace=work, config=DEEPER) as harness:
+        result = await harness.run("Go.")
+    (said,) = told(JournalReader(tmp_path / "runs.db"), f"{result.run_id}.1.1")
+    assert said.startswith("the workspace of this agent is read-only")
+    assert files_in(work) == {"a": "1"}
+
+
+async def test_one_that_only_reads_brings_nothing_in(tmp_path: Path) -> None:
     below = fixer(name="below", instructions="You are below.", tools=["scribble"])
     work = make(tmp_path / "workspace", {"a": "1"})
     team = Team(
