@@ -10,8 +10,8 @@ from harness_actors.ports import ChildCopy
 from harness_actors.records import FolderId, WorkspaceSpec
 from harness_actors.tools.changes import Change, changes_between
 from harness_actors.tools.standing import open_straight
-from harness_actors.tools.tree_files import Tree
-from harness_actors.tools.trees import Entry, Look, remove_tree
+from harness_actors.tools.tree_files import MOST_LEVELS, Tree
+from harness_actors.tools.trees import Entry, Look, look_at_nothing, remove_tree
 from harness_actors.tools.workspace import copy_whole, half_made
 
 MOST_BYTES = 2 << 30
@@ -67,7 +67,7 @@ def make_copy(spec: WorkspaceSpec) -> Path:
     return work
 
 
-def _copy(source: Path, to: Path, look: Look = lambda _entries: None) -> None:
+def _copy(source: Path, to: Path, look: Look = look_at_nothing) -> None:
     handle = open_straight(source)
     try:
         copy_whole(handle, source, to, keep_outside=True, look=look)
@@ -87,7 +87,10 @@ class _Bounds:
         self._name, self._left_out = name, left_out
         self._entries = self._bytes = 0
 
-    def look(self, entries: list[Entry]) -> None:
+    def look(self, entries: list[Entry], depth: int) -> None:
+        if depth > MOST_LEVELS:
+            problem = f"has folders in folders more than {MOST_LEVELS:,} times, too deep for a copy"
+            raise BadInputError(self._name, (problem,))
         kept = list[Entry]()
         for entry in entries:
             found = entry.stat(follow_symlinks=False)

@@ -18,6 +18,8 @@ PASSED_OVER = SKIPPED_FOLDERS | {
     *(".mypy_cache", ".pytest_cache", ".ruff_cache"),
 }
 """Names of what is no work of anybody's: caches, and what tools keep of versions."""
+MOST_LEVELS = 1_000
+"""How deep below the top of a tree a folder may be: going back from far below takes long."""
 _TEMPORARY = re.compile(r"\.harness-[0-9a-f]{16}\.tmp")
 _PIECE = 1 << 20
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -71,6 +73,8 @@ class Tree:
             check_stopped()
             if entries is None:
                 continue
+            if len(place.names) > MOST_LEVELS:
+                raise OSError(f"it has folders in folders more than {MOST_LEVELS:,} times")
             entries[:] = [one for one in entries if not is_passed_over(one.name)]
             above = "".join(f"{name}/" for name in place.names)
             for entry in entries:

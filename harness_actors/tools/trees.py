@@ -19,11 +19,12 @@ CopyLink = Callable[[str, int, tuple[str, ...], int], None]
 """Given a symlink's name, its folder, the names of the way there, and the folder to make it in."""
 
 
-Look = Callable[[list[Entry]], None]
-"""Given what is in a folder, may take out what is to be left out; what it raises ends the copy."""
+Look = Callable[[list[Entry], int], None]
+"""Given what is in a folder, and how many folders that is below the top, may take out what is to be
+left out; what it raises ends the copy."""
 
 
-def _look_at_nothing(_entries: list[Entry]) -> None:
+def look_at_nothing(_entries: list[Entry], _depth: int) -> None:
     pass
 
 
@@ -33,7 +34,7 @@ def copy_tree(
     copy_link: CopyLink,
     *,
     refuse_foreign: bool,
-    look: Look = _look_at_nothing,
+    look: Look = look_at_nothing,
 ) -> None:
     """Copy what is in a folder into an empty one, with modes and times.
 
@@ -65,7 +66,7 @@ def copy_tree(
                 os.mkdir(place.names[-1], dir_fd=target.folder)
                 target.enter(place.names[-1])
             depth += 1
-            look(entries)
+            look(entries, depth - 1)
             for entry in entries:
                 if entry.is_symlink():
                     copy_link(entry.name, place.folder, tuple(place.names), target.folder)

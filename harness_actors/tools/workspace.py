@@ -11,7 +11,13 @@ from harness_actors.errors import BadInputError
 from harness_actors.records import WorkspaceSpec
 from harness_actors.tools.scan import FOLDER
 from harness_actors.tools.standing import open_straight
-from harness_actors.tools.trees import Look, clear_folder, copy_tree, remove_tree
+from harness_actors.tools.trees import (
+    Look,
+    clear_folder,
+    copy_tree,
+    look_at_nothing,
+    remove_tree,
+)
 
 
 def prepare_workspace(spec: WorkspaceSpec) -> Path:
@@ -156,7 +162,7 @@ def copy_whole(
     to: Path,
     *,
     keep_outside: bool,
-    look: Look = lambda _entries: None,
+    look: Look = look_at_nothing,
 ) -> None:
     """Copy what is in a folder into an empty one.
 

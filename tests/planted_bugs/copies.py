@@ -4,7 +4,6 @@ from tests.planted_bugs.bug import Bug
 
 MERGES = "tests/subagents/test_merging.py::"
 COPIES = "tests/subagents/test_copies.py::"
-MAKING = "tests/subagents/test_copy_making.py::"
 READING = "tests/subagents/test_workspaces.py::"
 
 BUGS = (
@@ -31,14 +30,6 @@ BUGS = (
         after='    if after.text.startswith("/"):\n',
         promise="a copy brings no link that leads out of the workspace",
         tests=(MERGES + "test_a_conflict_is_named_and_the_file_stays",),
-    ),
-    Bug(
-        name="copies that lie in the workspace are copied along",
-        path="harness_actors/tools/child_copy.py",
-        before="            if FolderId.of(found) == self._left_out:\n",
-        after="            if entry.is_symlink() and FolderId.of(found) == self._left_out:\n",
-        promise="a copy is of the workspace alone",
-        tests=(MAKING + "test_a_store_inside_the_workspace_is_no_part_of_the_copies",),
     ),
     Bug(
         name="an earlier run's news is taken for that of this one",

@@ -1,5 +1,6 @@
 """Children that work in copies, from the call to what is brought in."""
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from harness_actors.messages import Message
 from harness_actors.models.tokens import counter_for
 from harness_actors.stores import JournalReader
 from harness_actors.testing import Reply, ScriptedModel
-from harness_actors.tools import coding_tools
+from harness_actors.tools import child_copy, coding_tools
 from harness_actors.turn import prepare
 from tests.subagents.copies import (
     DEEPER,
@@ -164,6 +165,30 @@ async def test_one_that_fails_has_a_copy_all_the_same(tmp_path: Path) -> None:
     assert "[fix-1 has worked in a copy of your workspace" in first
     assert applied == "Taken as they are in the copy:\n- a"
     await replays_as_it_was(journal, result.run_id)
+
+
+async def test_a_workspace_that_cannot_be_copied_is_the_result_of_the_call(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(child_copy, "MOST_ENTRIES", 1)
+    result, journal = await ran(tmp_path, fix({}), changes(), files={"a": "1", "b": "1"})
+    said, none, _ = told(journal, result.run_id)
+    assert result.status == "done"
+    assert said.startswith("fix ended failed")
+    assert "has more than 1 entries or 2 GiB, which is too large for a copy" in said
+    assert none.startswith("There is no agent 'fix-1' that has worked in a copy for you")
+    await replays_as_it_was(journal, result.run_id)
+
+
+async def test_who_comes_to_a_value_has_its_copy_told_behind_that(tmp_path: Path) -> None:
+    schema = {"type": "object", "properties": {"fixed": {"type": "integer"}}}
+    says = in_order(writes_itself("a", "2"), Reply.text('{"fixed": 1}'))
+    spec = fixer(output_type=schema)
+    result, journal = await ran(tmp_path, fix({}), files={"a": "1"}, spec=spec, says=says)
+    value, _, about = told(journal, result.run_id)[0].partition("\n\n")
+    assert json.loads(value) == {"fixed": 1}
+    assert about.startswith("[fix-1 has worked in a copy of your workspace and changed 1 file")
+    await replays_as_it_was(journal, result.run_id, f"{result.run_id}.1")
 
 
 async def test_links_stay_links_and_lead_nowhere_outside(tmp_path: Path) -> None:

@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 
-from harness_actors.errors import BadInputError
+from harness_actors.errors import BadInputError, ToolError
+from harness_actors.ports import ChildCopy
 from harness_actors.records import WorkspaceSpec
 from harness_actors.stores.copies import copies_of
 from harness_actors.stores.expiry import expire
-from harness_actors.tools import child_copy
-from harness_actors.tools.child_copy import make_copy
+from harness_actors.tools import child_copy, tree_files
+from harness_actors.tools.child_copy import make_copy, open_copy
 from tests.subagents.copies import fix, ran
 from tests.subagents.trees import Files, files_in, make
 
@@ -51,7 +52,8 @@ def test_a_half_copy_of_a_killed_process_is_made_again(tmp_path: Path) -> None:
     program = f"""
 import os, signal
 from harness_actors.records import WorkspaceSpec
-from harness_actors.tools import child_copy
+from harness_actors.ports import ChildCopy
+from harness_actors.tools import child_copy, tree_files
 copy = child_copy._copy
 def killed(*given):
     copy(*given)
@@ -93,6 +95,24 @@ def test_what_is_too_large_is_refused_and_leaves_nothing(
     with pytest.raises(BadInputError, match="too large for a copy; let the agent share it"):
         make_copy(spec)
     assert not list(Path(spec.path).parent.parent.iterdir())
+
+
+def test_what_is_too_deep_is_refused_and_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make(tmp_path / "source", {"a/b/c/d": "1"})
+    spec = a_copy(tmp_path)
+    monkeypatch.setattr(child_copy, "MOST_LEVELS", 2)
+    with pytest.raises(BadInputError, match="too deep for a copy"):
+        make_copy(spec)
+    monkeypatch.undo()
+    work = make_copy(spec)
+    monkeypatch.setattr(tree_files, "MOST_LEVELS", 2)
+    copy = ChildCopy(handle="fix-1", work=work, base=Path(str(spec.base)), record=tmp_path / "r")
+    told = "the copy of fix-1 cannot be read: it has folders in"
+    with pytest.raises(ToolError, match=told), open_copy(copy):
+        pass
+    assert child_copy.changed_files(spec) is None
 
 
 def test_a_source_that_is_gone_is_named(tmp_path: Path) -> None:
