@@ -22,6 +22,8 @@ from harness_actors.setting_checks import (
 Completion = Literal["explicit", "answer"]
 StopPolicy = Literal["interactive", "strict_automation"]
 OnQuestion = Literal["wait", "deny", "fail"]
+ChildWorkspace = Literal["shared", "read_only", "copy"]
+"""Where a child works: where its parent does, there without writing, or in a copy of it."""
 
 LEAVE_IT_OUT = "this part of the harness is not built yet; leave it out"
 

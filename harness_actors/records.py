@@ -25,12 +25,17 @@ class WorkspaceSpec:
         covered: A folder around it, of which the commands of the run see nothing else; None
             for none.
         must_be_covered: Where that cannot be done, no command of the run starts.
+        base: A second copy of `source`, made with the first and in the same folder, in which nobody
+            works; None for none.
+        read_only: Our tools write nothing there.
     """
 
     path: str
     source: str | None = None
     covered: str | None = None
     must_be_covered: bool = False
+    base: str | None = None
+    read_only: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +98,7 @@ class ParentLink:
         background: The run that has begun it goes on beside it.
         forked: How many messages of its task are the conversation of the run that has begun it.
         forked_from: Which conversation that is; empty where there are none.
+        copied: It works in a copy of the workspace of the run that has begun it.
     """
 
     run_id: str
@@ -106,6 +112,17 @@ class ParentLink:
     background: bool = False
     forked: int = 0
     forked_from: str = ""
+    copied: bool = False
+
+
+def child_handle(child: str, agent: str) -> str:
+    """What the run that has begun a child calls it, such as ``research-1``.
+
+    Args:
+        child: Its id.
+        agent: Its agent, with or without those above it.
+    """
+    return f"{agent.rpartition('/')[2]}-{child.rpartition(CHILD_MARK)[2]}"
 
 
 @pickled_by_position

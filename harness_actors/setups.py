@@ -191,6 +191,9 @@ def _declared_spec(spec: SubAgentSpec) -> Any:
     below = {one.name: _declared_spec(one) for one in spec.sub_agents}
     model = None if spec.model is None else _models_parts(spec.model)
     output = None if spec.output_type is None else spec.output_type.schema
+    if spec.workspace == "shared":
+        # As set-ups have it from before there was another one.
+        del shown["workspace"]
     return plain({**shown, "model": model, "output_type": output, "sub_agents": below})
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
-from harness_actors.config import HarnessConfig
+from harness_actors.config import ChildWorkspace, HarnessConfig
 from harness_actors.messages import check_plain
 from harness_actors.pickling import pickled_by_position
 from harness_actors.results import LimitKind, Reason, Status, check_reason
@@ -98,6 +98,8 @@ class ChildStart:
         typed: It comes to a value, and not to words.
         background: The run goes on beside it: the result of the call is a handle, at once.
         forked: It begins with the conversation of the run, up to the message of the call.
+        workspace: Where it works, as to the workspace of the run.
+        copies: The folder in which a copy of that is made; empty where there is to be none.
     """
 
     call_id: str
@@ -110,6 +112,8 @@ class ChildStart:
     typed: bool = False
     background: bool = False
     forked: bool = False
+    workspace: ChildWorkspace = "shared"
+    copies: str = ""
 
 
 ChildRequestKind = Literal["list", "status", "wait", "result", "send", "cancel"]

@@ -86,6 +86,7 @@ class SubAgentFields(_Fields):
     contract: Any = None
     output_type: Any = None
     sub_agents: Any = None
+    workspace: Any = None
 
 
 M = TypeVar("M", bound=ModelFields)

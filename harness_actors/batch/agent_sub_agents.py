@@ -90,7 +90,11 @@ class _Reading:
             if fields.sub_agents is None
             else self.all_of(fields.sub_agents, f"{section}.sub_agents")
         )
-        optional = {"completion": fields.completion, "max_words": fields.max_words}
+        optional = {
+            "completion": fields.completion,
+            "max_words": fields.max_words,
+            "workspace": fields.workspace,
+        }
         contract = contract_in(fields.contract, self.path, f"{section}.contract")
         output = output_of(fields.output_type, self.beside, self.path, f"{section}.output_type")
         try:

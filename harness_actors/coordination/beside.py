@@ -9,7 +9,7 @@ from harness_actors.coordination.active import ActiveRun, Effects
 from harness_actors.coordination.dispatch import Dispatch
 from harness_actors.coordination.run_changes import RunChanges
 from harness_actors.ports import Clock
-from harness_actors.records import CHILD_MARK, RunSpec
+from harness_actors.records import CHILD_MARK, RunSpec, child_handle
 from harness_actors.results import Usage
 from harness_actors.signals import ChildRequest
 from harness_actors.state import (
@@ -271,8 +271,7 @@ class Beside:
 def handle_of(child: RunSpec) -> str:
     """What the run that has begun a child calls it, where that goes on beside it."""
     assert child.parent is not None, "it is a child"
-    agent = child.parent.agent.rpartition("/")[2]
-    return f"{agent}-{child.run_id.rpartition(CHILD_MARK)[2]}"
+    return child_handle(child.run_id, child.parent.agent)
 
 
 def started(child: RunSpec) -> ChildResult:

@@ -2,12 +2,20 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from harness_actors.coordination.graph import DEFAULT_EDGES
 from harness_actors.events import ChildrenStarted
 from harness_actors.messages import Message
-from harness_actors.records import CHILD_MARK, ParentLink, RunSpec
+from harness_actors.ports.child_copies import copy_places
+from harness_actors.records import (
+    CHILD_MARK,
+    ParentLink,
+    RunSpec,
+    WorkspaceSpec,
+    child_handle,
+)
 from harness_actors.signals import ChildStart
 from harness_actors.state import turns_of
 
@@ -37,8 +45,9 @@ def child_spec(
         background=start.background,
         forked=len(known),
         forked_from=parent.conversation_id if known else "",
+        copied=start.workspace == "copy",
     )
-    made_with, workspace = parent.made_with, parent.workspace
+    made_with = parent.made_with
     return RunSpec(
         run_id=run_id,
         conversation_id=run_id,
@@ -47,14 +56,26 @@ def child_spec(
         config=start.config,
         edges=DEFAULT_EDGES,
         keys=parent.keys,
-        # It is there: its parent works in it.
-        workspace=None if workspace is None else replace(workspace, source=None),
+        workspace=_workspace(parent.workspace, start, child_handle(run_id, start.agent)),
         made_with=None
         if made_with is None
         else replace(made_with, agent=start.agent, model=start.model),
         late_hooks=parent.late_hooks,
         parent=link,
     )
+
+
+def _workspace(
+    parent: WorkspaceSpec | None, start: ChildStart, handle: str
+) -> WorkspaceSpec | None:
+    if parent is None:
+        return None
+    if start.workspace == "copy":
+        work, base = copy_places(Path(start.copies, handle))
+        return replace(parent, path=str(work), source=parent.path, base=str(base), read_only=False)
+    # It is there: its parent works in it.
+    read_only = parent.read_only or start.workspace == "read_only"
+    return replace(parent, source=None, base=None, read_only=read_only)
 
 
 def before_calls(log: Iterable[Message]) -> tuple[Message, ...]:

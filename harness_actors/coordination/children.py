@@ -80,16 +80,12 @@ class Children:
     """False where the answers are on record."""
 
     def __post_init__(self) -> None:
-        self.limits = TreeLimits(self._runs, self._dispatch)
+        runs, changes, dispatch = self._runs, self._changes, self._dispatch
+        self.limits = TreeLimits(runs, dispatch)
         self.departures = Departures(
-            self._runs,
-            self._changes,
-            self._dispatch,
-            self._below,
-            self._descendants,
-            self._asks_below,
+            runs, changes, dispatch, self._below, self._descendants, self._asks_below
         )
-        self.beside = Beside(self._runs, self._changes, self._dispatch, self._clock, self)
+        self.beside = Beside(runs, changes, dispatch, self._clock, self)
 
     # ---- what runs do -------------------------------------------------------------------
 
@@ -242,7 +238,7 @@ class Children:
         if top is not None and (done := taken_back(run.spec, top.state.values)):
             self._changes.change(top, StateDelta(done), effects)
         used = Write(CHILDREN_USAGE.name, "increment", asdict(result.usage_tree))
-        came_to = child_result(link, result)
+        came_to = child_result(link, result, run.state.values)
         if link.run_id in self._ending:
             # Its last words say what came of its calls.
             said = () if link.background else (given(came_to),)

@@ -13,6 +13,7 @@ from harness_actors.state import (
     ANSWERS,
     BRIEFER,
     BUDGET,
+    CHANGED_FILES,
     CHILD_RESULTS,
     CHILDREN,
     CHILDREN_USAGE,
@@ -48,6 +49,7 @@ from harness_actors.turn import (
     prepare,
     refused_input,
 )
+from harness_actors.turn.child_copies import note_changes
 from harness_actors.turn.contract_questions import ask_first, tell_answers
 
 PREPARED_AGENTS = 64
@@ -71,6 +73,7 @@ class AgentTurn:
         USAGE,
         REQUEST_TOKENS,
         BUDGET,
+        CHANGED_FILES,
         CHILDREN,
         CHILD_RESULTS,
         CHILDREN_USAGE,
@@ -113,6 +116,7 @@ class AgentTurn:
         loop = TurnLoop(context, prepared, self._services, workspace, progress)
         outcome = await loop.run()
         if isinstance(outcome, TurnComplete):
+            await note_changes(context, self._services)
             self._end(context, outcome)
         return outcome
 

@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from harness_actors.ports.artifacts import Artifact as Artifact
     from harness_actors.ports.artifacts import ConversationArtifacts as ConversationArtifacts
     from harness_actors.ports.artifacts import LargeResult as LargeResult
+    from harness_actors.ports.child_copies import ChildCopies as ChildCopies
+    from harness_actors.ports.child_copies import ChildCopy as ChildCopy
     from harness_actors.ports.clock import Clock as Clock
     from harness_actors.ports.deadlines import DeadlineToken as DeadlineToken
     from harness_actors.ports.delegation import DelegatingTool as DelegatingTool
@@ -72,6 +74,8 @@ __getattr__, __dir__, __all__ = loaded_on_use(
         "CommandEnd": "verification",
         "ContractCommands": "verification",
         "ContractFiles": "verification",
+        "ChildCopies": "child_copies",
+        "ChildCopy": "child_copies",
         "ConversationArtifacts": "artifacts",
         "Cover": "tool_context",
         "DeadlineToken": "deadlines",

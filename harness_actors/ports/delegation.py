@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from harness_actors.config import Completion, Limits
+from harness_actors.config import ChildWorkspace, Completion, Limits
 from harness_actors.messages import ToolCall
 from harness_actors.ports.tool_context import ToolContext
 from harness_actors.ports.tools import ToolSpec
@@ -29,6 +29,7 @@ class Delegation:
         typed: Its run comes to a value, and not to words.
         background: The run that calls goes on beside it.
         forked: Its run begins with the conversation of the one that calls.
+        workspace: Where its run works, as to the workspace of the one that calls.
     """
 
     agent: str
@@ -43,6 +44,7 @@ class Delegation:
     typed: bool = False
     background: bool = False
     forked: bool = False
+    workspace: ChildWorkspace = "shared"
 
 
 class DelegatingTool(ABC):

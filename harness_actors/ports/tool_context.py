@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from harness_actors.ports.artifacts import ConversationArtifacts, ConversationMessages
+from harness_actors.ports.child_copies import ChildCopies
 from harness_actors.ports.clock import Clock
 from harness_actors.ports.deadlines import DeadlineToken
 
@@ -149,6 +150,8 @@ class ToolContext:
         clock: Time; None for that of the event loop.
         resources: What is open in this process; None where nothing stays open between calls.
         workers: Processes for tools that ask for one; None where they run like all others.
+        copies: Those in which others work for the run; None where none is to.
+        read_only: The run is to write nothing in its workspace.
     """
 
     run_id: str
@@ -167,6 +170,8 @@ class ToolContext:
     clock: Clock | None = None
     resources: ToolResources | None = None
     workers: ToolWorkers | None = None
+    copies: ChildCopies | None = None
+    read_only: bool = False
 
     def emit(self, text: str) -> bool:
         """Tell whoever reads along how the call goes on. It is not stored, and may be lost.

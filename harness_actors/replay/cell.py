@@ -223,7 +223,7 @@ class RerunCell:
     def child_used(self, child: ActiveRun) -> None:
         """A run that it has begun has used that by now."""
         if USAGE.name not in child.state.values:
-            self._say_of(child, Changed(left_by(self.result_of(child.spec.run_id))))
+            self._say_of(child, Changed(self._left_by(child.spec.run_id)))
 
     def put_aside_below(self) -> None:
         """Those leave service that it has begun, where it waits for that to leave, too."""
@@ -258,7 +258,7 @@ class RerunCell:
         tree = [one for one in self._journal.load_tree(self._run_id) if one.end is None]
         runs = {one.spec.run_id: taken_from(one) for one in tree}
         child, result, effects = runs.pop(child_id), self.result_of(child_id), Effects()
-        self._coordinator.changes.change(child, left_by(result), effects)
+        self._coordinator.changes.change(child, self._left_by(child_id), effects)
         rest = list(runs.values())
         self._coordinator.children.end_idle(child, as_end(result), rest, effects)
         self._perform(effects)
@@ -272,7 +272,11 @@ class RerunCell:
         result, child = self.result_of(child_id), self._coordinator.runs.get(child_id)
         if child is None:
             raise DivergedError(f"{child_id!r} ended, which is not served")
-        self._say_of(child, Answered(left_by(result), as_end(result)))
+        self._say_of(child, Answered(self._left_by(child_id), as_end(result)))
+
+    def _left_by(self, child_id: str) -> StateDelta:
+        """What a run that it has begun has used and come to, of which this one is told."""
+        return left_by(self.result_of(child_id), self._recording.children[child_id].changed)
 
     def end_waiting(self, end: RunEnd) -> None:
         """Others than its executors ended the run while it was at none of them."""
@@ -344,7 +348,7 @@ class RerunCell:
             mail = (Letter(**one.value) for one in delta.writes if one.key == MAIL.name)
             # Who is at work is said again by itself.
             letters = [letter for letter in mail if letter.sender != COORDINATOR]
-            if not letters and ended is None and delta.writes and _is_mail(delta):
+            if not letters and ended is None and {w.key for w in delta.writes} == {MAIL.name}:
                 continue
             if ended is not None:
                 self.tell("what came of the runs that it began")
@@ -391,7 +395,3 @@ class RerunCell:
             at=at,
         )
         self._journal.commit(self._term, [RunAdded(spec=spec, command="", at=at), change])
-
-
-def _is_mail(delta: StateDelta) -> bool:
-    return all(write.key == MAIL.name for write in delta.writes)

@@ -73,6 +73,7 @@ def _delegation(told: Mapping[str, str], recording: Recording) -> Delegation:
         contract=child.contract,
         typed=child.typed,
         background=bool(told.get("background")),
+        workspace="copy" if child.copied else "shared",
     )
 
 

@@ -10,10 +10,11 @@ from harness_actors.messages import Message
 from harness_actors.plan import CompactionPlan
 from harness_actors.records import RunSpec, StoredChange
 from harness_actors.results import HarnessResult
-from harness_actors.state import Write
+from harness_actors.state import CHANGED_FILES, Write
 from harness_actors.stores import JournalReader
 from harness_actors.stores.conversations import head_of_run
 from harness_actors.stores.faults import damage
+from harness_actors.subagents.spec import OF_COPIES
 
 CHANGES_PER_PAGE = 1000
 
@@ -27,12 +28,16 @@ class RecordedChild:
         typed: It was to come to a value.
         contract: What it was held to, as plain values; None for nothing.
         end: How it has ended; None while it is unfinished.
+        copied: It worked in a copy of the run's workspace.
+        changed: What it had changed there, as plain values; None where it did not say.
     """
 
     most_words: int | None = None
     typed: bool = False
     contract: Mapping[str, Any] | None = None
     end: HarnessResult | None = None
+    copied: bool = False
+    changed: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,7 +128,8 @@ def load_recording(journal: JournalReader, run_id: str) -> Recording:
         other_plans=tuple(sorted(plans, key=lambda placed: placed[0])),
         tools=None if head is None else _names_of(head.tools, journal),
         takes_output=head is not None and head.takes_output,
-        delegates=frozenset() if head is None else frozenset(head.delegates),
+        # What it does with copies is done by calls like any other.
+        delegates=frozenset() if head is None else frozenset(head.delegates).difference(OF_COPIES),
         children=dict(_children(journal, changes)),
     )
 
@@ -143,6 +149,8 @@ def _children(
                             typed=link is not None and link.typed,
                             contract=child.spec.config.contract,
                             end=child.end,
+                            copied=link is not None and link.copied,
+                            changed=child.state.values.get(CHANGED_FILES.name),
                         ),
                     )
 

@@ -380,6 +380,8 @@ def _executors(
         waves_of=calls.waves_of,
         read_stall=calls.stall,
         letters_due=calls.letters_due,
+        # Nothing is made there.
+        copies=Path("copies"),
     )
     return {
         REPAIR: Repair(),

@@ -7,6 +7,7 @@ from harness_actors.state.keys import AWAITED as AWAITED
 from harness_actors.state.keys import BESIDE as BESIDE
 from harness_actors.state.keys import BRIEFER as BRIEFER
 from harness_actors.state.keys import BUDGET as BUDGET
+from harness_actors.state.keys import CHANGED_FILES as CHANGED_FILES
 from harness_actors.state.keys import CHILD_RESULTS as CHILD_RESULTS
 from harness_actors.state.keys import CHILD_WAITS as CHILD_WAITS
 from harness_actors.state.keys import CHILDREN as CHILDREN
@@ -44,10 +45,6 @@ from harness_actors.state.keys import VERIFIED as VERIFIED
 from harness_actors.state.keys import WAITED_S as WAITED_S
 from harness_actors.state.keys import WAITING_SINCE as WAITING_SINCE
 from harness_actors.state.keys import AskedCall as AskedCall
-from harness_actors.state.keys import ChildResult as ChildResult
-from harness_actors.state.keys import ChildStatus as ChildStatus
-from harness_actors.state.keys import ChildWait as ChildWait
-from harness_actors.state.keys import Letter as Letter
 from harness_actors.state.keys import OpenCall as OpenCall
 from harness_actors.state.keys import Pressure as Pressure
 from harness_actors.state.keys import Question as Question
@@ -58,6 +55,11 @@ from harness_actors.state.keys import TurnProgress as TurnProgress
 from harness_actors.state.keys import Verified as Verified
 from harness_actors.state.keys import observed_by as observed_by
 from harness_actors.state.keys import turns_of as turns_of
+from harness_actors.state.kin import ChangedFiles as ChangedFiles
+from harness_actors.state.kin import ChildResult as ChildResult
+from harness_actors.state.kin import ChildStatus as ChildStatus
+from harness_actors.state.kin import ChildWait as ChildWait
+from harness_actors.state.kin import Letter as Letter
 from harness_actors.state.questions import asked_in as asked_in
 from harness_actors.state.questions import expired as expired
 from harness_actors.state.questions import is_waiting as is_waiting

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from harness_actors.results import Usage
+from harness_actors.state.kin import ChangedFiles, ChildResult, ChildWait, Letter
 from harness_actors.state.shared import StateKey
 
 
@@ -41,60 +42,6 @@ class SaidDone:
     text: str = ""
     stall: str = ""
     output: Any = None
-
-
-ChildStatus = Literal["completed", "failed", "cancelled", "timed_out", "lost"]
-"""How a child has ended, for whoever waits for it. `lost`: it kept killing its process."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChildResult:
-    """How a child has ended, as the run is told that waits for it.
-
-    Attributes:
-        call_id: The tool call by which it was begun.
-        run_id: The child.
-        status: How.
-        text: What it came to, or why it did not.
-    """
-
-    call_id: str
-    run_id: str
-    status: ChildStatus
-    text: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Letter:
-    """What a run is told before its next model call: that a child beside it has ended, what the
-    run says that has begun it, or who is still at work.
-
-    Attributes:
-        sender: Handle of the child; empty of the run above; `COORDINATOR` of who is at work.
-        status: How the child has ended; None where none has.
-        text: What it came to, or what is said.
-    """
-
-    sender: str
-    status: ChildStatus | None
-    text: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChildWait:
-    """A call that waits for children which its run has begun beside it.
-
-    Attributes:
-        call_id: The call.
-        children: Their handles.
-        any: It is enough that one of them ends.
-        until: Until when, in seconds since the epoch; None for no end.
-    """
-
-    call_id: str
-    children: tuple[str, ...]
-    any: bool = False
-    until: float | None = None
 
 
 QuestionKind = Literal["question", "approval"]
@@ -328,6 +275,10 @@ SIDE_USAGE: StateKey[Usage] = StateKey("harness.side_usage", Usage, COORDINATOR,
 some were made have it."""
 VERIFIED: StateKey[Verified | None] = StateKey("harness.verified", Verified | None, AGENT_TURN)
 """Only runs with a contract have it, from their first attempt to be done."""
+CHANGED_FILES: StateKey[ChangedFiles | None] = StateKey(
+    "harness.changed_files", ChangedFiles | None, AGENT_TURN
+)
+"""Only children that work in a copy have it."""
 COVERAGE: StateKey[dict[str, dict[str, Any]]] = StateKey(
     "harness.coverage", dict[str, Any], AGENT_TURN, "put", {}
 )

@@ -281,7 +281,7 @@ def pack_spec(spec: RunSpec) -> Packed:
             "edges": spec.edges,
             "custom": spec.custom,
             "keys": spec.keys,
-            "workspace": None if spec.workspace is None else asdict(spec.workspace),
+            "workspace": None if spec.workspace is None else _plain_workspace(spec.workspace),
             **made_with,
             **late_hooks,
             **parent,
@@ -289,11 +289,21 @@ def pack_spec(spec: RunSpec) -> Packed:
     )
 
 
+def _plain_workspace(workspace: WorkspaceSpec) -> dict[str, Any]:
+    plain = asdict(workspace)
+    # As journals have it from before there were such.
+    for newer in ("base", "read_only"):
+        if not plain[newer]:
+            del plain[newer]
+    return plain
+
+
 def _plain_link(link: ParentLink) -> dict[str, Any]:
     plain = asdict(link)
-    if not link.background:
-        # As journals have it from before there were such.
-        del plain["background"]
+    # As journals have it from before there were such.
+    for newer in ("background", "copied"):
+        if not plain[newer]:
+            del plain[newer]
     return plain
 
 

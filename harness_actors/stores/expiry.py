@@ -9,8 +9,8 @@ The rule:
   is.
 - The conversation with the newest change of the journal stays too: positions go on from
   there, so none is used twice and a reader's cursor stays valid.
-- What a run printed (`logs.py`) is removed with it, and with a conversation its artifacts
-  (`artifacts.py`).
+- What a run printed (`logs.py`) is removed with it, and so are the copies of its workspace in which
+  others have worked for it (`copies.py`); with a conversation its artifacts (`artifacts.py`).
 - What removed runs cost stays known, as one sum: a budget counts it.
 - Code that no run names any more is dropped by both `expire` and `compact`.
 - Freed pages are used again. They are given back to the file system by `compact`, and by
@@ -35,6 +35,7 @@ from harness_actors.stores.artifacts import remove_artifacts
 from harness_actors.stores.codec import unpack, unpack_result
 from harness_actors.stores.connection import open_journal
 from harness_actors.stores.conversations import program_of
+from harness_actors.stores.copies import remove_copies
 from harness_actors.stores.faults import damage, is_full, store_error
 from harness_actors.stores.lock import hold, is_held, release
 from harness_actors.stores.logs import remove_logs
@@ -101,6 +102,7 @@ def expire(path: str | Path, *, ended_before: float) -> Cleared:
         before = path.stat().st_size
         runs = _remove_expired(path, connection, ended_before)
         remove_artifacts(path, but=_conversations(connection))
+        remove_copies(path, but=_run_ids(connection))
         code = _drop_code(connection)
         pages, free, _ = _pages(connection)
         if free >= _WORTHWHILE * pages and _has_room(path, connection):
@@ -193,6 +195,11 @@ def _remove(connection: sqlite3.Connection, conversations: Sequence[str]) -> lis
 def _conversations(connection: sqlite3.Connection) -> set[str]:
     found = connection.execute("SELECT DISTINCT conversation_id FROM runs")
     return {conversation for (conversation,) in found}
+
+
+def _run_ids(connection: sqlite3.Connection) -> Iterator[str]:
+    for (run_id,) in connection.execute("SELECT run_id FROM runs"):
+        yield run_id
 
 
 def _drop_code(connection: sqlite3.Connection) -> int:

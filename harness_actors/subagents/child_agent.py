@@ -8,6 +8,9 @@ from harness_actors.errors import AgentCodeError
 from harness_actors.ports import Agent, AskingTool, Model, Tool
 from harness_actors.subagents.spec import SubAgentSpec
 
+_OF_FILES = ("filesystem", "shell")
+"""Capabilities that tools need which work on files."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class ChildAgent:
@@ -84,10 +87,18 @@ def made_of(above: Any, spec: SubAgentSpec) -> ChildAgent:
 def _may_have(spec: SubAgentSpec, tool: Tool) -> bool:
     if spec.tools is not None and tool.spec.name not in spec.tools:
         return False
+    if spec.workspace == "read_only" and writes_workspace(tool):
+        return False
     # Nobody is asked by it: who delegates is there to be told.
     return not spec.reads_only or (
         tool.spec.effect == "read_only" and not isinstance(tool, AskingTool)
     )
+
+
+def writes_workspace(tool: Any) -> bool:
+    """Whether a tool declares that it works on files, and does more than read."""
+    needs = getattr(tool.spec, "needs", ())
+    return tool.spec.effect != "read_only" and any(one in needs for one in _OF_FILES)
 
 
 def specs_of(agent: Any) -> Sequence[SubAgentSpec]:

@@ -8,10 +8,10 @@ from harness_actors.errors import ToolError
 from harness_actors.messages import ToolCall
 from harness_actors.models.chain import models_of
 from harness_actors.models.windows import window_of
-from harness_actors.ports import DelegatingTool, Delegation, ToolSpec
+from harness_actors.ports import DelegatingTool, Delegation, Tool, ToolSpec
 from harness_actors.subagents.child_agent import made_of, shown_to
 from harness_actors.subagents.holding import runs_code
-from harness_actors.subagents.spec import SubAgentSpec
+from harness_actors.subagents.spec import SubAgentSpec, has_copies
 from harness_actors.tools.signature import Signature, read_signature
 
 MOST_PROMPT_CHARS = 100_000
@@ -82,6 +82,7 @@ class Delegate(DelegatingTool):
             typed=self._to.output_type is not None,
             background=self._to.background,
             forked=self._to.fork,
+            workspace=self._to.workspace,
             window_tokens=min(windows, default=None),
             model=(model or self._agent.model).name,
         )
@@ -95,13 +96,18 @@ def _only_reads(tool: Any) -> bool:
     return bool(tool.spec.effect == "read_only")
 
 
-def delegates_of(agent: Any) -> Sequence[DelegatingTool]:
-    """The tools by which an agent delegates; none where it has nobody to delegate to."""
+def delegates_of(agent: Any) -> Sequence[Tool]:
+    """The tools by which an agent delegates, and those that it has for that; none where it has
+    nobody to delegate to."""
     specs = shown_to(agent)
-    delegates = tuple(Delegate(agent, spec) for spec in specs)
-    if not any(spec.background for spec in specs):
-        return delegates
-    # Here, for most agents wait for those that they send out.
-    from harness_actors.subagents.beside import tools_beside
+    tools: list[Tool] = [Delegate(agent, spec) for spec in specs]
+    # Here, for most agents wait for those that they send out, and share a folder with them.
+    if any(spec.background for spec in specs):
+        from harness_actors.subagents.beside import tools_beside
 
-    return (*delegates, *tools_beside())
+        tools += tools_beside()
+    if has_copies(specs):
+        from harness_actors.subagents.bringing_in import agent_apply, agent_changes
+
+        tools += (agent_changes, agent_apply)
+    return tools

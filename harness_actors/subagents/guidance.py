@@ -26,6 +26,10 @@ _BESIDE = (
     "else to do. Tell one something with agent_send. What is still at work when you are done is "
     "cancelled, so wait first for what you need."
 )
+_COPIES = (
+    "{names} {work} in a copy of your workspace: nothing changes in yours until you bring in what "
+    "was done, with agent_apply."
+)
 _OWN_WORK = "What your task is about, do yourself: whoever you delegate to knows nothing of it."
 
 
@@ -46,6 +50,9 @@ def guidance_of(agent: Any) -> str:
     if beside := [spec.name for spec in specs if spec.background]:
         work = "works" if len(beside) == 1 else "work"
         hints.append(_BESIDE.format(names=_listed(beside), work=work))
+    if copies := [spec.name for spec in specs if spec.workspace == "copy"]:
+        work = "works" if len(copies) == 1 else "work"
+        hints.append(_COPIES.format(names=_listed(copies), work=work))
     own_work = (_OWN_WORK,) if others else ()
     return " ".join((*words, _AT_ONCE, *hints, *own_work))
 

@@ -33,11 +33,12 @@ def held_below(
 
     Raises:
         ConfigError: A contract asks for what no run of its agent could have; the field is that of
-            the contract.
+            the contract. Or one is to work in a copy of a folder that is not there.
     """
     found: dict[str, Callable[..., Any]] = {}
     for spec in specs:
         field = f"{where}.{spec.name}"
+        _check_workspace(agent, spec, field, has_workspace)
         child = made_of(agent, spec)
         if spec.contract is not None:
             found |= _fitted(child, spec.contract, f"{field}.contract", has_workspace, beside)
@@ -79,6 +80,18 @@ def runs_code(contract: Mapping[str, Any] | None) -> bool:
 
     asked = (leaves(output.predicate) for output in contract_of(contract).outputs)
     return any(isinstance(leaf, CommandSucceeds | Custom) for one in asked for leaf in one)
+
+
+def _check_workspace(agent: Any, spec: SubAgentSpec, field: str, has_workspace: bool) -> None:
+    if spec.workspace != "copy":
+        return
+    capabilities = getattr(agent, "capabilities", None)
+    if capabilities is not None and "filesystem" not in capabilities:
+        problem = "'copy' needs the capability 'filesystem', by which changes are brought back"
+        raise ConfigError(f"{field}.workspace", f"{problem}; add it, or leave this out")
+    if not has_workspace:
+        problem = "'copy' is of a workspace, and the run has none; give it a folder to work in"
+        raise ConfigError(f"{field}.workspace", problem)
 
 
 def _fitted(

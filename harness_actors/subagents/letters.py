@@ -55,6 +55,13 @@ def told_before(log: Sequence[Message], handle: str, known: Mapping[str, str]) -
     return None
 
 
+def tells_of(message: Message, handle: str) -> bool:
+    """Whether a message of the harness tells that a child beside its run has ended."""
+    _, found, ends = message.text.partition(ENDED)
+    heading = re.compile(rf"^\[{re.escape(handle)} [a-z_]+\]$", re.MULTILINE)
+    return bool(found) and heading.search(ends) is not None
+
+
 def _section(letter: Letter) -> str:
     said = _LOOKS_LIKE_OURS.sub("> ", letter.text)
     return f"{_heading(letter.sender, letter.status or '')}\n{said}"

@@ -1,9 +1,12 @@
 """What a run is told of a child of it that has ended."""
 
+from collections.abc import Mapping
+from typing import Any
+
 from harness_actors.messages import encode_json
-from harness_actors.records import ParentLink
+from harness_actors.records import ParentLink, child_handle
 from harness_actors.results import HarnessResult
-from harness_actors.state import ChildResult, ChildStatus
+from harness_actors.state import CHANGED_FILES, ChildResult, ChildStatus
 
 MOST_CHARS = 100_000
 """Of what a child says: it is held in the state of the run that waits for it."""
@@ -11,6 +14,11 @@ _CUT = "\n[… cut: {left:,} of {chars:,} characters left out …]\n"
 _CUT_WORDS = "\n[Cut to {most} of {words} words.]"
 _ENDED = "{agent} ended {how}: {why}"
 _SAID = "\nIts last words:\n{text}"
+_COPY = "\n\n[{handle} has worked in a copy of your workspace{what}]"
+_UNCHANGED = ", and has changed no file there."
+_SEE = " See how with agent_changes, and bring it into your workspace with agent_apply."
+_CHANGED = f" and changed {{files}} there: {{names}}{{more}}.{_SEE}"
+_UNSEEN = f", and did not come to say what it has changed.{_SEE}"
 
 
 def status_of(result: HarnessResult) -> ChildStatus:
@@ -28,12 +36,13 @@ def status_of(result: HarnessResult) -> ChildStatus:
     return "failed"
 
 
-def child_result(link: ParentLink, result: HarnessResult) -> ChildResult:
+def child_result(link: ParentLink, result: HarnessResult, values: Mapping[str, Any]) -> ChildResult:
     """What the run is told that waits for a child.
 
     Args:
         link: Where the child stands.
         result: How it ended.
+        values: The entries of its state.
     """
     status, said = status_of(result), _within(result.output_text.strip(), link.most_words)
     if status == "completed" and not _is_held(link, result):
@@ -46,9 +55,23 @@ def child_result(link: ParentLink, result: HarnessResult) -> ChildResult:
         said = _ENDED.format(agent=agent, how=kind, why=why) + (
             _SAID.format(text=said) if said else ""
         )
-    return ChildResult(
-        call_id=link.call_id, run_id=result.run_id, status=status, text=_bounded(said)
-    )
+    text = _bounded(said)
+    if link.copied:
+        handle = child_handle(result.run_id, link.agent)
+        text += _COPY.format(handle=handle, what=_changed(values.get(CHANGED_FILES.name)))
+    return ChildResult(call_id=link.call_id, run_id=result.run_id, status=status, text=text)
+
+
+def _changed(found: Mapping[str, Any] | None) -> str:
+    """What a child has changed in its copy."""
+    if found is None:
+        return _UNSEEN
+    count, names = found["count"], found["paths"]
+    if not count:
+        return _UNCHANGED
+    more = f" and {count - len(names):,} more" if count > len(names) else ""
+    files = "1 file" if count == 1 else f"{count:,} files"
+    return _CHANGED.format(files=files, names=", ".join(names), more=more)
 
 
 def _is_held(link: ParentLink, result: HarnessResult) -> bool:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, get_args
 
-from harness_actors.config import Completion, Limits
+from harness_actors.config import ChildWorkspace, Completion, Limits
 from harness_actors.errors import BadInputError, ConfigError
 from harness_actors.outputs import OutputType
 from harness_actors.ports import Model
@@ -18,7 +18,9 @@ USUAL_LIMITS = Limits(model_calls=100)
 """Of an agent that a user has made, and said nothing of bounds."""
 BESIDE = ("agent_list", "agent_status", "agent_wait", "agent_result", "agent_send", "agent_cancel")
 """Tools of an agent that has sub-agents in the background."""
-OF_THE_HARNESS = ("work_complete", "read_artifact", *BESIDE)
+OF_COPIES = ("agent_changes", "agent_apply")
+"""Tools of an agent that has sub-agents which work in copies."""
+OF_THE_HARNESS = ("work_complete", "read_artifact", *BESIDE, *OF_COPIES)
 """Tools that are added where they are needed."""
 _OF_A_FORK = {
     "instructions": "",
@@ -26,6 +28,7 @@ _OF_A_FORK = {
     "tools": None,
     "reads_only": False,
     "output_type": None,
+    "workspace": "shared",
 }
 """What a fork says in the fields that change what stands before a conversation in a request."""
 
@@ -61,6 +64,11 @@ class SubAgentSpec:
             its requests in their cache. It then ends by what that one ends by, and delegates to
             nobody.
         sub_agents: Those to which it delegates in turn, as deep as settings allow.
+        workspace: ``"shared"``: it works where the agent works that delegates. ``"read_only"``: it
+            sees that folder, our tools write nothing there for it, and it is not offered tools
+            that need ``filesystem`` or ``shell`` and do more than read. ``"copy"``: each of its
+            runs begins with a copy of that folder; whoever delegates looks at what has changed
+            there with ``agent_changes``, and brings it in with ``agent_apply``.
 
     Raises:
         ConfigError: A value is none, or two agents have one name.
@@ -80,6 +88,7 @@ class SubAgentSpec:
     background: bool = False
     fork: bool = False
     sub_agents: Sequence["SubAgentSpec"] = ()
+    workspace: ChildWorkspace = "shared"
     pool: str = field(default=CUSTOM_POOL, repr=False)
 
     def __post_init__(self) -> None:
@@ -128,6 +137,9 @@ def check_specs(
     if own and any(spec.background for spec in specs) and (taken := own.intersection(BESIDE)):
         problem = f"{min(taken)!r} is a tool of the harness, for agents in the background"
         raise ConfigError("tools", f"{problem}; rename yours")
+    if own and has_copies(specs) and (taken := own.intersection(OF_COPIES)):
+        problem = f"{min(taken)!r} is a tool of the harness, for agents that work in copies"
+        raise ConfigError("tools", f"{problem}; rename yours")
     seen: set[str] = set()
     for spec in specs:
         if spec.name in seen:
@@ -157,6 +169,13 @@ def tools_of(specs: Sequence[SubAgentSpec]) -> Iterator[str]:
         yield from tools_of(spec.sub_agents)
     if any(spec.background for spec in specs):
         yield from BESIDE
+    if has_copies(specs):
+        yield from OF_COPIES
+
+
+def has_copies(specs: Iterable[SubAgentSpec]) -> bool:
+    """Whether one of some agents works in a copy."""
+    return any(spec.workspace == "copy" for spec in specs)
 
 
 def _check(spec: Any) -> None:
@@ -178,6 +197,9 @@ def _check(spec: Any) -> None:
     for switch in ("background", "reads_only", "fork"):
         if not isinstance(given := getattr(spec, switch), bool):
             raise refuse(switch, f"must be true or false, not {given!r:.80}")
+    if spec.workspace not in (known := get_args(ChildWorkspace)):
+        there = ", ".join(map(repr, known))
+        raise refuse("workspace", f"must be one of {there}, not {spec.workspace!r:.80}")
     own = [one for one, none in _OF_A_FORK.items() if getattr(spec, one) != none]
     if spec.fork and (own := [*own, *(["sub_agents"] if spec.sub_agents else ())]):
         problem = "a fork has those of the agent that delegates; leave it out, or say fork=False"

@@ -4,6 +4,7 @@ import os
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from secrets import token_hex
 from typing import BinaryIO
@@ -39,7 +40,7 @@ def open_root(context: ToolContext) -> Iterator[Root]:
     if context.workspace is None:
         raise ToolError("this run has no workspace, so there are no files to work on")
     with open_workspace(context.workspace, context.workspace_id) as root:
-        yield root
+        yield replace(root, read_only=context.read_only)
 
 
 @contextmanager
@@ -114,6 +115,7 @@ def replace_file(root: Root, path: str, data: bytes) -> bool:
         ToolError: It is outside, no regular file, another user's with a second name, or
             cannot be written.
     """
+    check_writable(root)
     with find_inside(root, path, make_folders=True) as place:
         if not place.name:
             raise ToolError(f"{shown(path)} is a folder")
@@ -133,6 +135,7 @@ def make_folder(root: Root, path: str) -> bool:
     Raises:
         ToolError: It is outside, there is a file of this name, or it cannot be made.
     """
+    check_writable(root)
     with find_inside(root, path, make_folders=True) as place:
         if not place.name:
             return False
@@ -146,6 +149,16 @@ def make_folder(root: Root, path: str) -> bool:
                 ) from None
             return False
     return True
+
+
+def check_writable(root: Root) -> None:
+    """Refuse to write where the run is only to read.
+
+    Raises:
+        ToolError: It is.
+    """
+    if root.read_only:
+        raise ToolError("the workspace of this agent is read-only; say what is to be changed")
 
 
 def check_regular(path: str, found: os.stat_result) -> None:

@@ -19,7 +19,23 @@ CopyLink = Callable[[str, int, tuple[str, ...], int], None]
 """Given a symlink's name, its folder, the names of the way there, and the folder to make it in."""
 
 
-def copy_tree(source: int, to: int, copy_link: CopyLink, *, refuse_foreign: bool) -> None:
+Look = Callable[[list[Entry], int], None]
+"""Given what is in a folder, and how many folders that is below the top, may take out what is to be
+left out; what it raises ends the copy."""
+
+
+def look_at_nothing(_entries: list[Entry], _depth: int) -> None:
+    pass
+
+
+def copy_tree(
+    source: int,
+    to: int,
+    copy_link: CopyLink,
+    *,
+    refuse_foreign: bool,
+    look: Look = look_at_nothing,
+) -> None:
     """Copy what is in a folder into an empty one, with modes and times.
 
     Sockets, pipes and devices are left out.
@@ -29,6 +45,7 @@ def copy_tree(source: int, to: int, copy_link: CopyLink, *, refuse_foreign: bool
         to: The empty one, open.
         copy_link: Called for each symlink.
         refuse_foreign: Refuse hard links to files of other users.
+        look: Called for each folder.
 
     Raises:
         OSError: Something cannot be read or written; it names that.
@@ -49,6 +66,7 @@ def copy_tree(source: int, to: int, copy_link: CopyLink, *, refuse_foreign: bool
                 os.mkdir(place.names[-1], dir_fd=target.folder)
                 target.enter(place.names[-1])
             depth += 1
+            look(entries, depth - 1)
             for entry in entries:
                 if entry.is_symlink():
                     copy_link(entry.name, place.folder, tuple(place.names), target.folder)

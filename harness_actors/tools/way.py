@@ -33,10 +33,12 @@ class Root:
     Attributes:
         path: As the run knows it.
         handle: Its descriptor.
+        read_only: Nothing is to be written there.
     """
 
     path: Path
     handle: int
+    read_only: bool = False
 
 
 @dataclass(frozen=True, slots=True)

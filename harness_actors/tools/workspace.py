@@ -11,7 +11,13 @@ from harness_actors.errors import BadInputError
 from harness_actors.records import WorkspaceSpec
 from harness_actors.tools.scan import FOLDER
 from harness_actors.tools.standing import open_straight
-from harness_actors.tools.trees import clear_folder, copy_tree, remove_tree
+from harness_actors.tools.trees import (
+    Look,
+    clear_folder,
+    copy_tree,
+    look_at_nothing,
+    remove_tree,
+)
 
 
 def prepare_workspace(spec: WorkspaceSpec) -> Path:
@@ -28,8 +34,14 @@ def prepare_workspace(spec: WorkspaceSpec) -> Path:
 
     Raises:
         BadInputError: The source is missing, has a symlink that leads out of it, holds
-            the workspace itself, or cannot be copied; or the path is taken by a file.
+            the workspace itself, or cannot be copied; or the path is taken by a file. Or as
+            `make_copy`.
     """
+    if spec.base is not None:
+        # Here, for few runs work in one.
+        from harness_actors.tools.child_copy import make_copy
+
+        return make_copy(spec)
     path = Path(spec.path)
     if spec.source is None and _is_made(path):
         return path
@@ -45,11 +57,11 @@ def prepare_workspace(spec: WorkspaceSpec) -> Path:
         if spec.source is None:
             path.mkdir(exist_ok=True)
             return path
-        with _half_made(path) as partial:
+        with half_made(path) as partial:
             if partial is not None:
                 source = os.open(spec.source, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
                 try:
-                    _copy_whole(source, Path(spec.source), partial, keep_outside=False)
+                    copy_whole(source, Path(spec.source), partial, keep_outside=False)
                 finally:
                     os.close(source)
                 partial.rename(path)
@@ -71,7 +83,7 @@ def copy_workspace(path: Path, to: Path) -> None:
     source = open_straight(path)
     try:
         to.mkdir(parents=True)
-        _copy_whole(source, path, to, keep_outside=True)
+        copy_whole(source, path, to, keep_outside=True)
     except OSError as error:
         raise BadInputError(str(path), (f"cannot be copied: {error}",)) from error
     finally:
@@ -102,7 +114,7 @@ def _check_source(source: Path, path: Path) -> None:
 
 
 @contextmanager
-def _half_made(path: Path) -> Iterator[Path | None]:
+def half_made(path: Path) -> Iterator[Path | None]:
     """An empty folder beside `path`, locked; None if somebody else made `path` meanwhile.
 
     Its name is fixed, so that what a killed process left is found and cleared away.
@@ -144,11 +156,32 @@ def _is_still(path: Path, handle: int) -> bool:
         return False
 
 
-def _copy_whole(source: int, name: Path, to: Path, *, keep_outside: bool) -> None:
+def copy_whole(
+    source: int,
+    name: Path,
+    to: Path,
+    *,
+    keep_outside: bool,
+    look: Look = look_at_nothing,
+) -> None:
+    """Copy what is in a folder into an empty one.
+
+    Args:
+        source: The folder, open.
+        name: What errors call it.
+        to: The empty one.
+        keep_outside: Keep symlinks that lead out of it as they are, and refuse hard links to files
+            of other users; else those are refused.
+        look: See `copy_tree`.
+
+    Raises:
+        BadInputError: It has such symlinks.
+        OSError: Something cannot be read or written.
+    """
     links = _Links(Path(os.readlink(f"/proc/self/fd/{source}")), keep_outside)
     target = os.open(to, FOLDER)
     try:
-        copy_tree(source, target, links.copy, refuse_foreign=keep_outside)
+        copy_tree(source, target, links.copy, refuse_foreign=keep_outside, look=look)
     finally:
         os.close(target)
     if links.faults:
@@ -166,7 +199,7 @@ class _Links:
     def copy(self, name: str, folder: int, above: tuple[str, ...], to: int) -> None:
         text = os.readlink(name, dir_fd=folder)
         parent = self.top.joinpath(*above)
-        if self.keep_outside and _stays(len(above), text):
+        if self.keep_outside and stays(len(above), text):
             # An agent's thousand links to one another need not be resolved.
             os.symlink(text, name, dir_fd=to)
             return
@@ -176,7 +209,7 @@ class _Links:
             shown = str(Path(*above, name))
             self.faults.append(f"the symlink {shown!r} leads out of the folder, to {text!r}")
             return
-        if inside and not _stays(len(above), text):
+        if inside and not stays(len(above), text):
             # As it stands, the link of the copy would lead back into the source.
             text = os.path.relpath(real, parent)
         os.symlink(text, name, dir_fd=to)
@@ -202,7 +235,7 @@ def _resolved(link: Path, text: str) -> Path:
     return Path(os.path.normpath(link.parent / text))
 
 
-def _stays(depth: int, text: str) -> bool:
+def stays(depth: int, text: str) -> bool:
     """Whether a link so far below can be kept: it is relative and goes nowhere outside."""
     for part in text.split("/"):
         depth += {"..": -1, ".": 0, "": 0}.get(part, 1)

@@ -63,7 +63,9 @@ class ToolCalls:
         self._bounds = bounds
         self._gates = gates
         self._asking = Asking(context)
-        self._delegating = Delegating(context, state.meter, bounds)
+        self._delegating = Delegating(
+            context, state.meter, bounds, services.copies_of(context.spec)
+        )
         self._execution = Execution(context, prepared, services, state, bounds, place)
 
     async def run(

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TypeVar
 
 from harness_actors.config import HarnessConfig, Limits
@@ -27,6 +28,10 @@ NOTHING_LEFT = (
     "Not begun: nothing is left of what the run may use; do what is still needed yourself."
 )
 
+NO_PLACE = (
+    "Not begun: it works in a copy of your workspace, and there is none, or no place for a copy."
+)
+
 FORKED = (
     "Not begun: you are a copy of the agent that has this tool, sent out for one thing; do that "
     "yourself."
@@ -40,8 +45,11 @@ class Delegating:
     are not to be beside it; what stands in the message after them begins when they have ended.
     """
 
-    def __init__(self, context: RunContext, meter: TurnMeter, bounds: Bounds) -> None:
+    def __init__(
+        self, context: RunContext, meter: TurnMeter, bounds: Bounds, copies: Path | None
+    ) -> None:
         self._context, self._meter, self._bounds = context, meter, bounds
+        self._copies = copies
 
     @property
     def has_results(self) -> bool:
@@ -116,6 +124,11 @@ class Delegating:
         link = self._context.spec.parent
         if link is not None and link.forked:
             return ToolDenied(text=FORKED)
+        copies = ""
+        if delegation.workspace == "copy":
+            if self._copies is None or self._context.spec.workspace is None:
+                return ToolDenied(text=NO_PLACE)
+            copies = str(self._copies)
         limits = self._limits(delegation)
         if limits is None:
             return ToolDenied(text=NOTHING_LEFT)
@@ -134,6 +147,8 @@ class Delegating:
             typed=delegation.typed,
             background=delegation.background,
             forked=delegation.forked,
+            workspace=delegation.workspace,
+            copies=copies,
         )
 
     def _limits(self, delegation: Delegation) -> Limits | None:

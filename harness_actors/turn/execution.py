@@ -64,7 +64,7 @@ class Execution:
         above = self._prepared.delegates and self._context.get(CHILDREN) > 0
         if spec.parent is None and not above:
             return None
-        return HeldKeys(services.locks, spec.root, services.in_thread)
+        return HeldKeys(services.locks, spec.root, services.in_thread, spec.workspace)
 
     async def _begin(self, plan: PlannedCall) -> ToolOutcome:
         due = self._due(plan)

@@ -8,6 +8,7 @@ from typing import Any
 from harness_actors.errors import ToolError
 from harness_actors.exact_json import values_in
 from harness_actors.ports import ResourceLocks, ToolSpec
+from harness_actors.records import WorkspaceSpec
 from harness_actors.turn.bounds import Due
 from harness_actors.turn.one_call import PlannedCall, not_begun
 from harness_actors.turn.outcomes import ToolFailure, ToolOutcome
@@ -78,12 +79,18 @@ class HeldKeys:
         locks: Keeps the calls of a tree apart.
         root: The run at its top.
         in_thread: Runs a blocking function.
+        workspace: Where the run works; None for nowhere.
     """
 
     def __init__(
-        self, locks: ResourceLocks, root: str, in_thread: Callable[..., Awaitable[Any]]
+        self,
+        locks: ResourceLocks,
+        root: str,
+        in_thread: Callable[..., Awaitable[Any]],
+        workspace: WorkspaceSpec | None = None,
     ) -> None:
         self._locks, self._root, self._in_thread = locks, root, in_thread
+        self._workspace = workspace
 
     async def make(
         self,
@@ -120,6 +127,12 @@ class HeldKeys:
 
     async def _keys_of(self, spec: ToolSpec, arguments: str) -> Collection[str]:
         if len(arguments) <= LONG_ARGUMENTS:
-            return keys_touched(spec, arguments)
-        keys: Collection[str] = await self._in_thread(keys_touched, spec, arguments)
-        return keys
+            keys: Collection[str] = keys_touched(spec, arguments)
+        else:
+            keys = await self._in_thread(keys_touched, spec, arguments)
+        workspace = self._workspace
+        if workspace is None or workspace.base is None:
+            return keys
+        # In its copy of the workspace the same path is another file.
+        own = f"{FILE}{workspace.path}/"
+        return {own + key.removeprefix(FILE) if key.startswith(FILE) else key for key in keys}

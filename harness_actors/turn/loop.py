@@ -29,6 +29,7 @@ from harness_actors.turn.bounds import Bounds
 from harness_actors.turn.brevity import briefer
 from harness_actors.turn.budget import TurnBudget
 from harness_actors.turn.call_scheduler import ToolCalls
+from harness_actors.turn.child_copies import CopiesOfRun
 from harness_actors.turn.fallback import TurnChain, fell_back
 from harness_actors.turn.gates import Gates
 from harness_actors.turn.log_messages import LogMessages
@@ -92,7 +93,8 @@ class TurnLoop:
         self._watched = None if workspace is None else services.watch_workspace(workspace)
         folder_id = None if self._watched is None else self._watched.id
         messages = None if context.plan is None else LogMessages(context.log)
-        place = Workplace(workspace, folder_id, services.artifacts(context.spec), messages)
+        artifacts, copies = services.artifacts(context.spec), CopiesOfRun.of(context, services)
+        place = Workplace(workspace, folder_id, artifacts, messages, copies)
         self._gates = Gates.of(context, prepared, self._meter, services, self._bounds, place)
         of_calls = None if self._gates is None else self._gates.of_calls
         self._calls = ToolCalls(

@@ -18,6 +18,7 @@ from harness_actors.ports import (
     ToolResources,
     ToolWorkers,
 )
+from harness_actors.ports.child_copies import copies_name
 from harness_actors.progress import RunProgress
 from harness_actors.records import FolderId, RunSpec, WorkspaceSpec
 from harness_actors.turn.one_call import PlannedCall, RunCall, run_call
@@ -76,6 +77,9 @@ class AgentTurnServices:
             None where there is no place for them.
         locks: Keeps calls apart that touch the same in runs of one tree; None where each run looks
             after its own calls alone.
+        copies: The folder for copies of workspaces, each for a run below another one; None where
+            there is no place for them.
+        changed_files: Given the workspace of such a run, returns what it has changed there. Blocks.
     """
 
     counter_for: Callable[[str], TokenCounter]
@@ -95,6 +99,19 @@ class AgentTurnServices:
     contract_commands: Callable[[Path | None], ContractCommands | None] | None = None
     artifacts_of: Callable[[str, ArtifactsConfig], ConversationArtifacts] | None = None
     locks: ResourceLocks | None = None
+    copies: Path | None = None
+    changed_files: Callable[[WorkspaceSpec], Sequence[str] | None] = lambda _spec: None
+
+    def copies_of(self, spec: RunSpec) -> Path | None:
+        """Where those are that the runs work in which a run has begun; None for nowhere."""
+        folder, workspace = self.copies, spec.workspace
+        if folder is None:
+            return None
+        covered = None if workspace is None else workspace.covered
+        if covered is not None and not folder.is_relative_to(covered):
+            # Commands see one folder of what is covered, and that must be inside.
+            folder = Path(covered, ".copies")
+        return folder / copies_name(spec.run_id)
 
     def artifacts(self, spec: RunSpec) -> ConversationArtifacts | None:
         """Where the long results of a run are kept; None where they are cut."""

@@ -4,7 +4,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness_actors.ports import ConversationArtifacts, Cover, DeadlineToken, ToolContext
+from harness_actors.ports import (
+    ChildCopies,
+    ConversationArtifacts,
+    Cover,
+    DeadlineToken,
+    ToolContext,
+)
 from harness_actors.ports.artifacts import ConversationMessages
 from harness_actors.records import FolderId, RunSpec, WorkspaceSpec
 from harness_actors.turn.services import RUN_VARIABLE, AgentTurnServices
@@ -19,12 +25,14 @@ class Workplace:
         id: What it is known by; None also where nobody has looked.
         artifacts: Where long results are kept; None where they are cut.
         messages: The conversation so far; None where its model is shown all of it.
+        copies: Those in which others work for the run; None where none is to.
     """
 
     folder: Path | None
     id: FolderId | None
     artifacts: ConversationArtifacts | None = None
     messages: ConversationMessages | None = None
+    copies: ChildCopies | None = None
 
     def context_of(
         self,
@@ -48,6 +56,8 @@ class Workplace:
             deadline=deadline,
             artifacts=self.artifacts,
             messages=self.messages,
+            copies=self.copies,
+            read_only=spec.workspace is not None and spec.workspace.read_only,
             tell=tell,
             want_summary=want_summary,
             clock=services.clock,

@@ -120,8 +120,8 @@ BUGS = (
     Bug(
         name="a child begins with a copy of its parent's template",
         path="harness_actors/coordination/child_specs.py",
-        before="replace(workspace, source=None)",
-        after="workspace",
+        before="replace(parent, source=None, base=None, read_only=read_only)",
+        after="replace(parent, base=None, read_only=read_only)",
         promise="a child works in the folder of its parent",
         tests=(TREES + "test_children_are_served_by_their_pool_and_begin_with_nothing",),
     ),

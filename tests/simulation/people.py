@@ -35,8 +35,8 @@ class People:
 
     async def answer(self, run_id: str, questions: Sequence[Mapping[str, Any]]) -> None:
         """A run is told to wait: one or two people hear of it, unless some are at it already."""
-        if run_id in self._at:
-            return
+        if run_id in self._at or not questions:
+            return  # all was answered while it left service
         self._at[run_id] = done = asyncio.Event()
         try:
             async with asyncio.TaskGroup() as group:

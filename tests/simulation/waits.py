@@ -9,9 +9,9 @@ from harness_actors.actors.simulated.cell import EPOCH
 from harness_actors.conversation import UNKNOWN_OUTCOME, Conversation
 from harness_actors.events import InputAwaited
 from harness_actors.messages import Message, ToolCall
-from harness_actors.records import RunAdded, RunChanged
+from harness_actors.records import CHILD_MARK, RunAdded, RunChanged
 from harness_actors.results import HarnessResult
-from harness_actors.state import ANSWERS, AWAITED, QUESTIONS, WAITING_SINCE
+from harness_actors.state import ANSWERS, ASKED_BELOW, AWAITED, QUESTIONS, WAITING_SINCE
 from tests.simulation.approvals import key_in_question
 from tests.simulation.ledger import PROMPT_S, Happening, Ledger
 from tests.simulation.places import keepers_of
@@ -78,6 +78,7 @@ class Waits:
         if self._disk.runs[run_id].values.values.get(WAITING_SINCE.name) is None:
             self._goes_on(run_id, change.at)
         self._take_answers(run_id, known)
+        self._take_back(run_id, known)
         for event in change.delta.events:
             if isinstance(event, InputAwaited):
                 self._asks(change, event, known)
@@ -124,8 +125,15 @@ class Waits:
         told = {known.asked[question["id"]] for question in event.questions}
         untold = {key for call in left if (key := _key_asked(call))} - told
         by_itself = not self._disk.runs[run_id].values.values.get(AWAITED.name)
+        link = self._disk.runs[run_id].spec.parent
+        may_ask = link is None or not only_reads(link.agent)
         # Of calls that may be too many, some are refused.
-        if untold and by_itself and self._disk.runs[run_id].spec.config.limits.tool_calls is None:
+        if (
+            untold
+            and by_itself
+            and may_ask
+            and self._disk.runs[run_id].spec.config.limits.tool_calls is None
+        ):
             self._broken(TOGETHER, f"{run_id} asks {told}, and not {untold}")
         known.waits += by_itself
         self._check_memory(run_id)
@@ -140,6 +148,16 @@ class Waits:
                 found = given.get(question_id)
                 self._broken(FIRST, f"{run_id}: {question_id} has {found!r} behind {text!r}")
         known.given = dict(given)
+
+    def _take_back(self, run_id: str, known: Answered) -> None:
+        """Of those below it that are over nobody is asked any more."""
+        below = self._disk.runs[run_id].values.values.get(ASKED_BELOW.name)
+        if below is None:
+            return
+        asked = {one["id"] for questions in below.values() for one in questions or ()}
+        for number in [one for one in known.asked if CHILD_MARK in one]:
+            if number not in asked and number not in known.given:
+                del known.asked[number]
 
     def _check_still(self, change: RunChanged) -> None:
         """It waits: people may answer and cancel it, and nothing else."""

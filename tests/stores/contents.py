@@ -86,7 +86,7 @@ def _workspace(spec: WorkspaceSpec) -> dict[str, Any]:
     return {
         name: value
         for name, value in fields.items()
-        if value or name not in ("covered", "must_be_covered")
+        if value or name not in ("covered", "must_be_covered", "base", "read_only")
     }
 
 

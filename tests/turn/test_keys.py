@@ -11,6 +11,7 @@ import pytest
 from harness_actors.errors import ToolError
 from harness_actors.messages import ToolCall
 from harness_actors.ports import ToolSpec
+from harness_actors.records import WorkspaceSpec
 from harness_actors.tools import tool
 from harness_actors.turn.bounds import Due
 from harness_actors.turn.keys import LONG_ARGUMENTS, HeldKeys, keys_touched
@@ -69,6 +70,23 @@ async def made(
     locks: Locks, plan: PlannedCall, make: Callable[[], Awaitable[ToolOutcome]], due: Due
 ) -> ToolOutcome:
     return await HeldKeys(locks, "tree", in_thread).make(plan, due, make)
+
+
+async def test_the_same_path_in_a_copy_is_another_file() -> None:
+    async def keys_in(workspace: WorkspaceSpec | None) -> set[str]:
+        locks = Locks()
+
+        async def make() -> ToolOutcome:
+            return DONE
+
+        held = HeldKeys(locks, "tree", in_thread, workspace)
+        await held.make(a_plan(store, path="a", folder="b"), Due(None), make)
+        return locks.asked[0][1]
+
+    shared = WorkspaceSpec(path="/w")
+    assert await keys_in(shared) == await keys_in(None) == {"file:a", "dir:b"}
+    copy = WorkspaceSpec(path="/copies/fix-1/work", base="/copies/fix-1/base")
+    assert await keys_in(copy) == {"file:/copies/fix-1/work/a", "dir:b"}
 
 
 @pytest.mark.parametrize(

@@ -70,8 +70,10 @@ def _agent_turn_host(place: Place) -> ExecutorHost:
     from harness_actors.actors.host.tool_workers import tool_workers
     from harness_actors.models.tokens import counter_for
     from harness_actors.stores.artifacts import ArtifactFolder
+    from harness_actors.stores.copies import copies_of
     from harness_actors.stores.key_files import KeyFiles
     from harness_actors.stores.key_locks import KeyLocks
+    from harness_actors.tools.child_copy import changed_files
     from harness_actors.tools.open_resources import OpenResources
     from harness_actors.tools.standing import watch_workspace
     from harness_actors.tools.workspace import prepare_workspace
@@ -89,6 +91,8 @@ def _agent_turn_host(place: Place) -> ExecutorHost:
         workers=workers,
         artifacts_of=None if place.store is None else ArtifactFolder(place.store).of,
         locks=None if place.store is None else KeyLocks(KeyFiles(place.store)),
+        copies=None if place.store is None else copies_of(place.store),
+        changed_files=changed_files,
     )
     closed_with_it = [resources.close] if workers is None else [resources.close, workers.close]
     return ExecutorHost(AgentTurn(services), place, opened=closed_with_it)

@@ -243,6 +243,7 @@ def facts_of(context: ToolContext) -> dict[str, Any]:
         "workspace": context.workspace,
         "workspace_id": context.workspace_id,
         "environment": dict(context.environment),
+        "read_only": context.read_only,
     }
 
 

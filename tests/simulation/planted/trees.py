@@ -1,6 +1,6 @@
 """Faults in trees of runs: who is begun, waited for, told of, and ended with whom."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -203,8 +203,8 @@ def _cut_in_silence() -> Patches:
 
 
 def _why_is_not_said() -> Patches:
-    def patched(link: ParentLink, result: HarnessResult) -> ChildResult:
-        made = child_result(link, result)
+    def patched(link: ParentLink, result: HarnessResult, values: Mapping[str, Any]) -> ChildResult:
+        made = child_result(link, result, values)
         return made if made.status == "completed" else replace(made, text=result.output_text)
 
     child_result = reports.child_result
