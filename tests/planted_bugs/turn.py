@@ -24,10 +24,18 @@ BUGS = (
     Bug(
         name="the keys of long arguments are not held",
         path="harness_actors/turn/keys.py",
-        before="keys: Collection[str] = await self._in_thread(keys_touched, spec, arguments)\n",
-        after="keys: Collection[str] = ()\n",
+        before="            keys = await self._in_thread(keys_touched, spec, arguments)\n",
+        after="            keys = ()\n",
         promise="calls of one tree that touch the same are not made at once",
         tests=("tests/turn/test_keys.py::test_keys_of_long_arguments_are_held_too",),
+    ),
+    Bug(
+        name="a file in a copy is the same as in the workspace",
+        path="harness_actors/turn/keys.py",
+        before="        if workspace is None or workspace.base is None:\n            return keys\n",
+        after="        if workspace is None or workspace.path:\n            return keys\n",
+        promise="only calls that touch the same wait for each other",
+        tests=("tests/turn/test_keys.py::test_the_same_path_in_a_copy_is_another_file",),
     ),
     Bug(
         name="a run parks a model call late",
