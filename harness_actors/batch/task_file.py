@@ -1,6 +1,7 @@
 """The tasks file: never held; read for its faults, for what is left of it, then task by task."""
 
 import hashlib
+import json
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from pathlib import Path
@@ -11,6 +12,7 @@ import orjson
 from harness_actors.batch.naming import Names, epochs_of
 from harness_actors.batch.tasks import BadTask, Task, bad_task, parse_task
 from harness_actors.errors import AND_MORE, BadInputError, HarnessError
+from harness_actors.exact_json import once
 
 MAX_FAULTS = 20
 MAX_LINE_BYTES = 2_000_000
@@ -146,8 +148,14 @@ def _read(path: Path) -> Iterator[tuple[int, Task | BadTask]]:
             continue
         try:
             content: Any = orjson.loads(line)
+            # Which it does not look for: of two values of one name, one would be lost in silence.
+            json.loads(line, object_pairs_hook=once)
         except orjson.JSONDecodeError as error:
             yield number, bad_task(line, (_json_fault(line, error),))
+        except RecursionError:
+            yield number, bad_task(line, ("it is nested too deep",))
+        except ValueError as error:
+            yield number, bad_task(line, (f"{error}",))
         else:
             yield number, parse_task(content, base=base)
 

@@ -4,11 +4,12 @@ An answer of a run is a text. That of an approval is a JSON object, such as
 ``{"decision": "approve", "arguments": {"order": 17}, "standing": "tool"}``.
 """
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
-from harness_actors.exact_json import values_in, values_text
+from harness_actors.exact_json import no_constant, once, values_in, values_text
 from harness_actors.policies.verdicts import REASON_CHARS, arguments_text
 
 Standing = Literal["", "tool", "arguments"]
@@ -128,10 +129,7 @@ def decision_in(text: str) -> Decision:
     """
     if (word := WORDS.get(text.strip().lower())) is not None:
         return word()
-    try:
-        plain = values_in(text)
-    except ValueError:
-        plain = None
+    plain = _plain(text)
     if not isinstance(plain, dict):
         raise ValueError(f"{text.strip()!r:.60} is no decision: say yes or no")
     kind = plain.pop("decision", None)
@@ -147,6 +145,20 @@ def decision_in(text: str) -> Decision:
             return Refuse(**plain)
         case _:
             return Respond(plain.get("text", ""))
+
+
+def _plain(text: str) -> Any:
+    """What the JSON of a decision says; None where it is none.
+
+    Raises:
+        ValueError: Nobody can tell what it says.
+    """
+    try:
+        return json.loads(text, object_pairs_hook=once, parse_constant=no_constant)
+    except (json.JSONDecodeError, RecursionError):
+        return None
+    except ValueError as error:
+        raise ValueError(f"{text.strip()!r:.60} is no decision: {error}") from None
 
 
 def _arguments(arguments: object) -> str:

@@ -119,7 +119,7 @@ class Committer:
                 )
             case SnapshotTaken():
                 run = self._row_of(entry.run_id)
-                values = self._packed(entry.run_id, pack, dict(entry.values))
+                values = self._packed(entry.run_id, pack, entry.values)
                 self._connection.execute(
                     "INSERT OR REPLACE INTO snapshots VALUES (?,?,?)", (run, entry.version, values)
                 )

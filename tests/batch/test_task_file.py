@@ -46,6 +46,18 @@ def test_every_bad_line_is_told_with_its_number(tmp_path: Path) -> None:
     )
 
 
+def test_a_field_that_is_given_twice_is_told_and_not_dropped(tmp_path: Path) -> None:
+    twice = '{"task": "x", "task": "y"}'
+    inside = '{"task": "x", "metadata": {"a": 1, "a": 2}}'
+    deep = '{"task": "x", "metadata": {"a": ' + "[" * 1010 + "]" * 1010 + "}}"
+    faults = faults_of(write(tmp_path, twice, inside, deep))
+    assert faults[:2] == (
+        "line 1: the key 'task' is given twice",
+        "line 2: the key 'a' is given twice",
+    )
+    assert faults[2].startswith("line 3: ")
+
+
 def test_a_line_that_is_too_long_is_told_and_never_held(tmp_path: Path) -> None:
     path = write(tmp_path, {"task": "x"})
     with path.open("a") as file:

@@ -170,3 +170,33 @@ async def test_where_there_is_no_terminal_it_is_said_how_to_answer(tmp_path: Pat
     assert "1.q1 (clerk asks): May refund be called?" in err
     (run_id,) = {line.split()[1] for line in err.splitlines() if line.startswith("run ")}
     assert f"harness ctl run approve {run_id} 1.q1" in err
+
+
+async def test_a_batch_goes_on_with_trees_that_were_answered(tmp_path: Path) -> None:
+    (tmp_path / "tasks.jsonl").write_text('{"id": "t1", "task": "settle it"}\n')
+    async with LoopbackServer(over_messages(says)) as server:
+        agent = delegating_agent(tmp_path, server.base_url)
+        folder = str(tmp_path / "run")
+        batch = ["batch", str(tmp_path / "tasks.jsonl"), "--run-dir", folder]
+        batch += ["--runtime", "local", "--agent", agent, "--json"]
+        home = {"HARNESS_HOME": str(tmp_path / "home")}
+
+        status, out, _ = await finished(await started(batch, **home))
+        assert status == 1
+        told = [json.loads(line) for line in out.splitlines() if '"awaiting_input"' in line]
+        run_id = told[0]["run_id"]
+        assert not (tmp_path / "run" / "results.jsonl").exists()
+        summary = json.loads((tmp_path / "run" / "summary.json").read_text())
+        assert [one["path"] for one in summary["waiting"]["runs"][0]["questions"]] == ["clerk"] * 2
+
+        # Nothing of it goes on before all is answered.
+        status, _, _ = await finished(await started(batch, **home))
+        assert status == 1
+        decide = ["ctl", "run", "approve", run_id, "--all", "--run-dir", folder]
+        status, out, err = await finished(await started(decide, **home))
+        assert status == 0, err
+        status, _, err = await finished(await started(batch, **home))
+        assert status == 0, err
+    (line,) = (tmp_path / "run" / "results.jsonl").read_text().splitlines()
+    assert json.loads(line)["status"] == "done"
+    assert json.loads(line)["usage_tree"]["model_calls"] == 6

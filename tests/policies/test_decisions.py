@@ -70,6 +70,8 @@ def test_no_in_a_word(words: str) -> None:
         ("x" * 10_000, "is no decision"),
         ("[" * 5_000, "is no decision"),
         ("true", "is no decision"),
+        ('{"decision": "deny", "decision": "approve"}', "the key 'decision' is given twice"),
+        ('{"decision": "approve", "arguments": {"a": 1, "a": 2}}', "the key 'a' is given twice"),
         ('["approve"]', "is no decision"),
         ("{}", "must be one of approve, deny, respond, not None"),
         ('{"decision": "perhaps"}', "must be one of approve, deny, respond, not 'perhaps'"),

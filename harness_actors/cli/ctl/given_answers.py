@@ -80,9 +80,13 @@ def given_arguments(given: str) -> dict[str, Any]:
     text = _read(file, MOST_TEXT_BYTES) if is_file else _given(given, ARGUMENTS)
     source = f"{ARGUMENTS} {given}" if is_file else ARGUMENTS
     try:
-        found = json.loads(text, parse_constant=no_constant)
-    except (ValueError, RecursionError) as error:
+        found = json.loads(text, parse_constant=no_constant, object_pairs_hook=once)
+    except json.JSONDecodeError as error:
         raise BadInputError(source, (f"it is no JSON: {error}",)) from None
+    except RecursionError:
+        raise BadInputError(source, ("it is nested too deep",)) from None
+    except ValueError as error:
+        raise BadInputError(source, (f"{error}",)) from None
     if not isinstance(found, dict):
         problem = 'the arguments must be an object, such as {"order": 17}'
         raise BadInputError(source, (problem,))
@@ -156,7 +160,7 @@ def _lines_in(file: Path) -> Iterator[GivenAnswer]:
             if first != number:
                 raise ValueError(f"answered in line {first} before")
             found.append(answer)
-        except (ValueError, RecursionError) as error:
+        except ValueError as error:
             faults.append(f"line {number}: {error}")
             if len(faults) == MOST_FAULTS:
                 break
@@ -174,9 +178,11 @@ def _line(line: str) -> GivenAnswer:
         ValueError: What is wrong with it.
     """
     try:
-        plain = json.loads(line)
-    except ValueError:
+        plain = json.loads(line, object_pairs_hook=once)
+    except json.JSONDecodeError:
         raise ValueError("it is no JSON") from None
+    except RecursionError:
+        raise ValueError("it is nested too deep") from None
     if not isinstance(plain, dict):
         raise ValueError('it must be {"run": …, "question": …, "answer": …}')
     if strange := sorted(map(str, plain.keys() - KEYS)):

@@ -38,7 +38,7 @@ class Frames:
     def take(self) -> Message | None:
         """The next message; None until it is there as a whole."""
         end = 4 + int.from_bytes(self._data[:4], "little")
-        if len(self._data) < max(end, 4):
+        if len(self._data) < end:
             return None
         message: Message = marshal.loads(self._data[4:end])
         del self._data[:end]
