@@ -211,11 +211,11 @@ class Coordinator:
         run = self.runs.get(envelope.run_id)
         if run is None or envelope.term != self.term:
             return effects
-        if isinstance(envelope.body, Summarized | Proposed):
-            self._background.received(run, envelope, effects)
-            self._closing.close_if_spent(effects)
-            return effects
         if slot != run.slot or envelope.hop_number != run.hop_number:
+            # No hop has the number of a job.
+            if isinstance(envelope.body, Summarized | Proposed):
+                self._background.received(run, envelope, effects)
+                self._closing.close_if_spent(effects)
             return effects
         if isinstance(envelope.body, ToolsStarted):
             self.changes.tools_started(run, envelope.body.tools, after=envelope.seq)

@@ -116,14 +116,15 @@ class Dispatch:
 
     def is_current(self, envelope: Envelope) -> bool:
         """See `Coordinator.is_current`."""
+        run = self.runs.get(envelope.run_id)
+        # Looked at first, as most are: no job has the number of a hop.
+        if run is not None and run.hop_number == envelope.hop_number:
+            return True
         if isinstance(envelope.body, Cut | Forget):
             return True
-        run = self.runs.get(envelope.run_id)
-        if run is None:
-            return False
-        if isinstance(envelope.body, Summarize):
-            return run.background is not None and run.background.job == envelope.hop_number
-        return run.hop_number == envelope.hop_number
+        known = None if run is None else run.background
+        is_job = isinstance(envelope.body, Summarize)
+        return is_job and known is not None and known.job == envelope.hop_number
 
     def withhold(self, run: ActiveRun) -> None:
         """The run is at no host until it is delivered; what any of them says of it is old."""

@@ -200,6 +200,8 @@ def _sum(old: Any, write: Write) -> Any:
     new = write.value
     if old is None:
         return new
+    if type(old) is type(new) is int:
+        return old + new
     try:
         if isinstance(old, Mapping) and isinstance(new, Mapping):
             total = dict(old)

@@ -132,7 +132,7 @@ class People:
 
     async def are_waited_for(self) -> bool:
         """Whether a run waits that somebody has answered, or will."""
-        return any(heading.questions for heading in await asyncio.to_thread(self._headings))
+        return any(one.questions for one in await asyncio.to_thread(self._headings))
 
     async def until_all_is_answered(self) -> None:
         """Return when it is; somebody must `keep_answering` meanwhile.
@@ -156,7 +156,8 @@ class People:
     def _headings(self) -> list[RunHeading]:
         # It is not made yet, or its cell is being killed.
         with suppress(HarnessError):
-            return JournalReader(self._command.store).headings()
+            # What others ask, the run at the top of their tree asks.
+            return [one for one in JournalReader(self._command.store).headings() if not one.root]
         return []
 
     async def _answer(self, run_id: str, questions: Sequence[Mapping[str, Any]]) -> None:

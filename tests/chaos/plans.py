@@ -32,6 +32,8 @@ AGENTS = (*WAITED_FOR, BESIDE)
 CHILDREN = (1, 3)
 """How many of these calls stand together."""
 CHILD_ROUNDS = (2, 4)
+CHILD_ASKS = 0.2
+"""Share of the children that may ask who ask their user, and of those that need approval."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,9 +165,13 @@ class RunPlan:
                 rounds=random.randint(*CHILD_ROUNDS),
                 patient=False,
                 delegates=False,
-                agent=random.choice(agents),
+                agent=agent,
+                # Who only reads has no tool for either.
+                asks=agent != READS_ONLY and random.random() < CHILD_ASKS,
+                pays=agent != READS_ONLY and random.random() < CHILD_ASKS,
             )
             for number in range(random.randint(*CHILDREN))
+            for agent in (random.choice(agents),)
         ]
 
     def thinks_at(self, spoken: int) -> bool:
