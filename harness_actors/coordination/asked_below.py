@@ -8,7 +8,7 @@ from typing import Any
 
 from harness_actors.coordination.active import ActiveRun
 from harness_actors.records import RunSpec, id_at_the_top
-from harness_actors.state import ANSWERS, ASKED_BELOW, Write, unanswered
+from harness_actors.state import ANSWERS, ASKED_BELOW, Write, asked_in, unanswered
 
 
 def put_above(run: ActiveRun) -> Write:
@@ -50,16 +50,19 @@ def answers_from_above(run: ActiveRun, top: Mapping[str, Any]) -> dict[str, str]
     return found if len(found) == len(asked) else {}
 
 
-def answers_above(spec: RunSpec, answers: Mapping[str, str]) -> dict[str, str]:
-    """Answers to questions of a run below others, as the one at the top knows these.
+def answers_above(
+    spec: RunSpec, answers: Mapping[str, str], top: Mapping[str, Any]
+) -> dict[str, str]:
+    """Answers that are given to a run below others, as the one at the top knows the questions.
 
     Args:
         spec: The run.
         answers: By its own ids, or by those at the top.
+        top: The entries of the one at the top.
     """
-    before = id_above(spec, "")
+    known = {question["id"] for question in asked_in(top)}
     return {
-        number if number.startswith(before) else id_above(spec, number): text
+        number if number in known else id_above(spec, number): text
         for number, text in answers.items()
     }
 

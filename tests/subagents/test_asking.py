@@ -223,3 +223,19 @@ async def test_what_nobody_answers_at_once_is_asked_in_the_end(tmp_path: Path) -
         result = await harness.run("Go.")
     assert [one.id for one in result.questions] == ["1.q1"]
     assert asked == ["1.q1", "2.q1"]
+
+
+async def test_a_child_that_is_taken_up_waits_for_what_else_is_open_in_its_tree(
+    tmp_path: Path,
+) -> None:
+    store = tmp_path / "runs.db"
+    async with team("helper", "helper").harness(store) as harness:
+        waits = await harness.run("Go.")
+        child = f"{waits.run_id}.1"
+        async with asyncio.timeout(20):
+            still = await harness.resume(child)
+            assert [one.id for one in still.questions] == ["1.q1", "2.q1"]
+            still = await harness.resume(child, answers={"q1": Approve()})
+            assert (still.run_id, [one.id for one in still.questions]) == (child, ["2.q1"])
+            result = await harness.resume(child, answers={"2.q1": Refuse("no")})
+    assert (result.run_id, result.status, result.output_text) == (child, "done", "wrote x")

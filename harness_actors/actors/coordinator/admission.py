@@ -207,8 +207,8 @@ class Admission:
         async with self._adding:
             stored = await self._stored(run_id)
             if stored.spec.parent is not None:
-                answers = answers_above(stored.spec, answers)
-                stored = await self._stored(stored.spec.root)
+                named, stored = stored.spec, await self._stored(stored.spec.root)
+                answers = answers_above(named, answers, stored.state.values)
             edits = edited_calls(stored.state.values, answers)
             head: RequestHead | None = None
             if edits:

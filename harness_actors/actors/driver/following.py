@@ -1,10 +1,12 @@
 """Following runs of a runtime to their ends."""
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from dataclasses import replace
 
 from harness_actors.actors.driver.below import Below
 from harness_actors.actors.runtime import Runtime
 from harness_actors.events import InputAwaited, RunEvent, RunParked
+from harness_actors.records import CHILD_MARK
 from harness_actors.results import HarnessResult
 
 
@@ -46,6 +48,12 @@ async def follow(
                     waiting.discard(event.run_id)
             elif below is not None and (told := await below.told(event)) is not None:
                 yield told
+            if isinstance(event.event, RunParked | InputAwaited):
+                # Below it nobody goes on, and what is still open it asks for all of them.
+                left = [one for one in waiting if one.startswith(event.run_id + CHILD_MARK)]
+                for run_id in left if CHILD_MARK not in event.run_id else ():
+                    waiting.discard(run_id)
+                    yield replace(event, run_id=run_id)
         for run_id in [run_id for run_id in news.results if run_id in waiting]:
             waiting.discard(run_id)
             yield news.results[run_id]
