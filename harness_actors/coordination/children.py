@@ -282,8 +282,8 @@ class Children:
         """When `overdue` has something to do, in seconds since the epoch; None for never."""
         return self.beside.next_due
 
-    def put_aside(self, run: ActiveRun, effects: Effects) -> None:
-        """See `Kin`."""
+    def put_aside(self, run: ActiveRun, effects: Effects, *, leaves: bool = True) -> None:
+        """See `Kin`; without `leaves` the one that waits for it stays in service as yet."""
         self._leave(run)
         if (link := run.spec.parent) is None:
             return
@@ -294,7 +294,8 @@ class Children:
             self.rests(run)
             if is_waiting(run.state.values) and not parent.parking and parent.held is None:
                 self._fill(parent, effects)
-            self.departures.rest(parent, effects)
+            if leaves:
+                self.departures.rest(parent, effects)
 
     def rests(self, run: ActiveRun) -> None:
         """A child is put aside, or goes on when the one above it does, which was."""

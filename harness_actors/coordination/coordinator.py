@@ -9,7 +9,6 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from harness_actors.conversation import Conversation
 from harness_actors.coordination.active import ActiveRun, Effects, ExecutorNeeds
-from harness_actors.coordination.asked_below import asks_nothing
 from harness_actors.coordination.background import BackgroundCompaction
 from harness_actors.coordination.budget import Budget
 from harness_actors.coordination.ceilings import Ceilings
@@ -37,8 +36,8 @@ from harness_actors.coordination.protocol import (
 from harness_actors.coordination.run_changes import RunChanges
 from harness_actors.coordination.stopping import Stopping
 from harness_actors.coordination.taking_up import TakingUp, taken_from
-from harness_actors.coordination.waiting import Waits, new_answers
-from harness_actors.errors import AnswerError, WorkflowError
+from harness_actors.coordination.waiting import Waits
+from harness_actors.errors import WorkflowError
 from harness_actors.messages import Message
 from harness_actors.plan import CompactionPlan
 from harness_actors.ports import Clock
@@ -156,7 +155,8 @@ class Coordinator:
 
         Args:
             stored: The run; one that is over or being served is left as it is, and so is a child
-                whose parent is not served. For their order see `has_asked_above`.
+                whose parent is not served. Of a tree each comes after its parent, and `taken_up`
+                after all of them.
             asked: The command asks for just this run, or for its tree.
 
         Raises:
@@ -170,6 +170,13 @@ class Coordinator:
             return effects  # it goes on when that one does
         if stored.spec.run_id not in self.runs and stored.end is None:
             self._taking_up.take_up(stored, effects, asked=asked)
+        return effects
+
+    def taken_up(self, root_id: str) -> Effects:
+        """All runs of a tree were adopted; the one at the top has this id."""
+        effects = Effects()
+        if (top := self.runs.get(root_id)) is not None:
+            self.children.departures.rest_again(self.children.tree_of(top), effects)
         return effects
 
     def answer(self, stored: StoredRun, answers: Mapping[str, str]) -> Effects:
@@ -186,15 +193,9 @@ class Coordinator:
             AnswerError: The run is over, in progress, or waits for no such answer.
         """
         effects = Effects()
-        new = new_answers(stored.state.values, answers)
-        if answers and not new:
-            return effects
-        if stored.end is not None:
-            raise AnswerError(stored.spec.run_id, f"it is over: {stored.end.status}")
         run = self.runs.get(stored.spec.run_id) or taken_from(stored)
-        if self.changes.serves(run) and asks_nothing(run.state.values):
-            raise AnswerError(stored.spec.run_id, "it is in progress, and waits for no answer")
-        self.waits.answer(run, new, effects)
+        is_served = self.changes.serves(run)
+        self.waits.answer(run, answers, effects, end=stored.end, is_served=is_served)
         return effects
 
     def resume(self, run_id: str) -> Effects:

@@ -1,6 +1,6 @@
 """Runs that leave service, or go on, when those have that they have begun."""
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from harness_actors.coordination.active import ActiveRun, Effects, Held
@@ -88,3 +88,10 @@ class Departures:
                 self._changes.end(run, StateDelta(), run.closing, effects)
             else:
                 self.wait(run, effects)
+
+    def rest_again(self, tree: Sequence[ActiveRun], effects: Effects) -> None:
+        """All of a tree were taken up, each after its parent: those leave service again below whom
+        nobody goes on."""
+        for run in reversed(tree):
+            if self._changes.serves(run):
+                self.rest(run, effects)

@@ -55,7 +55,7 @@ class TakingUp:
             if run.spec.parent is None:
                 self._waits.ask_again(run, effects)
             else:
-                self._children.put_aside(run, effects)
+                self._children.put_aside(run, effects, leaves=False)
             return
         self._changes.begin(run)
         if stored.summaries:
@@ -88,9 +88,6 @@ def stands_between_turns(stored: StoredRun) -> bool:
 
 
 def has_asked_above(stored: StoredRun) -> bool:
-    """Whether a run below others waits for its user.
-
-    Of a tree such are taken up last: a run whose children all wait leaves service again.
-    """
+    """Whether a run below others waits for its user."""
     values = stored.state.values
     return stored.spec.parent is not None and is_waiting(values) and bool(unanswered(values))

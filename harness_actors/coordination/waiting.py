@@ -18,6 +18,7 @@ from harness_actors.policies.approval_rules import parsed_arguments
 from harness_actors.policies.decisions import Decision, decision_in
 from harness_actors.policies.shown_arguments import taken_from_shown
 from harness_actors.ports import Clock
+from harness_actors.results import HarnessResult
 from harness_actors.state import (
     ANSWERS,
     WAITED_S,
@@ -83,29 +84,48 @@ class Waits:
         """A run was asked for that still waits: whoever did is told what for."""
         self._changes.change(run, StateDelta(events=(_asks(run),)), effects)
 
-    def answer(self, run: ActiveRun, answers: Mapping[str, str], effects: Effects) -> None:
+    def answer(
+        self,
+        run: ActiveRun,
+        answers: Mapping[str, str],
+        effects: Effects,
+        *,
+        end: HarnessResult | None = None,
+        is_served: bool = False,
+    ) -> None:
         """Take answers to a run that waits. They are committed before it goes on.
 
+        What was answered before in the same words changes nothing.
+
         Args:
-            run: The run; it is served by nobody, or goes on while others below it have asked.
+            run: The run.
             answers: By the id of the question: all of them are taken, or none.
             effects: What is to be done.
+            end: How it has ended; None where it has not.
+            is_served: It goes on while others below it have asked.
 
         Raises:
             AnswerError: The run does not wait; has no such question, or an answer to it; or
                 the answer is none.
         """
-        values = run.state.values
+        values, run_id = run.state.values, run.spec.run_id
+        new = new_answers(values, answers)
+        if answers and not new:
+            return
+        if end is not None:
+            raise AnswerError(run_id, f"it is over: {end.status}")
+        if is_served and asks_nothing(values):
+            raise AnswerError(run_id, "it is in progress, and waits for no answer")
         if not is_waiting(values) and asks_nothing(values):
-            raise AnswerError(run.spec.run_id, "it waits for no answer")
+            raise AnswerError(run_id, "it waits for no answer")
         open_questions = {question["id"]: question for question in unanswered(values)}
         given = values.get(ANSWERS.name) or {}
         late = expired(values, self._clock.now())
-        for question_id, text in answers.items():
+        for question_id, text in new.items():
             problem = _too_late(question_id) if question_id in late else ""
             if problem := problem or _problem(question_id, text, open_questions, given):
-                raise AnswerError(run.spec.run_id, problem)
-        self._take(run, answers, effects)
+                raise AnswerError(run_id, problem)
+        self._take(run, new, effects)
 
     def expire(self, run: ActiveRun, effects: Effects) -> None:
         """A run that waits is asked for: what nobody has approved of in time is answered."""

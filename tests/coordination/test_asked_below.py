@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from harness_actors.coordination.taking_up import has_asked_above
 from harness_actors.errors import AnswerError
 from harness_actors.results import Usage
 from harness_actors.state import ANSWERS, ASKED_BELOW, USAGE, is_waiting, unanswered
@@ -50,10 +49,11 @@ def answer(world: World, run_id: str = "run", **_: Any) -> None:
 
 
 def take_up(world: World) -> None:
-    """A command takes up the tree; those that ask come last."""
-    for one in sorted(map(world.stored, world.run_ids()), key=has_asked_above):
+    """A command takes up the tree."""
+    for one in map(world.stored, world.run_ids()):
         if one.end is None:
             world.perform(world.coordinator.adopt(one, asked=True))
+    world.perform(world.coordinator.taken_up("run"))
     world.settle()
 
 
@@ -211,3 +211,38 @@ def test_a_tree_that_is_to_park_parks_with_its_questions_and_asks_when_it_goes_o
     assert world.events()[-1] == "input_awaited"
     to_its_end(world)
     assert world.ends()[0].status == "done"
+
+
+def test_those_that_are_aside_end_with_a_tree_that_has_nothing_left() -> None:
+    plans: dict[str, Sequence[Round]] = {
+        "run": ["delegate", "effect"],
+        "run.1": ["delegate", "effect"],
+        "run.1.1": ["ask"],
+        "run.1.2": ["ask"],
+    }
+    world = next(filter(None, (_parked_while_it_asks(plans, steps) for steps in range(200))))
+    world.perform(world.coordinator.allow(1.0, spent_usd=2.0))
+    take_up(world)
+    assert [world.ends(run_id)[0].reason.kind for run_id in world.run_ids()] == [
+        "budget",
+        "budget",
+        "parent",
+        "parent",
+    ]
+
+
+def _parked_while_it_asks(plans: Mapping[str, Sequence[Round]], steps: int) -> World | None:
+    """A tree that was put aside with two that ask; None where it does not come to that."""
+    world, team = a_tree(plans, children=1)
+    step_until(world, lambda: "run.1" in world.run_ids())
+    team.children = 2
+    step_until(world, lambda: "run.1.2" in world.run_ids())
+    for _ in range(steps):
+        if world.unwritten:
+            world.commit()
+        elif not any(world.move(host) for host in list(world.hosts.values())):
+            return None
+    world.perform(world.coordinator.stop("run", "park"))
+    world.settle()
+    ask = all(is_waiting(_values(world, run_id)) for run_id in ("run.1.1", "run.1.2"))
+    return world if ask and world.events()[-1] == "run_parked" else None

@@ -30,7 +30,6 @@ from harness_actors.coordination.protocol import (
     SnapshotWanted,
     ToolsStarted,
 )
-from harness_actors.coordination.taking_up import has_asked_above
 from harness_actors.messages import Message
 from harness_actors.records import (
     Entry,
@@ -265,10 +264,12 @@ class World:
         self._command = command or self._command
         self.coordinator = self._begin(self.coordinator.term + 1)
         self.began()
-        for stored in sorted(map(self.stored, self.run_ids()), key=has_asked_above):
+        for stored in map(self.stored, self.run_ids()):
             # A tree goes on as one, whoever had which of its runs.
             if self._command in (stored.command, self.stored(stored.spec.root).command):
                 self.perform(self.coordinator.adopt(stored))
+        for root_id in self.run_ids():
+            self.perform(self.coordinator.taken_up(root_id))
 
     def settle(self, *, hosts: bool = True) -> None:
         """Go on until nothing is left to do; `hosts=False` leaves them as they are."""

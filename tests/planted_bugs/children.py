@@ -34,10 +34,32 @@ BUGS = (
         ),
     ),
     Bug(
+        name="a run leaves again before all that wait below it are known",
+        path="harness_actors/coordination/taking_up.py",
+        before="put_aside(run, effects, leaves=False)\n",
+        after="put_aside(run, effects)\n",
+        promise="no child outlives its parent",
+        tests=(
+            "tests/coordination/test_asked_below.py"
+            "::test_those_that_are_aside_end_with_a_tree_that_has_nothing_left",
+        ),
+    ),
+    Bug(
+        name="whoever takes up a child is not told that its tree waits",
+        path="harness_actors/actors/driver/following.py",
+        before="                    waiting.discard(run_id)\n                    yield replace",
+        after="                    yield replace",
+        promise="a command ends when nobody goes on",
+        tests=(
+            "tests/subagents/test_asking.py"
+            "::test_a_child_that_is_taken_up_waits_for_what_else_is_open_in_its_tree",
+        ),
+    ),
+    Bug(
         name="one below that is answered waits until the others stand still",
         path="harness_actors/actors/coordinator/admission.py",
-        before="                self._adopt(filter(has_asked_above, below), asked=True)\n",
-        after="                self._adopt((), asked=True)\n",
+        before="                self.adopt(filter(has_asked_above, below), asked=True)\n",
+        after="                self.adopt((), asked=True)\n",
         promise="who is answered goes on while others do",
         tests=(
             "tests/subagents/test_asking.py::test_a_program_answers_while_the_others_go_on",

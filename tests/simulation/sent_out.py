@@ -7,7 +7,7 @@ from random import Random
 import orjson
 
 from harness_actors.config import Limits
-from harness_actors.events import RunParked
+from harness_actors.events import InputAwaited, RunParked
 from harness_actors.messages import Message, ToolCall
 from harness_actors.records import CHILD_MARK, RunChanged
 from harness_actors.state import CHILD_WAITS
@@ -130,7 +130,9 @@ class SentOut:
 
     def _watch_waits(self, change: RunChanged) -> None:
         """Calls begin to wait, or are answered: not long after their time."""
-        if change.end is not None or any(isinstance(e, RunParked) for e in change.delta.events):
+        if change.end is not None or any(
+            isinstance(e, RunParked | InputAwaited) for e in change.delta.events
+        ):
             for key in [key for key in self._waits if key[0] == change.run_id]:
                 del self._waits[key]
         for write in change.delta.writes:

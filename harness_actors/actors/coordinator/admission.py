@@ -136,7 +136,7 @@ class Admission:
                     # Some below it may have been put aside by now.
                     below = await self._below(served.spec, served.state.values)
                     self.perform(self.coordinator.resume(run_id))
-                    self._adopt(below, asked=True)
+                    self.adopt(below, asked=True)
                 continue
             run = found.get(run_id)
             if run is not None and run.stored.spec.conversation_id in busy:
@@ -156,7 +156,7 @@ class Admission:
                 below = await self._below(stored.spec, stored.state.values)
                 await self.end_left_of(below)
                 busy.add(stored.spec.conversation_id)
-                self._adopt((stored, *below), asked=asked)
+                self.adopt((stored, *below), asked=asked)
 
     async def _at_the_top(self, run_ids: Sequence[str]) -> list[str]:
         """The runs at the top of the trees of runs, each once: a tree goes on as one."""
@@ -182,11 +182,16 @@ class Admission:
                 # Else one of them may have ended while this was read.
                 return [one for one in tree if one.spec.run_id != spec.run_id]
 
-    def _adopt(self, runs: Iterable[StoredRun], *, asked: bool) -> None:
-        # First those that go on: one whose children all wait for their user leaves again.
-        for stored in sorted(runs, key=has_asked_above):
+    def adopt(self, runs: Iterable[StoredRun], *, asked: bool) -> None:
+        """Go on with runs of the journal, of a tree with each after its parent."""
+        trees: dict[str, None] = {}
+        for stored in runs:
             self._held.pop(stored.spec.run_id, None)
             self.perform(self.coordinator.adopt(stored, asked=asked))
+            if stored.spec.parent is not None:
+                trees[stored.spec.root] = None
+        for root_id in trees:
+            self.perform(self.coordinator.taken_up(root_id))
 
     async def end_left_of(self, runs: Iterable[StoredRun]) -> None:
         """End what tools of runs that nobody serves have left, where repair is not to come."""
@@ -219,7 +224,7 @@ class Admission:
             self.perform(effects)
             if (served := self.coordinator.runs.get(stored.spec.run_id)) is not None:
                 below = await self._below(served.spec, served.state.values)
-                self._adopt(filter(has_asked_above, below), asked=True)
+                self.adopt(filter(has_asked_above, below), asked=True)
 
     async def stop(self, run_ids: Sequence[str], mode: StopMode) -> tuple[str, ...]:
         """Stop runs; to cancel one, nobody need serve it.

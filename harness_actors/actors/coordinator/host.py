@@ -151,12 +151,12 @@ class CoordinatorHost:
             spent_usd = await self._earlier.ended_usd()
             self._perform(self._coordinator.allow(None, spent_usd=spent_usd))
         await self._admission.end_left_of(unfinished)
+        ready = [one for one in unfinished if self._programs.has_keys(one.spec.keys)]
         for stored in unfinished:
-            if self._programs.has_keys(stored.spec.keys):
-                self._perform(self._coordinator.adopt(stored))
-            else:
+            if stored not in ready:
                 # Their keys come when the driver attaches again.
                 self._admission.hold(stored.spec)
+        self._admission.adopt(ready, asked=False)
 
     # ---- from the driver ------------------------------------------------------------
 
