@@ -671,11 +671,11 @@ BUGS = (
         name="a run that is served keeps those after it from being taken up",
         path="harness_actors/actors/coordinator/admission.py",
         before="""\
-                    self._adopt(below, asked=True)
+                    self.adopt(below, asked=True)
                 continue
 """,
         after="""\
-                    self._adopt(below, asked=True)
+                    self.adopt(below, asked=True)
                 break
 """,
         promise="each of the runs that are named goes on",
