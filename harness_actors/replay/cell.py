@@ -42,6 +42,7 @@ from harness_actors.state import (
     Letter,
     StateDelta,
     Write,
+    is_waiting,
 )
 from harness_actors.stores import SqliteJournal
 
@@ -174,7 +175,9 @@ class RerunCell:
                 added to the conversation until then is in it now.
             newest_first: Those that it has begun are taken up in that order, and end so with it.
         """
-        self.bring()
+        if is_waiting(self._stored().state.values):
+            # What those below it ask, or were answered, while it waited for that.
+            self.bring()
         self._bring_others(next_position)
         run, *below = self._journal.load_tree(self._run_id)
         for stored in (run, *(reversed(below) if newest_first else below)):
