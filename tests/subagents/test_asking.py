@@ -239,3 +239,22 @@ async def test_a_child_that_is_taken_up_waits_for_what_else_is_open_in_its_tree(
             assert (still.run_id, [one.id for one in still.questions]) == (child, ["2.q1"])
             result = await harness.resume(child, answers={"2.q1": Refuse("no")})
     assert (result.run_id, result.status, result.output_text) == (child, "done", "wrote x")
+
+
+async def test_what_a_program_raises_is_raised_when_all_stand_still(tmp_path: Path) -> None:
+    asked: list[str] = []
+
+    def answer(question: OpenQuestion) -> Any:
+        asked.append(question.id)
+        if len(asked) == 1:
+            raise LookupError("no idea")
+        return Approve()
+
+    store = tmp_path / "runs.db"
+    async with team("helper", "reader").harness(store, on_question=answer) as harness:
+        with pytest.raises(LookupError, match="no idea"):
+            await harness.run("Go.")
+        assert harness.run_id is not None
+        result = await harness.resume(harness.run_id)
+    assert result.status == "done"
+    assert asked == ["1.q1", "1.q1"]

@@ -40,6 +40,8 @@ class Answering:
         self._left: set[str] = set()
         """Questions that were put while others went on, and that nobody has answered."""
         self._below: set[asyncio.Task[None]] = set()
+        self._failure: Exception | None = None
+        """What the program of the user has raised meanwhile."""
 
     @property
     def is_wanted(self) -> bool:
@@ -85,6 +87,11 @@ class Answering:
             except AnswerError as error:
                 # It is put again when all others stand still, unless somebody else was faster.
                 logger.warning(str(error))
+            except Exception as error:  # noqa: BLE001 - a program of the user may raise anything
+                # Raised when all stand still, as where the run itself has asked.
+                logger.warning("question %s was not answered: %r", question.id, error)
+                self._failure = self._failure or error
+                return
 
     async def answer(self, runtime: Runtime, waiting: HarnessResult) -> frozenset[str]:
         """Have a run answered that stands still, each answer on disk before the next question is
@@ -96,10 +103,14 @@ class Answering:
 
         Raises:
             AnswerError: What is answered is none of the answers that it takes.
+            Exception: What the program of the user has raised.
         """
         self.stands_still = True
         try:
             await asyncio.gather(*self._below)
+            if self._failure is not None:
+                failure, self._failure = self._failure, None
+                raise failure
             return await self._answer(runtime, waiting)
         finally:
             self.stands_still = False
