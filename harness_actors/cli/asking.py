@@ -4,7 +4,7 @@ import asyncio
 import os
 import sys
 import termios
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import IO, TYPE_CHECKING
 
@@ -46,10 +46,12 @@ class Asker:
     Attributes:
         is_asking: A question stands there now.
         was_stopped: Whoever was asked does not want to answer now.
+        before: Called before each question: whoever keeps lines in place at the terminal, rests.
     """
 
     def __init__(self) -> None:
         self.was_stopped = False
+        self.before: Callable[[], None] | None = None
         self._is_over = False
         """There are no more lines."""
         self._reading: asyncio.Future[bytes | None] | None = None
@@ -81,6 +83,8 @@ class Asker:
         out = sys.stderr if sys.stderr is not None and sys.stderr.isatty() else sys.stdout
         asked = dialogue(question)
         self._is_free.clear()
+        if self.before is not None:
+            self.before()
         try:
             return await self._answer(asked, question, out)
         finally:

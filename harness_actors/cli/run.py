@@ -103,6 +103,8 @@ def run(
         check_where(runtime, address)
         screen = _screen(EventLines(quiet=as_json, debug=debug), as_json=as_json, stream=stream)
         asker = None if as_json else Asker()
+        if asker is not None:
+            asker.before = screen.lines.rest
         status = asyncio.run(_run(task, flags, runtime, address, screen, asker, verbose=verbose))
     raise typer.Exit(status)
 

@@ -50,6 +50,21 @@ def answers_from_above(run: ActiveRun, top: Mapping[str, Any]) -> dict[str, str]
     return found if len(found) == len(asked) else {}
 
 
+def answered_below(top: Mapping[str, Any]) -> list[str]:
+    """The runs below one whose questions are all answered, and that have not gone on.
+
+    Args:
+        top: The entries of the one at the top.
+    """
+    asked: Mapping[str, Any] = top.get(ASKED_BELOW.name) or {}
+    given = top.get(ANSWERS.name) or {}
+    return [
+        run_id
+        for run_id, questions in asked.items()
+        if questions and all(question["id"] in given for question in questions)
+    ]
+
+
 def answers_above(
     spec: RunSpec, answers: Mapping[str, str], top: Mapping[str, Any]
 ) -> dict[str, str]:

@@ -19,11 +19,13 @@ from harness_actors.state import (
     COORDINATOR,
     MAIL,
     USAGE,
+    WAITED_S,
     ChildResult,
     ChildStatus,
     Letter,
     StateDelta,
     Write,
+    is_waiting,
 )
 from harness_actors.subagents.letters import told_before
 
@@ -36,6 +38,7 @@ AT_WORK = "Still at work for you in the background: {handles}."
 _UNKNOWN = "There is no agent {handle!r} in the background; there are {known}."
 _WENT = "{handle} has ended before: {status}."
 _ASIDE = "{handle} was put aside, and nobody has taken it up again yet."
+_ASKS = "{handle} waits for an answer of its user, and goes on when it has that."
 _FOLLOWS = " What it came to follows, if you have not been told yet."
 
 
@@ -44,6 +47,9 @@ class Family(Protocol):
 
     def cancel(self, child: ActiveRun, effects: Effects) -> None:
         """End a run, because the one that has begun it wants that."""
+
+    def aside(self, run: ActiveRun, child_id: str) -> ActiveRun | None:
+        """A child of a run that was put aside, though that is in service; None where it was not."""
 
 
 @dataclass(eq=False)
@@ -84,7 +90,7 @@ class Beside:
                 timeout_s = request.timeout_s
                 until = None if timeout_s is None else self._clock.now() + timeout_s
                 wanted = request.children or tuple(self._at_work(run))
-                waits.append(_plain_wait(request, wanted, until))
+                waits.append(_plain_wait(request, wanted, until, run))
             else:
                 answers.append(answer)
         # What a later call of the same message has ended is waited for no longer.
@@ -124,7 +130,7 @@ class Beside:
     def _standing(self, run: ActiveRun, handle: str) -> str:
         child = self._child(run, handle)
         if child is None:
-            return _went(run, handle)
+            return _went(run, handle) if _known(run)[handle] else self._put_aside(run, handle)
         used = Usage(**child.state.values.get(USAGE.name, {}))
         quiet_s = max(0.0, self._clock.now() - child.changed_at)
         return (
@@ -136,7 +142,7 @@ class Beside:
     def _where(self, run: ActiveRun, handle: str) -> str:
         child = self._child(run, handle)
         if child is None:
-            return "put aside"
+            return "waiting for its user" if self._asks(run, handle) else "put aside"
         if child.waits_for_children:
             return "waiting for its own agents"
         if child.slot is None:
@@ -156,7 +162,7 @@ class Beside:
         handle = request.children[0]
         child = self._child(run, handle)
         if child is None:
-            text = _went(run, handle)
+            text = _went(run, handle) if _known(run)[handle] else self._put_aside(run, handle)
             return _answer(request.call_id, text, "failed")
         self.post(child, Letter(sender="", status=None, text=request.text), effects)
         return _answer(request.call_id, f"{handle} reads it before it goes on.")
@@ -164,7 +170,7 @@ class Beside:
     def _cancel(self, run: ActiveRun, request: ChildRequest, effects: Effects) -> ChildResult:
         lines = []
         for handle in request.children:
-            child = self._child(run, handle)
+            child = self._child(run, handle) or self._aside(run, handle)
             if child is None:
                 lines.append(_went(run, handle))
             else:
@@ -176,7 +182,7 @@ class Beside:
         wanted = request.children or tuple(self._at_work(run))
         if not wanted:
             return _answer(request.call_id, NOBODY)
-        wait = _plain_wait(request, wanted, None)
+        wait = _plain_wait(request, wanted, None, run)
         return _settled(wait, _known(run)) if _is_over(wait, _known(run)) else None
 
     # ---- what they are told -----------------------------------------------------------
@@ -221,7 +227,7 @@ class Beside:
     def watch(self, run: ActiveRun) -> None:
         """A run waits; it is looked at when the first of its waits is over."""
         waits = run.state.values.get(CHILD_WAITS.name) or ()
-        times = [wait["until"] for wait in waits if wait.get("until") is not None]
+        times = [due for wait in waits if (due := _due(run, wait)) is not None]
         if times:
             heapq.heappush(self._due, (min(times), run.spec.run_id))
 
@@ -234,8 +240,9 @@ class Beside:
 
     def _waits_until(self, at: float, run_id: str) -> bool:
         run = self._runs.get(run_id)
-        waits = () if run is None else run.state.values.get(CHILD_WAITS.name) or ()
-        return any(wait["until"] == at for wait in waits)
+        if run is None:
+            return False
+        return any(_due(run, wait) == at for wait in run.state.values.get(CHILD_WAITS.name) or ())
 
     def overdue(self, answered: Callable[[ActiveRun, Sequence[Write]], None]) -> None:
         """Answer the calls that have waited long enough.
@@ -247,9 +254,11 @@ class Beside:
         while self._due and self._due[0][0] <= now:
             _, run_id = heapq.heappop(self._due)
             run = self._runs.get(run_id)
-            waits = () if run is None else run.state.values.get(CHILD_WAITS.name) or ()
-            late = [wait for wait in waits if (wait["until"] or now + 1) <= now]
-            if run is None or not late:
+            if run is None:
+                continue
+            waits = run.state.values.get(CHILD_WAITS.name) or ()
+            late = [wait for wait in waits if (_due(run, wait) or now + 1) <= now]
+            if not late:
                 continue
             left = [wait for wait in waits if wait not in late]
             writes = [_result(_settled(wait, _known(run))) for wait in late]
@@ -261,8 +270,22 @@ class Beside:
 
     def _child(self, run: ActiveRun, handle: str) -> ActiveRun | None:
         """A child that is in service."""
-        number = handle.rpartition("-")[2]
-        return self._runs.get(f"{run.spec.run_id}{CHILD_MARK}{number}")
+        return self._runs.get(self._id_of(run, handle))
+
+    def _id_of(self, run: ActiveRun, handle: str) -> str:
+        return f"{run.spec.run_id}{CHILD_MARK}{handle.rpartition('-')[2]}"
+
+    def _aside(self, run: ActiveRun, handle: str) -> ActiveRun | None:
+        return self._family.aside(run, self._id_of(run, handle))
+
+    def _asks(self, run: ActiveRun, handle: str) -> bool:
+        """Whether a child was put aside until its user has answered, or the user of one below."""
+        child = self._aside(run, handle)
+        return child is not None and is_waiting(child.state.values)
+
+    def _put_aside(self, run: ActiveRun, handle: str) -> str:
+        """That a child is not over, and not in service."""
+        return (_ASKS if self._asks(run, handle) else _ASIDE).format(handle=handle)
 
     def _at_work(self, run: ActiveRun) -> Iterable[str]:
         return (handle for handle, status in _known(run).items() if not status)
@@ -279,6 +302,17 @@ def started(child: RunSpec) -> ChildResult:
     assert child.parent is not None, "it is a child"
     text = STARTED.format(handle=handle_of(child))
     return _answer(child.parent.call_id, text)
+
+
+def _due(run: ActiveRun, wait: Mapping[str, Any]) -> float | None:
+    """When a call of a run has waited long enough, in seconds since the epoch; None for never.
+
+    While its tree waits for its user, its time stands still.
+    """
+    if (until := wait.get("until")) is None:
+        return None
+    waited_s: float = run.state.values.get(WAITED_S.name, 0.0) - wait.get("waited_s", 0.0)
+    return float(until) + waited_s
 
 
 def _known(run: ActiveRun) -> Mapping[str, str]:
@@ -300,13 +334,16 @@ def _result(result: ChildResult) -> Write:
 
 
 def _plain_wait(
-    request: ChildRequest, wanted: Sequence[str], until: float | None
+    request: ChildRequest, wanted: Sequence[str], until: float | None, run: ActiveRun
 ) -> dict[str, Any]:
+    waited_s = run.state.values.get(WAITED_S.name, 0.0)
     return {
         "call_id": request.call_id,
         "children": list(wanted),
         "any": request.any,
         "until": until,
+        # What its run has waited for its user before; of most it is nothing.
+        **({"waited_s": waited_s} if waited_s and until is not None else {}),
     }
 
 

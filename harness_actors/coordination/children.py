@@ -216,9 +216,7 @@ class Children:
             return
         self._ending.add(run_id)
         for child in below:
-            self._dispatch.post(child, Cut(), effects)
-            self._dispatch.leave(child, effects)
-            self._changes.end(child, StateDelta(), ORPHANED, effects)
+            self.cancel(child, effects, ORPHANED)
         self._ending.discard(run_id)
 
     def over(self, run: ActiveRun, result: HarnessResult, effects: Effects) -> None:
@@ -267,11 +265,16 @@ class Children:
             self._fill(parent, effects)
             self.departures.rest(parent, effects)
 
-    def cancel(self, child: ActiveRun, effects: Effects) -> None:
+    def cancel(self, child: ActiveRun, effects: Effects, end: RunEnd = NOT_WANTED) -> None:
         """See `Family`."""
         self._dispatch.post(child, Cut(), effects)
         self._dispatch.leave(child, effects)
-        self._changes.end(child, StateDelta(), NOT_WANTED, effects)
+        self._changes.end(child, StateDelta(), end, effects)
+
+    def aside(self, run: ActiveRun, child_id: str) -> ActiveRun | None:
+        """See `Family`."""
+        is_aside = child_id in self._aside.get(run.spec.run_id, ())
+        return self._resting.get(run.spec.root, {}).get(child_id) if is_aside else None
 
     def overdue(self, effects: Effects) -> None:
         """Time passed: runs that have waited long enough for others go on."""

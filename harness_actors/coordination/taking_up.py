@@ -85,9 +85,3 @@ def taken_from(stored: StoredRun) -> ActiveRun:
 def stands_between_turns(stored: StoredRun) -> bool:
     """Whether a run goes on without repair where it is taken up, and is not new."""
     return stored.end is None and stored.hop is not None and stored.hop.to != AGENT_TURN
-
-
-def has_asked_above(stored: StoredRun) -> bool:
-    """Whether a run below others waits for its user."""
-    values = stored.state.values
-    return stored.spec.parent is not None and is_waiting(values) and bool(unanswered(values))

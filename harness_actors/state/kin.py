@@ -48,13 +48,16 @@ class ChildWait:
         call_id: The call.
         children: Their handles.
         any: It is enough that one of them ends.
-        until: Until when, in seconds since the epoch; None for no end.
+        until: Until when, in seconds since the epoch; None for no end. What its run waits for its
+            user meanwhile comes to that.
+        waited_s: What its run had waited for its user before, in seconds.
     """
 
     call_id: str
     children: tuple[str, ...]
     any: bool = False
     until: float | None = None
+    waited_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection
-from posixpath import normpath
+from os.path import join, normpath, realpath
 from typing import Any
 
 from harness_actors.errors import ToolError
@@ -130,9 +130,14 @@ class HeldKeys:
             keys: Collection[str] = keys_touched(spec, arguments)
         else:
             keys = await self._in_thread(keys_touched, spec, arguments)
-        workspace = self._workspace
-        if workspace is None or workspace.base is None:
+        if (workspace := self._workspace) is None:
             return keys
-        # In its copy of the workspace the same path is another file.
-        own = f"{FILE}{workspace.path}/"
-        return {own + key.removeprefix(FILE) if key.startswith(FILE) else key for key in keys}
+        return {_resolved(key, workspace.path) if key.startswith(FILE) else key for key in keys}
+
+
+def _resolved(key: str, workspace: str) -> str:
+    """The key of a file by where it is: by whatever way, and in a copy another one."""
+    try:
+        return FILE + realpath(join(workspace, key.removeprefix(FILE)))
+    except ValueError:  # a path with a zero byte, which no tool takes
+        return key

@@ -94,7 +94,8 @@ def test_calls_below_are_decided_about_one_by_one(store: Path) -> None:
 def test_a_run_below_may_be_named(call: str, store: Path) -> None:
     told = harness("ctl", "run", "approve", f"{TREE}.2", *([call] if call else []))
     assert f"{TREE}: 2.q1 is approved" in told
-    assert "still open" not in told
+    assert "still open:" in told
+    assert "1.q1 (clerk asks)" in told
 
     (run,) = json.loads(harness("ctl", "run", "list", "--status", "waiting", "--json"))
     assert [one["answer"] is None for one in run["questions"]] == [True, False]

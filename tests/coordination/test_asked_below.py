@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from harness_actors.coordination.active import Effects
 from harness_actors.errors import AnswerError
 from harness_actors.results import Usage
 from harness_actors.state import ANSWERS, ASKED_BELOW, USAGE, is_waiting, unanswered
@@ -246,3 +247,20 @@ def _parked_while_it_asks(plans: Mapping[str, Sequence[Round]], steps: int) -> W
     world.settle()
     ask = all(is_waiting(_values(world, run_id)) for run_id in ("run.1.1", "run.1.2"))
     return world if ask and world.events()[-1] == "run_parked" else None
+
+
+def test_one_that_asks_is_cancelled_by_the_run_that_has_begun_it() -> None:
+    plans: Mapping[str, Sequence[Round]] = {**ONE_ASKS, "run.2": ["turn"] * 40}
+    world, _ = a_tree(plans)
+    until_one_asks(world)
+    run, family = world.coordinator.runs["run"], world.coordinator.children
+    child = family.aside(run, "run.1")
+    assert child is not None
+    effects = Effects()
+    family.cancel(child, effects)
+    world.perform(effects)
+    world.settle()
+    assert world.ends("run.1")[0].status == "cancelled"
+    assert asked(world) == []
+    assert world.ends()[0].status == "done"
+    check_told_once(world)

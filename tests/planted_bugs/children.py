@@ -58,8 +58,8 @@ BUGS = (
     Bug(
         name="one below that is answered waits until the others stand still",
         path="harness_actors/actors/coordinator/admission.py",
-        before="                self.adopt(filter(has_asked_above, below), asked=True)\n",
-        after="                self.adopt((), asked=True)\n",
+        before="                    self.adopt(await self._aside(child_id), asked=True)\n",
+        after="                    self.adopt((), asked=True)\n",
         promise="who is answered goes on while others do",
         tests=(
             "tests/subagents/test_asking.py::test_a_program_answers_while_the_others_go_on",

@@ -30,12 +30,15 @@ BUGS = (
         tests=("tests/turn/test_keys.py::test_keys_of_long_arguments_are_held_too",),
     ),
     Bug(
-        name="a file in a copy is the same as in the workspace",
+        name="a file has as many keys as it has names",
         path="harness_actors/turn/keys.py",
-        before="        if workspace is None or workspace.base is None:\n            return keys\n",
-        after="        if workspace is None or workspace.path:\n            return keys\n",
-        promise="only calls that touch the same wait for each other",
-        tests=("tests/turn/test_keys.py::test_the_same_path_in_a_copy_is_another_file",),
+        before="        if (workspace := self._workspace) is None:\n",
+        after="        if (workspace := self._workspace) is None or workspace.path:\n",
+        promise="calls of one tree that touch the same are not made at once",
+        tests=(
+            "tests/turn/test_keys.py::test_a_file_has_one_key_by_whatever_way_it_is_named",
+            "tests/turn/test_keys.py::test_the_same_path_in_a_copy_is_another_file",
+        ),
     ),
     Bug(
         name="a run parks a model call late",

@@ -258,3 +258,56 @@ async def test_what_a_program_raises_is_raised_when_all_stand_still(tmp_path: Pa
         result = await harness.resume(harness.run_id)
     assert result.status == "done"
     assert asked == ["1.q1", "1.q1"]
+
+
+@tool(effect="read_only")
+async def linger(what: str) -> str:
+    """Look for long enough that others come to ask."""
+    await asyncio.sleep(0.6)
+    return what
+
+
+def beside(*replies: Reply) -> Team:
+    """One that sends out a helper in the background, and what it does then."""
+    return Team(
+        in_order(Reply.call("helper", {"prompt": "a"}), *replies),
+        below={"You are helper": writes()},
+        specs=[helper(background=True)],
+        given={**ASKS, "tools": [look, write, linger]},
+    )
+
+
+DONE = Reply.call("work_complete", {"summary": "done"})
+
+
+async def test_one_that_asks_is_cancelled_by_the_agent_that_sent_it_out(tmp_path: Path) -> None:
+    agent = {"agent": "helper-1"}
+    team = beside(
+        Reply.call("linger", {"what": "a"}),
+        Reply.call("agent_status", agent),
+        Reply.call("agent_cancel", {"agents": ["helper-1"]}),
+        DONE,
+    )
+    async with team.harness(tmp_path / "runs.db") as harness:
+        result = await harness.run("Go.")
+    assert result.status == "done"
+    journal = JournalReader(tmp_path / "runs.db")
+    said = told(journal, result.run_id)
+    assert said[2] == "helper-1 waits for an answer of its user, and goes on when it has that."
+    assert said[3] == "helper-1 was cancelled."
+    assert told(journal, f"{result.run_id}.1") == [
+        "The call was not made: the run ended while it waited for its user."
+    ]
+
+
+async def test_the_time_of_a_wait_stands_still_while_the_tree_waits(tmp_path: Path) -> None:
+    store = tmp_path / "runs.db"
+    long = Reply.call("agent_wait", {"agents": [], "until": "all", "timeout_s": 1.5})
+    async with beside(long, DONE).harness(store) as harness:
+        waits = await harness.run("Go.")
+        await asyncio.sleep(2)
+        result = await harness.resume(waits.run_id, answers={"1.q1": Approve()})
+    assert result.status == "done"
+    journal = JournalReader(store)
+    assert told(journal, result.run_id)[1] == "helper-1: completed"
+    assert told(journal, f"{result.run_id}.1") == ["wrote x"]

@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable, Collection
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -84,7 +85,8 @@ async def test_the_same_path_in_a_copy_is_another_file() -> None:
         return locks.asked[0][1]
 
     shared = WorkspaceSpec(path="/w")
-    assert await keys_in(shared) == await keys_in(None) == {"file:a", "dir:b"}
+    assert await keys_in(None) == {"file:a", "dir:b"}
+    assert await keys_in(shared) == {"file:/w/a", "dir:b"}
     copy = WorkspaceSpec(path="/copies/fix-1/work", base="/copies/fix-1/base")
     assert await keys_in(copy) == {"file:/copies/fix-1/work/a", "dir:b"}
 
@@ -194,3 +196,20 @@ async def test_keys_that_cannot_be_locked_are_the_result_of_the_call() -> None:
     assert isinstance(outcome, ToolFailure)
     told = "The call was not made: its keys cannot be locked: the disk is full."
     assert outcome.text == told
+
+
+async def test_a_file_has_one_key_by_whatever_way_it_is_named(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("")
+    (tmp_path / "link").symlink_to("a")
+    (tmp_path / "folder").symlink_to(".")
+    locks = Locks()
+
+    async def make() -> ToolOutcome:
+        return DONE
+
+    held = HeldKeys(locks, "tree", in_thread, WorkspaceSpec(path=str(tmp_path)))
+    for path in ("a", "./a", str(tmp_path / "a"), "link", "folder/a", "\0"):
+        await held.make(a_plan(load, path=path), Due(None), make)
+    *same, odd = [keys for _, keys, _ in locks.asked]
+    assert same == [{f"file:{tmp_path / 'a'}"}] * 5
+    assert odd == {"file:\0"}

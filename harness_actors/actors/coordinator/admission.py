@@ -8,10 +8,10 @@ from typing import Any
 from harness_actors.actors.coordinator.idle_runs import IdleRun, look_at, look_up
 from harness_actors.actors.runtime import StopMode
 from harness_actors.coordination.active import Effects
-from harness_actors.coordination.asked_below import answers_above
+from harness_actors.coordination.asked_below import answered_below, answers_above
 from harness_actors.coordination.coordinator import Coordinator
 from harness_actors.coordination.edits import check_edits, edited_calls
-from harness_actors.coordination.taking_up import has_asked_above, stands_between_turns
+from harness_actors.coordination.taking_up import stands_between_turns
 from harness_actors.errors import ConversationBusyError, RunNotFoundError
 from harness_actors.messages import Message
 from harness_actors.plan import CompactionPlan
@@ -223,8 +223,17 @@ class Admission:
             check_edits(run_id, edits, {} if head is None else head.schemas)
             self.perform(effects)
             if (served := self.coordinator.runs.get(stored.spec.run_id)) is not None:
-                below = await self._below(served.spec, served.state.values)
-                self.adopt(filter(has_asked_above, below), asked=True)
+                for child_id in answered_below(served.state.values):
+                    self.adopt(await self._aside(child_id), asked=True)
+
+    async def _aside(self, run_id: str) -> Sequence[StoredRun]:
+        """A run below one that is served, and those between them that are not, these first."""
+        missing = list[StoredRun]()
+        while run_id and run_id not in self.coordinator.runs:
+            missing.append(await self._stored(run_id))
+            run_id = run_id.rpartition(CHILD_MARK)[0]
+        # Else the one at the top has left service while this was read, and takes all along later.
+        return missing[::-1] if run_id else ()
 
     async def stop(self, run_ids: Sequence[str], mode: StopMode) -> tuple[str, ...]:
         """Stop runs; to cancel one, nobody need serve it.

@@ -123,7 +123,7 @@ def _print(run: "AnsweredRun", *, as_json: bool, tell_how: bool) -> None:
     from harness_actors.cli.event_lines import question_lines
     from harness_actors.cli.questions import run_command
 
-    still_open = run.open_questions
+    still_open = run.open_in_tree
     if as_json:
         plain = {"run_id": run.run_id, "answered": list(run.answers), "open": still_open}
         say(json_line(plain))

@@ -48,6 +48,11 @@ class AnsweredRun:
         return [asked for asked in self._questions if asked["answer"] is None]
 
     @property
+    def open_in_tree(self) -> list[Mapping[str, Any]]:
+        """What it still waits for, whichever run of its tree was named."""
+        return [asked for asked in self.heading.questions if asked["answer"] is None]
+
+    @property
     def _questions(self) -> Sequence[Mapping[str, Any]]:
         """Those that are meant: where a run below it was named, that one's."""
         if not self.below:
