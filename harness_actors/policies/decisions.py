@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
-from harness_actors.exact_json import no_constant, once, values_in, values_text
+from harness_actors.exact_json import finite, no_constant, once, values_in, values_text
 from harness_actors.policies.verdicts import REASON_CHARS, arguments_text
 
 Standing = Literal["", "tool", "arguments"]
@@ -154,7 +154,9 @@ def _plain(text: str) -> Any:
         ValueError: Nobody can tell what it says.
     """
     try:
-        return json.loads(text, object_pairs_hook=once, parse_constant=no_constant)
+        return json.loads(
+            text, object_pairs_hook=once, parse_constant=no_constant, parse_float=finite
+        )
     except (json.JSONDecodeError, RecursionError):
         return None
     except ValueError as error:

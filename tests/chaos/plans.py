@@ -55,6 +55,7 @@ class RunPlan:
         bulk: Bytes that each of its calls returns besides.
         delegates: It has children now and then, and some of them in the background.
         agent: Of a child, to whom it was delegated; empty of any other run.
+        answered: There are people who answer, also the children of a run that delegates.
     """
 
     name: str
@@ -70,6 +71,7 @@ class RunPlan:
     waves: bool = False
     delegates: bool = False
     agent: str = ""
+    answered: bool = False
 
     @classmethod
     def of_request(cls, messages: Sequence[dict[str, Any]]) -> "RunPlan":
@@ -167,8 +169,8 @@ class RunPlan:
                 delegates=False,
                 agent=agent,
                 # Who only reads has no tool for either.
-                asks=agent != READS_ONLY and random.random() < CHILD_ASKS,
-                pays=agent != READS_ONLY and random.random() < CHILD_ASKS,
+                asks=self.answered and agent != READS_ONLY and random.random() < CHILD_ASKS,
+                pays=self.answered and agent != READS_ONLY and random.random() < CHILD_ASKS,
             )
             for number in range(random.randint(*CHILDREN))
             for agent in (random.choice(agents),)
@@ -260,6 +262,7 @@ def make_plans(
             pays=number in pay,
             waves=number in wave,
             delegates=number in delegate,
+            answered=asking > 0,
             seconds=seconds,
             bulk=bulk,
         )

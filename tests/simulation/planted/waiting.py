@@ -5,7 +5,6 @@ from typing import Any
 
 from harness_actors.actors.coordinator.admission import Admission
 from harness_actors.actors.coordinator.host import CoordinatorHost
-from harness_actors.coordination import coordinator as deciding
 from harness_actors.coordination import taking_up, waiting
 from harness_actors.coordination.active import ActiveRun, Effects
 from harness_actors.coordination.deadlines import Deadlines
@@ -91,7 +90,7 @@ def _the_last_answer_counts() -> Patches:
 
 
 def _an_answer_that_comes_again_is_a_second_one() -> Patches:
-    return [(deciding, "new_answers", lambda values, answers: dict(answers))]
+    return [(waiting, "new_answers", lambda values, answers: dict(answers))]
 
 
 def _nobody_looks_who_waits_beside() -> Patches:
