@@ -32,7 +32,7 @@ AGENTS = (*WAITED_FOR, BESIDE)
 CHILDREN = (1, 3)
 """How many of these calls stand together."""
 CHILD_ROUNDS = (2, 4)
-CHILD_ASKS = 0.2
+CHILD_ASKS = 0.03
 """Share of the children that may ask who ask their user, and of those that need approval."""
 
 
