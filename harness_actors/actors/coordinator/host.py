@@ -151,9 +151,11 @@ class CoordinatorHost:
             spent_usd = await self._earlier.ended_usd()
             self._perform(self._coordinator.allow(None, spent_usd=spent_usd))
         await self._admission.end_left_of(unfinished)
-        ready = [one for one in unfinished if self._programs.has_keys(one.spec.keys)]
+        ready = []
         for stored in unfinished:
-            if stored not in ready:
+            if self._programs.has_keys(stored.spec.keys):
+                ready.append(stored)
+            else:
                 # Their keys come when the driver attaches again.
                 self._admission.hold(stored.spec)
         self._admission.adopt(ready, asked=False)

@@ -45,12 +45,12 @@ class AnsweredRun:
     @property
     def open_questions(self) -> list[Mapping[str, Any]]:
         """What it still waits for, by its heading."""
-        return [asked for asked in self._questions if asked["answer"] is None]
+        return _open_of(self._questions)
 
     @property
     def open_in_tree(self) -> list[Mapping[str, Any]]:
         """What it still waits for, whichever run of its tree was named."""
-        return [asked for asked in self.heading.questions if asked["answer"] is None]
+        return _open_of(self.heading.questions)
 
     @property
     def _questions(self) -> Sequence[Mapping[str, Any]]:
@@ -173,6 +173,10 @@ class AnsweredRun:
             how = run_command("approve", self.store, [self.run_id, question_id])
             problem = f"{question_id!r} asks whether a call may be made: {error}"
             raise AnswerError(self.run_id, f"{problem}, or use {how}, or deny") from None
+
+
+def _open_of(questions: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    return [asked for asked in questions if asked["answer"] is None]
 
 
 def _is_approval(asked: Mapping[str, Any]) -> bool:
