@@ -50,11 +50,12 @@ def go_on_with_children(cell: RerunCell, visit: Visit) -> None:
     if any(isinstance(event, ChildEnded) for event in _events(visit.meanwhile)):
         cell.tell("what came of the runs that it began")
     positions = [*(change.position for change in visit.meanwhile[1:]), visit.next_position]
-    for change, position in zip(visit.meanwhile, positions, strict=bool(visit.meanwhile)):
+    pairs = zip(visit.meanwhile, positions, strict=bool(visit.meanwhile))
+    for at, (change, position) in enumerate(pairs):
         ended = next((e for e in change.delta.events if isinstance(e, ChildEnded)), None)
         if ended is not None and cell.is_idle:
             cell.end_idle_child(ended.run_id)
-            behind = [one for one in visit.meanwhile if one.position > change.position]
+            behind = visit.meanwhile[at + 1 :]
             if _stays_aside(cell, visit, behind, position):
                 return
         elif ended is not None:
@@ -65,7 +66,7 @@ def go_on_with_children(cell: RerunCell, visit: Visit) -> None:
             cell.tell("what came of its questions about the runs that it began")
             cell.answer_requests(change.delta.writes)
         elif _waits_with_those_below(change):
-            behind = [one for one in visit.meanwhile if one.position > change.position]
+            behind = visit.meanwhile[at + 1 :]
             if any(write.key == WAITING_SINCE.name for write in change.delta.writes):
                 if visit.end is not None and all(map(is_used_below, behind)):
                     use_up(cell)
@@ -73,7 +74,7 @@ def go_on_with_children(cell: RerunCell, visit: Visit) -> None:
             if _stays_aside(cell, visit, behind, position):
                 return
         elif any(isinstance(event, RunParked) for event in change.delta.events):
-            behind = [one for one in visit.meanwhile if one.position > change.position]
+            behind = visit.meanwhile[at + 1 :]
             left = visit.end is not None and _was_left(cell, behind)
             if left:
                 use_up(cell)
