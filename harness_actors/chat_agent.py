@@ -14,7 +14,14 @@ from harness_actors.policies import Approvals, Hooks
 from harness_actors.policies.capabilities import checked_capabilities
 from harness_actors.policies.middleware import as_chain
 from harness_actors.ports import Agent, Model, Strategy, Summarizer, Tool
-from harness_actors.subagents import SubAgentSpec, as_specs, check_specs, held_below, tools_of
+from harness_actors.subagents import (
+    SubAgentSpec,
+    as_specs,
+    check_listed,
+    check_specs,
+    held_below,
+    tools_of,
+)
 
 if TYPE_CHECKING:
     from harness_actors.contracts import TaskContract
@@ -112,6 +119,8 @@ class ChatAgent:
         object.__setattr__(self, "strategies", check_own(self.strategies))
         object.__setattr__(self, "sub_agents", as_specs(self.sub_agents, "sub_agents"))
         check_specs(self.sub_agents, names)
+        if self.sub_agents:
+            check_listed(self.sub_agents, self.tools)
         if self.approvals is not None:
             self.approvals.check_tools({*names, *tools_of(self.sub_agents), ARTIFACT_READER})
         customs = held_below(self, self.sub_agents)

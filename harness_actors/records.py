@@ -353,9 +353,11 @@ class RunHeading:
         rounds: Model calls that were answered.
         usage: What it has used.
         workspace: Where an unfinished run works; None for nowhere, and where it is over.
-        questions: What a run asks that waits for its user: plain values of each question with,
+        questions: What a run asks that waits for its user, and what those below it ask while
+            others of its tree go on: plain values of each question with,
             under ``answer``, what was answered, or None. Of an approval that nobody has given in
             time it is what counts from then on, and ``expired`` is true. Empty of any other run.
+        others_go_on: What it asks is asked below it, where others of its tree go on, or can.
         root: Of a child, the run at the top of its tree; empty of any other.
     """
 
@@ -371,6 +373,7 @@ class RunHeading:
     usage: Usage = field(default_factory=Usage)
     workspace: str | None = None
     questions: tuple[Mapping[str, Any], ...] = ()
+    others_go_on: bool = False
     root: str = ""
 
     @property
@@ -384,14 +387,19 @@ class RunHeading:
 
     @property
     def is_answered(self) -> bool:
-        """It waits for nothing more than to be taken up."""
+        """Nothing that it asks is open: if it waits, then for nothing more than to be taken up."""
         return all(question["answer"] is not None for question in self.questions)
+
+    @property
+    def waits(self) -> bool:
+        """It is at no process until it is answered, and taken up."""
+        return bool(self.questions) and not self.others_go_on
 
     @property
     def phase(self) -> RunPhase:
         """Where it stands. A journal cannot know whether its processes still live."""
         if self.end is not None:
             return "ended"
-        if self.questions:
+        if self.waits:
             return "waiting"
         return "running" if self.command else "parked"

@@ -78,7 +78,8 @@ def cause_of(outcome: TaskOutcome) -> str:
     if outcome.questions:
         first, *others = outcome.questions
         more = f" (and {len(others)} more)" if others else ""
-        return f"run {outcome.run_id} asks: {short_question(first.text)}{more}"
+        whose = f" for {first.path}" if first.path else ""
+        return f"run {outcome.run_id} asks{whose}: {short_question(first.text)}{more}"
     contract = outcome.contract
     by_contract = outcome.verdict == "contract unmet" or outcome.reason.kind == "blocked"
     if contract is not None and not contract.satisfied and by_contract:

@@ -10,7 +10,7 @@ from harness_actors.cli.asking import forget_typed_ahead
 from harness_actors.cli.event_lines import EventLines
 from harness_actors.cli.interrupts import Interrupts
 from harness_actors.cli.printed import Printed
-from harness_actors.cli.questions import Choosing, dialogue, tell_waiting
+from harness_actors.cli.questions import Choosing, dialogue, resume_command, tell_waiting
 from harness_actors.cli.screen import Screen
 from harness_actors.cli.typed_lines import PROMPT
 from harness_actors.cli.window_use import WindowUse
@@ -35,6 +35,7 @@ class Answers:
         harness: Whose conversation it is.
         lines: Where notes go.
         screen: Where answers go.
+        runtime: What the runs run on: ``"ray"`` or ``"local"``.
         verbose: Show what code of the user prints.
 
     Attributes:
@@ -46,12 +47,14 @@ class Answers:
         harness: "AgentHarness",
         lines: EventLines,
         screen: Screen,
+        runtime: str,
         *,
         verbose: bool = False,
     ) -> None:
         self._harness = harness
         self._lines = lines
         self._screen = screen
+        self._runtime = runtime
         self._verbose = verbose
         self._told = False
         """Where it prints was said once, which is enough for a conversation."""
@@ -85,7 +88,7 @@ class Answers:
         """Leave what was asked unanswered, if anything was."""
         if self._waiting is not None:
             assert self._harness.store is not None, "the run is in it"
-            tell_waiting(self._waiting, self._harness.store, self._lines)
+            tell_waiting(self._waiting, self._harness.store, self._lines, self._runtime)
             self._waiting, self._asked, self.all_done = None, None, False
 
     async def answer(self, said: str) -> None:
@@ -159,7 +162,12 @@ class Answers:
 
     def _tell_cut(self) -> None:
         self._screen.cut()
-        self._lines.note(f"cut; harness ctl run resume {self._run_id} would go on with it")
+        if not self._run_id or self._harness.store is None:
+            # It was cut before anything was told of it.
+            self._lines.note("cut")
+            return
+        command = resume_command(self._harness.store, [self._run_id], self._runtime)
+        self._lines.note(f"cut; {command} would go on with it")
 
     async def _follow(
         self,

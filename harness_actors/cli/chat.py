@@ -104,7 +104,7 @@ def _chat(
     screen: Screen = (
         JsonLines(lines) if as_json else Terminal(lines, of_interest=_is_of_interest, ending=False)
     )
-    answers = Answers(harness, lines, screen, verbose=verbose)
+    answers = Answers(harness, lines, screen, runtime.value, verbose=verbose)
     if isinstance(sys.stdin, TextIOWrapper):
         # Bytes that are no text of this terminal's encoding end no conversation.
         sys.stdin.reconfigure(errors="surrogateescape")

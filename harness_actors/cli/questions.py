@@ -99,13 +99,13 @@ def _numbers(question: OpenQuestion) -> list[str]:
     return [str(number) for number in range(1, len(question.options) + 1)]
 
 
-def tell_waiting(result: HarnessResult, store: Path, lines: EventLines) -> None:
+def tell_waiting(result: HarnessResult, store: Path, lines: EventLines, runtime: str) -> None:
     """Say what a run waits for, and by which commands it is answered and goes on."""
-    for line in how_to_answer(result, store):
+    for line in how_to_answer(result, store, runtime):
         lines.note(line)
 
 
-def how_to_answer(result: HarnessResult, store: Path) -> Iterator[str]:
+def how_to_answer(result: HarnessResult, store: Path, runtime: str) -> Iterator[str]:
     """What a run asks, and the commands that answer it, to be copied by a person."""
     yield f"run {one_line(result.run_id)} waits for {result.reason.message}:"
     asked = result.reason.details["questions"]
@@ -122,7 +122,7 @@ def how_to_answer(result: HarnessResult, store: Path) -> Iterator[str]:
         yield "approve or deny by"
     for question_id in calls:
         yield from (f"  {line}" for line in decision_commands(store, result.run_id, question_id))
-    yield f"and go on by\n  {run_command('resume', store, [result.run_id])}"
+    yield f"and go on by\n  {resume_command(store, [result.run_id], runtime)}"
 
 
 def answer_command(store: Path, run_id: str, question_id: str) -> str:
@@ -134,6 +134,18 @@ def decision_commands(store: Path, run_id: str, question_id: str) -> Iterator[st
     """What approves a call, and what denies it."""
     yield run_command("approve", store, [run_id, question_id])
     yield run_command("deny", store, [run_id, question_id, "--note", "WHY"])
+
+
+def resume_command(store: Path, run_ids: Sequence[str], runtime: str) -> str:
+    """What takes up runs where they ran before.
+
+    Args:
+        store: Their journal.
+        run_ids: The runs.
+        runtime: What they ran on: ``"ray"`` or ``"local"``.
+    """
+    command = run_command("resume", store, run_ids)
+    return command if runtime == "ray" else f"{command} --runtime {runtime}"
 
 
 def run_command(verb: str, store: Path, words: Sequence[str]) -> str:

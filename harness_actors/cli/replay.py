@@ -187,14 +187,21 @@ async def _fork(
         told = follow(cell, [run_id], begun.submission(cell), below=below)
         async with aclosing(told) as stream:
             ended = await show_runs(
-                stream, cell, [run_id], lines, store=store, verbose=verbose, new=True
+                stream,
+                cell,
+                [run_id],
+                lines,
+                store=store,
+                where=flags.runtime,
+                verbose=verbose,
+                new=True,
             )
     finally:
         await close_cell(store, flags.runtime)
     if run_id not in ended:
         return INTERRUPTED
     if ended[run_id].status == "awaiting_input":
-        tell_waiting(ended[run_id], store, lines)
+        tell_waiting(ended[run_id], store, lines, flags.runtime)
     if as_json:
         say(json_line(encode_result(ended[run_id])))
     elif text := ended[run_id].output_text.strip():

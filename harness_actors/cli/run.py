@@ -14,7 +14,7 @@ from harness_actors.cli.event_lines import EventLines
 from harness_actors.cli.failures import ALL_DONE, INTERRUPTED, NOT_ALL_DONE, failures_told
 from harness_actors.cli.interrupts import Interrupts
 from harness_actors.cli.printed import Printed
-from harness_actors.cli.questions import tell_waiting
+from harness_actors.cli.questions import resume_command, tell_waiting
 from harness_actors.cli.screen import JsonLines, JsonResult, Screen, Terminal
 from harness_actors.cli.where import check_where, fresh_workspace
 from harness_actors.cli.window_use import WindowUse
@@ -160,7 +160,9 @@ async def _run(
         except (RunParkedError, asyncio.CancelledError):
             screen.cut()
             if run_id:
-                lines.note(f"parked; harness ctl run resume {run_id} goes on with it")
+                assert harness.store is not None, "the run is in it"
+                command = resume_command(harness.store, [run_id], runtime.value)
+                lines.note(f"parked; {command} goes on with it")
             return INTERRUPTED
         finally:
             await printed.end()
@@ -171,7 +173,7 @@ async def _run(
     printed.tell()
     if result.status == "awaiting_input":
         assert harness.store is not None, "the run is in it"
-        tell_waiting(result, harness.store, lines)
+        tell_waiting(result, harness.store, lines, runtime.value)
         return INTERRUPTED if asker is not None and asker.was_stopped else NOT_ALL_DONE
     return ALL_DONE if result.ok else NOT_ALL_DONE
 

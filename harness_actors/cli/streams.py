@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from harness_actors.cli.event_lines import EventLines
 from harness_actors.cli.interrupts import Interrupts
 from harness_actors.cli.printed import Printed
-from harness_actors.cli.questions import run_command
+from harness_actors.cli.questions import resume_command
 from harness_actors.records import CHILD_MARK
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ async def show_runs(
     lines: EventLines,
     *,
     store: Path,
+    where: str,
     verbose: bool,
     new: bool = False,
 ) -> "dict[str, HarnessResult]":
@@ -42,6 +43,7 @@ async def show_runs(
         run_ids: The runs.
         lines: Where to.
         store: Their journal.
+        where: ``"ray"`` or ``"local"``, for what is said about going on.
         verbose: Show what code of the user prints.
         new: They begin here.
 
@@ -69,7 +71,7 @@ async def show_runs(
         lines.clear()
         if left := [run_id for run_id in run_ids if run_id not in ended]:
             them = "it" if len(left) == 1 else "them"
-            lines.note(f"interrupted; {run_command('resume', store, left)} goes on with {them}")
+            lines.note(f"interrupted; {resume_command(store, left, where)} goes on with {them}")
 
     seen = False
     several = len(run_ids) > 1

@@ -12,7 +12,7 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any, TypeAlias
 
-from harness_actors.records import RunHeading
+from harness_actors.records import RunHeading, id_at_the_top
 from harness_actors.results import Usage
 from harness_actors.state import (
     ANSWERS,
@@ -55,11 +55,30 @@ def headings(connection: sqlite3.Connection, beginning: str = "") -> list[RunHea
     changes_of = _changes_by_run(_changes_of_unfinished(connection, beginning))
     # Runs of one agent that have no folder of their own have equal specs.
     workspace_of = lru_cache(SPECS_REMEMBERED)(_workspace)
-    return [
-        replace(heading, root=roots[row[0]]) if row[0] in roots else heading
-        for row in found
-        for heading in (_heading(row, changes_of, workspace_of),)
-    ]
+    by_id: dict[str, RunHeading] = {}
+    for row in found:
+        heading = _heading(row, changes_of, workspace_of)
+        if row[0] in roots:
+            heading = replace(heading, root=roots[row[0]])
+        by_id[heading.run_id] = heading
+    for heading in [one for one in by_id.values() if one.root and one.questions]:
+        if heading.root not in by_id:
+            # The one at the top was not asked for.
+            by_top = {one.run_id: one for one in headings(connection, heading.root)}
+            return [by_top[run_id] for run_id in by_id]
+        by_id[heading.run_id] = _answered_above(heading, by_id[heading.root])
+    return list(by_id.values())
+
+
+def _answered_above(heading: RunHeading, top: RunHeading) -> RunHeading:
+    """A run below others, with the answers that its questions got where they are asked."""
+    asked = {one["id"]: one for one in top.questions}
+    questions = tuple(
+        {**one, **{name: above[name] for name in ("answer", "expired") if name in above}}
+        for one in heading.questions
+        for above in (asked.get(id_at_the_top(heading.run_id, top.run_id, one["id"]), {}),)
+    )
+    return replace(heading, questions=questions)
 
 
 def _roots(connection: sqlite3.Connection) -> dict[int, str]:
@@ -109,6 +128,7 @@ def _heading(
     run, run_id, conversation_id, added_at, metadata, command, result, at, spec, *snapshot = row
     end, workspace = unpack_result(result), None
     questions: tuple[Mapping[str, Any], ...] = ()
+    others_go_on = False
     if end is not None:
         turns, usage = end.turn_count, end.usage
     else:
@@ -116,6 +136,7 @@ def _heading(
         turns = whole(turns_of(values))
         usage = _usage(values)
         questions = _questions(values)
+        others_go_on = not is_waiting(values)
         workspace = workspace_of(spec)
     return RunHeading(
         run_id=text(run_id),
@@ -130,6 +151,7 @@ def _heading(
         usage=usage,
         workspace=workspace,
         questions=questions,
+        others_go_on=others_go_on,
     )
 
 
@@ -157,13 +179,16 @@ def _usage(values: Mapping[str, Any]) -> Usage:
 
 
 def _questions(values: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
-    """What a run waits for, with the answers that it has, or gets when somebody takes it up."""
-    if not is_waiting(values):
+    """What a run waits for, with the answers that it has, or gets when somebody takes it up.
+
+    Of one that does not wait: what those below it ask, if any of it is open.
+    """
+    asks_below = any(mapping(values.get(ASKED_BELOW.name) or {}).values())
+    if not is_waiting(values) and not asks_below:
         return ()
     answers = mapping(values.get(ANSWERS.name) or {})
     late = expired(values, time.time())
     mapping(values.get(QUESTIONS.name) or {})
-    mapping(values.get(ASKED_BELOW.name) or {})
     return tuple(_with_answer(mapping(one), answers, late) for one in asked_in(values))
 
 

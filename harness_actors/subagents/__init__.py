@@ -7,6 +7,7 @@ from harness_actors.lazy import loaded_on_use
 if TYPE_CHECKING:
     from harness_actors.subagents.child_agent import ChildAgent as ChildAgent
     from harness_actors.subagents.child_agent import agent_at as agent_at
+    from harness_actors.subagents.child_agent import check_listed as check_listed
     from harness_actors.subagents.child_agent import models_below as models_below
     from harness_actors.subagents.delegate import delegates_of as delegates_of
     from harness_actors.subagents.guidance import guidance_of as guidance_of
@@ -32,6 +33,7 @@ __getattr__, __dir__, __all__ = loaded_on_use(
         "agent_at": "child_agent",
         "as_specs": "spec",
         "check_held": "holding",
+        "check_listed": "child_agent",
         "check_specs": "spec",
         "child_result": "reports",
         "delegates_of": "delegate",

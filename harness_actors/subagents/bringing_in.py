@@ -3,6 +3,7 @@
 import posixpath
 from collections import defaultdict
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated
 
 from pydantic import Field
@@ -47,7 +48,7 @@ def agent_changes(agent: Handle, context: ToolContext, path: SomePath | None = N
     with open_copy(copy) as (base, work, changes):
         if not changes:
             return _NOTHING.format(handle=agent)
-        shown = changes if path is None else _chosen(copy, changes, [path])
+        shown = changes if path is None else _chosen(copy, changes, [path], context.workspace)
         files = "1 file" if len(shown) == 1 else f"{len(shown):,} files"
         return f"{agent} has changed {files}.\n\n" + "\n".join(patch_of(shown, base, work))
 
@@ -70,7 +71,7 @@ def agent_apply(
         check_writable(root)
         if not changes:
             return _NOTHING.format(handle=agent)
-        chosen = changes if paths is None else _chosen(copy, changes, paths)
+        chosen = changes if paths is None else _chosen(copy, changes, paths, context.workspace)
         try:
             merging = Merging(base, work, Tree(root.handle), Record(copy.record))
             return _told(merging.bring_in(chosen))
@@ -85,11 +86,20 @@ def _find(handle: str, context: ToolContext) -> ChildCopy:
     return context.copies.find(handle)
 
 
-def _chosen(copy: ChildCopy, changes: Sequence[Change], paths: Sequence[str]) -> list[Change]:
-    """The changes at some paths, and below them."""
+def _chosen(
+    copy: ChildCopy, changes: Sequence[Change], paths: Sequence[str], workspace: Path | None
+) -> list[Change]:
+    """The changes at some paths, and below them.
+
+    A path may be absolute, in the copy or in the workspace, or as it was shown.
+    """
     chosen: dict[str, Change] = {}
+    folders = [f"{folder}/" for folder in (copy.work, workspace) if folder is not None]
+    by_shown = {_shown(one.path): one.path for one in changes}
     for given in paths:
-        path = posixpath.normpath(given)
+        path = by_shown.get(given) or posixpath.normpath(given)
+        for folder in folders:
+            path = path.removeprefix(folder)
         found = [
             one
             for one in changes

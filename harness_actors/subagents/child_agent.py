@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from harness_actors.errors import AgentCodeError
+from harness_actors.errors import AgentCodeError, ConfigError
 from harness_actors.ports import Agent, AskingTool, Model, Tool
 from harness_actors.subagents.spec import SubAgentSpec
 
@@ -93,6 +93,31 @@ def _may_have(spec: SubAgentSpec, tool: Tool) -> bool:
     return not spec.reads_only or (
         tool.spec.effect == "read_only" and not isinstance(tool, AskingTool)
     )
+
+
+def check_listed(
+    specs: Sequence[SubAgentSpec], tools: Sequence[Tool], where: str = "sub_agents"
+) -> None:
+    """Refuse agents that list a tool which their other settings take away from them.
+
+    Args:
+        specs: The agents.
+        tools: Those of the one that delegates.
+        where: The field that has the agents, for errors.
+
+    Raises:
+        ConfigError: One does.
+    """
+    for spec in specs:
+        kept = [tool for tool in tools if _may_have(spec, tool)]
+        names = {tool.spec.name for tool in kept}
+        if gone := [name for name in spec.tools or () if name not in names]:
+            takes = "reads_only" if spec.reads_only else 'workspace="read_only"'
+            problem = f"{gone[0]!r} is not for an agent with {takes}; leave one of them out"
+            if gone[0] not in {tool.spec.name for tool in tools}:
+                problem = f"{gone[0]!r} is no tool of the agent that delegates, which only reads"
+            raise ConfigError(f"{where}.{spec.name}.tools", problem)
+        check_listed(spec.sub_agents, kept, f"{where}.{spec.name}.sub_agents")
 
 
 def writes_workspace(tool: Any) -> bool:

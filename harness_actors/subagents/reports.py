@@ -56,7 +56,7 @@ def child_result(link: ParentLink, result: HarnessResult, values: Mapping[str, A
             _SAID.format(text=said) if said else ""
         )
     text = _bounded(said)
-    if link.copied:
+    if link.copied and not _has_done_nothing(result):
         handle = child_handle(result.run_id, link.agent)
         text += _COPY.format(handle=handle, what=_changed(values.get(CHANGED_FILES.name)))
     return ChildResult(call_id=link.call_id, run_id=result.run_id, status=status, text=text)
@@ -72,6 +72,11 @@ def _changed(found: Mapping[str, Any] | None) -> str:
     more = f" and {count - len(names):,} more" if count > len(names) else ""
     files = "1 file" if count == 1 else f"{count:,} files"
     return _CHANGED.format(files=files, names=", ".join(names), more=more)
+
+
+def _has_done_nothing(result: HarnessResult) -> bool:
+    """It failed before its model had said anything, as one does that cannot have its copy."""
+    return result.status == "failed" and not result.usage.model_calls
 
 
 def _is_held(link: ParentLink, result: HarnessResult) -> bool:

@@ -2,12 +2,14 @@
 
 import asyncio
 import json
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
+from harness_actors.actors.runtime import StopMode
 from harness_actors.agents import ChatAgent, Program
 from harness_actors.cli.app import app
 from harness_actors.events import InputAwaited
@@ -16,6 +18,8 @@ from harness_actors.policies import ApprovalRule, Approvals
 from harness_actors.stores import JournalReader
 from harness_actors.subagents import SubAgentSpec
 from harness_actors.testing import LoopbackServer, Reply, ScriptedModel, over_messages
+from harness_actors.tools import tool
+from tests.actors.followers import until
 from tests.cli.approving_agents import FILE, RULES, refund
 from tests.cli.commands import finished, started
 from tests.cli.terminals import at_a_terminal
@@ -46,6 +50,94 @@ async def waiting_tree(store: Path) -> None:
     async with opened_locally(store, FIRST_COMMAND) as runtime:
         await session.submit(runtime)
         await session.until(lambda event: isinstance(event, InputAwaited), runtime)
+
+
+@tool(effect="read_only", volatile=True)
+async def rest() -> str:
+    """Return when somebody says so."""
+    while not Path(os.environ["HARNESS_HOME"], "go").exists():  # noqa: ASYNC110, ASYNC240
+        await asyncio.sleep(0.01)
+    return "rested"
+
+
+def rests_beside(messages: Sequence[Message]) -> Reply:
+    if messages[0].text.startswith("You rest"):
+        told = [message.text for message in messages if message.role == "tool"]
+        return Reply.text(told[-1]) if told else Reply.call("rest", {})
+    if messages[0].text.startswith("You lead") and len(messages) < 3:
+        return Reply.calls([("clerk", {"prompt": "one"}), ("rester", {"prompt": "two"})])
+    return says(messages)
+
+
+async def tree_at_work(store: Path, stop: StopMode | None) -> None:
+    """A tree of which one asks while another one works; put aside, or left as by a kill."""
+    rester = SubAgentSpec(name="rester", description="Rests.", instructions="You rest.")
+    agent = ChatAgent(
+        model=ScriptedModel(rests_beside),
+        tools=[refund, rest],
+        instructions="You lead.",
+        sub_agents=[CLERK, rester],
+        approvals=Approvals(rules=[ApprovalRule(decide="ask", tools=["refund"])]),
+    )
+    session = Session(store, Program.of(agent), {}, "settle it", TREE, TREE)
+    async with opened_locally(store, FIRST_COMMAND) as runtime:
+        await session.submit(runtime)
+        await until(runtime, f"{TREE}.1", lambda event: isinstance(event, InputAwaited))
+        if stop is not None:
+            await runtime.stop([TREE], stop)
+            await session.until(lambda event: isinstance(event, InputAwaited), runtime)
+
+
+@pytest.mark.parametrize("stop", ["park_now", None], ids=["parked", "interrupted"])
+def test_what_is_asked_while_others_work_is_answered_when_all_are_put_aside(
+    stop: StopMode | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HARNESS_HOME", str(tmp_path))
+    asyncio.run(tree_at_work(tmp_path / "runs.db", stop))
+
+    (run,) = json.loads(harness("ctl", "run", "list", "--status", "waiting", "--json"))
+    assert run["status"] == ("interrupted" if stop is None else "waiting")
+    assert [(one["id"], one["answer"]) for one in run["questions"]] == [("1.q1", None)]
+    assert "1.q1 (clerk asks): May refund be called?" in harness("ctl", "run", "show", TREE)
+
+    told = harness("ctl", "run", "approve", TREE)
+    assert f"{TREE}: 1.q1 is approved" in told
+    assert f"all is answered; go on by harness ctl run resume {TREE}" in told
+    (run,) = json.loads(harness("ctl", "run", "list", "--json"))
+    assert [one["answer"] is None for one in run["questions"]] == [False]
+
+    (tmp_path / "go").touch()
+    told = harness("ctl", "run", "resume", TREE, "--runtime", "local", "--json")
+    assert json.loads(told.splitlines()[-1])["status"] == "done"
+    assert "5 for 7" in json.loads(told.splitlines()[-1])["output_text"]
+
+
+def test_a_tree_that_was_cut_goes_on_though_one_of_it_still_asks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HARNESS_HOME", str(tmp_path))
+    asyncio.run(tree_at_work(tmp_path / "runs.db", None))
+    (tmp_path / "go").touch()
+    told = harness("ctl", "run", "resume", TREE, "--runtime", "local", fails=True)
+    assert f"run {TREE} waits for 1 call to approve" in told
+    assert f"harness ctl run resume {TREE} --runtime local" in told
+    ends = {one.run_id: one.end for one in JournalReader(tmp_path / "runs.db").headings()}
+    assert [None if end is None else end.status for end in ends.values()] == [None, None, "done"]
+
+
+def test_who_was_answered_is_listed_so(store: Path) -> None:
+    harness("ctl", "run", "approve", TREE, "1.q1")
+    of_tree = json.loads(harness("ctl", "run", "list", "--tree", "--json"))
+    answers = {one["run_id"]: [q["answer"] for q in one.get("questions", ())] for one in of_tree}
+    assert answers[f"{TREE}.1"] == answers[TREE][:1] != [None]
+    assert answers[f"{TREE}.2"] == [None]
+    table = harness("ctl", "run", "list", "--tree")
+    assert [line.split()[1] for line in table.splitlines()[1:]] == [
+        "waiting", "waiting(answered)", "waiting"
+    ]  # fmt: skip
+    # By itself, too, without the run at the top.
+    (alone,) = json.loads(harness("ctl", "run", "show", f"{TREE}.1", "--json"))["questions"]
+    assert alone["answer"] == answers[TREE][0]
 
 
 @pytest.fixture

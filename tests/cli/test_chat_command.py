@@ -176,7 +176,7 @@ async def test_at_a_terminal_an_answer_is_written_while_it_is_said_and_ctrl_c_cu
 class Endless:
     """Stands where a harness stands whose runs go on, however they are asked to stop."""
 
-    store = None
+    store = Path("elsewhere.db")
     run_id = "run1"
     window_tokens = 128_000
 
@@ -196,13 +196,18 @@ async def test_who_leaves_while_an_answer_is_cut_is_told_how_to_go_on() -> None:
     endless, told = Endless(), io.StringIO()
     lines = EventLines(quiet=True, out=told)
     harness: Any = endless
-    answering = asyncio.create_task(Answers(harness, lines, JsonLines(lines)).answer("count"))
+    answering = asyncio.create_task(
+        Answers(harness, lines, JsonLines(lines), "local").answer("count")
+    )
     await endless.waits.wait()
     answering.cancel()
     await asyncio.wait([answering])
 
     assert answering.cancelled()
-    assert told.getvalue() == "cut; harness ctl run resume run1 would go on with it\n"
+    assert told.getvalue() == (
+        "cut; harness ctl run resume run1 --store elsewhere.db --runtime local "
+        "would go on with it\n"
+    )
 
 
 # ---- questions of the agent -------------------------------------------------------------

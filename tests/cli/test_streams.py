@@ -45,7 +45,7 @@ class Watched:
             aclosing(follow(self.runtime, run_ids, begin)) as stream,
         ):
             return await show_runs(
-                stream, self.runtime, run_ids, lines, store=self.store, verbose=False
+                stream, self.runtime, run_ids, lines, store=self.store, where="local", verbose=False
             )
 
     @property

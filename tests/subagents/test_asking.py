@@ -80,6 +80,26 @@ async def test_one_is_denied_with_a_note(tmp_path: Path) -> None:
     assert "not today" in told(journal, f"{result.run_id}.1")[0]
 
 
+async def test_what_nobody_has_decided_in_time_is_decided_when_the_tree_goes_on(
+    tmp_path: Path,
+) -> None:
+    rules = [ApprovalRule(decide="ask", tools=["write"])]
+    policy = Approvals(rules=rules, expires_s=0.05, on_expiry="approve")
+    store = tmp_path / "runs.db"
+    async with team("helper", "helper", approvals=policy).harness(store) as harness:
+        waits = await harness.run("Go.")
+        assert len(waits.questions) == 2
+        await asyncio.sleep(0.1)
+        # Of the one below, too, whose own entries say nothing of it.
+        shown = {one.run_id: one for one in JournalReader(store).headings()}
+        assert [one.is_answered for one in shown.values()] == [True] * 3
+
+        result = await harness.resume(waits.run_id)
+
+    assert result.status == "done"
+    assert told(JournalReader(store), result.run_id)[:2] == ["wrote x"] * 2
+
+
 async def test_the_others_go_on_meanwhile(tmp_path: Path) -> None:
     async with team("helper", "reader").harness(tmp_path / "runs.db") as harness:
         waits = await harness.run("Go.")

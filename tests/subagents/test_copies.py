@@ -175,9 +175,36 @@ async def test_a_workspace_that_cannot_be_copied_is_the_result_of_the_call(
     said, none, _ = told(journal, result.run_id)
     assert result.status == "done"
     assert said.startswith("fix ended failed")
+    assert "has worked in a copy" not in said
     assert "has more than 1 entries or 2 GiB, which is too large for a copy" in said
     assert none.startswith("There is no agent 'fix-1' that has worked in a copy for you")
     await replays_as_it_was(journal, result.run_id)
+
+
+async def test_paths_may_be_absolute_or_as_they_were_shown(tmp_path: Path) -> None:
+    result, journal = await ran(
+        tmp_path,
+        fix({"a": "2", "b\x07": "2", "c": "2"}),
+        applies(paths=[str(tmp_path / "workspace" / "a")]),
+        applies(paths=[r"'b\x07'"]),
+        changes(path=str(tmp_path / "elsewhere" / "c")),
+        files={"a": "1", "b\x07": "1", "c": "1"},
+    )
+    _, absolute, shown, elsewhere, _ = told(journal, result.run_id)
+    assert absolute == "Taken as they are in the copy:\n- a"
+    assert shown == "Taken as they are in the copy:\n- 'b\\x07'"
+    assert "fix-1 has not changed '" in elsewhere
+    assert files_in(tmp_path / "workspace") == {"a": "2", "b\x07": "2", "c": "1"}
+
+
+async def test_what_was_undone_comes_once_more(tmp_path: Path) -> None:
+    undone = writes_itself("a", "1")
+    result, journal = await ran(
+        tmp_path, fix({"a": "2"}), applies(), undone, applies(), files={"a": "1"}
+    )
+    applied = told(journal, result.run_id)[1:4:2]
+    assert applied == ["Taken as they are in the copy:\n- a"] * 2
+    assert files_in(tmp_path / "workspace") == {"a": "2"}
 
 
 async def test_who_comes_to_a_value_has_its_copy_told_behind_that(tmp_path: Path) -> None:

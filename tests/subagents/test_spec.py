@@ -10,7 +10,8 @@ from harness_actors.config import HarnessConfig, Limits, SubAgentConfig
 from harness_actors.errors import ConfigError
 from harness_actors.subagents import SubAgentSpec, document, explore, run_task
 from harness_actors.testing import ScriptedModel
-from harness_actors.tools import tool
+from harness_actors.tools import ask_user, tool
+from harness_actors.tools.files import write_file
 
 MODEL = ScriptedModel([])
 
@@ -129,6 +130,46 @@ def test_an_agent_cannot_delegate_to_what_does_not_fit_it(
 
     assert error.value.field == field
     assert problem in error.value.problem
+
+
+@pytest.mark.parametrize(
+    ("spec", "field", "problem"),
+    [
+        (
+            a_spec(tools=["look", "write"], reads_only=True),
+            "sub_agents.scout.tools",
+            "'write' is not for an agent with reads_only; leave one of them out",
+        ),
+        (
+            a_spec(tools=["ask_user"], reads_only=True),
+            "sub_agents.scout.tools",
+            "'ask_user' is not for an agent with reads_only",
+        ),
+        (
+            a_spec(tools=["write_file"], workspace="read_only"),
+            "sub_agents.scout.tools",
+            "'write_file' is not for an agent with workspace=\"read_only\"",
+        ),
+        (
+            a_spec(reads_only=True, sub_agents=[a_spec("below", tools=["write"])]),
+            "sub_agents.scout.sub_agents.below.tools",
+            "'write' is no tool of the agent that delegates, which only reads",
+        ),
+    ],
+)
+def test_a_tool_in_its_list_that_its_settings_take_away_is_refused(
+    spec: SubAgentSpec, field: str, problem: str
+) -> None:
+    with pytest.raises(ConfigError) as error:
+        an_agent([spec], [look, write, write_file, ask_user])
+
+    assert error.value.field == field
+    assert problem in error.value.problem
+
+
+def test_what_they_take_away_and_no_list_names_is_no_fault() -> None:
+    specs = [a_spec(reads_only=True), a_spec("viewer", workspace="read_only", tools=["write"])]
+    assert len(an_agent(specs, [look, write, write_file, ask_user]).sub_agents) == 2
 
 
 @pytest.mark.parametrize(

@@ -135,5 +135,7 @@ def _print(run: "AnsweredRun", *, as_json: bool, tell_how: bool) -> None:
         say("still open:")
         for line in question_lines(still_open):
             say(f"  {line}")
+    elif run.goes_on:
+        say("all is answered, and it goes on")
     elif tell_how:
         say(f"all is answered; go on by {run_command('resume', run.store, [run.run_id])}")

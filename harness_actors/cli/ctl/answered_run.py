@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from harness_actors.cli.ctl.facts import is_served, word_of
 from harness_actors.cli.ctl.given_answers import GivenAnswer
 from harness_actors.cli.questions import answer_command, run_command
 from harness_actors.cli.shown_calls import brief_call, decided_word
@@ -41,6 +42,11 @@ class AnsweredRun:
     @property
     def run_id(self) -> str:
         return self.heading.run_id
+
+    @property
+    def goes_on(self) -> bool:
+        """Others of its tree are at work, so that who has asked is served as well."""
+        return word_of(self.heading, served=is_served(self.store)) == "running"
 
     @property
     def open_questions(self) -> list[Mapping[str, Any]]:

@@ -48,7 +48,7 @@ class RunFacts:
     @property
     def status(self) -> str:
         end = self.heading.end
-        if self.heading.questions and self.heading.is_answered:
+        if self.heading.phase == "waiting" and self.heading.is_answered:
             return "waiting(answered)"
         return self.word if end is None else f"{end.status}({end.reason.kind})"
 
@@ -183,6 +183,9 @@ def numbers_of(heading: RunHeading) -> list[str]:
 
 
 def _fits(status: str, heading: RunHeading, *, served: bool) -> bool:
+    if status == "waiting" and heading.open_questions:
+        # Others of its tree go on, or could: it can be answered all the same.
+        return True
     return status in (word_of(heading, served=served), heading.phase if heading.end else None)
 
 

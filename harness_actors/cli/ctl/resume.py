@@ -16,7 +16,7 @@ from harness_actors.cli.ctl import selection
 from harness_actors.cli.event_lines import EventLines
 from harness_actors.cli.failures import ALL_DONE, INTERRUPTED, NOT_ALL_DONE, failures_told, tell
 from harness_actors.cli.interrupts import Interrupts
-from harness_actors.cli.questions import run_command, tell_waiting
+from harness_actors.cli.questions import resume_command, tell_waiting
 from harness_actors.cli.streams import show_runs
 from harness_actors.cli.where import check_where
 from harness_actors.printing.plain import json_line, say
@@ -142,7 +142,7 @@ def _unanswered(store: Path, run_ids: Sequence[str]) -> "dict[str, HarnessResult
 
     named = set(run_ids)
     headings = (one for one in JournalReader(store).headings() if one.run_id in named)
-    return {one.run_id: still_waiting(one) for one in headings if not one.is_answered}
+    return {one.run_id: still_waiting(one) for one in headings if one.waits and not one.is_answered}
 
 
 async def _take_up(
@@ -169,7 +169,7 @@ async def _take_up(
         await cell.allow(None)
         left = _without(run_ids, results)
         while left:
-            shown = await _show(cell, store, left, lines, cursor, verbose=taking.verbose)
+            shown = await _show(cell, store, left, lines, cursor, taking)
             results |= shown
             waiting = [run for run in shown.values() if run.status == "awaiting_input"]
             if asker is None or not waiting or len(shown) < len(left):
@@ -180,7 +180,8 @@ async def _take_up(
             if asker.was_stopped:
                 break
         if aside := [run_id for run_id, one in results.items() if _goes_on(one)]:
-            lines.note(f"{run_command('resume', store, aside)} goes on with what is answered")
+            command = resume_command(store, aside, taking.runtime.value)
+            lines.note(f"{command} goes on with what is answered")
         return {run_id: one for run_id, one in results.items() if run_id not in aside}
     finally:
         await close_cell(store, taking.runtime.value)
@@ -192,8 +193,7 @@ async def _show(
     run_ids: Sequence[str],
     lines: EventLines,
     cursor: int,
-    *,
-    verbose: bool,
+    taking: Taking,
 ) -> "dict[str, HarnessResult]":
     from harness_actors.actors.driver.below import Below
     from harness_actors.actors.driver.following import follow
@@ -202,7 +202,15 @@ async def _show(
     begin = partial(cell.resume, run_ids, secrets=keys_of(store, run_ids))
     below = Below(cell, run_ids)
     async with aclosing(follow(cell, run_ids, begin, cursor, below=below)) as stream:
-        return await show_runs(stream, cell, run_ids, lines, store=store, verbose=verbose)
+        return await show_runs(
+            stream,
+            cell,
+            run_ids,
+            lines,
+            store=store,
+            where=taking.runtime.value,
+            verbose=taking.verbose,
+        )
 
 
 async def _ask(
@@ -258,7 +266,7 @@ def _tell(
         result = results[run_id]
         _print(result, alone=len(asked) == 1, as_json=taking.as_json)
         if result.status == "awaiting_input":
-            tell_waiting(result, path, lines)
+            tell_waiting(result, path, lines, taking.runtime.value)
 
 
 def _tell_over(ended: "Mapping[str, HarnessResult]", lines: EventLines) -> None:

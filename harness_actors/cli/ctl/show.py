@@ -72,7 +72,7 @@ def show(
             **_told(facts, stored),
             **said,
             **family(journal, facts, stored),
-            "questions": whole.questions(journal, stored),
+            "questions": whole.questions(journal, stored, found.heading),
             "log": whole.log(found.store, run_id),
             "artifacts": whole.artifacts(found.store, stored.spec.conversation_id),
             "conversation": whole.conversation(journal, stored),

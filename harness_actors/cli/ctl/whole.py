@@ -10,7 +10,7 @@ from harness_actors.errors import BadInputError
 
 if TYPE_CHECKING:
     from harness_actors.events import Event
-    from harness_actors.records import StoredRun
+    from harness_actors.records import RunHeading, StoredRun
     from harness_actors.stores import JournalReader
 
 LAST_ERRORS = 5
@@ -121,7 +121,9 @@ def _times(count: int) -> str:
     return "once" if count == 1 else f"{count} times"
 
 
-def questions(journal: "JournalReader", stored: "StoredRun") -> list[dict[str, Any]]:
+def questions(
+    journal: "JournalReader", stored: "StoredRun", heading: "RunHeading"
+) -> list[dict[str, Any]]:
     """What a run has asked its user so far, oldest first, with the answers that there are; one at
     the top of a tree has asked for those below it, too."""
     from harness_actors.events import InputAwaited
@@ -135,6 +137,9 @@ def questions(journal: "JournalReader", stored: "StoredRun") -> list[dict[str, A
     for event in events_of(journal, stored.spec.run_id):
         for asked in event.questions if isinstance(event, InputAwaited) else ():
             found[asked["id"]] = {**asked, "answer": answers.get(asked["id"])}
+    # What has expired, or was answered at the top; and what is asked below while others go on.
+    for open_now in heading.questions:
+        found[open_now["id"]] = {**found.get(open_now["id"], {}), **open_now}
     return list(found.values())
 
 
