@@ -3,18 +3,25 @@
 import asyncio
 import ctypes
 import json
+import os
+import shutil
 import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from harness_actors.errors import ToolError
-from harness_actors.ports import Tool, ToolContext
+from harness_actors.errors import BadInputError, ToolError
+from harness_actors.ports import ChildCopy, Tool, ToolContext
+from harness_actors.ports.child_copies import copy_places
+from harness_actors.records import WorkspaceSpec
+from harness_actors.subagents.bringing_in import agent_apply
+from harness_actors.tools import tool
+from harness_actors.tools.child_copy import make_copy
 from harness_actors.tools.files import create_directory, edit_file, read_file, write_file
 from harness_actors.tools.search import find_files, grep_files, list_directory
 from tests.attack.attacks import Attack, NotTriedError, Outcome
@@ -42,10 +49,74 @@ while os.getppid() == parent:
 
 @dataclass(frozen=True, slots=True)
 class Try:
-    """A call that aims at what is swapped; `arguments` are made anew for each try."""
+    """A call that aims at what is swapped; `arguments` are made anew for each try.
+
+    Attributes:
+        before: Called with the folder beside the workspace in which copies of that are, and the
+            number of the try.
+    """
 
     tool: Tool
     arguments: Callable[[int], dict[str, Any]]
+    before: Callable[[Path, int], None] | None = None
+
+
+@tool(effect="read_only")
+def copy_all(context: ToolContext, number: int) -> str:
+    """Copy the workspace, as for an agent that works in a copy, and say what is in it."""
+    assert context.workspace is not None
+    place = context.workspace.parent / "copies" / "parent" / f"agent-{number}"
+    work, base = copy_places(place)
+    spec = WorkspaceSpec(path=str(work), source=str(context.workspace), base=str(base))
+    make_copy(spec)
+    try:
+        files = [one for one in place.rglob("*") if one.is_file() and not one.is_symlink()]
+        return "\n".join(f"{one.relative_to(place)}: {one.read_text()}" for one in files)
+    finally:
+        shutil.rmtree(place)
+
+
+class OneCopy:
+    """Answers `ChildCopies`: there is one."""
+
+    def __init__(self, place: Path) -> None:
+        self._place = place
+
+    def find(self, handle: str) -> ChildCopy:
+        work, base = copy_places(self._place)
+        return ChildCopy(handle=handle, work=work, base=base, record=self._place / "applied.jsonl")
+
+
+def change_copy(place: Path, number: int) -> None:
+    """Have a copy in which what is swapped was changed or removed, and another file was made."""
+    if place.exists():
+        # What was brought in before, too: all is taken, merged or removed anew.
+        shutil.rmtree(place)
+    work, base = (folder / "top" / "sub" for folder in copy_places(place))
+    for folder in (work, base):
+        folder.mkdir(parents=True)
+    text = _text_inside(place.with_name("workspace"))
+    if text is not None:
+        (base / "a.txt").write_text(text)
+    if number % 2:
+        (work / "a.txt").write_text(f"a {number}")
+    (work / f"new{number}").mkdir()
+    (work / f"new{number}" / "b.txt").write_text("made")
+
+
+def _text_inside(workspace: Path) -> str | None:
+    """What the file in the folder has that is swapped, wherever that is just now; None for none."""
+    for name in ("sub", "sub.other") * 20:
+        with suppress(OSError):
+            folder = os.open(workspace / "top" / name, os.O_DIRECTORY | os.O_NOFOLLOW)
+            try:
+                with open(os.open("a.txt", os.O_RDONLY, dir_fd=folder)) as file:
+                    return file.read()
+            except FileNotFoundError:
+                return None
+            finally:
+                os.close(folder)
+    return None
 
 
 TRIES = {
@@ -70,6 +141,8 @@ TRIES = {
     "find_files_in_folder": Try(find_files, lambda _: {"pattern": "*", "path": "top/sub"}),
     "grep_files": Try(grep_files, lambda _: {"pattern": "."}),
     "grep_files_in_folder": Try(grep_files, lambda _: {"pattern": ".", "path": "top/sub"}),
+    "agent_apply": Try(agent_apply, lambda _: {"agent": "fix-1"}, before=change_copy),
+    "copy_for_an_agent": Try(copy_all, lambda n: {"number": n}),
 }
 
 
@@ -119,21 +192,30 @@ def race(name: str, pause_s: float, tries: int) -> tuple[list[str], int]:
     with tempfile.TemporaryDirectory() as place:
         ground = Ground(Path(place).resolve())
         with swapping(ground.workspace, pause_s):
-            said = asyncio.run(_call(TRIES[name], ground.workspace, tries))
+            copy = Path(place).resolve() / "copy"
+            said = asyncio.run(_call(TRIES[name], ground.workspace, copy, tries))
         shown = [text for text, _ in said if CANARY in text]
         through = [f"{name}: showed {text[:100]!r}" for text in shown]
         through += [f"{name}: {path} is changed" for path, _ in sorted(ground.changes())]
     return through, sum(inside for _, inside in said)
 
 
-async def _call(one: Try, workspace: Path, tries: int) -> list[tuple[str, bool]]:
+async def _call(one: Try, workspace: Path, copy: Path, tries: int) -> list[tuple[str, bool]]:
     """What the tool said each time, and whether it was no error."""
-    context = ToolContext(run_id="run", call_id="call", workspace=workspace, in_thread=_at_once)
+    context = ToolContext(
+        run_id="run",
+        call_id="call",
+        workspace=workspace,
+        in_thread=_at_once,
+        copies=OneCopy(copy),
+    )
     said = []
     for number in range(tries):
+        if one.before is not None:
+            one.before(copy, number)
         try:
             said.append((await one.tool.run(json.dumps(one.arguments(number)), context), True))
-        except ToolError as error:
+        except (ToolError, BadInputError) as error:
             said.append((str(error), False))
     return said
 
