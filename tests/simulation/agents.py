@@ -26,6 +26,7 @@ from tests.simulation.artifacts import READS
 from tests.simulation.beside import ask_hosted_model, whole_answer_of, words_of
 from tests.simulation.executors import build_workflow
 from tests.simulation.gates import gates_of
+from tests.simulation.held import bound
 from tests.simulation.ledger import root_of
 from tests.simulation.oracle import Oracle
 from tests.simulation.pressing import PlannedStrategy
@@ -107,7 +108,7 @@ class PlannedModel:
         report = self._oracle.kin.report_of(run_id)
         tokens = self._oracle.pressing.request_tokens(shown)
         usage = Usage(model_calls=1, input_tokens=tokens, output_tokens=10, cost_usd=0.01)
-        value = value_at(run_id, position) if self._workload.typed else None
+        value = value_at(run_id, position) if self._oracle.is_typed(run_id) else None
         if planned is None and completion == "explicit":
             given = {"summary": report or "done"} | ({} if value is None else {"output": value})
             arguments = orjson.dumps(given).decode()
@@ -263,7 +264,7 @@ def load_programs(
     tools: tuple[Tool, ...] = (*(WatchedTool(kind, oracle, machine) for kind in kinds), ask_user)
     summarizer = PlannedSummarizer(oracle.summarizing) if workload.summarized else None
     gates = gates_of(workload, oracle)
-    gates["sub_agents"] = workload.sub_agents
+    gates["sub_agents"] = bound(workload.sub_agents, oracle.valuing)
     gated = partial(PlannedAgent, tools=tools, summarizer=summarizer, **gates)
     usual = partial(gated, strategies=(PlannedStrategy(),) if workload.strategic else ())
     model = PlannedModel(workload, oracle, chance)

@@ -42,7 +42,7 @@ def _held(chance: Random, run: PlannedRun) -> PlannedRun:
         RequiredOutput(
             id=f"R{place}",
             description=f"what {place} is",
-            predicate=_predicate(chance, f"{run.run_id}/R{place}"),
+            predicate=predicate(chance, f"{run.run_id}/R{place}"),
             optional=place > 0 and chance.random() < 0.15,
         )
         for place in range(chance.choice((1, 2, 2, 3)))
@@ -51,7 +51,13 @@ def _held(chance: Random, run: PlannedRun) -> PlannedRun:
     return replace(run, config=replace(run.config, contract=contract))
 
 
-def _predicate(chance: Random, key: str) -> Predicate:
+def predicate(chance: Random, key: str) -> Predicate:
+    """By what something is verified.
+
+    Args:
+        chance: That of the schedule.
+        key: What is looked at: the run and the output, or the output of whichever run looks.
+    """
     leaves = (FileExists(key), CommandSucceeds(f"verify {key}"), _custom(key))
     kind = chance.random()
     if kind < 0.1:

@@ -149,7 +149,8 @@ def _must_not_wait(run: DiskRun, message: str) -> bool:
 
 def _is_by_gates(schedule: "Schedule", message: str) -> bool:
     guarded = schedule.workload.guarded and guarding.WORDS in message
-    typed = schedule.workload.typed and any(words in message for words in valuing.WORDS)
+    held = any(one.output_type is not None for one in schedule.workload.sub_agents)
+    typed = (schedule.workload.typed or held) and any(w in message for w in valuing.WORDS)
     return guarded or typed or (schedule.workload.passed and passing.WORDS in message)
 
 

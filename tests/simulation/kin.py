@@ -3,13 +3,17 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+import orjson
+
 from harness_actors.conversation import UNKNOWN_OUTCOME
 from harness_actors.events import ChildEnded, ChildrenStarted
 from harness_actors.messages import Message, ToolCall
 from harness_actors.records import Entry, RunAdded, RunChanged, RunSpec
 from harness_actors.results import HarnessResult
 from harness_actors.state import CHILDREN_USAGE
+from harness_actors.subagents import SubAgentSpec
 from tests.simulation.disk import DiskRun
+from tests.simulation.held import spec_at
 from tests.simulation.ledger import Ledger
 from tests.simulation.trees import PlannedDelegation, delegated_in, named_in, report_of
 
@@ -17,6 +21,7 @@ WITH_CALL = "a call that delegates has a child where both are on disk, and else 
 GIVEN = "what a child came to is the result of its call, once"
 TOLD = "the end of a child is told to its parent once, in the same commit"
 OUTLIVED = "no child outlives its parent"
+HELD_TO = "a child is held to what its agent is held to"
 BEGINS = "a fork begins with what was said before its call, and no other child with anything"
 
 DISPOSITIONS = {"completed": "done", "timed_out": "timed_out"}
@@ -52,11 +57,11 @@ class Kin:
     Attributes:
         kids: The children, by their ids.
         planned: What models have delegated, by the calls.
-        forks: Names of agents that go on with the conversation of their parent.
+        agents: To whom runs delegate.
     """
 
     ledger: Ledger
-    forks: frozenset[str] = frozenset()
+    agents: Sequence[SubAgentSpec] = ()
     kids: dict[str, Kid] = field(default_factory=dict)
     planned: dict[str, PlannedDelegation] = field(default_factory=dict)
     _by_name: dict[str, str] = field(default_factory=dict)
@@ -127,7 +132,7 @@ class Kin:
         if kid.given:
             self.ledger.broken(GIVEN, f"{name} is given what {child} came to again")
         kid.given = True
-        status = status_of(end)
+        status = status_of(kid.spec, end)
         right = result.disposition == DISPOSITIONS.get(status, "failed")
         if not right or not says(result.text, kid.spec, end):
             told = f"{child} is {end.status}({end.reason.kind}) with {end.output_text!r}"
@@ -193,7 +198,12 @@ class Kin:
         log = self.ledger.disk.logs[parent.spec.conversation_id]
         place = next((at for at in range(len(log) - 1, -1, -1) if log[at].tool_calls), -1)
         asking = log[place] if place >= 0 else None
-        said = [one.encoded for one in log[:place]] if agent in self.forks else []
+        sent = spec_at(self.agents, path)
+        said = [one.encoded for one in log[:place]] if sent.fork else []
+        if kid.spec.config.contract != sent.contract or link.typed != (
+            sent.output_type is not None
+        ):
+            self.ledger.broken(HELD_TO, f"{run_id} is held to {kid.spec.config.contract}")
         if [one.encoded for one in kid.spec.task[:-1]] != said or link.forked != len(said):
             self.ledger.broken(BEGINS, f"{run_id} begins with {link.forked} messages of {place}")
         calls = () if asking is None else asking.tool_calls
@@ -211,7 +221,7 @@ class Kin:
             self.ledger.broken(TOLD, f"{run_id} is told of in another commit than it ends")
         elif kid.told > 1 or (not told and not (with_parent and end.reason.kind == "parent")):
             self.ledger.broken(TOLD, f"{run_id} ends, and was told of {kid.told} times")
-        elif told and (told[0].status, told[0].call_id) != (status_of(end), link.call_id):
+        elif told and (told[0].status, told[0].call_id) != (status_of(kid.spec, end), link.call_id):
             self.ledger.broken(TOLD, f"{run_id} is {end.status}({end.reason.kind}): {told[0]}")
 
     # ---- at the end -------------------------------------------------------------------
@@ -248,9 +258,12 @@ def results_in(log: Sequence[Message], added: int) -> Iterator[tuple[ToolCall, M
             yield calls[message.tool_call_id], message
 
 
-def status_of(end: HarnessResult) -> str:
+def status_of(spec: RunSpec, end: HarnessResult) -> str:
     """How a child has ended, for the one that waits for it."""
-    kind = end.reason.kind
+    kind, link = end.reason.kind, spec.parent
+    unmet = end.contract is not None and not end.contract.satisfied
+    if end.status == "done" and (unmet or (link and link.typed and not end.completion_verified)):
+        return "failed"
     if end.status == "limit" and kind in ("time", "working_time"):
         return "timed_out"
     if end.status == "failed" and kind in ("executor_lost", "node_lost"):
@@ -264,7 +277,9 @@ def says(text: str, spec: RunSpec, end: HarnessResult) -> bool:
     words = end.output_text.split()
     said = " ".join(words[:most])
     cut = most is not None and len(words) > most
-    if end.status == "done":
+    if status_of(spec, end) == "completed":
+        if spec.parent is not None and spec.parent.typed:
+            return text == orjson.dumps(end.output).decode()
         return text == said if not cut else text.startswith(f"{said}\n[Cut to {most} of")
     ending = f" ended {end.status}({end.reason.kind}): "
     return ending in text and end.reason.message in text and said in text

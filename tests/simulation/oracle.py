@@ -81,8 +81,7 @@ class Oracle:
         self.keeping = Keeping(ledger)
         self.pressing = Pressing(ledger, pressed=workload.pressed)
         self.summarizing = Summarizing(ledger, machine, seed, wished=workload.summarized)
-        forks = frozenset(one.name for one in workload.sub_agents if one.fork)
-        self.kin = Kin(ledger, forks)
+        self.kin = Kin(ledger, workload.sub_agents)
         self.at_work = AtWork(ledger, self.kin, self.serving_rules, self.waits)
         self.sent_out = SentOut(ledger, self.kin)
         self.asked_below = AskedBelow(ledger, self.kin)
@@ -114,6 +113,11 @@ class Oracle:
     def config_of(self, run_id: str) -> HarnessConfig:
         """The settings of a run that is on disk."""
         return self._disk.runs[run_id].spec.config
+
+    def is_typed(self, run_id: str) -> bool:
+        """Whether a run that is on disk is to come to a value."""
+        link = self._disk.runs[run_id].spec.parent
+        return self._typed if link is None else link.typed
 
     def asked(self, run_id: str, messages: Sequence[Message]) -> Happening:
         """A model is asked."""
@@ -221,7 +225,7 @@ class Oracle:
         self.summarizing.changed(change, self.pressing.plan_of(run))
         self.pressing.changed(run, change, log)
         self.verifying.changed(run, change)
-        if self._typed:
+        if self.is_typed(change.run_id):
             self.valuing.changed(run, change)
         if self._delegates:
             self.kin.changed(change, log)

@@ -5,6 +5,7 @@ from tests.simulation.artifacts import plan_artifacts
 from tests.simulation.circling import plan_circles
 from tests.simulation.contracts import plan_contracts
 from tests.simulation.gates import plan_gates
+from tests.simulation.held import hold_children
 from tests.simulation.pressing import plan_pressure
 from tests.simulation.questions import plan_questions
 from tests.simulation.sent_out import with_scouts
@@ -26,4 +27,5 @@ def planned(seed: int) -> Workload:
     workload = plan_circles(plan_approvals(workload, seed), seed)
     workload = plan_values(plan_contracts(workload, seed), seed)
     workload = plan_summaries(plan_pressure(workload, seed), seed)
-    return plan_shelves(with_scouts(plan_trees(workload, seed), seed), seed)
+    workload = hold_children(with_scouts(plan_trees(workload, seed), seed), seed)
+    return plan_shelves(workload, seed)

@@ -171,7 +171,7 @@ class SentOut:
         parts = {}
         for child, kid in self._beside(run_id):
             end = self.ledger.disk.runs[child].end
-            status = "" if end is None else status_of(end)
+            status = "" if end is None else status_of(kid.spec, end)
             found = text.count(f"[{_handle(child)} ")
             if not found:
                 continue
@@ -199,7 +199,7 @@ class SentOut:
             end = self.ledger.disk.runs[child].end
             if status == "still at work":
                 left += 1
-            elif end is None or status_of(end) != status:
+            elif end is None or status_of(self.kin.kids[child].spec, end) != status:
                 self.ledger.broken(WAITED, f"{run_id} is told {line!r}, and {child} is {end}")
         lines = len(text.splitlines())
         over = left < lines if given["until"] == "any" else left == 0

@@ -1,5 +1,6 @@
 """Where runs are served: at one executor at a time, and nowhere beside the living."""
 
+from contextvars import ContextVar, Token
 from typing import TYPE_CHECKING
 
 from harness_actors.actors.host.compaction_worker import CompactionWorker
@@ -19,6 +20,10 @@ from tests.simulation.places import run_at, seated, seated_actors
 
 if TYPE_CHECKING:
     from tests.simulation.oracle import Oracle
+
+
+SERVED: ContextVar[str] = ContextVar("SERVED")
+"""The run whose step an executor serves."""
 
 
 class Serving:
@@ -163,11 +168,15 @@ class ServedStep:
         self._context = context
         self._executor = executor
         self._step: Happening | None = None
+        self._served: Token[str] | None = None
 
     def __enter__(self) -> None:
+        self._served = SERVED.set(self._context.spec.run_id)
         self._step = self._oracle.step_begins(self._context, self._executor)
 
     def __exit__(self, kind: object, error: object, _trace: object) -> None:
+        if self._served is not None:
+            SERVED.reset(self._served)
         if self._step is not None:
             self._oracle.ledger.end(self._step, "answered" if kind is None else "was cut")
 

@@ -170,13 +170,18 @@ class DrawnOutput(OutputType):
     """The type of a schedule's runs.
 
     Args:
-        valuing: Says what fits.
+        valuing: Says what fits; None until it is known.
     """
 
     given = None
 
-    def __init__(self, valuing: Valuing) -> None:
-        self._valuing = valuing
+    def __init__(self, valuing: Valuing | None) -> None:
+        self._watched = valuing
+
+    @property
+    def _valuing(self) -> Valuing:
+        assert self._watched is not None, "it is bound to its schedule before anything happens"
+        return self._watched
 
     @property
     def schema(self) -> Mapping[str, Any]:

@@ -13,6 +13,7 @@ from harness_actors.results import HarnessResult
 from harness_actors.state import AGENT_TURN, SAID_DONE, STOP_DECISION
 from tests.simulation.disk import DiskRun
 from tests.simulation.ledger import Ledger
+from tests.simulation.serving import SERVED
 
 COMPLETED_VERIFIED = "no run ends completed whose last verification failed"
 ONE_DECISION = "one decision is recorded of a turn"
@@ -66,11 +67,12 @@ class Verifying:
         """Look at something; whether it is so is drawn.
 
         Args:
-            key: The run and the output, as `run-0-0/R1`.
+            key: The run and the output, as `run-0-0/R1`; or the output of the run that is served.
             kind: How it is looked at.
         """
-        run_id, _, _ = key.partition("/")
-        chance, place = self._chance, (key.partition("/")[2], kind)
+        named, _, output = key.rpartition("/")
+        run_id = named or SERVED.get()
+        chance, place = self._chance, (output, kind)
         verdict, mood = chance.random() < MET, chance.random()
         takes_s = chance.choice(TAKES_S)
         looks = self._looks.setdefault(run_id, {})
