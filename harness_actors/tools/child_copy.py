@@ -39,7 +39,7 @@ def make_copy(spec: WorkspaceSpec) -> Path:
     assert spec.base is not None, "so is what it began as"
     work, base = Path(spec.path), Path(spec.base)
     place = work.parent
-    if place.is_dir() and not place.is_symlink():
+    if _is_own(place):
         return work
     copies = place.parent.parent
     try:
@@ -47,6 +47,7 @@ def make_copy(spec: WorkspaceSpec) -> Path:
             _make_own(folder)
         with half_made(place) as partial:
             if partial is None:
+                _check_own(place)
                 return work
             partial.chmod(OWN_FOLDER)
             made = partial / base.name, partial / work.name
@@ -115,8 +116,16 @@ def _make_own(folder: Path) -> None:
     try:
         folder.mkdir(OWN_FOLDER)
     except FileExistsError:
-        if folder.is_symlink() or not folder.is_dir():
-            raise NotADirectoryError(f"{str(folder)!r} is no folder of ours") from None
+        _check_own(folder)
+
+
+def _check_own(folder: Path) -> None:
+    if not _is_own(folder):
+        raise NotADirectoryError(f"{str(folder)!r} is no folder of ours")
+
+
+def _is_own(folder: Path) -> bool:
+    return folder.is_dir() and not folder.is_symlink()
 
 
 def changed_files(spec: WorkspaceSpec) -> Sequence[str] | None:

@@ -8,8 +8,8 @@ The rule, of what a file was (*base*), is in the copy (*theirs*) and is in the t
   another, lines by git where there is one, and what comes of it is taken if no lines clash.
 - All else is a conflict, and ours stays as it is.
 
-What is written is on record before that, by its hash: a merge of what was merged before could take
-lines twice. So the same again changes nothing, also after a process died in the middle.
+What comes of a merge is on record before it is written, by its hash: merged once more, it could
+take lines twice. So the same again changes nothing, also after a process died in the middle.
 """
 
 import os
@@ -88,7 +88,6 @@ class Record:
             os.fsync(handle)
         finally:
             os.close(handle)
-        self._known.add((path, theirs, ours))
 
     def _lines(self) -> Iterator[tuple[str, str, str]]:
         try:
@@ -161,7 +160,7 @@ class Merging:
             return Outcome(path, "same")
         _check_movable(path, after)
         if is_same(path, mine, (self._base, before)):
-            self._take(path, theirs, after, ours)
+            self._take(path, after, ours)
             return Outcome(path, "applied")
         if before is None:
             raise _ConflictError("both have made it, and it is not the same")
@@ -173,8 +172,7 @@ class Merging:
             raise _ConflictError("a file became something else, or a link leads elsewhere")
         return self._merge(path, theirs, (before, after, ours))
 
-    def _take(self, path: str, theirs: str, after: Found | None, ours: Found | None) -> None:
-        self._record.add(path, theirs, theirs)
+    def _take(self, path: str, after: Found | None, ours: Found | None) -> None:
         if after is None:
             self._ours.remove(path, keeps=self._theirs)
         elif after.kind == "link":

@@ -1,5 +1,7 @@
 """How the copy is made in which a child works, and when it goes."""
 
+import os
+import shutil
 import subprocess
 import sys
 from dataclasses import replace
@@ -73,16 +75,18 @@ child_copy.make_copy({spec!r})
 
 
 def test_a_store_inside_the_workspace_is_no_part_of_the_copies(tmp_path: Path) -> None:
-    make(tmp_path / "source", {"a": "1"})
+    # In whatever order they are found, some stand behind it.
+    files = dict.fromkeys("abcdefghij", "1")
+    make(tmp_path / "source", files)
     inside = a_copy(tmp_path / "source", source=str(tmp_path / "source"))
     work = make_copy(inside)
-    assert files_in(work) == {"a": "1"}
+    assert files_in(work) == files
     second = replace(
         inside,
         path=inside.path.replace("fix-1", "fix-2"),
         base=str(inside.base).replace("fix-1", "fix-2"),
     )
-    assert files_in(make_copy(second)) == {"a": "1"}
+    assert files_in(make_copy(second)) == files
 
 
 @pytest.mark.parametrize("bound", ["MOST_ENTRIES", "MOST_BYTES"])
@@ -95,6 +99,65 @@ def test_what_is_too_large_is_refused_and_leaves_nothing(
     with pytest.raises(BadInputError, match="too large for a copy; let the agent share it"):
         make_copy(spec)
     assert not list(Path(spec.path).parent.parent.iterdir())
+
+
+def test_what_just_fits_is_copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a file with holes what it takes counts, and of folders and links nothing."""
+    make(tmp_path, {"elsewhere": "x" * 9_000})
+    files: Files = {"a": "12", "c/d": "3", "l": ("link", str(tmp_path / "elsewhere"))}
+    source = make(tmp_path / "source", files)
+    monkeypatch.setattr(child_copy, "MOST_BYTES", 3)
+    monkeypatch.setattr(child_copy, "MOST_ENTRIES", 4)
+    monkeypatch.setattr(child_copy, "MOST_LEVELS", 1)
+    assert files_in(make_copy(a_copy(tmp_path))) == files
+
+    with (source / "holes").open("wb") as file:
+        file.truncate(1 << 20)
+    monkeypatch.setattr(child_copy, "MOST_ENTRIES", 5)
+    place = tmp_path / "runs.db.copies" / "0" / "fix-2"
+    other = a_copy(tmp_path, path=str(place / "work"), base=str(place / "base"))
+    assert (make_copy(other) / "holes").stat().st_size == 1 << 20
+
+
+@pytest.mark.parametrize("depth", [1, 2, 3])
+@pytest.mark.parametrize("kind", ["file", "link"])
+def test_what_stands_where_a_copy_is_to_be_is_left_as_it_is(
+    kind: str, depth: int, tmp_path: Path
+) -> None:
+    make(tmp_path / "source", {"a": "1"})
+    make(tmp_path / "elsewhere", {"b": "1"})
+    spec = a_copy(tmp_path)
+    taken = Path(spec.path).parents[depth - 1]
+    taken.parent.mkdir(parents=True, exist_ok=True)
+    if kind == "file":
+        taken.write_text("mine")
+    else:
+        taken.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(BadInputError) as refused:
+        make_copy(spec)
+    assert spec.path in str(refused.value)
+    assert "the copy cannot be made" in str(refused.value)
+    if depth > 1 or kind == "link":
+        assert f"{str(taken)!r} is no folder of ours" in str(refused.value)
+    assert files_in(tmp_path / "elsewhere") == {"b": "1"}
+    assert taken.is_symlink() if kind == "link" else taken.read_text() == "mine"
+
+
+def test_a_copy_that_is_gone_is_told_so_and_leaves_nothing_open(tmp_path: Path) -> None:
+    make(tmp_path / "source", {"a": "1"})
+    before = len(os.listdir("/proc/self/fd"))
+    spec = a_copy(tmp_path)
+    work = make_copy(spec)
+    base = work.with_name("base")
+    copy = ChildCopy(handle="fix-1", work=work, base=base, record=tmp_path / "r")
+    with open_copy(copy) as (_, _, changes):
+        assert changes == []
+    shutil.rmtree(base)
+    gone = pytest.raises(ToolError, match="the copy of fix-1 is gone; do the work anew")
+    with gone, open_copy(copy):
+        pass
+    assert child_copy.changed_files(spec) is None
+    assert len(os.listdir("/proc/self/fd")) == before
 
 
 def test_what_is_too_deep_is_refused_and_told(

@@ -10,6 +10,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from harness_actors.errors import ToolError
+from harness_actors.tools import merging
 from harness_actors.tools.tree_files import Tree
 from tests.subagents.trees import Files, Node, brought_in, files_in, three
 
@@ -117,6 +119,70 @@ def test_whether_a_file_may_be_executed_is_merged_apart_from_its_lines(tmp_path:
     # Nobody else may read it, and so nobody else may execute it.
     assert (top / "ours/c").stat().st_mode & 0o777 == 0o700
     assert set(hows(top).values()) == {"same"}
+
+
+def test_so_it_is_of_what_is_no_text(tmp_path: Path) -> None:
+    one, two = b"\xff\0\1", b"\xff\0\2"
+    top = three(
+        tmp_path,
+        base={"theirs": one, "ours": one, "both": one},
+        work={"theirs": one, "ours": two, "both": two},
+        ours={"theirs": two, "ours": one, "both": two},
+    )
+    for path in ("work/theirs", "ours/ours", "work/both"):
+        (top / path).chmod(0o755)
+    assert hows(top) == {"theirs": "merged", "ours": "merged", "both": "merged"}
+    assert files_in(top / "ours") == dict.fromkeys(("theirs", "ours", "both"), two)
+    assert all(os.access(top / "ours" / name, os.X_OK) for name in ("theirs", "ours", "both"))
+    assert set(hows(top).values()) == {"same"}
+
+
+@pytest.mark.parametrize(("most", "how"), [(9, "merged"), (8, "conflict")])
+def test_files_that_both_have_changed_are_merged_up_to_a_bound(
+    most: int, how: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(merging, "MOST_MERGED_BYTES", most)
+    top = three(
+        tmp_path,
+        base={"lines": "a\n\n\n\nb\n", "mode": "1", "long": "1"},
+        work={"lines": "a\n\n\n\nc\n", "mode": "23456789!", "long": "2345678901"},
+        ours={"lines": "abc\n\n\n\nb\n", "mode": ("program", "1"), "long": "1"},
+    )
+    assert hows(top) == {"lines": how, "mode": how, "long": "applied"}
+    if how == "conflict":
+        assert whys(top)["lines"] == "both have changed it, and it is too long to be merged"
+        assert "its mode was changed in your workspace" in whys(top)["mode"]
+    else:
+        assert files_in(top / "ours")["lines"] == "abc\n\n\n\nc\n"
+        assert files_in(top / "ours")["mode"] == ("program", "23456789!")
+
+
+def test_who_is_stopped_brings_nothing_more_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    top = three(tmp_path, base={}, work={"a": "1", "b": "1"}, ours={})
+    stops = iter([None, ToolError("the call was stopped")])
+
+    def check_stopped() -> None:
+        if (error := next(stops)) is not None:
+            raise error
+
+    monkeypatch.setattr(merging, "check_stopped", check_stopped)
+    with pytest.raises(ToolError, match="the call was stopped"):
+        brought_in(top)
+    assert files_in(top / "ours") == {"a": "1"}
+
+
+def test_a_record_is_closed_behind_each_line(tmp_path: Path) -> None:
+    record = merging.Record(tmp_path / "applied.jsonl")
+    before = len(os.listdir("/proc/self/fd"))
+    for number in range(9):
+        record.add("a", "x", str(number))
+    assert len(os.listdir("/proc/self/fd")) == before
+    known = merging.Record(tmp_path / "applied.jsonl")
+    assert known.has("a", "x", "8")
+    assert known.has("a", "x", "0")
+    assert not known.has("a", "8", "x")
 
 
 def test_a_folder_comes_in_the_place_of_a_file_and_a_file_in_that_of_a_folder(
