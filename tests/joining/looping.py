@@ -1,4 +1,4 @@
-"""A driver whose tool says on which loop it runs, and that then looks at its cell's channels.
+"""A driver whose tool says on which loop it runs, and that then looks at its cell's processes.
 
 python -m tests.joining.looping STORE
 """
@@ -47,7 +47,10 @@ async def drive(store: Path) -> dict[str, object]:
         pids = {mark.role: mark.pid for mark in journal.load_processes()}
         journal.close()
         hosts = {"repair", "compaction", "agent_turn", "stop_decision"} & set(pids)
+        stand = {os.getpriority(os.PRIO_PROCESS, pid) for pid in pids.values()}
+        own = os.getpriority(os.PRIO_PROCESS, 0)
         return {
+            "behind": sorted(niceness - own for niceness in stand),
             "loop": said,
             "hosts": len(hosts),
             "channels": channels_of(pids["coordinator"]),

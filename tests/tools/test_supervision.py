@@ -851,7 +851,9 @@ async def test_a_keeper_goes_first_from_the_beginning_and_its_command_does_not(c
 
     shown = await call(run_command, command=shlex.join([sys.executable, "-c", look]))
 
-    assert shown == f"exit code: 0\n{first} {os.SCHED_OTHER} {os.nice(0)}"
+    # Behind those who carry messages.
+    behind = min(19, os.nice(0) + 10)
+    assert shown == f"exit code: 0\n{first} {os.SCHED_OTHER} {behind}"
 
 
 def how_the_first_are_scheduled() -> int:

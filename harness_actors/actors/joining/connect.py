@@ -4,7 +4,7 @@ import os
 import stat
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -49,6 +49,10 @@ NODE_S = 3.0
 """How long a raylet of this machine may take to be known to its head."""
 QUICK_SHUTDOWN = {"RAY_task_events_shutdown_flush_timeout_ms": "300"}
 """Where the head is dead, ``ray.shutdown()`` waits for 5 s to tell it what nobody looks at."""
+
+AS_USUAL = {"RAY_worker_niceness": "0"}
+"""Ray has its workers stand behind all else on the machine, for they compute. Ours carry messages
+that others wait for, and have what computes, the commands of agents, stand behind them."""
 
 
 def connect(address: str | None, *, is_named: bool = True) -> Connection:
@@ -193,7 +197,13 @@ def _start_own() -> OwnRay:
 
 def _keep_own(own: OwnRay, token_path: Path | None, started: "Future[None]") -> None:
     try:
-        with sigterm_kept(), raylet_named(), keys_withheld(), _environment(token_path):
+        with (
+            sigterm_kept(),
+            raylet_named(),
+            keys_withheld(),
+            _unless_given(AS_USUAL),
+            _environment(token_path),
+        ):
             ray.init(
                 address="local",
                 namespace=NAMESPACE,
@@ -269,6 +279,18 @@ def _environment(token_path: Path | None, *, is_shown: bool = True) -> Iterator[
                 os.environ.pop(name, None)
             else:
                 os.environ[name] = value
+
+
+@contextmanager
+def _unless_given(variables: Mapping[str, str]) -> Iterator[None]:
+    """Have some variables in the environment, as far as the user has not set them."""
+    added = {name: value for name, value in variables.items() if name not in os.environ}
+    os.environ.update(added)
+    try:
+        yield
+    finally:
+        for name in added:
+            os.environ.pop(name, None)
 
 
 def _remedy(error: BaseException) -> str:

@@ -27,6 +27,8 @@ FIRST_COUNT_S, LONGEST_COUNT_S = 0.05, 0.25
 FIRST_KILL_S, LONGEST_KILL_S = 0.002, 0.1
 """Pauses between two looks at what is to be killed; longer for what the kernel holds."""
 
+BEHIND = 10
+"""How much nicer a command is than the process that asks for it; 19 is the most there is."""
 _SIGNALS = signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}
 NO_SUCH_CHARACTER = "a character that no shell takes"
 """A NUL, or half of a surrogate pair."""
@@ -96,9 +98,11 @@ class Keeper:
         try:
             if covered is not None:
                 cover(*covered)
+            # Who carries messages stands before what computes.
+            os.nice(BEHIND)
             self._command = spawn(program, environment, output)
             # At once: when there are many, its turn to see them may come too late. Not before, so
-            # that the command has the niceness of whoever asked for it.
+            # that the command does not go first, too.
             go_first()
         except OSError as error:
             self._tell("refused", error.errno, error.strerror)
