@@ -391,15 +391,10 @@ class RunHeading:
         return all(question["answer"] is not None for question in self.questions)
 
     @property
-    def waits(self) -> bool:
-        """It is at no process until it is answered, and taken up."""
-        return bool(self.questions) and not self.others_go_on
-
-    @property
     def phase(self) -> RunPhase:
         """Where it stands. A journal cannot know whether its processes still live."""
         if self.end is not None:
             return "ended"
-        if self.waits:
+        if self.questions and not self.others_go_on:
             return "waiting"
         return "running" if self.command else "parked"

@@ -253,7 +253,7 @@ def _has_lost_its_place(heading: RunHeading) -> bool:
 def _waits(heading: RunHeading) -> HarnessResult | None:
     """What a run comes to for now that waits for answers; None of any other."""
     left = heading.open_questions
-    if not heading.waits or not left:
+    if heading.phase != "waiting" or not left:
         return None
     return HarnessResult(
         run_id=heading.run_id,

@@ -132,7 +132,7 @@ class People:
 
     async def are_waited_for(self) -> bool:
         """Whether a run waits that somebody has answered, or will."""
-        return any(one.waits for one in await asyncio.to_thread(self._headings))
+        return any(one.phase == "waiting" for one in await asyncio.to_thread(self._headings))
 
     async def until_all_is_answered(self) -> None:
         """Return when it is; somebody must `keep_answering` meanwhile.

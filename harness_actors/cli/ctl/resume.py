@@ -23,6 +23,7 @@ from harness_actors.printing.plain import json_line, say
 
 if TYPE_CHECKING:
     from harness_actors.actors import Runtime
+    from harness_actors.records import RunHeading
     from harness_actors.results import HarnessResult
 
 
@@ -142,7 +143,11 @@ def _unanswered(store: Path, run_ids: Sequence[str]) -> "dict[str, HarnessResult
 
     named = set(run_ids)
     headings = (one for one in JournalReader(store).headings() if one.run_id in named)
-    return {one.run_id: still_waiting(one) for one in headings if one.waits and not one.is_answered}
+    return {one.run_id: still_waiting(one) for one in headings if _asks(one)}
+
+
+def _asks(heading: "RunHeading") -> bool:
+    return heading.phase == "waiting" and not heading.is_answered
 
 
 async def _take_up(
