@@ -129,7 +129,7 @@ async def test_where_there_is_no_terminal_it_is_said_how_to_decide(tmp_path: Pat
         f"  harness ctl run approve {run_id} q1\n"
         f"  harness ctl run deny {run_id} q1 --note WHY\n"
         "and go on by\n"
-        f"  harness ctl run resume {run_id}\n"
+        f"  harness ctl run resume {run_id} --runtime local\n"
     )
     reason = json.loads(out)["reason"]
     assert (reason["kind"], reason["details"]["questions"][0]["tool"]) == ("approval", "refund")

@@ -183,7 +183,7 @@ async def test_where_there_is_no_terminal_the_run_waits_and_it_is_said_how_to_an
         f"  harness ctl run answer {run_id} q1 TEXT\n"
         f"  harness ctl run answer {run_id} q2 TEXT\n"
         "and go on by\n"
-        f"  harness ctl run resume {run_id}\n"
+        f"  harness ctl run resume {run_id} --runtime local\n"
     )
     if not flags:
         assert out == ""
@@ -292,7 +292,9 @@ async def test_ctrl_c_at_a_question_of_a_run_that_is_taken_up_keeps_what_was_ans
         terminal.type("red\n")
         await terminal.until_shown(PROMPT)
         terminal.type("\x03")
-        await terminal.until_shown("harness ctl run resume aaa1 goes on with what is answered")
+        await terminal.until_shown(
+            "harness ctl run resume aaa1 --runtime local goes on with what is answered"
+        )
         await terminal.until_shown("harness ctl run answer bbb1 q1 TEXT")
         assert await terminal.left() == 130
 

@@ -189,7 +189,7 @@ async def test_who_leaves_by_a_second_ctrl_c_is_told_how_to_go_on(
 
     (run,) = JournalReader(tmp_path / "runs.db").headings()
     assert (status, out) == (130, "")
-    assert error == f"parked; harness ctl run resume {run.run_id} goes on with it\n"
+    assert error == f"parked; harness ctl run resume {run.run_id} --runtime local goes on with it\n"
 
 
 # ---- where it runs ----------------------------------------------------------------------

@@ -47,9 +47,7 @@ KILLS = {
     "when the copy is there, and its run has not begun": (
         "killed_after(child_copy, 'make_copy', 1)"
     ),
-    "with a file on record that is not brought in": (
-        "from harness_actors.tools import merging; killed_after(merging.Record, 'add', 3)"
-    ),
+    "with one file brought in": "killed_after(tree_files.Tree, 'put', 1)",
     "with some files brought in": "killed_after(tree_files.Tree, 'put', 2)",
 }
 

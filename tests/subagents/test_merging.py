@@ -1,5 +1,6 @@
 """Changes of a copy, brought into a workspace that has gone on meanwhile."""
 
+import errno
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -171,6 +172,24 @@ def test_who_is_stopped_brings_nothing_more_in(
     with pytest.raises(ToolError, match="the call was stopped"):
         brought_in(top)
     assert files_in(top / "ours") == {"a": "1"}
+
+
+def test_a_merge_on_record_that_was_not_written_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    top = three(tmp_path, base={"f": "b\na\n"}, work={"f": "b\na\na\n"}, ours={"f": "a\n"})
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "no room")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Tree, "put", full)
+        assert whys(top) == {"f": "it cannot be written: no room"}
+    assert (top / "applied.jsonl").read_bytes().strip()
+    assert files_in(top / "ours") == {"f": "a\n"}
+    assert hows(top) == {"f": "merged"}
+    assert files_in(top / "ours") == {"f": "a\na\n"}
+    assert hows(top) == {"f": "same"}
 
 
 def test_a_record_is_closed_behind_each_line(tmp_path: Path) -> None:
