@@ -41,6 +41,19 @@ _BEGINNING = "(?1 = '' OR substr(run_id, 1, length(?1)) = ?1)"
 
 def headings(connection: sqlite3.Connection, beginning: str = "") -> list[RunHeading]:
     """The runs whose ids begin so, oldest first; all of them by default."""
+    found = _read(connection, beginning)
+    known = {one.run_id: one for one in found}
+    for root in {one.root for one in found if one.root and one.questions} - known.keys():
+        # It was not asked for, and knows what the one below was answered.
+        known |= {one.run_id: one for one in _read(connection, root)}
+    return [
+        _answered_above(one, known[one.root]) if one.root and one.questions else one
+        for one in found
+    ]
+
+
+def _read(connection: sqlite3.Connection, beginning: str) -> list[RunHeading]:
+    """The same, each by its own entries alone."""
     # Of those that are over, all is in their result.
     roots = _roots(connection)
     found = connection.execute(
@@ -55,19 +68,11 @@ def headings(connection: sqlite3.Connection, beginning: str = "") -> list[RunHea
     changes_of = _changes_by_run(_changes_of_unfinished(connection, beginning))
     # Runs of one agent that have no folder of their own have equal specs.
     workspace_of = lru_cache(SPECS_REMEMBERED)(_workspace)
-    by_id: dict[str, RunHeading] = {}
-    for row in found:
-        heading = _heading(row, changes_of, workspace_of)
-        if row[0] in roots:
-            heading = replace(heading, root=roots[row[0]])
-        by_id[heading.run_id] = heading
-    for heading in [one for one in by_id.values() if one.root and one.questions]:
-        if heading.root not in by_id:
-            # The one at the top was not asked for.
-            by_top = {one.run_id: one for one in headings(connection, heading.root)}
-            return [by_top[run_id] for run_id in by_id]
-        by_id[heading.run_id] = _answered_above(heading, by_id[heading.root])
-    return list(by_id.values())
+    return [
+        replace(heading, root=roots[row[0]]) if row[0] in roots else heading
+        for row in found
+        for heading in (_heading(row, changes_of, workspace_of),)
+    ]
 
 
 def _answered_above(heading: RunHeading, top: RunHeading) -> RunHeading:
@@ -136,7 +141,7 @@ def _heading(
         turns = whole(turns_of(values))
         usage = _usage(values)
         questions = _questions(values)
-        others_go_on = not is_waiting(values)
+        others_go_on = bool(questions) and not is_waiting(values)
         workspace = workspace_of(spec)
     return RunHeading(
         run_id=text(run_id),
@@ -181,7 +186,7 @@ def _usage(values: Mapping[str, Any]) -> Usage:
 def _questions(values: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
     """What a run waits for, with the answers that it has, or gets when somebody takes it up.
 
-    Of one that does not wait: what those below it ask, if any of it is open.
+    Of one that does not wait: what those below it ask.
     """
     asks_below = any(mapping(values.get(ASKED_BELOW.name) or {}).values())
     if not is_waiting(values) and not asks_below:

@@ -3,7 +3,9 @@
 import asyncio
 import json
 import os
+import sqlite3
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -166,6 +168,18 @@ def test_the_tree_waits_and_shows_who_asks(store: Path) -> None:
     assert "1.q1 (clerk asks): May refund be called?" in shown
     asked = json.loads(harness("ctl", "run", "show", TREE, "--json"))["questions"]
     assert [one["answer"] for one in asked] == [None, None]
+
+
+def test_a_journal_in_which_each_is_at_the_top_of_the_other_is_read_to_its_end(
+    store: Path,
+) -> None:
+    with closing(sqlite3.connect(store)) as connection, connection:
+        first, second = (run for (run,) in connection.execute("SELECT run FROM children"))
+        turned = "UPDATE children SET root = ? WHERE run = ?"
+        connection.executemany(turned, [(second, first), (first, second)])
+    (one,) = JournalReader(store).headings(f"{TREE}.1")
+    assert (one.run_id, one.root) == (f"{TREE}.1", f"{TREE}.2")
+    assert [asked["answer"] for asked in one.questions] == [None]
 
 
 def test_calls_below_are_decided_about_one_by_one(store: Path) -> None:
