@@ -71,7 +71,6 @@ class Children:
     """Runs of a tree that nobody serves, while something is done about one of them."""
     _resting: dict[str, dict[str, ActiveRun]] = field(default_factory=dict, init=False)
     """By the run at the top, while that is in service: those of its tree that were put aside."""
-
     _background: dict[str, set[str]] = field(default_factory=dict, init=False)
     """By run: those of its children, in service or aside, beside which it goes on."""
     _asking: set[str] = field(default_factory=set, init=False)
@@ -145,10 +144,8 @@ class Children:
         effects: Effects,
     ) -> None:
         """Say at once what can be said at once: who was begun beside a run, and what it asks."""
-        writes = list[Write]()
         answers, waits = self.beside.answers(run, requests, effects)
-        for result in (*(started(spec) for spec in beside), *answers):
-            writes.append(given(result))
+        writes = [given(one) for one in (*map(started, beside), *answers)]
         if waits:
             writes.append(Write(CHILD_WAITS.name, "set", waits))
         self.answered(run, writes, effects)
@@ -223,8 +220,10 @@ class Children:
         """See `Kin`."""
         run_id, link = run.spec.run_id, run.spec.parent
         self._leave(run)
+        self._forget(run_id)
         self._idle.pop(run_id, None)
         if link is None:
+            self._resting.pop(run_id, None)
             return
         resting = self._resting.get(link.root, {})
         parent = (
@@ -289,12 +288,11 @@ class Children:
         """See `Kin`; without `leaves` the one that waits for it stays in service as yet."""
         self._leave(run)
         if (link := run.spec.parent) is None:
+            for one in (run.spec.run_id, *self._resting.pop(run.spec.run_id, ())):
+                self._forget(one)
             return
+        self.rests(run)
         if (parent := self._runs.get(link.run_id)) is not None:
-            self._aside.setdefault(link.run_id, set()).add(run.spec.run_id)
-            if link.background:
-                self._background.setdefault(link.run_id, set()).add(run.spec.run_id)
-            self.rests(run)
             if is_waiting(run.state.values) and not parent.parking and parent.held is None:
                 self._fill(parent, effects)
             if leaves:
@@ -302,8 +300,12 @@ class Children:
 
     def rests(self, run: ActiveRun) -> None:
         """A child is put aside, or goes on when the one above it does, which was."""
-        if run.spec.root in self._runs:
-            self._resting.setdefault(run.spec.root, {})[run.spec.run_id] = run
+        run_id, link = run.spec.run_id, run.spec.parent
+        if link is not None and link.root in self._runs:
+            self._resting.setdefault(link.root, {})[run_id] = run
+            self._aside.setdefault(link.run_id, set()).add(run_id)
+            if link.background:
+                self._background.setdefault(link.run_id, set()).add(run_id)
             self.limits.joined(run)
 
     def _asks_below(self, run: ActiveRun) -> bool:
@@ -315,12 +317,9 @@ class Children:
     def _leave(self, run: ActiveRun) -> None:
         """A run is in service no longer, nor is any below it."""
         run_id, link = run.spec.run_id, run.spec.parent
-        self._background.pop(run_id, None)
         self._below.pop(run_id, None)
-        self._aside.pop(run_id, None)
         self.limits.left(run)
         if link is None:
-            self._resting.pop(run_id, None)
             return
         self._resting.get(link.root, {}).pop(run_id, None)
         self._below.get(link.run_id, {}).pop(run_id, None)
@@ -331,6 +330,11 @@ class Children:
             queue.remove(run_id)
             if not queue:
                 del self._queued[link.run_id]
+
+    def _forget(self, run_id: str) -> None:
+        """A run is over, or the one at its top is put aside: who is aside below it is no matter."""
+        self._aside.pop(run_id, None)
+        self._background.pop(run_id, None)
 
     def _unfinished(self, parent: ActiveRun, writes: Sequence[Write] = ()) -> bool:
         """Whether a run waits still for children that are not over, or for what it has asked.
@@ -387,14 +391,10 @@ class Children:
         self._idle = {one.spec.run_id: one for one in (*idle, run)}
         below = [one for one in idle if stands_below(one, run, self._idle)]
         self._ending = {one.spec.run_id for one in (run, *below)}
-        # From here on they are as they were read.
-        self._resting.pop(run.spec.root, None)
+        if run.spec.root in self._runs:
+            # From here on they are as they were read.
+            self._resting[run.spec.root] = {one.spec.run_id: one for one in idle}
         for one in reversed(below):
             self._changes.end(one, StateDelta(), ORPHANED, effects)
         self._changes.end(run, StateDelta(), end, effects, shared=shared)
         self._ending, self._idle = set(), {}
-        if run.spec.root in self._runs:
-            over = {one.spec.run_id for one in below}
-            self._resting[run.spec.root] = {
-                one.spec.run_id: one for one in idle if one.spec.run_id not in over
-            }

@@ -8,7 +8,7 @@ import pytest
 from harness_actors.coordination.active import Effects
 from harness_actors.errors import AnswerError
 from harness_actors.results import Usage
-from harness_actors.state import ANSWERS, ASKED_BELOW, USAGE, is_waiting, unanswered
+from harness_actors.state import ANSWERS, ASKED_BELOW, AWAITED, USAGE, is_waiting, unanswered
 from tests.bounded import bounded
 from tests.coordination.agents import ROUND_USD, Round
 from tests.coordination.test_children import a_tree, check_told_once, step_until, until_waiting
@@ -262,5 +262,62 @@ def test_one_that_asks_is_cancelled_by_the_run_that_has_begun_it() -> None:
     world.settle()
     assert world.ends("run.1")[0].status == "cancelled"
     assert asked(world) == []
+    assert world.ends()[0].status == "done"
+    check_told_once(world)
+
+
+def with_two_that_ask_below_one(others: Sequence[Round]) -> World:
+    """A tree of which one goes on while those below another one have asked, and left with it."""
+    world, _ = a_tree({**DEEP_ONES_ASK, "run.1.1": ["ask", "effect"], "run.2": others})
+    ask = ("run.1.1", "run.1.2")
+    step_until(world, lambda: all(is_waiting(_values(world, run_id)) for run_id in ask))
+    step_until(world, lambda: "run.1" not in world.coordinator.runs)
+    assert {"run", "run.2"} <= world.coordinator.runs.keys()
+    return world
+
+
+def test_one_that_goes_on_for_an_answer_below_it_waits_for_all_others() -> None:
+    world = with_two_that_ask_below_one(["turn"] * 40)
+    answers = {number: "yes" for number in asked(world) if number.startswith("1.1.")}
+    world.perform(world.coordinator.answer(world.stored(), answers))
+    for run_id in ("run.1", "run.1.1"):
+        world.perform(world.coordinator.adopt(world.stored(run_id), asked=True))
+    world.perform(world.coordinator.taken_up("run"))
+    step_until(world, lambda: bool(world.ends("run.1.1")))
+    assert not world.ends("run.1.2")
+    assert world.stored("run.1").state.values[AWAITED.name], "another one of its is not over"
+
+    to_its_end(world)
+    assert world.ends()[0].status == "done"
+    check_told_once(world)
+
+
+def test_one_of_two_that_ask_is_cancelled_while_the_tree_goes_on() -> None:
+    world = with_two_that_ask_below_one(["turn"] * 40)
+    tree = [world.stored(run_id) for run_id in ("run", "run.1", "run.1.1", "run.2")]
+    world.perform(world.coordinator.stop_idle(world.stored("run.1.2"), "cancel", tree=tree))
+    world.settle(hosts=False)
+    assert world.ends("run.1.2")[0].status == "cancelled"
+    assert all(number.startswith("1.1.") for number in asked(world))
+    to_its_end(world)
+    assert world.ends()[0].status == "done"
+    check_told_once(world)
+
+
+def test_one_of_two_children_that_ask_is_cancelled_while_the_third_goes_on() -> None:
+    plans: Mapping[str, Sequence[Round]] = {
+        "run": ["delegate", "effect"],
+        "run.1": ["ask"],
+        "run.2": ["ask"],
+        "run.3": ["turn"] * 40,
+    }
+    world, _ = a_tree(plans, children=3)
+    ask = ("run.1", "run.2")
+    step_until(world, lambda: all(is_waiting(_values(world, run_id)) for run_id in ask))
+    tree = [world.stored(run_id) for run_id in ("run", "run.2", "run.3")]
+    world.perform(world.coordinator.stop_idle(world.stored("run.1"), "cancel", tree=tree))
+    step_until(world, lambda: bool(world.ends("run.3")))
+    assert not world.ends()
+    to_its_end(world)
     assert world.ends()[0].status == "done"
     check_told_once(world)

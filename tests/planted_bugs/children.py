@@ -24,9 +24,9 @@ BUGS = (
     Bug(
         name="what one that asks has used counts in no tree after a death",
         path="harness_actors/coordination/children.py",
-        before="            self._resting.setdefault(run.spec.root, {})[run.spec.run_id] = run\n"
+        before="                self._background.setdefault(link.run_id, set()).add(run_id)\n"
         "            self.limits.joined(run)\n",
-        after="            self._resting.setdefault(run.spec.root, {})[run.spec.run_id] = run\n",
+        after="                self._background.setdefault(link.run_id, set()).add(run_id)\n",
         promise="the bounds of a run hold for its tree",
         tests=(
             "tests/coordination/test_asked_below.py"
@@ -122,6 +122,17 @@ BUGS = (
         after="        return len(below) > len(self._background.get(run_id, ()))\n",
         promise="a child that was put aside is waited for",
         tests=(TREES + "test_a_child_that_is_aside_is_waited_for_though_the_others_have_ended",),
+    ),
+    Bug(
+        name="who asks below a run is forgotten when that leaves service",
+        path="harness_actors/coordination/children.py",
+        before="        self.rests(run)\n        if (parent",
+        after="        self.rests(run)\n        self._forget(run.spec.run_id)\n        if (parent",
+        promise="a run waits for all that it has begun",
+        tests=(
+            "tests/coordination/test_asked_below.py"
+            "::test_one_that_goes_on_for_an_answer_below_it_waits_for_all_others",
+        ),
     ),
     Bug(
         name="all children are served at once",

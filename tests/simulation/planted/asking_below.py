@@ -10,7 +10,7 @@ from harness_actors.coordination.departures import Departures
 from harness_actors.records import RunSpec
 from harness_actors.state import Write
 from tests.simulation.asked_below import AS_ANSWERED, AT_THE_TOP, OTHERS_FIRST, TAKEN_BACK
-from tests.simulation.kin_at_work import APART, NO_DEADLOCK
+from tests.simulation.kin_at_work import APART, NO_DEADLOCK, NOWHERE
 from tests.simulation.planted.bug import Patches, PlantedBug
 from tests.simulation.planted.promises import ENDS, GIVEN_ONCE
 
@@ -69,7 +69,21 @@ def _those_in_the_queue_wait_with_it() -> Patches:
     return [(Children, "put_aside", patched)]
 
 
+def _who_asks_below_one_that_leaves_is_forgotten() -> Patches:
+    def patched(self: Children, run: ActiveRun, effects: Effects, *, leaves: bool = True) -> None:
+        self._forget(run.spec.run_id)
+        put_aside(self, run, effects, leaves=leaves)
+
+    put_aside = Children.put_aside
+    return [(Children, "put_aside", patched)]
+
+
 BUGS: tuple[PlantedBug, ...] = (
+    PlantedBug(
+        "who asks below a run is forgotten when that leaves service",
+        _who_asks_below_one_that_leaves_is_forgotten,
+        frozenset({NOWHERE}),
+    ),
     PlantedBug(
         "a tree whose user is asked below never waits",
         _the_tree_never_waits,
