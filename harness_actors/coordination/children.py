@@ -1,6 +1,6 @@
 """Runs that others have begun: started, waited for, and ended with them."""
 
-from collections import deque
+from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 
@@ -63,8 +63,8 @@ class Children:
     """By run: the children of it that are in service, in the order in which they began."""
     _aside: dict[str, set[str]] = field(default_factory=dict, init=False)
     """By run in service: those of them that were put aside."""
-    _queued: dict[str, deque[str]] = field(default_factory=dict, init=False)
-    """By run: those of them that nobody serves yet, because enough others are served."""
+    _queued: dict[str, OrderedDict[str, None]] = field(default_factory=dict, init=False)
+    """By run: those of them that have no place yet, because enough others are served."""
     _ending: set[str] = field(default_factory=set, init=False)
     """Runs that are about to end, which wait for nobody any more."""
     _idle: dict[str, ActiveRun] = field(default_factory=dict, init=False)
@@ -82,7 +82,7 @@ class Children:
         runs, changes, dispatch = self._runs, self._changes, self._dispatch
         self.limits = TreeLimits(runs, dispatch)
         self.departures = Departures(
-            runs, changes, dispatch, self._below, self._descendants, self._asks_below
+            runs, changes, dispatch, self._below, self._queued, self._descendants, self._asks_below
         )
         self.beside = Beside(runs, changes, dispatch, self._clock, self)
 
@@ -128,7 +128,7 @@ class Children:
             effects.entries.append(RunAdded(spec=spec, command=self._command, at=now))
             self._closing.note(child, effects)
             self._join(child)
-            self._queued.setdefault(run.spec.run_id, deque()).append(spec.run_id)
+            self._queued.setdefault(run.spec.run_id, OrderedDict())[spec.run_id] = None
         if beside or requests:
             self._asking.add(run.spec.run_id)
             if self.answers_requests:
@@ -168,12 +168,11 @@ class Children:
         if run.waits_for_children:
             self._dispatch.withhold(run)
             self.beside.watch(run)
-        elif run.spec.parent is None:
+        if (link := run.spec.parent) is not None:
+            self._queued.setdefault(link.run_id, OrderedDict())[run.spec.run_id] = None
+            self._fill(self._runs[link.run_id], effects)
+        elif not run.waits_for_children:
             self._dispatch.deliver(run, effects)
-        else:
-            parent = self._runs[run.spec.parent.run_id]
-            self._queued.setdefault(parent.spec.run_id, deque()).append(run.spec.run_id)
-            self._fill(parent, effects)
 
     def _join(self, child: ActiveRun) -> None:
         """A child is in service."""
@@ -191,7 +190,10 @@ class Children:
         run_id, settings = parent.spec.run_id, parent.spec.config.sub_agents
         queue, most = self._queued.get(run_id), 1 if settings is None else settings.max_parallel
         while queue and len(self._below[run_id]) - len(queue) < most:
-            self._dispatch.deliver(self._runs[queue.popleft()], effects)
+            child = self._runs[queue.popitem(last=False)[0]]
+            # One that came back for those below it has a place, and goes on when they have ended.
+            if not child.waits_for_children:
+                self._dispatch.deliver(child, effects)
         if not queue:
             self._queued.pop(run_id, None)
 
@@ -318,6 +320,7 @@ class Children:
         """A run is in service no longer, nor is any below it."""
         run_id, link = run.spec.run_id, run.spec.parent
         self._below.pop(run_id, None)
+        self._queued.pop(run_id, None)
         self.limits.left(run)
         if link is None:
             return
@@ -325,11 +328,8 @@ class Children:
         self._below.get(link.run_id, {}).pop(run_id, None)
         self._background.get(link.run_id, set()).discard(run_id)
         self._aside.get(link.run_id, set()).discard(run_id)
-        queue = self._queued.get(link.run_id)
-        if queue is not None and run_id in queue:
-            queue.remove(run_id)
-            if not queue:
-                del self._queued[link.run_id]
+        if queue := self._queued.get(link.run_id):
+            queue.pop(run_id, None)
 
     def _forget(self, run_id: str) -> None:
         """A run is over, or the one at its top is put aside: who is aside below it is no matter."""

@@ -18,6 +18,7 @@ class Departures:
         changes: Writes down what becomes of them.
         dispatch: Tells their hosts.
         below: By run: the children of it that are in service.
+        queued: By run: those of its children that have no place yet.
         descendants: All runs in service below one.
         asks_below: Whether a child of a run was put aside because it, or one below it, has asked
             its user.
@@ -27,6 +28,7 @@ class Departures:
     _changes: RunChanges
     _dispatch: Dispatch
     _below: Mapping[str, Collection[str]]
+    _queued: Mapping[str, Collection[str]]
     _descendants: Callable[[ActiveRun], Iterator[ActiveRun]]
     _asks_below: Callable[[ActiveRun], bool]
     leave: Callable[[ActiveRun, Held, Effects], None] = field(init=False)
@@ -63,12 +65,13 @@ class Departures:
         self.rest(run, effects)
 
     def wake(self, run: ActiveRun, effects: Effects) -> None:
-        """All that a run has waited for have ended: it goes on."""
+        """All that a run has waited for have ended: it goes on, if it has a place."""
+        link = run.spec.parent
         if run.closing is not None:
             self._changes.end(run, StateDelta(), run.closing, effects)
         elif run.parking:
             self.hold(run, Held(delta=StateDelta()), effects)
-        else:
+        elif link is None or run.spec.run_id not in self._queued.get(link.run_id, ()):
             self._dispatch.deliver(run, effects)
 
     def rest(self, run: ActiveRun, effects: Effects) -> None:

@@ -321,3 +321,30 @@ def test_one_of_two_children_that_ask_is_cancelled_while_the_third_goes_on() -> 
     to_its_end(world)
     assert world.ends()[0].status == "done"
     check_told_once(world)
+
+
+def test_no_more_are_served_at_once_when_some_come_back_with_an_answer() -> None:
+    plans: Mapping[str, Sequence[Round]] = {
+        "run": ["delegate", "effect"],
+        "run.1": ["delegate", "effect", "effect"],
+        "run.1.1": ["ask"],
+        "run.2": ["effect"] * 20,
+    }
+    world, team = a_tree(plans, config=bounded({"sub_agents": {"max_parallel": 1}}))
+    step_until(world, lambda: "run.1" in world.run_ids())
+    team.children = 1
+    step_until(world, lambda: is_waiting(_values(world, "run.1.1")))
+    # Its place is free, so that the other one is served when it comes back.
+    step_until(world, lambda: len(world.log("run.2")) > 4)
+    world.perform(world.coordinator.answer(world.stored(), dict.fromkeys(asked(world), "yes")))
+    for run_id in ("run.1", "run.1.1"):
+        world.perform(world.coordinator.adopt(world.stored(run_id), asked=True))
+    world.perform(world.coordinator.taken_up("run"))
+    world.perform(world.coordinator.stop("run.1.1", "cancel"))
+    assert not world.coordinator.runs["run.1"].waits_for_children
+    assert world.coordinator.runs["run.1"].slot is None, "the other one has its place"
+    world.settle()
+    ends = {run_id: world.ends(run_id)[0].status for run_id in world.run_ids()}
+    assert ends.pop("run.1.1") == "cancelled"
+    assert set(ends.values()) == {"done"}
+    check_told_once(world)

@@ -135,6 +135,17 @@ BUGS = (
         ),
     ),
     Bug(
+        name="a child that came back goes on though another has its place",
+        path="harness_actors/coordination/departures.py",
+        before="link is None or run.spec.run_id not in self._queued.get(link.run_id, ())",
+        after="True",
+        promise="no more are served at once than settings allow",
+        tests=(
+            "tests/coordination/test_asked_below.py"
+            "::test_no_more_are_served_at_once_when_some_come_back_with_an_answer",
+        ),
+    ),
+    Bug(
         name="all children are served at once",
         path="harness_actors/coordination/children.py",
         before="        while queue and len(self._below[run_id]) - len(queue) < most:\n",

@@ -10,7 +10,7 @@ from harness_actors.coordination.departures import Departures
 from harness_actors.records import RunSpec
 from harness_actors.state import Write
 from tests.simulation.asked_below import AS_ANSWERED, AT_THE_TOP, OTHERS_FIRST, TAKEN_BACK
-from tests.simulation.kin_at_work import APART, NO_DEADLOCK, NOWHERE
+from tests.simulation.kin_at_work import APART, AT_ONCE, NO_DEADLOCK, NOWHERE
 from tests.simulation.planted.bug import Patches, PlantedBug
 from tests.simulation.planted.promises import ENDS, GIVEN_ONCE
 
@@ -78,7 +78,23 @@ def _who_asks_below_one_that_leaves_is_forgotten() -> Patches:
     return [(Children, "put_aside", patched)]
 
 
+def _who_comes_back_takes_a_place_that_another_has() -> Patches:
+    def patched(self: Departures, run: ActiveRun, effects: Effects) -> None:
+        link = run.spec.parent
+        if link is not None:
+            self._queued.get(link.run_id, {}).pop(run.spec.run_id, None)  # type: ignore[attr-defined]
+        wake(self, run, effects)
+
+    wake = Departures.wake
+    return [(Departures, "wake", patched)]
+
+
 BUGS: tuple[PlantedBug, ...] = (
+    PlantedBug(
+        "who comes back with an answer takes a place that another has",
+        _who_comes_back_takes_a_place_that_another_has,
+        frozenset({AT_ONCE}),
+    ),
     PlantedBug(
         "who asks below a run is forgotten when that leaves service",
         _who_asks_below_one_that_leaves_is_forgotten,
