@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from harness_actors.events import InputAwaited
+from harness_actors.events import InputAwaited, QuestionAnswered
 from harness_actors.records import Entry, RunChanged, id_at_the_top
-from harness_actors.state import ANSWERS, ASKED_BELOW, AWAITED, QUESTIONS
+from harness_actors.state import ANSWERS, ASKED_BELOW, AWAITED, QUESTIONS, asked_in
 from tests.simulation.disk import DiskRun
 from tests.simulation.kin import Kin
 from tests.simulation.ledger import Ledger
@@ -14,6 +14,17 @@ AT_THE_TOP = "what a run below others asks is asked at the top of its tree, in t
 AS_ANSWERED = "a run below others gets what was answered at the top of its tree, and nothing else"
 OTHERS_FIRST = "a tree waits for its user where nobody in it can go on"
 TAKEN_BACK = "what nobody waits for any more is not asked"
+
+
+def is_answer(change: RunChanged, values: Mapping[str, Any]) -> bool:
+    """Whether a run that is put aside is only told what its user answers: those below it ask, and
+    go on when it does."""
+    answered = [one for one in change.delta.events if isinstance(one, QuestionAnswered)]
+    told = {write.key for write in change.delta.writes} <= {ANSWERS.name}
+    only = told and len(answered) == len(change.delta.events)
+    if not answered or not only or change.hop or change.delta.messages or change.end:
+        return False
+    return {one.question_id for one in answered} <= {one["id"] for one in asked_in(values)}
 
 
 class AskedBelow:

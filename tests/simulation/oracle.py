@@ -13,7 +13,7 @@ from harness_actors.records import Entry, RunAdded, RunChanged, SnapshotTaken, S
 from harness_actors.state import OPEN_CALLS, is_waiting
 from tests.simulation.approving import Approving
 from tests.simulation.artifacts import Keeping
-from tests.simulation.asked_below import AskedBelow
+from tests.simulation.asked_below import AskedBelow, is_answer
 from tests.simulation.asking import Asking, shortly
 from tests.simulation.circling import Circling
 from tests.simulation.effects import Effects
@@ -203,7 +203,8 @@ class Oracle:
             run.end is not None and change.end is None
         ):
             self.ledger.broken("a run ends once", f"{change.run_id} goes on after its end")
-        still = self._is_cancelled(change.run_id) or is_by_kin(change)
+        still = is_by_kin(change) or is_answer(change, run.values.values)
+        still = still or self._is_cancelled(change.run_id)
         if change.run_id in self._parked and not still:
             text = f"{change.run_id} is parked, and changes"
             self.ledger.broken("a run that is stopped does nothing", text)
