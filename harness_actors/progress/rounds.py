@@ -1,8 +1,8 @@
 """What happened in a round, without what is different each time: ids, counts and times."""
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
 from hashlib import blake2b
+from typing import NamedTuple
 
 from harness_actors.messages import Message, ToolCall
 
@@ -10,27 +10,30 @@ SHOWN_CHARS = 80
 """Of the arguments of a call, where a stall is told."""
 
 
-@dataclass(frozen=True, slots=True)
-class MadeCall:
+class MadeCall(NamedTuple):
     """A call with what came of it.
 
     Attributes:
         tool: Its name.
-        shown: The call, for a reader.
-        asked: The same for calls of one tool with equal arguments.
-        result: The same for equal results; empty where there is none.
+        written: Its arguments, or their beginning, as the model wrote them.
+        did: The same for calls of one tool with equal arguments and equal results.
         failed: It brought an error, or was not made.
     """
 
     tool: str
-    shown: str
-    asked: bytes
-    result: bytes
+    written: str
+    did: bytes
     failed: bool
 
+    @property
+    def shown(self) -> str:
+        """The call, for a reader."""
+        written = self.written
+        short = written if len(written) <= SHOWN_CHARS else f"{written[:SHOWN_CHARS]}…"
+        return f"{self.tool}({short})"
 
-@dataclass(frozen=True, slots=True)
-class Round:
+
+class Round(NamedTuple):
     """One answer of a model, and what came of it.
 
     Attributes:
@@ -43,7 +46,7 @@ class Round:
     calls: tuple[MadeCall, ...]
     polls: bool
     words: bytes
-    did: tuple[tuple[bytes, bytes], ...]
+    did: tuple[bytes, ...]
 
 
 def round_of(
@@ -56,22 +59,26 @@ def round_of(
         results: Those of its calls, by their ids; of those that wait there is none.
         polled: Names of the tools that are meant to be asked again and again: how a job is, say.
     """
-    asked = answer.tool_calls
+    return round_with(answer, answer.tool_calls, results, polled)
+
+
+def round_with(
+    answer: Message,
+    asked: Sequence[ToolCall],
+    results: Mapping[str, Message],
+    polled: Collection[str],
+) -> Round:
+    """See `round_of`; for whoever has read the calls of the message already."""
     calls = tuple([_made(call, results.get(call.id)) for call in asked if call.name not in polled])
-    did = tuple([(call.asked, call.result) for call in calls])
+    did = tuple([call.did for call in calls])
     return Round(calls, len(calls) < len(asked), _digest(answer.text.strip()), did)
 
 
 def _made(call: ToolCall, result: Message | None) -> MadeCall:
-    written = call.arguments
-    shown = written if len(written) <= SHOWN_CHARS else f"{written[:SHOWN_CHARS]}…"
-    return MadeCall(
-        tool=call.name,
-        shown=f"{call.name}({shown})",
-        asked=_digest(f"{call.name}\0{call.comparable_arguments() or written}"),
-        result=b"" if result is None else _digest(f"{result.is_error}\0{result.text}"),
-        failed=result is not None and result.is_error,
-    )
+    written, failed = call.arguments, result is not None and result.is_error
+    came = "" if result is None else f"{failed}\0{result.text}"
+    did = f"{call.name}\0{call.comparable_arguments() or written}\0{came}"
+    return MadeCall(call.name, written[: SHOWN_CHARS + 1], _digest(did), failed)
 
 
 def _digest(text: str) -> bytes:

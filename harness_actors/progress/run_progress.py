@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterator
 from harness_actors.config import StallConfig
 from harness_actors.conversation import Conversation
 from harness_actors.messages import Message
-from harness_actors.progress.rounds import Round, round_of
+from harness_actors.progress.rounds import Round, round_with
 from harness_actors.progress.stalls import Stall
 from harness_actors.progress.watch import ProgressWatch
 
@@ -75,6 +75,7 @@ def _rounds(log: Conversation, start: int, polled: Collection[str]) -> Iterator[
         while place < end and (result := log[place]).role == "tool":
             results[result.tool_call_id or ""] = result
             place += 1
-        if not results.keys() >= {call.id for call in answer.tool_calls}:
+        calls = answer.tool_calls
+        if any(call.id not in results for call in calls):
             return
-        yield round_of(answer, results, polled), place
+        yield round_with(answer, calls, results, polled), place

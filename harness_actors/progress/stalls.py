@@ -100,6 +100,9 @@ def _equal(rounds: Sequence[Round], period: int) -> int:
 
 
 def _failures(rounds: Sequence[Round], rules: StallConfig) -> Stall | None:
+    if not all(call.failed for call in rounds[-1].calls):
+        # As most often: the last round tells.
+        return None
     newest = rounds[-rules.failures :]
     calls = [call for round_ in newest for call in round_.calls]
     if len(newest) < rules.failures or any(round_.polls or not round_.calls for round_ in newest):

@@ -25,7 +25,7 @@ class ProgressWatch:
     def __init__(self, rules: StallConfig | None = None) -> None:
         self._rules = rules or StallConfig()
         self._newest: deque[Round] = deque(maxlen=looked_at(self._rules))
-        self._seen: dict[tuple[bytes, bytes], int] = {}
+        self._seen: dict[bytes, int] = {}
         """When each call had its result for the last time, the oldest first."""
         self._count = 0
         self._stale = 0

@@ -156,16 +156,17 @@ def read_strictly(text: str) -> Any:
         ValueError: It is no JSON, a key is given twice, or a number is none.
         RecursionError: It is nested too deeply.
     """
-    return json.loads(
-        text,
-        object_pairs_hook=once,
-        parse_constant=_refuse_constant,
-        parse_float=finite,
-    )
+    return _strict.decode(text)
 
 
 def _refuse_constant(word: str) -> Any:
     raise ValueError(f"{word} is no JSON value")
+
+
+# Made once: `json.loads` makes one for each text that it reads with such rules.
+_strict = json.JSONDecoder(
+    object_pairs_hook=once, parse_constant=_refuse_constant, parse_float=finite
+)
 
 
 def _near(text: str, error: json.JSONDecodeError) -> str:

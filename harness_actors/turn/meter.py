@@ -138,7 +138,16 @@ class TurnMeter:
 
     def _spent(self) -> Usage:
         """What is not in the state yet."""
-        return self._pending + Usage(tool_calls=self._pending_calls, working_s=self._unwritten_s())
+        pending = self._pending
+        return Usage(
+            model_calls=pending.model_calls,
+            tool_calls=pending.tool_calls + self._pending_calls,
+            input_tokens=pending.input_tokens,
+            output_tokens=pending.output_tokens,
+            cached_tokens=pending.cached_tokens,
+            cost_usd=pending.cost_usd,
+            working_s=pending.working_s + self._unwritten_s(),
+        )
 
     def _unwritten_s(self) -> float:
         return max(0.0, self._clock.monotonic() - self._working_since - self._waited_s)

@@ -10,8 +10,8 @@ BUGS = (
     Bug(
         name="a file that is read again when it has changed is a repetition",
         path="harness_actors/progress/rounds.py",
-        before="    did = tuple([(call.asked, call.result) for call in calls])\n",
-        after='    did = tuple([(call.asked, b"") for call in calls])\n',
+        before="    did = tuple([call.did for call in calls])\n",
+        after="    did = tuple([call.shown.encode() for call in calls])\n",
         promise="what brings something new is never told to repeat itself",
         tests=(WATCH + "test_a_file_that_changes_may_be_read_again_and_again",),
     ),
@@ -79,7 +79,7 @@ BUGS = (
         name="a round is judged before its calls have their results",
         path="harness_actors/progress/run_progress.py",
         before="""\
-        if not results.keys() >= {call.id for call in answer.tool_calls}:
+        if any(call.id not in results for call in calls):
             return
 """,
         after="",
