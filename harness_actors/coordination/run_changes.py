@@ -1,7 +1,7 @@
 """The changes of the runs in service: what is committed of each, and when it is over."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from harness_actors.coordination.active import ActiveRun, Effects
@@ -208,7 +208,7 @@ class RunChanges:
         """A run is served no longer, and not over; an event says why."""
         asked = run.state.values.get(PARKING.name)
         writes = (*delta.writes, *(entry(PARKING, False).writes if asked else ()))
-        last = StateDelta(writes, delta.messages, (*delta.events, event))
+        last = replace(delta, writes=writes, events=(*delta.events, event))
         # Whoever lists what waits reads the state of each such run, perhaps for weeks.
         run.snapshot_due = True
         self.change(run, last, effects, moved=moved)

@@ -3,11 +3,20 @@
 import pytest
 
 from harness_actors.coordination.protocol import Cut, Forget, Park, Slot
+from harness_actors.plan import CompactionPlan, Span
 from harness_actors.records import RunAdded
-from harness_actors.state import AGENT_TURN, COMPACTION, REPAIR, STOP_DECISION, TURN_COUNT
+from harness_actors.signals import CompactionComplete, Signal
+from harness_actors.state import (
+    AGENT_TURN,
+    COMPACTION,
+    REPAIR,
+    STOP_DECISION,
+    TURN_COUNT,
+    StateDelta,
+)
 from tests.coordination.agents import Team
 from tests.coordination.test_losses import MINE, TURN, custom_world, move_until, work_until_open
-from tests.coordination.world import World, a_spec
+from tests.coordination.world import Served, Work, World, a_spec
 
 EVERYWHERE = [Slot(REPAIR), Slot(COMPACTION), TURN, Slot(STOP_DECISION)]
 
@@ -48,6 +57,21 @@ def test_a_run_can_be_cancelled_anywhere(slot: Slot) -> None:
     assert (result.status, result.reason.kind) == ("cancelled", "user")
     assert world.events()[-1] == "run_completed"
     assert not world.coordinator.runs
+
+
+def test_room_that_was_made_is_kept_by_a_run_that_is_put_aside() -> None:
+    plan = CompactionPlan(version=1, base=0, upto=1, spans=(Span(start=0, end=1, action="clear"),))
+
+    def compaction(run: Served, signal: Signal) -> Work:
+        yield from ()
+        return StateDelta(plan=plan), CompactionComplete()
+
+    world = World(Team().handlers | {COMPACTION: compaction})
+    world.submit(a_spec())
+    move_until(world, Slot(COMPACTION))
+    stop(world, "park")
+    assert world.events()[-1] == "run_parked"
+    assert [change.delta.plan for change in world.changes() if change.delta.plan] == [plan]
 
 
 def test_a_run_that_parks_finishes_the_round_in_flight() -> None:

@@ -4,6 +4,17 @@ from tests.planted_bugs.bug import Bug
 
 BUGS = (
     Bug(
+        name="whoever parks as room was made has none",
+        path="harness_actors/coordination/run_changes.py",
+        before="        last = replace(delta, writes=writes, events=(*delta.events, event))\n",
+        after="        last = StateDelta(writes, delta.messages, (*delta.events, event))\n",
+        promise="what was compacted stays so, whatever becomes of the run",
+        tests=(
+            "tests/coordination/test_stops.py"
+            "::test_room_that_was_made_is_kept_by_a_run_that_is_put_aside",
+        ),
+    ),
+    Bug(
         name="a new incarnation forgets the budget",
         path="harness_actors/coordination/taking_up.py",
         before="        self._closing.note(run, effects, restored=ours)\n",

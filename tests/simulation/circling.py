@@ -81,12 +81,14 @@ class _Run:
         open: The newest answer, with those results that it has.
         told_at: How many rounds there were when the model was last told; None where it was not.
         decisions: Turns that were decided about.
+        given: How many messages of its log it was begun with.
     """
 
     rounds: list[Shown] = field(default_factory=list)
     open: list[Message] = field(default_factory=list)
     told_at: int | None = None
     decisions: set[int] = field(default_factory=set)
+    given: int = 0
 
 
 class Circling:
@@ -130,7 +132,11 @@ class Circling:
         """A change of a run is on disk."""
         known = self._runs.setdefault(change.run_id, _Run())
         for message in change.delta.messages:
-            self._message(run, known, message)
+            if known.given < len(run.spec.task):
+                # A fork begins with what its parent was told.
+                known.given += 1
+            else:
+                self._message(run, known, message)
         for event in change.delta.events:
             if isinstance(event, StopDecided) and not run.spec.custom:
                 if event.turn in known.decisions:

@@ -10,7 +10,7 @@ from harness_actors.events import ChildEnded, ChildrenStarted
 from harness_actors.messages import Message, ToolCall
 from harness_actors.records import Entry, RunAdded, RunChanged, RunSpec
 from harness_actors.results import HarnessResult
-from harness_actors.state import CHILDREN_USAGE
+from harness_actors.state import CHILD_RESULTS, CHILDREN_USAGE
 from harness_actors.subagents import SubAgentSpec
 from tests.simulation.disk import DiskRun
 from tests.simulation.held import spec_at
@@ -286,8 +286,8 @@ def says(text: str, spec: RunSpec, end: HarnessResult) -> bool:
 
 
 def is_by_kin(change: RunChanged) -> bool:
-    """Whether a run that is put aside only ends with its parent, or is told what its own used."""
+    """Whether a run that is put aside only ends with its parent, or is told how its own do."""
     if change.end is not None:
         return change.end.reason.kind == "parent"
-    told = {write.key for write in change.delta.writes} <= {CHILDREN_USAGE.name}
+    told = {write.key for write in change.delta.writes} <= {CHILDREN_USAGE.name, CHILD_RESULTS.name}
     return told and change.hop is None and not change.delta.messages

@@ -7,6 +7,7 @@ from random import Random
 from harness_actors.config import CompactionConfig
 from harness_actors.conversation import repaired
 from harness_actors.errors import ContextOverflowError
+from harness_actors.events import ContextCompacted
 from harness_actors.messages import Message
 from harness_actors.plan import CompactionPlan, is_pinned, render
 from harness_actors.ports import Candidate
@@ -21,6 +22,7 @@ IN_TURN = "a plan follows the one that it was made from, and knows of no later m
 FITS = "a request fits the window of its model"
 OWN_WORDS = "a user's own words stay in sight"
 SMALLER_NEXT = "what a provider has refused as too large is not asked again"
+MADE = "room that was made is on disk with the word that it was"
 ACCEPTED = "what a model is shown keeps calls with their results"
 
 PRESSED = 0.12
@@ -152,6 +154,8 @@ class Pressing:
                 self._known.add(run.spec.run_id)
         plan = change.delta.plan
         if plan is None:
+            if any(isinstance(event, ContextCompacted) for event in change.delta.events):
+                self._ledger.broken(MADE, f"{change.run_id} at {change.version} has no plan")
             return
         talk = self._talks.setdefault(run.spec.conversation_id, _Talk())
         before = talk.plans[-1][0].version if talk.plans else 0

@@ -1,6 +1,7 @@
 """Faults in how a conversation is kept within the window of its model."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from harness_actors.compaction import groups, ladder
@@ -11,15 +12,25 @@ from harness_actors.compaction.strategies import SHIPPED
 from harness_actors.coordination import taking_up
 from harness_actors.coordination.active import ActiveRun, Effects
 from harness_actors.coordination.coordinator import Coordinator
+from harness_actors.coordination.run_changes import RunChanges
 from harness_actors.executors.context import DeltaContext
 from harness_actors.messages import Message
 from harness_actors.plan import CompactionPlan, View, is_pinned
 from harness_actors.ports import Strategy
 from harness_actors.records import RunSpec, StoredRun
 from harness_actors.signals import TurnComplete, Yielded
+from harness_actors.state import StateDelta
 from harness_actors.turn.window import Window
 from tests.simulation.planted.bug import Patches, PlantedBug
-from tests.simulation.pressing import ACCEPTED, FITS, IN_TURN, ONE_PLAN, OWN_WORDS, SMALLER_NEXT
+from tests.simulation.pressing import (
+    ACCEPTED,
+    FITS,
+    IN_TURN,
+    MADE,
+    ONE_PLAN,
+    OWN_WORDS,
+    SMALLER_NEXT,
+)
 
 RESULTS = "every call of the log has exactly one result"
 
@@ -102,7 +113,20 @@ def _may_name_any() -> Patches:
     return [(Ladder, "_follow", patched)]
 
 
+def _whoever_parks_loses_it() -> Patches:
+    def patched(
+        self: RunChanges, run: ActiveRun, delta: StateDelta, *given: Any, **named: Any
+    ) -> None:
+        leave_service(self, run, replace(delta, plan=None), *given, **named)
+
+    leave_service = RunChanges.leave_service
+    return [(RunChanges, "leave_service", patched)]
+
+
 BUGS = (
+    PlantedBug(
+        "whoever parks as room was made has none", _whoever_parks_loses_it, frozenset({MADE})
+    ),
     PlantedBug("a request is never too large", _never_full, frozenset({FITS})),
     PlantedBug("an adopted plan is not looked at", _never_shown, frozenset({FITS})),
     PlantedBug("a plan skips a version", _skips_a_version, frozenset({IN_TURN})),
