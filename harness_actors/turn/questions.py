@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from harness_actors.errors import ToolError
-from harness_actors.policies.decisions import Decision, decision_in
+from harness_actors.policies.decisions import Decision, Refuse, decision_in
 from harness_actors.ports import AskedQuestion, AskingTool, RunContext
 from harness_actors.signals import TurnComplete, Waiting
 from harness_actors.state import (
@@ -80,7 +80,9 @@ class Asking:
         """What becomes of a call, as far as it is decided: by its own answer, by one that stands
         for such calls, or because nobody is there. Else its `approval` is still to be had."""
         if plan.approval is None:
-            return plan
+            # For a call that was refused others of its tree may have taken the last that was left.
+            said = self._decision(plan) if plan.refusal and not plan.denied else None
+            return decided(plan, said) if isinstance(said, Refuse) else plan
         decision, standing = self._decision(plan), self._context.get(STANDING)
         if decision is None:
             decision = standing_of(plan, standing or ())

@@ -4,6 +4,17 @@ from tests.planted_bugs.bug import Bug
 
 BUGS = (
     Bug(
+        name="what a user has refused is told as a bound, once others have made the last call",
+        path="harness_actors/turn/questions.py",
+        before="            return decided(plan, said) if isinstance(said, Refuse) else plan\n",
+        after="            return plan\n",
+        promise="a refused call is told so, once",
+        tests=(
+            "tests/turn/test_approvals.py"
+            "::test_a_call_that_was_refused_is_told_so_though_none_are_left_by_then",
+        ),
+    ),
+    Bug(
         name="the end is judged before it is on disk",
         path="harness_actors/turn/loop.py",
         before="            await self._keep(ended)\n",

@@ -30,6 +30,7 @@ from harness_actors.state import (
     OPEN_CALLS,
     QUESTIONS,
     STANDING,
+    USAGE,
     StateDelta,
     Write,
     observed_by,
@@ -37,6 +38,7 @@ from harness_actors.state import (
 )
 from harness_actors.tools import ask_user
 from harness_actors.turn.approvals import TOO_MUCH
+from harness_actors.turn.one_call import NO_CALLS_LEFT
 from tests.executors.driver import (
     Driver,
     RecordingModel,
@@ -176,6 +178,30 @@ async def test_a_person_decides(decision: Any, told: str, calls_made: list[int])
     assert driver.results()[0].disposition == ("denied" if is_refused else "done")
     assert driver.state.log[1].tool_calls[0].arguments == n(1), "the model's own words"
     assert driver.value(QUESTIONS) is None
+
+
+@pytest.mark.parametrize(
+    ("decision", "told"),
+    [
+        (NO, "The call was not made: its user did not approve of it: too dear"),
+        (YES, NO_CALLS_LEFT),
+        (Respond("it is done already"), NO_CALLS_LEFT),
+    ],
+)
+async def test_a_call_that_was_refused_is_told_so_though_none_are_left_by_then(
+    decision: Decision, told: str
+) -> None:
+    driver = a_driver(
+        calls(write(1)), waits=True, limits={"tool_calls": 1}, person=Person({1: decision})
+    )
+    await driver.run()
+    # As those below it do, while its user thinks.
+    driver._apply(StateDelta((Write(USAGE.name, "increment", {"tool_calls": 1}),)))
+
+    await goes_on(driver)
+
+    assert made(driver) == []
+    assert driver.results()[0].text == told
 
 
 async def test_all_of_a_message_are_asked_at_once_and_what_stands_before_them_is_made() -> None:
