@@ -119,6 +119,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--all", action="store_true", help="those marked long as well")
     options = parser.parse_args(arguments)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # and the groups with it
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        # As whoever starts a command in the background has it. What tests start would be deaf to
+        # Ctrl-C, too, which is what some of them try.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     folder = Path(tempfile.mkdtemp(prefix="ht", dir="/tmp"))
     running: list[Running] = []
     try:
