@@ -1,7 +1,10 @@
 """`python -m tests`: what fails beside other tests must pass alone."""
 
 import os
+import shlex
 import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -135,3 +138,17 @@ def test_long_tests_are_left_out_unless_all_are_wanted_and_it_is_told_how_many(
 
     told = "2 tests marked long were left out: make test-all runs them as well"
     assert (told in capfd.readouterr().out) == (status == 0)
+
+
+CHILD = "import signal; print(signal.getsignal(signal.SIGINT) is signal.SIG_IGN)"
+BEHIND = f"""
+import subprocess, sys, tests.__main__ as tests
+tests.run_groups = lambda *_, **__: subprocess.run([sys.executable, "-c", {CHILD!r}])
+tests.main([])
+"""
+
+
+def test_what_tests_start_hears_ctrl_c_though_a_shell_has_put_them_behind() -> None:
+    behind = f"trap '' INT; exec {shlex.quote(sys.executable)} -c {shlex.quote(BEHIND)}"
+    ran = subprocess.run(["sh", "-c", behind], capture_output=True, text=True, check=True)
+    assert ran.stdout.splitlines()[0] == "False"
