@@ -62,7 +62,7 @@ class Children:
     _below: dict[str, dict[str, None]] = field(default_factory=dict, init=False)
     """By run: the children of it that are in service, in the order in which they began."""
     _aside: dict[str, set[str]] = field(default_factory=dict, init=False)
-    """By run in service: those of them that were put aside."""
+    """By run: those of them that were put aside, while the one at the top is in service."""
     _queued: dict[str, OrderedDict[str, None]] = field(default_factory=dict, init=False)
     """By run: those of them that have no place yet, because enough others are served."""
     _ending: set[str] = field(default_factory=set, init=False)

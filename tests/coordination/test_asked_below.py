@@ -266,6 +266,14 @@ def test_one_that_asks_is_cancelled_by_the_run_that_has_begun_it() -> None:
     check_told_once(world)
 
 
+def come_back(world: World, answers: Mapping[str, str]) -> None:
+    """`run.1.1` is answered while others go on, and served again with the one above it."""
+    world.perform(world.coordinator.answer(world.stored(), answers))
+    for run_id in ("run.1", "run.1.1"):
+        world.perform(world.coordinator.adopt(world.stored(run_id), asked=True))
+    world.perform(world.coordinator.taken_up("run"))
+
+
 def with_two_that_ask_below_one(others: Sequence[Round]) -> World:
     """A tree of which one goes on while those below another one have asked, and left with it."""
     world, _ = a_tree({**DEEP_ONES_ASK, "run.1.1": ["ask", "effect"], "run.2": others})
@@ -279,10 +287,7 @@ def with_two_that_ask_below_one(others: Sequence[Round]) -> World:
 def test_one_that_goes_on_for_an_answer_below_it_waits_for_all_others() -> None:
     world = with_two_that_ask_below_one(["turn"] * 40)
     answers = {number: "yes" for number in asked(world) if number.startswith("1.1.")}
-    world.perform(world.coordinator.answer(world.stored(), answers))
-    for run_id in ("run.1", "run.1.1"):
-        world.perform(world.coordinator.adopt(world.stored(run_id), asked=True))
-    world.perform(world.coordinator.taken_up("run"))
+    come_back(world, answers)
     step_until(world, lambda: bool(world.ends("run.1.1")))
     assert not world.ends("run.1.2")
     assert world.stored("run.1").state.values[AWAITED.name], "another one of its is not over"
@@ -336,10 +341,7 @@ def test_no_more_are_served_at_once_when_some_come_back_with_an_answer() -> None
     step_until(world, lambda: is_waiting(_values(world, "run.1.1")))
     # Its place is free, so that the other one is served when it comes back.
     step_until(world, lambda: len(world.log("run.2")) > 4)
-    world.perform(world.coordinator.answer(world.stored(), dict.fromkeys(asked(world), "yes")))
-    for run_id in ("run.1", "run.1.1"):
-        world.perform(world.coordinator.adopt(world.stored(run_id), asked=True))
-    world.perform(world.coordinator.taken_up("run"))
+    come_back(world, dict.fromkeys(asked(world), "yes"))
     world.perform(world.coordinator.stop("run.1.1", "cancel"))
     assert not world.coordinator.runs["run.1"].waits_for_children
     assert world.coordinator.runs["run.1"].slot is None, "the other one has its place"
