@@ -73,7 +73,7 @@ class _EndingForks:
     it, and hold its sockets and locks when it is gone.
     """
 
-    # No generator: each call passes here, and that takes ten times as long.
+    # No generator: each call passes here, and that takes twice as long.
     def __enter__(self) -> None:
         self._entered = os.getpid()
 
