@@ -48,6 +48,7 @@ from harness_actors.state.keys import AskedCall as AskedCall
 from harness_actors.state.keys import OpenCall as OpenCall
 from harness_actors.state.keys import Pressure as Pressure
 from harness_actors.state.keys import Question as Question
+from harness_actors.state.keys import QuestionKind as QuestionKind
 from harness_actors.state.keys import Questions as Questions
 from harness_actors.state.keys import SaidDone as SaidDone
 from harness_actors.state.keys import StandingAnswer as StandingAnswer

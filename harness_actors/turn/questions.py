@@ -12,6 +12,7 @@ from harness_actors.state import (
     QUESTIONS_ASKED,
     STANDING,
     Question,
+    QuestionKind,
     Questions,
 )
 from harness_actors.turn.approvals import (
@@ -126,7 +127,7 @@ class Asking:
 
     def answered(self, plan: PlannedCall) -> ToolOutcome | None:
         """The result of a call that asks; None where its user must be waited for."""
-        if (answer := self._answer(plan)) is not None:
+        if (answer := self._answer(plan, "question")) is not None:
             return ToolExecutionResult(text=answer)
         try:
             _question(plan)
@@ -175,17 +176,19 @@ class Asking:
         self._context.set(QUESTIONS, Questions(asked=tuple(asked), held=_to_begin(plans)))
         return Waiting()
 
-    def _answer(self, plan: PlannedCall) -> str | None:
+    def _answer(self, plan: PlannedCall, kind: QuestionKind) -> str | None:
+        """What was said of a call when it was asked so; None where nothing was."""
         questions = self._context.get(QUESTIONS)
         asked = () if questions is None else questions.asked
         answers = self._context.get(ANSWERS)
         for question in asked:
-            if question.call_id == plan.call.id and question.id in answers:
+            is_this = question.call_id == plan.call.id and question.kind == kind
+            if is_this and question.id in answers:
                 return answers[question.id]
         return None
 
     def _decision(self, plan: PlannedCall) -> Decision | None:
-        answer = self._answer(plan)
+        answer = self._answer(plan, "approval")
         return None if answer is None else decision_in(answer)
 
 

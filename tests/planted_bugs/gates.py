@@ -15,6 +15,17 @@ BUGS = (
         ),
     ),
     Bug(
+        name="the answer to a question is taken for a decision about its call",
+        path="harness_actors/turn/questions.py",
+        before="question.call_id == plan.call.id and question.kind == kind\n",
+        after="question.call_id == plan.call.id\n",
+        promise="a run ends as its bounds have it, whatever its user has said",
+        tests=(
+            "tests/turn/test_approvals.py"
+            "::test_the_answer_to_a_question_is_no_decision_though_no_calls_are_left_by_then",
+        ),
+    ),
+    Bug(
         name="the end is judged before it is on disk",
         path="harness_actors/turn/loop.py",
         before="            await self._keep(ended)\n",

@@ -204,6 +204,17 @@ async def test_a_call_that_was_refused_is_told_so_though_none_are_left_by_then(
     assert driver.results()[0].text == told
 
 
+async def test_the_answer_to_a_question_is_no_decision_though_no_calls_are_left_by_then() -> None:
+    question = calls(("q", "ask_user", '{"question": "Which?"}'))
+    driver = a_driver(question, waits=True, limits={"tool_calls": 1})
+    await driver.run()
+    driver._apply(StateDelta((Write(USAGE.name, "increment", {"tool_calls": 1}),)))
+
+    await goes_on(driver)
+
+    assert driver.results()[0].text == NO_CALLS_LEFT
+
+
 async def test_all_of_a_message_are_asked_at_once_and_what_stands_before_them_is_made() -> None:
     message = calls(
         ("r", "read", n(0)), write(1), ("q", "ask_user", '{"question": "Which?"}'), write(2)
