@@ -80,13 +80,10 @@ class TurnLoop:
         self._context = context
         self._prepared = prepared
         self._meter = TurnMeter(context, services.clock, counts_tools=prepared.counts_tools)
-        said = _said_last(context.log, self._meter.rounds)
         # Executors of the user's own may have written anything between two turns.
         task = () if context.spec.custom else context.spec.task
         repeats = RepeatGuard(context.log, prepared.by_name, task)
-        self._state = TurnState(
-            self._meter, self._budget(), repeats, said, services.clock.monotonic
-        )
+        self._state = TurnState(self._meter, self._budget(), repeats, services.clock.monotonic)
         limits = context.spec.config.limits
         below = context.get(CHILDREN_USAGE) if prepared.delegates else None
         self._bounds = Bounds(limits, context.started_at, services.clock, below)
@@ -134,7 +131,8 @@ class TurnLoop:
         return replace(ended, progressed=ended.progressed or self._meter.progressed)
 
     def _in_words(self, ended: TurnComplete) -> TurnComplete:
-        return replace(ended, text=ended.text or self._state.said)
+        said = ended.text or _said_last(self._context.log, self._meter.rounds)
+        return replace(ended, text=said)
 
     def _said_before(self) -> TurnComplete | None:
         """How the turn ends whose process died while gates were asked about that."""
@@ -245,7 +243,6 @@ class TurnLoop:
             self._context.tools_started()
             await asyncio.sleep(0)
         message = await as_message(response, self._prepared)
-        self._state.said = message.text or self._state.said
         waited_s, tokens = answer.waited_s, message.tokens
         self._meter.answered(response, answer_tokens=tokens, waited_s=waited_s, spent=spent)
         # A model may take long to answer, and what it asks for would be done nowhere.
@@ -328,6 +325,6 @@ class TurnLoop:
 
 
 def _said_last(log: Sequence[Message], rounds: int) -> str:
-    """The newest words of so many rounds at the end of a log: a pause must not lose them."""
+    """The newest words of so many rounds at the end of a log; empty where it has none."""
     answers = (message for message in reversed(log) if message.role == "assistant")
     return next((message.text for message in islice(answers, rounds) if message.text), "")

@@ -41,14 +41,12 @@ class TurnState:
         meter: What the turn uses.
         budget: What is left of the turn; None where it has no bounds of its own.
         repeats: Which calls need not be made again.
-        said: The newest words of the model in it; empty for none.
         now: A clock that only goes forward, in seconds.
     """
 
     meter: TurnMeter
     budget: TurnBudget | None
     repeats: RepeatGuard
-    said: str
     _now: Callable[[], float]
     _lock: Lock = field(default_factory=Lock, init=False)
     _open: set[CallTrace] = field(default_factory=set, init=False)

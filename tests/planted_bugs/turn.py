@@ -271,8 +271,8 @@ BUGS = (
     Bug(
         name="a round without words takes back what was said",
         path="harness_actors/turn/loop.py",
-        before="        self._state.said = message.text or self._state.said\n",
-        after="        self._state.said = message.text\n",
+        before="for message in islice(answers, rounds) if message.text), ",
+        after="for message in islice(answers, rounds)), ",
         promise="what was said last is what came of a run that reached a limit",
         tests=(
             "tests/turn/test_bounds.py::test_what_was_said_last_is_kept_though_a_round_says_nothing_after_it",

@@ -21,7 +21,7 @@ def a_state() -> TurnState:
     driver = Driver(SimpleAgent(RecordingModel([])))
     context = driver.open_context("agent_turn")
     repeats = RepeatGuard(context.log, {}, ())
-    return TurnState(TurnMeter(context, driver.clock), None, repeats, "", driver.clock.monotonic)
+    return TurnState(TurnMeter(context, driver.clock), None, repeats, driver.clock.monotonic)
 
 
 def test_the_first_outcome_of_a_call_counts_and_no_other() -> None:
