@@ -36,7 +36,7 @@ from tests.simulation.tools import KINDS, WatchedTool, deafly
 from tests.simulation.trees import delegating_call
 from tests.simulation.valuing import value_at
 from tests.simulation.waves import REPEATED
-from tests.simulation.workload import PlannedRound, PlannedTool, Workload
+from tests.simulation.workload import PlannedRound, PlannedTool, ToolKind, Workload
 
 REFUSED = "the provider of a child refuses"
 PIECE, PIECE_S = 40, 0.1
@@ -139,6 +139,7 @@ class PlannedModel:
         if planned.to is not None:
             if not planned.to.given and planned.to.agent != "agent_list":
                 self._oracle.kin.said(key, planned.to)
+            self._oracle.copying.called(key.partition("/")[0], planned.to)
             return delegating_call(planned.to, call_id, key)
         if planned.kind in READS:
             named = self._oracle.keeping.to_read(planned.kind, messages)
@@ -259,8 +260,9 @@ def load_programs(
     workload: Workload, oracle: Oracle, machine: SimulatedMachine, chance: Random, reach: Reach
 ) -> dict[str, bytes]:
     """The programs of a workload, and their blobs by name."""
-    # One that only some have, for it counts in the requests of all.
-    kinds = (*KINDS, "stow") if workload.shelved else KINDS
+    # What only some have, for it counts in the requests of all.
+    own: dict[ToolKind, bool] = {"stow": workload.shelved, "write": workload.copying}
+    kinds = (*KINDS, *(kind for kind, wished in own.items() if wished))
     tools: tuple[Tool, ...] = (*(WatchedTool(kind, oracle, machine) for kind in kinds), ask_user)
     summarizer = PlannedSummarizer(oracle.summarizing) if workload.summarized else None
     gates = gates_of(workload, oracle)

@@ -59,6 +59,7 @@ def check_end(schedule: "Schedule") -> None:
     schedule.oracle.summarizing.check_end()
     schedule.oracle.kin.check_end()
     schedule.oracle.keeping.check_end(schedule.disk.runs)
+    schedule.oracle.copying.check_end()
     _check_told(schedule)
     _check_stops(schedule)
     for error in schedule.loop.unseen_failures():

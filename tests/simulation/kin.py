@@ -1,5 +1,6 @@
 """Runs that others have begun: by which calls, how they end, and who is told of that."""
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -24,6 +25,7 @@ OUTLIVED = "no child outlives its parent"
 HELD_TO = "a child is held to what its agent is held to"
 BEGINS = "a fork begins with what was said before its call, and no other child with anything"
 
+_NOTE = re.compile(r"\n\n\[\S+ has worked in a copy of your workspace[^\]]*\]")
 DISPOSITIONS = {"completed": "done", "timed_out": "timed_out"}
 """Of the result of a call whose child has ended so; else ``"failed"``."""
 
@@ -273,6 +275,7 @@ def status_of(spec: RunSpec, end: HarnessResult) -> str:
 
 def says(text: str, spec: RunSpec, end: HarnessResult) -> bool:
     """Whether a result says what a child came to, and how it ended."""
+    text = without_notes(text)
     most = None if spec.parent is None else spec.parent.most_words
     words = end.output_text.split()
     said = " ".join(words[:most])
@@ -283,6 +286,11 @@ def says(text: str, spec: RunSpec, end: HarnessResult) -> bool:
         return text == said if not cut else text.startswith(f"{said}\n[Cut to {most} of")
     ending = f" ended {end.status}({end.reason.kind}): "
     return ending in text and end.reason.message in text and said in text
+
+
+def without_notes(text: str) -> str:
+    """A text without what it tells of copies in which others have worked."""
+    return _NOTE.sub("", text)
 
 
 def is_by_kin(change: RunChanged) -> bool:

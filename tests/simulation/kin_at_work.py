@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from harness_actors.events import RunParked
 from harness_actors.messages import ToolCall
-from harness_actors.records import Entry, RunAdded, RunChanged
+from harness_actors.records import Entry, RunAdded, RunChanged, RunSpec
 from harness_actors.state import (
     ANSWERS,
     ASKED_BELOW,
@@ -22,6 +22,7 @@ from harness_actors.state import (
     WAITING_SINCE,
     is_waiting,
 )
+from tests.simulation.held import spec_at
 from tests.simulation.kin import Kin
 from tests.simulation.ledger import Happening, Ledger
 from tests.simulation.places import run_at
@@ -216,7 +217,13 @@ class AtWork:
         settings, limits = spec.config.sub_agents, spec.config.limits
         bounds = (limits.tool_calls, limits.tokens, limits.cost_usd, limits.time_s)
         free = limits.model_calls >= 60 and limits.working_s is None and not any(bounds)
-        return free and settings is not None and depth < settings.max_depth
+        deep = settings is None or depth >= settings.max_depth
+        return free and not deep and self._has_place(spec, call.name)
+
+    def _has_place(self, spec: RunSpec, agent: str) -> bool:
+        """Whether a run has the workspace of which the agent would have a copy, or needs none."""
+        path = agent if spec.parent is None else f"{spec.parent.agent}/{agent}"
+        return spec.workspace is not None or spec_at(self.kin.agents, path).workspace != "copy"
 
     def _check_nowhere(self, what: Happening) -> None:
         if what.run_id in self._waiting:

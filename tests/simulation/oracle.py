@@ -16,6 +16,7 @@ from tests.simulation.artifacts import Keeping
 from tests.simulation.asked_below import AskedBelow, is_answer
 from tests.simulation.asking import Asking, shortly
 from tests.simulation.circling import Circling
+from tests.simulation.copying import Copying
 from tests.simulation.effects import Effects
 from tests.simulation.guarding import Guarding
 from tests.simulation.judging import Judging
@@ -85,6 +86,8 @@ class Oracle:
         self.at_work = AtWork(ledger, self.kin, self.serving_rules, self.waits)
         self.sent_out = SentOut(ledger, self.kin)
         self.asked_below = AskedBelow(ledger, self.kin)
+        agents, homeless = workload.sub_agents, workload.homeless
+        self.copying = Copying(ledger, self.kin, agents, homeless, wished=workload.copying)
         self._tree_bounds = TreeBounds(ledger, self.kin)
         self._delegates = bool(workload.sub_agents)
         self._asking = Asking(ledger, self.serving_rules)
@@ -231,6 +234,7 @@ class Oracle:
         if self._delegates:
             self.kin.changed(change, log)
             self.sent_out.changed(change, log)
+            self.copying.changed(change, log)
             self.at_work.changed(change)
             self._tree_bounds.changed(run, change)
         for write in change.delta.writes:

@@ -4,6 +4,7 @@ from tests.simulation.approvals import plan_approvals
 from tests.simulation.artifacts import plan_artifacts
 from tests.simulation.circling import plan_circles
 from tests.simulation.contracts import plan_contracts
+from tests.simulation.copying import plan_copies
 from tests.simulation.gates import plan_gates
 from tests.simulation.held import hold_children
 from tests.simulation.pressing import plan_pressure
@@ -28,4 +29,4 @@ def planned(seed: int) -> Workload:
     workload = plan_values(plan_contracts(workload, seed), seed)
     workload = plan_summaries(plan_pressure(workload, seed), seed)
     workload = hold_children(with_scouts(plan_trees(workload, seed), seed), seed)
-    return plan_shelves(workload, seed)
+    return plan_copies(plan_shelves(workload, seed), seed)

@@ -37,7 +37,6 @@ from harness_actors.executors import (
     StopDecision,
 )
 from harness_actors.ports import Executor, Journal
-from harness_actors.records import WorkspaceSpec
 from harness_actors.stores import SqliteJournal
 from harness_actors.stores.key_locks import KeyLocks
 from harness_actors.stores.taking_up import check_run, check_taking_up
@@ -352,12 +351,14 @@ class Schedule:
                         counter_for=lambda _: self._counter,
                         clock=self._clock,
                         in_thread=self._in_thread,
-                        prepare_workspace=_no_workspace,
+                        prepare_workspace=self.oracle.copying.prepare,
                         processes=place.tool_processes,
                         resources=OpenResources(),
                         workers=workers_of(place.tool_processes, self.oracle, self.machine),
                         artifacts_of=self.oracle.keeping.artifacts_of,
                         locks=KeyLocks(self._keys),
+                        copies=self.oracle.copying.copies,
+                        changed_files=self.oracle.copying.changed_files,
                         **grounds_of(self.oracle.verifying),
                     )
                 )
@@ -375,6 +376,7 @@ class Schedule:
             with suppress(Exception):
                 journal.close()
         self.oracle.keeping.dispose()
+        self.oracle.copying.dispose()
         if self._mover is not None:
             self._mover.place.remove()
         elif self._folder is not None:
@@ -386,10 +388,6 @@ class FlatCounter:
 
     async def count(self, text: str) -> int:
         return 1 + len(text) // 4
-
-
-def _no_workspace(spec: WorkspaceSpec) -> Path:
-    return Path(spec.path)
 
 
 def _memory() -> str | None:

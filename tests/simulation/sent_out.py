@@ -13,7 +13,7 @@ from harness_actors.records import CHILD_MARK, RunChanged
 from harness_actors.state import CHILD_WAITS
 from harness_actors.subagents import SubAgentSpec
 from harness_actors.subagents.letters import ENDED, SAID
-from tests.simulation.kin import Kid, Kin, results_in, says, status_of
+from tests.simulation.kin import Kid, Kin, results_in, says, status_of, without_notes
 from tests.simulation.ledger import Ledger
 from tests.simulation.trees import PlannedDelegation
 from tests.simulation.workload import PlannedRound, PlannedTool, Workload
@@ -168,7 +168,7 @@ class SentOut:
 
     def _letter(self, run_id: str, text: str) -> None:
         """A run is told of some that have ended."""
-        parts = {}
+        text, parts = without_notes(text), {}
         for child, kid in self._beside(run_id):
             end = self.ledger.disk.runs[child].end
             status = "" if end is None else status_of(kid.spec, end)

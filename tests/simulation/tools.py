@@ -74,7 +74,7 @@ class WatchedTool:
             description="A tool.",
             parameters=PARAMETERS,
             effect="read_only" if kind in READS else "local_write",
-            idempotent=kind in READS or kind in ("again", "crash_again", "flaky"),
+            idempotent=kind in READS or kind in ("again", "crash_again", "flaky", "write"),
             resource_keys=KEYS.get(kind, ()),
             timeout_s=TIMEOUTS_S.get(kind),
             volatile=kind == "watch",
@@ -128,6 +128,8 @@ class WatchedTool:
                 await asyncio.sleep(takes_s / 2)
                 self._oracle.effect(key)
                 await asyncio.sleep(takes_s / 2)
+            case "write":
+                self._oracle.copying.write(key, context)
             case "thread":
                 await context.in_thread(self._oracle.effect, key)
             case "command":

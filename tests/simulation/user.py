@@ -170,6 +170,7 @@ class User:
             edges=workflow.edges,
             custom=custom_of(workflow, plan.config),
             keys=plan.keys,
+            workspace=self._oracle.copying.workspace_of(plan.run_id),
         )
 
     def code_of(self, plan: PlannedRun) -> dict[str, bytes]:

@@ -42,6 +42,7 @@ ToolKind = Literal[
     "labour_crash",
     "labour_mess",
     "flaky",
+    "write",
     "delegate",
 ]
 """`look`: read-only; `again`: idempotent; `effect`: neither; `thread`: the same, in a thread;
@@ -54,6 +55,7 @@ writes, alone at its shelf or two in all of its tree;
 `read`: reads on in a long result; `pry`: in one of another conversation;
 `labour`: in a worker process; `labour_long`: longer than it may; `labour_crash`: that process dies;
 `labour_mess`: something is left running there; `flaky`: fails, and is tried again;
+`write`: writes a file of its own into its workspace;
 `delegate`: is done by a run of its own."""
 
 COMMON: tuple[ToolKind, ...] = ("look", "again", "effect", "effect", "thread", "command")
@@ -184,6 +186,8 @@ class Workload:
         strategic: Agents have a strategy of their own.
         sub_agents: Those to whom agents delegate; empty where they do not.
         shelved: Runs of one tree write to the same shelves.
+        copying: Runs have workspaces, and some of those below them copies of these.
+        homeless: Runs of the user's that have none.
         copies: Messages go through pickle.
         budget_usd: What all runs may cost together; None for no bound.
         listened: Runs whose text somebody reads while it is said.
@@ -211,6 +215,8 @@ class Workload:
     strategic: bool = False
     sub_agents: tuple[SubAgentSpec, ...] = ()
     shelved: bool = False
+    copying: bool = False
+    homeless: frozenset[str] = frozenset()
     copies: bool = False
     budget_usd: float | None = None
     listened: frozenset[str] = frozenset()
