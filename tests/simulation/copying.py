@@ -19,7 +19,7 @@ from harness_actors.ports import ToolContext
 from harness_actors.records import CHILD_MARK, RunChanged, WorkspaceSpec
 from harness_actors.state import CHANGED_FILES
 from harness_actors.subagents import SubAgentSpec
-from harness_actors.subagents.spec import OF_COPIES
+from harness_actors.subagents.spec import OF_COPIES, has_copies
 from harness_actors.tools.child_copy import changed_files
 from harness_actors.tools.workspace import prepare_workspace
 from tests.simulation.held import spec_at
@@ -51,6 +51,9 @@ def plan_copies(workload: Workload, seed: int) -> Workload:
         return workload
     names = {"helper", *(name for name in SOMETIMES if chance.random() < 0.4)}
     specs = _in_copies(workload.sub_agents, names)
+    if not has_copies(specs):
+        # All of these are forks.
+        return workload
     runs = {name: _writing(chance, run) for name, run in workload.runs.items()}
     homeless = frozenset(name for name in runs if chance.random() < HOMELESS)
     return replace(workload, runs=runs, sub_agents=specs, copying=True, homeless=homeless)

@@ -18,6 +18,7 @@ from harness_actors.state import (
     MAIL,
     OPEN_CALLS,
     PARKING,
+    USAGE,
     WAITED_S,
     WAITING_SINCE,
     is_waiting,
@@ -36,6 +37,8 @@ IN_ORDER = "nothing after a delegated call begins before its neighbours' childre
 AT_ONCE = "no more children of a run are served at once than may be"
 NO_DEADLOCK = "whoever waits for children needs no host of theirs"
 
+NOT_ON_DISK = 20
+"""Model calls that a run and those below it may have made of which nothing is on disk, at most."""
 PATIENCE_S = 60.0
 """Longer than the rounds of all that are to park with one."""
 _MEANWHILE = frozenset(
@@ -212,11 +215,16 @@ class AtWork:
         """Whether a call that has no child should have had one, for certain."""
         if not delegated_in(call):
             return False
-        spec = self.ledger.disk.runs[run_id].spec
+        run = self.ledger.disk.runs[run_id]
+        spec, values = run.spec, run.values.values
         depth = 0 if spec.parent is None else spec.parent.depth
         settings, limits = spec.config.sub_agents, spec.config.limits
         bounds = (limits.tool_calls, limits.tokens, limits.cost_usd, limits.time_s)
-        free = limits.model_calls >= 60 and limits.working_s is None and not any(bounds)
+        used = [values.get(key.name) or {} for key in (USAGE, CHILDREN_USAGE)]
+        made = sum(one.get("model_calls", 0) for one in used)
+        # What is not on disk yet was used, too.
+        left = limits.model_calls >= 60 and made < limits.model_calls - NOT_ON_DISK
+        free = left and limits.working_s is None and not any(bounds)
         deep = settings is None or depth >= settings.max_depth
         return free and not deep and self._has_place(spec, call.name)
 
