@@ -25,6 +25,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from benchmarks.findings import Finding, plain
 from benchmarks.measure import machine, print_report, pss_kb, versions
 from harness_actors.actors import Runtime, open_runtime
+from harness_actors.actors.kinds import KINDS
 from harness_actors.actors.processes import is_alive
 from harness_actors.agents import ChatAgent, Program
 from harness_actors.config import HarnessConfig
@@ -34,13 +35,23 @@ from harness_actors.testing import Reply, ScriptedModel
 
 IN_FLIGHT = 200
 READINGS = 10
+UP_WITHIN_S = 30.0
+WITH_THE_CELL = {name for name, kind in KINDS.items() if kind.starts_with_cell}
 
 
 def actors_of(store: Path) -> dict[str, int]:
-    """The pids of a cell's actors, by role."""
+    """The pids of a cell's actors, by role; empty for one on the local runtime.
+
+    Runs may be over before all are up that start with their cell, so these are waited for.
+    """
+    until = time.monotonic() + UP_WITHIN_S
     journal = JournalReader(store)
     try:
-        return {mark.role: mark.pid for mark in journal.load_processes() if is_alive(mark)}
+        while True:
+            found = {mark.role: mark.pid for mark in journal.load_processes() if is_alive(mark)}
+            if not found or found.keys() >= WITH_THE_CELL or time.monotonic() > until:
+                return found
+            time.sleep(0.05)
     finally:
         journal.close()
 

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from harness_actors.conversation import Conversation
 from harness_actors.coordination.active import ActiveRun, Effects, ExecutorNeeds
+from harness_actors.coordination.at_once import AnswerAtOnce
 from harness_actors.coordination.background import BackgroundCompaction
 from harness_actors.coordination.budget import Budget
 from harness_actors.coordination.ceilings import Ceilings
@@ -44,7 +45,6 @@ from harness_actors.ports import Clock
 from harness_actors.records import Hop, RunAdded, RunSpec, StoredRun
 from harness_actors.signals import RepairTrigger
 from harness_actors.state import (
-    AGENT_TURN,
     SharedState,
     StateDelta,
 )
@@ -60,6 +60,7 @@ class Coordinator:
         agent_turns: Number of agent turn hosts, at least 1.
         clock: Dates what is committed.
         workers: There are workers that summarize.
+        at_once: Says what executors answer that have nothing to do; None where each is asked.
     """
 
     def __init__(
@@ -71,12 +72,15 @@ class Coordinator:
         agent_turns: int,
         clock: Clock,
         workers: bool = True,
+        at_once: AnswerAtOnce | None = None,
     ) -> None:
         self.term = term
         self._command = command
         self._clock = clock
         self.runs: dict[str, ActiveRun] = {}
-        self._dispatch = Dispatch(term=term, needs=needs, agent_turns=agent_turns, runs=self.runs)
+        self._dispatch = Dispatch(
+            term=term, needs=needs, agent_turns=agent_turns, runs=self.runs, answer=at_once
+        )
         self._deadlines = Deadlines(self.runs)
         self.budget = Budget()
         """What all runs may cost together, and have cost."""
@@ -114,9 +118,10 @@ class Coordinator:
             self._background,
             Ceilings(clock),
         )
+        self._dispatch.at_once.follow = self._outcomes.follow
         self.children.departures.leave = self._outcomes.leave
         self.children.departures.wait = self.waits.begin_with_those_below
-        self.receipts = self._dispatch.receipts
+        self.receipts, self.is_current = self._dispatch.receipts, self._dispatch.is_current
 
     # ---- what may happen ------------------------------------------------------------
 
@@ -144,7 +149,7 @@ class Coordinator:
         self._closing.note(run, effects)
         self._background.begun(run, effects)
         self._dispatch.deliver(run, effects)
-        return effects
+        return self._settled(effects)
 
     def adopt(self, stored: StoredRun, *, asked: bool = False) -> Effects:
         """A run of the journal is to go on: its process died, or a command takes it up.
@@ -177,7 +182,7 @@ class Coordinator:
         effects = Effects()
         if (top := self.runs.get(root_id)) is not None:
             self.children.departures.rest_again(self.children.tree_of(top), effects)
-        return effects
+        return self._settled(effects)
 
     def answer(self, stored: StoredRun, answers: Mapping[str, str]) -> Effects:
         """A user answers a run that waits; whoever takes it up next goes on with that.
@@ -204,31 +209,35 @@ class Coordinator:
         run = self.runs.get(run_id)
         if run is not None:
             self._stopping.go_on(run, effects)
-        return effects
+        return self._settled(effects)
 
     def received(self, slot: Slot, envelope: Envelope) -> Effects:
         """A host said something. What is old, or was said before, is dropped."""
         effects = Effects()
         run = self.runs.get(envelope.run_id)
-        if run is None or envelope.term != self.term:
-            return effects
+        if run is not None and envelope.term == self.term:
+            self._received(run, slot, envelope, effects)
+        return self._settled(effects)
+
+    def _received(self, run: ActiveRun, slot: Slot, envelope: Envelope, effects: Effects) -> None:
         if slot != run.slot or envelope.hop_number != run.hop_number:
             # No hop has the number of a job.
             if isinstance(envelope.body, Summarized | Proposed):
                 self._background.received(run, envelope, effects)
                 self._closing.close_if_spent(effects)
-            return effects
-        if isinstance(envelope.body, ToolsStarted):
+        elif isinstance(envelope.body, ToolsStarted):
             self.changes.tools_started(run, envelope.body.tools, after=envelope.seq)
-            return effects
-        if isinstance(envelope.body, SummaryWanted):
+        elif isinstance(envelope.body, SummaryWanted):
             self._background.ask(envelope.run_id, envelope.body.keep, effects, awaited=False)
-            return effects
-        if envelope.seq <= run.received:
-            return effects
-        run.received = envelope.seq
+        elif envelope.seq > run.received:
+            run.received = envelope.seq
+            self._go_on(run, envelope, effects)
+
+    def _go_on(self, run: ActiveRun, envelope: Envelope, effects: Effects) -> None:
         try:
             self._take(run, envelope, effects)
+            # Before what it has cost counts: one that is done is to end as done.
+            self._dispatch.at_once.settle(effects)
         except WorkflowError as error:
             # A user's executor made a change that its entry does not allow.
             self._dispatch.leave(run, effects)
@@ -236,6 +245,10 @@ class Coordinator:
         self._close_if_spent(run, effects)
         if run.summarizes_at is not None and self._workers:
             self._background.consider(run, effects)
+
+    def _settled(self, effects: Effects) -> Effects:
+        """The same, with what follows where executors have nothing to do."""
+        self._dispatch.at_once.settle(effects)
         return effects
 
     def _close_if_spent(self, run: ActiveRun, effects: Effects) -> None:
@@ -273,7 +286,7 @@ class Coordinator:
         effects = self._losses.host_lost(slot, cause)
         if slot.kind == COMPACTION_WORKER:
             self._background.worker_lost(slot, cause, effects)
-        return effects
+        return self._settled(effects)
 
     def host_missing(self, slot: Slot, cause: str) -> Effects:
         """No process is started in a slot, for this reason; the cell goes on without."""
@@ -282,7 +295,7 @@ class Coordinator:
             self._background.worker_lost(slot, cause, effects)
         else:
             self._losses.host_missing(slot, cause, effects)
-        return effects
+        return self._settled(effects)
 
     def compact(self, run_id: str, keep: str = "") -> tuple[Effects, bool]:
         """The user of a run asks for a summary of its conversation.
@@ -295,18 +308,8 @@ class Coordinator:
             What is to be done, and whether a summary is being made.
         """
         effects = Effects()
-        return effects, self._background.ask(run_id, keep, effects)
-
-    def left_by(self, slot: Slot) -> list[str]:
-        """Runs that the agent turn in a slot has served, and that stand between two turns now.
-
-        Repair is not to come for them, if that agent turn dies.
-        """
-        return [
-            run_id
-            for run_id, run in self.runs.items()
-            if slot in run.replicas and (run.slot is None or run.slot.kind != AGENT_TURN)
-        ]
+        will_be = self._background.ask(run_id, keep, effects)
+        return self._settled(effects), will_be
 
     def stop(self, run_id: str, mode: str) -> Effects:
         """A user asked a run to stop; `mode` is a `StopMode`. One not served is ignored."""
@@ -314,7 +317,7 @@ class Coordinator:
         run = self.runs.get(run_id)
         if run is not None:
             self._stopping.stop(run, mode, effects)
-        return effects
+        return self._settled(effects)
 
     def stop_idle(
         self,
@@ -340,7 +343,8 @@ class Coordinator:
             return Effects()
         if stored.spec.run_id in self.runs:
             return self.stop(stored.spec.run_id, mode)
-        return self._stopping.stop_idle(stored, mode, taken_from, shared=shared, tree=tree)
+        stopped = self._stopping.stop_idle(stored, mode, taken_from, shared=shared, tree=tree)
+        return self._settled(stopped)
 
     def allow(self, limit_usd: float | None, *, spent_usd: float) -> Effects:
         """Say what all runs of this command may cost together.
@@ -358,7 +362,7 @@ class Coordinator:
         effects = Effects()
         self.budget.allow(limit_usd, spent_usd=spent_usd)
         self._closing.note_all(effects)
-        return effects
+        return self._settled(effects)
 
     def subscribe(self, run_ids: Iterable[str], stream: str) -> Effects:
         """Somebody reads what runs say, from a stream actor of this name."""
@@ -370,7 +374,7 @@ class Coordinator:
         effects = self._stopping.overdue()
         self._background.overdue(effects)
         self.children.overdue(effects)
-        return effects
+        return self._settled(effects)
 
     @property
     def next_overdue_at(self) -> float | None:
@@ -391,10 +395,3 @@ class Coordinator:
     def served_in(self, conversation_id: str) -> str | None:
         """The run that continues a conversation; None where none does."""
         return self._conversations.get(conversation_id)
-
-    def is_current(self, envelope: Envelope) -> bool:
-        """Whether an envelope is to be posted still.
-
-        While its hop was being committed, the host may have died and the run gone on.
-        """
-        return self._dispatch.is_current(envelope)

@@ -13,6 +13,7 @@ from harness_actors.coordination.active import (
     ExecutorNeeds,
     Post,
 )
+from harness_actors.coordination.at_once import AnswerAtOnce, AtOnce
 from harness_actors.coordination.protocol import (
     QUARANTINE,
     Committed,
@@ -47,12 +48,15 @@ class Dispatch:
         needs: What each of our executors is sent, by name.
         agent_turns: Number of agent turn hosts, at least 1.
         runs: The runs in service, by id; the coordinator's own mapping.
+        answer: Says what executors answer that have nothing to do; None where each is asked.
     """
 
     term: int
     needs: Mapping[str, ExecutorNeeds]
     agent_turns: int
     runs: Mapping[str, ActiveRun]
+    answer: AnswerAtOnce | None = None
+    at_once: AtOnce = field(init=False)
     # In memory only: a new incarnation is told by whoever still reads.
     _streams: OrderedDict[str, str] = field(default_factory=OrderedDict, init=False)
     # Of all runs together: a run that is taken up again in this term must not get a
@@ -61,8 +65,17 @@ class Dispatch:
 
     def __post_init__(self) -> None:
         self._router = Router(self.agent_turns)
+        self.at_once = AtOnce(self.answer, self.runs, self.ask)
 
     def deliver(self, run: ActiveRun, effects: Effects) -> None:
+        """Have the run's hop answered: at once, or by the host that is to serve it."""
+        if self.at_once.takes(run):
+            self.withhold(run)
+            self.at_once.add(run)
+        else:
+            self.ask(run, effects)
+
+    def ask(self, run: ActiveRun, effects: Effects) -> None:
         """Post the run's hop to the host that is to serve it."""
         run_id, executor = run.spec.run_id, run.hop.to
         code = run.spec.code if executor in run.spec.custom else ""
@@ -115,7 +128,10 @@ class Dispatch:
         return next(self._hop_numbers)
 
     def is_current(self, envelope: Envelope) -> bool:
-        """See `Coordinator.is_current`."""
+        """Whether an envelope is to be posted still.
+
+        While its hop was being committed, the host may have died and the run gone on.
+        """
         run = self.runs.get(envelope.run_id)
         # Looked at first, as most are: no job has the number of a hop.
         if run is not None and run.hop_number == envelope.hop_number:

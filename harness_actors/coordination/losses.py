@@ -65,6 +65,18 @@ class Losses:
         self._dispatch.deliver(run, effects)
 
 
+def left_by(runs: Mapping[str, ActiveRun], slot: Slot) -> list[str]:
+    """Runs that the agent turn in a slot has served, and that stand between two turns now.
+
+    Repair is not to come for them, if that agent turn dies.
+    """
+    return [
+        run_id
+        for run_id, run in runs.items()
+        if slot in run.replicas and (run.slot is None or run.slot.kind != AGENT_TURN)
+    ]
+
+
 def retrace(run: ActiveRun) -> None:
     """Lead a run to repair where a turn may have been under way when its host died.
 

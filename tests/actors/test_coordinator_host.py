@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from harness_actors.actors.coordinator import host as host_module
 from harness_actors.actors.coordinator.host import CoordinatorHost
 from harness_actors.actors.coordinator.journal_watch import watch_journal
 from harness_actors.actors.host.executor_host import ExecutorHost
@@ -678,7 +679,9 @@ async def test_what_a_dead_host_left_of_a_run_that_is_elsewhere_is_ended(
     assert (await cell.until(run_id))[run_id].status == "done"
 
 
-async def test_runs_that_leave_a_dead_host_meanwhile_are_looked_for_too(cell: Cell) -> None:
+async def test_runs_that_leave_a_dead_host_meanwhile_are_looked_for_too(
+    cell: Cell, monkeypatch: pytest.MonkeyPatch
+) -> None:
     asked = list[list[str]]()
 
     async def end_tools(run_ids: Sequence[str]) -> None:
@@ -687,7 +690,7 @@ async def test_runs_that_leave_a_dead_host_meanwhile_are_looked_for_too(cell: Ce
 
     left = ["early"]
     cell.host._end_tools = end_tools
-    cell.host._coordinator.left_by = lambda slot: left  # type: ignore[method-assign]
+    monkeypatch.setattr(host_module, "left_by", lambda _runs, _slot: left)
     await cell.host._end_left(Slot(AGENT_TURN))
     assert asked == [["early"], ["late"]]
 

@@ -97,7 +97,7 @@ def text_of(items: Sequence[HeardItem]) -> str:
 async def test_the_text_of_each_round_comes_before_its_events_and_the_result_last(
     runtime: Runtime,
 ) -> None:
-    program = looks_then_answers(word_s=0.001)
+    program = looks_then_answers(word_s=0.005)
     spec = program.spec("go", ANSWERING)
 
     async with asyncio.timeout(WITHIN_S), aclosing(heard(runtime, program, spec)) as stream:
@@ -188,12 +188,15 @@ async def test_a_call_of_a_run_that_nobody_reads_is_told_with_its_round_alone(
     assert at_work == [RunStarted, TurnStarted]
 
 
-async def test_a_reader_may_come_in_the_middle_of_a_run(runtime: Runtime) -> None:
-    program = looks_then_answers(word_s=0.005)
+async def test_a_reader_may_come_in_the_middle_of_a_run(runtime: Runtime, tmp_path: Path) -> None:
+    program = gazes_then_answers(tmp_path)
     spec = program.spec("go", ANSWERING)
     await submit(runtime, program, [spec])
 
     async with asyncio.timeout(WITHIN_S):
+        await runtime.subscribe([spec.run_id])
+        # Only now, for who tells the text may take longer to start than a run to end.
+        (tmp_path / "seen").touch()
         texts = await runtime.texts(spec.run_id)
         while not (texts.spoken and texts.spoken[-1].ended and texts.spoken[-1].round == 2):
             texts = await runtime.texts(spec.run_id, texts.cursor)

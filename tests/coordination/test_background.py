@@ -7,6 +7,7 @@ import pytest
 from harness_actors.actors.host.shipped_executors import executor_needs
 from harness_actors.config import CompactionConfig, HarnessConfig
 from harness_actors.coordination.active import Effects, Post
+from harness_actors.coordination.at_once import AnswerAtOnce
 from harness_actors.coordination.background import (
     ATTEMPTS,
     FAILURES_BEFORE_REST,
@@ -29,6 +30,7 @@ from harness_actors.coordination.protocol import (
     Summarized,
     SummaryWanted,
 )
+from harness_actors.executors.at_once import answer_at_once
 from harness_actors.messages import Message
 from harness_actors.plan import CompactionPlan, Span, Summary
 from harness_actors.records import RunChanged, RunSpec, StoredRun, SummaryStored
@@ -74,10 +76,20 @@ def ladder_alone() -> HarnessConfig:
 class Desk:
     """A coordinator with one run, moved by hand."""
 
-    def __init__(self, config: HarnessConfig | None = None, **spec: Any) -> None:
+    def __init__(
+        self,
+        config: HarnessConfig | None = None,
+        at_once: AnswerAtOnce | None = None,
+        **spec: Any,
+    ) -> None:
         self.clock = ManualClock()
         self.coordinator = Coordinator(
-            term=1, command="command", needs=executor_needs(), agent_turns=1, clock=self.clock
+            term=1,
+            command="command",
+            needs=executor_needs(),
+            agent_turns=1,
+            clock=self.clock,
+            at_once=at_once,
         )
         self.spec = a_spec(config=config or summarizing(), **spec)
         self.entries: list[Any] = []
@@ -223,6 +235,16 @@ def test_an_offer_is_told_to_the_turn_and_given_to_whoever_makes_room() -> None:
     (post,) = desk.posts
     assert isinstance(post.envelope.body, Deliver)
     assert post.envelope.body.offer == offer
+
+
+def test_an_offer_is_given_to_whoever_makes_room_where_others_need_not_be_asked() -> None:
+    desk = Desk(at_once=answer_at_once)
+    desk.round(950)
+    number, offer = desk.a_job(), desk.offer()
+    desk.say(WORKER, Proposed(offer), number=number, seq=1)
+    desk.say(TURN, Answered(StateDelta(), Yielded()))
+    (post,) = desk.posts
+    assert (post.slot, post.envelope.body.offer) == (Slot(COMPACTION), offer)  # type: ignore[union-attr]
 
 
 def test_an_offer_that_is_taken_is_over_and_its_summaries_are_in_the_plan() -> None:

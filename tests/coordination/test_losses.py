@@ -6,6 +6,7 @@ import pytest
 
 from harness_actors.conversation import UNKNOWN_OUTCOME, repaired
 from harness_actors.coordination.endings import executor_lost, last_words
+from harness_actors.coordination.losses import left_by
 from harness_actors.coordination.protocol import CUSTOM, QUARANTINE, Deliver, Forget, Slot
 from harness_actors.coordination.routing import LOSSES_BEFORE_QUARANTINE
 from harness_actors.events import ExecutorLost, RunCompleted
@@ -88,12 +89,12 @@ def test_what_a_run_between_two_turns_has_left_at_a_host_is_not_repairs_to_end(
 ) -> None:
     world = started("turn", "turn")
     move_until(world, TURN)
-    assert world.coordinator.left_by(TURN) == [], "it is there"
+    assert left_by(world.coordinator.runs, TURN) == [], "it is there"
     move_until(world, Slot(executor))
-    assert world.coordinator.left_by(TURN) == ["run"]
-    assert world.coordinator.left_by(ALONE) == [], "it has not been there"
+    assert left_by(world.coordinator.runs, TURN) == ["run"]
+    assert left_by(world.coordinator.runs, ALONE) == [], "it has not been there"
     world.lose(TURN)
-    assert world.coordinator.left_by(TURN) == [], "the next one has nothing of it"
+    assert left_by(world.coordinator.runs, TURN) == [], "the next one has nothing of it"
 
 
 def test_a_turn_that_is_interrupted_goes_to_repair_first() -> None:

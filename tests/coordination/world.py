@@ -14,6 +14,7 @@ from harness_actors.actors.host.shipped_executors import executor_needs
 from harness_actors.actors.mailbox import SeenEnvelopes
 from harness_actors.conversation import Conversation
 from harness_actors.coordination.active import Effects, Post
+from harness_actors.coordination.at_once import AnswerAtOnce
 from harness_actors.coordination.coordinator import Coordinator
 from harness_actors.coordination.graph import DEFAULT_EDGES
 from harness_actors.coordination.protocol import (
@@ -193,7 +194,9 @@ class World:
         *,
         agent_turns: int = 1,
         command: str = "command",
+        at_once: AnswerAtOnce | None = None,
     ) -> None:
+        self.at_once = at_once
         self.handlers = dict(handlers or {})
         self.clock = ManualClock()
         self.disk: list[Entry] = []
@@ -216,6 +219,7 @@ class World:
             needs=executor_needs(),
             agent_turns=self._agent_turns,
             clock=self.clock,
+            at_once=self.at_once,
         )
 
     # ---- what a test does -------------------------------------------------------------

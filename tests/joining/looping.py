@@ -17,6 +17,9 @@ from harness_actors.stores.reader import JournalReader
 from harness_actors.testing import Reply, ScriptedModel
 from harness_actors.tools import tool
 
+HOSTS = {"repair", "compaction", "agent_turn", "stop_decision"}
+WITHIN_S = 20.0
+
 
 @tool
 async def name_loop() -> str:
@@ -28,6 +31,18 @@ def _repeat_result(messages: Sequence[Message]) -> Reply:
     if messages[-1].role == "tool":
         return Reply.call("work_complete", {"summary": messages[-1].text})
     return Reply.call("name_loop", {})
+
+
+async def until_up(store: Path) -> dict[str, int]:
+    """The processes of a cell, by role, when all hosts are connected; a run does not need them."""
+    journal = JournalReader(store)
+    async with asyncio.timeout(WITHIN_S):
+        while True:
+            pids = {mark.role: mark.pid for mark in journal.load_processes()}
+            if pids.keys() >= HOSTS and channels_of(pids["coordinator"]) >= len(HOSTS):
+                journal.close()
+                return pids
+            await asyncio.sleep(0.05)
 
 
 def channels_of(pid: int) -> int:
@@ -43,10 +58,8 @@ async def drive(store: Path) -> dict[str, object]:
     agent = ChatAgent(model=ScriptedModel(_repeat_result), tools=[name_loop])
     async with AgentHarness(agent, store=store, address="local") as harness:
         said = (await harness.run("Where do you run?")).output_text
-        journal = JournalReader(store)
-        pids = {mark.role: mark.pid for mark in journal.load_processes()}
-        journal.close()
-        hosts = {"repair", "compaction", "agent_turn", "stop_decision"} & set(pids)
+        pids = await until_up(store)
+        hosts = HOSTS & set(pids)
         stand = {os.getpriority(os.PRIO_PROCESS, pid) for pid in pids.values()}
         own = os.getpriority(os.PRIO_PROCESS, 0)
         return {

@@ -4,6 +4,67 @@ from tests.planted_bugs.bug import Bug
 
 BUGS = (
     Bug(
+        name="executors of a user are passed by where ours would have nothing to do",
+        path="harness_actors/coordination/at_once.py",
+        before=" or to not in OURS or to in run.spec.custom:\n",
+        after=" or to not in OURS:\n",
+        promise="an executor of the user's own is asked in each cycle",
+        tests=(
+            "tests/coordination/test_hops_at_once.py"
+            "::test_executors_of_a_user_are_asked_whatever_they_are_to_do",
+        ),
+    ),
+    Bug(
+        name="what a run has cost counts before it is seen that it is done",
+        path="harness_actors/coordination/coordinator.py",
+        before="""\
+            # Before what it has cost counts: one that is done is to end as done.
+            self._dispatch.at_once.settle(effects)
+""",
+        after="",
+        promise="a run that is done ends as done",
+        tests=(
+            "tests/coordination/test_hops_at_once.py"
+            "::test_a_run_that_is_done_ends_as_done_though_it_has_spent_what_was_left",
+        ),
+    ),
+    Bug(
+        name="runs of a tree go on one by one as it is taken up",
+        path="harness_actors/coordination/coordinator.py",
+        before="""\
+            self._taking_up.take_up(stored, effects, asked=asked)
+        return effects
+""",
+        after="""\
+            self._taking_up.take_up(stored, effects, asked=asked)
+        return self._settled(effects)
+""",
+        promise="a run that waits goes on when all of its children have ended",
+        tests=(
+            "tests/coordination/test_hops_at_once.py"
+            "::test_no_run_of_a_tree_goes_on_before_all_of_it_is_taken_up",
+        ),
+    ),
+    Bug(
+        name="a run that is taken up after a death is not repaired",
+        path="harness_actors/executors/at_once.py",
+        before="            return resumed or bool(values.get(OPEN_CALLS.name))\n",
+        after="            return bool(values.get(OPEN_CALLS.name))\n",
+        promise="what its tools have left is ended before a run goes on",
+        tests=("tests/executors/test_at_once.py::test_whoever_has_something_to_do_is_asked",),
+    ),
+    Bug(
+        name="a plan that is offered is passed by",
+        path="harness_actors/coordination/at_once.py",
+        before=" and (to != COMPACTION or run.offer is None)\n",
+        after="\n",
+        promise="what was prepared in the background is taken",
+        tests=(
+            "tests/coordination/test_background.py"
+            "::test_an_offer_is_given_to_whoever_makes_room_where_others_need_not_be_asked",
+        ),
+    ),
+    Bug(
         name="whoever parks as room was made has none",
         path="harness_actors/coordination/run_changes.py",
         before="        last = replace(delta, writes=writes, events=(*delta.events, event))\n",
@@ -154,8 +215,8 @@ BUGS = (
     Bug(
         name="a message that comes twice is taken twice",
         path="harness_actors/coordination/coordinator.py",
-        before="        if envelope.seq <= run.received:\n",
-        after="        if envelope.seq < run.received:\n",
+        before="        elif envelope.seq > run.received:\n",
+        after="        elif envelope.seq >= run.received:\n",
         promise="whatever is delivered again, it happened once",
         tests=("tests/coordination/test_coordinator.py::test_what_was_heard_twice_is_taken_once",),
     ),

@@ -169,10 +169,10 @@ def _check_losses(schedule: "Schedule", run_id: str, custom: Sequence[str]) -> N
     steps = [step for step in schedule.ledger.steps if step.run_id == run_id]
     killed: list[object] = [
         step
-        for step, following in zip(steps, [*steps[1:], None], strict=True)
+        for at, step in enumerate(steps)
         if step.what == AGENT_TURN
         and step.process.gone
-        and (step.ended_at is None or _is_unheard(following))
+        and (step.ended_at is None or _is_unheard(steps[at + 1 :]))
     ]
     # Of a user's executor, every death counts for the runs that are there or on their way.
     theirs = [p for p in schedule.machine.processes if p.mark.role in custom]
@@ -182,9 +182,9 @@ def _check_losses(schedule: "Schedule", run_id: str, custom: Sequence[str]) -> N
         schedule.ledger.broken("one poisonous run does not take its neighbours with it", text)
 
 
-def _is_unheard(following: Happening | None) -> bool:
+def _is_unheard(following: Sequence[Happening]) -> bool:
     """Whether what a turn came to may have died with its process before anybody else knew it."""
-    return following is None or following.what == ENTRY
+    return not following or following[0].what == ENTRY
 
 
 def _check_budget(schedule: "Schedule", run: DiskRun, end: HarnessResult) -> None:

@@ -36,6 +36,7 @@ from harness_actors.executors import (
     Repair,
     StopDecision,
 )
+from harness_actors.executors.at_once import answer_at_once
 from harness_actors.ports import Executor, Journal
 from harness_actors.stores import SqliteJournal
 from harness_actors.stores.key_locks import KeyLocks
@@ -69,6 +70,9 @@ Mode = Literal["protocol", "disk", "moved"]
 JOURNAL = "journal.db"
 LIVES_WITHIN_S = 900.0
 """Virtual time in which every run must have ended, disturbances included."""
+EACH_IS_ASKED = 0.5
+"""Share of the schedules in which also those executors are asked that have nothing to do: hops that
+are posted are cut, lost and late, and those that are not are none of that."""
 QUICK_S = 0.01
 """What a blocking call may take that is not slow."""
 SETTLE_S = 0.5
@@ -177,6 +181,7 @@ class Schedule:
             agent_turns=self.workload.agent_turns,
             serving=self.oracle.coordinator_began,
             watched=mode == "moved",
+            at_once=None if asks_each(seed) else answer_at_once,
         )
         model, at = Random(f"{seed}/model"), partial(reach, self.ray)
         blobs = load_programs(self.workload, self.oracle, self.machine, model, at)
@@ -381,6 +386,11 @@ class Schedule:
             self._mover.place.remove()
         elif self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def asks_each(seed: int) -> bool:
+    """Whether executors that have nothing to do are asked, too, in the schedule of a seed."""
+    return Random(f"{seed}/asks each").random() < EACH_IS_ASKED
 
 
 class FlatCounter:

@@ -184,13 +184,12 @@ class Admission:
 
     def adopt(self, runs: Iterable[StoredRun], *, asked: bool) -> None:
         """Go on with runs of the journal, of a tree with each after its parent."""
-        trees: dict[str, None] = {}
+        roots: dict[str, None] = {}
         for stored in runs:
             self._held.pop(stored.spec.run_id, None)
             self.perform(self.coordinator.adopt(stored, asked=asked))
-            if stored.spec.parent is not None:
-                trees[stored.spec.root] = None
-        for root_id in trees:
+            roots[stored.spec.root] = None
+        for root_id in roots:
             self.perform(self.coordinator.taken_up(root_id))
 
     async def end_left_of(self, runs: Iterable[StoredRun]) -> None:

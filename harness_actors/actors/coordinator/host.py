@@ -23,10 +23,13 @@ from harness_actors.actors.mailbox import Parcel
 from harness_actors.actors.processes import MachineProcesses, Processes
 from harness_actors.actors.runtime import News, StopMode
 from harness_actors.coordination.active import Effects, Post
+from harness_actors.coordination.at_once import AnswerAtOnce
 from harness_actors.coordination.coordinator import Coordinator
+from harness_actors.coordination.losses import left_by
 from harness_actors.coordination.protocol import Committed, Deliver, Envelope, Slot, Summarize
 from harness_actors.errors import ActorLostError, CellError, HarnessError, StoreError
 from harness_actors.events import RunEvent
+from harness_actors.executors.at_once import answer_at_once
 from harness_actors.messages import Message
 from harness_actors.ports import Clock, Journal
 from harness_actors.records import ProcessMark, RunHeading, RunSpec
@@ -69,6 +72,7 @@ class CoordinatorHost:
         process: ProcessMark | None = None,
         processes: Processes | None = None,
         kinds: Kinds = KINDS,
+        at_once: AnswerAtOnce | None = answer_at_once,
     ) -> None:
         processes = processes or MachineProcesses()
         self._journal = journal
@@ -85,13 +89,14 @@ class CoordinatorHost:
             needs=executor_needs(),
             agent_turns=agent_turns,
             clock=clock,
+            at_once=at_once,
         )
         self._alarm = Alarm(clock, self._time_passed)
         self._command = command
         self._process = process
         self.processes: list[ProcessMark] = []
         """Those of this term, as the journal knows them."""
-        self._writer = JournalWriter(journal, self.term, self._thread, self._break)
+        self._writer = JournalWriter(journal, self.term, self._thread, self.give_up)
         self._bulletin = Bulletin(journal.position())
         self._readings = Readings(journal, self._bulletin, self._thread)
         self._end_tools = processes.end_tools
@@ -101,7 +106,7 @@ class CoordinatorHost:
             end_left=self._end_left,
             lost=self._host_lost,
             missing=self._host_missing,
-            failed=self._break,
+            failed=self.give_up,
             processes=processes,
             kinds=kinds,
         )
@@ -292,7 +297,7 @@ class CoordinatorHost:
             except Exception as error:
                 # A fault of ours, or of a user's values: better stop than hang.
                 logger.exception("%r of %s was not taken", envelope, slot)
-                self._break(CellError("the coordinator", f"{type(error).__name__}: {error}"))
+                self.give_up(CellError("the coordinator", f"{type(error).__name__}: {error}"))
         await self._writer.settle()
         return () if self.is_broken else self._coordinator.receipts(envelopes)
 
@@ -337,7 +342,7 @@ class CoordinatorHost:
         # The supervisor, which ends what tools have started, may have been killed as well.
         ended: set[str] = set()
         # Again where the last words of the actor, by which a run leaves it, were taken meanwhile.
-        while run_ids := set(self._coordinator.left_by(slot)) - ended:
+        while run_ids := set(left_by(self._coordinator.runs, slot)) - ended:
             await self._end_tools(sorted(run_ids))
             ended |= run_ids
 
@@ -349,10 +354,6 @@ class CoordinatorHost:
 
     def give_up(self, error: HarnessError) -> None:
         """Stop serving, as where a commit fails; whoever asks is told why."""
-        self._break(error)
-
-    def _break(self, error: HarnessError) -> None:
-        """Nothing can go on: the cell stops, and says so to whoever asks."""
         if self._broken is None:
             logger.error("the cell stops: %s", error)
             self._broken = error

@@ -17,8 +17,10 @@ from harness_actors.actors.simulated.network import SimulatedActor
 from harness_actors.actors.simulated.processes import SimulatedProcess
 from harness_actors.actors.simulated.ray import SimulatedRay
 from harness_actors.actors.simulated.tools import SimulatedToolProcesses, Work
+from harness_actors.coordination.at_once import AnswerAtOnce
 from harness_actors.coordination.protocol import Envelope, Slot
 from harness_actors.errors import ActorLostError, HarnessError
+from harness_actors.executors.at_once import answer_at_once
 from harness_actors.ports import Journal
 from harness_actors.records import ProcessMark
 
@@ -53,6 +55,7 @@ class CellParts:
         agent_turns: Number of agent turn hosts, at least 1.
         serving: Told of each coordinator that has begun its term.
         watched: The journal is a file, and cells look whether it is at its path.
+        at_once: Says what executors answer that have nothing to do; None where each is asked.
     """
 
     open_journal: Callable[[], Journal]
@@ -61,6 +64,7 @@ class CellParts:
     agent_turns: int = 1
     serving: Callable[[CoordinatorHost], None] = lambda _: None
     watched: bool = False
+    at_once: AnswerAtOnce | None = answer_at_once
 
 
 class SimulatedPeer:
@@ -197,6 +201,7 @@ class SimulatedCoordinator:
                 process=actor.process.mark,
                 processes=ray.machine,
                 kinds=parts.kinds,
+                at_once=parts.at_once,
             )
         except HarnessError as error:
             self.host = error

@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from harness_actors.actors import liveness as doubt
+from harness_actors.actors.coordinator import host
 from harness_actors.actors.coordinator import roster as seats
 from harness_actors.actors.coordinator.admission import Admission
 from harness_actors.actors.coordinator.cell_programs import Programs
@@ -13,7 +14,6 @@ from harness_actors.actors.coordinator.journal_reads import Readings
 from harness_actors.actors.coordinator.journal_writer import JournalWriter
 from harness_actors.actors.mailbox import Outbox, SeenEnvelopes, UnreachableError
 from harness_actors.coordination.active import Effects
-from harness_actors.coordination.coordinator import Coordinator
 from harness_actors.records import ProcessMark
 from harness_actors.stores.commit import Committer
 from tests.simulation.planted.bug import Patches, PlantedBug
@@ -94,7 +94,7 @@ def _hanging_companions_are_let_be() -> Patches:
 
 
 def _what_dead_hosts_left_lives_on() -> Patches:
-    return [(Coordinator, "left_by", lambda self, slot: [])]
+    return [(host, "left_by", lambda _runs, _slot: [])]
 
 
 def _earlier_terms_live_on() -> Patches:

@@ -134,7 +134,7 @@ def _ends_with_open_calls() -> Patches:
 
 
 def _everything_is_current() -> Patches:
-    return [(Coordinator, "is_current", lambda self, envelope: True)]
+    return [(Dispatch, "is_current", lambda self, envelope: True)]
 
 
 def _park_is_forgotten() -> Patches:

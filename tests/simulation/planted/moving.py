@@ -77,7 +77,7 @@ def _followers_are_not_woken() -> Patches:
             self._alarm.set(None)
             self._seats.close()
 
-    return [(CoordinatorHost, "_break", patched)]
+    return [(CoordinatorHost, "give_up", patched)]
 
 
 BUGS: tuple[PlantedBug, ...] = (
