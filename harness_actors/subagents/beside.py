@@ -1,7 +1,7 @@
 """The tools by which a model asks those that it has sent out beside its own work."""
 
 from collections.abc import Callable, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
@@ -132,6 +132,7 @@ class AskBeside(DelegatingTool):
         return f"agent_{self._kind}"
 
 
+@cache
 def tools_beside() -> Sequence[AskBeside]:
     """The tools of an agent that sends others out in the background."""
     return tuple(AskBeside(kind) for kind in _SAYS)

@@ -1,7 +1,7 @@
 """The tools by which a model delegates; their calls are runs of their own."""
 
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 from harness_actors.errors import ToolError
@@ -87,9 +87,15 @@ class Delegate(DelegatingTool):
             model=(model or self._agent.model).name,
         )
 
-    @cached_property
+    @property
     def _signature(self) -> Signature:
-        return read_signature(_said if self._to.fork else _told, self._to.name, None)
+        return _signature_of(self._to.name, self._to.fork)
+
+
+@lru_cache(maxsize=256)
+def _signature_of(name: str, forks: bool) -> Signature:
+    # Kept, for reading one takes longer than all else that an agent is made ready by.
+    return read_signature(_said if forks else _told, name, None)
 
 
 def _only_reads(tool: Any) -> bool:

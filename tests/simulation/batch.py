@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from tests.simulation.schedule import Mode, Report, Schedule
 
-CHUNK = 50
+CHUNK = 10
 """Schedules that a process does before it says what came of them."""
 
 
@@ -115,4 +115,6 @@ def quiet() -> Iterator[None]:
     finally:
         gc.enable()
         gc.collect()
+        # What is left by now, no schedule holds: it is not looked at again.
+        gc.freeze()
         logging.disable(logging.NOTSET)

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
 from random import Random
 from typing import Annotated
+from weakref import proxy
 
 from harness_actors.actors.simulated.processes import SimulatedProcess, current_process
 from harness_actors.ports import Tool
@@ -144,10 +145,14 @@ class Line:
 
 
 def _flaky(trying: Trying) -> Tool:
+    # `typing` remembers what was annotated with, and so would keep whole schedules.
+    watched = proxy(trying)
+
     @resource
     async def line() -> Line:
         await asyncio.sleep(OPENS_IN_S)
-        return trying.opens()
+        opened: Line = watched.opens()
+        return opened
 
     @tool(name="flaky", idempotent=True, retries=RETRIES, retry_on=[ConnectionError])
     async def flaky(key: str, takes_s: float, opened: Annotated[Line, line]) -> AsyncIterator[str]:
