@@ -1,7 +1,8 @@
 """Runs that wait for their users: at no host, answered once, and in the order of their calls."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import orjson
 
@@ -11,7 +12,15 @@ from harness_actors.events import InputAwaited
 from harness_actors.messages import Message, ToolCall
 from harness_actors.records import CHILD_MARK, RunAdded, RunChanged
 from harness_actors.results import HarnessResult
-from harness_actors.state import ANSWERS, ASKED_BELOW, AWAITED, QUESTIONS, WAITING_SINCE
+from harness_actors.state import (
+    AGENT_TURN,
+    ANSWERS,
+    ASKED_BELOW,
+    AWAITED,
+    QUESTIONS,
+    WAITING_SINCE,
+    observed_by,
+)
 from tests.simulation.approvals import key_in_question
 from tests.simulation.ledger import PROMPT_S, Happening, Ledger
 from tests.simulation.places import keepers_of
@@ -123,8 +132,10 @@ class Waits:
         wait = self._waits[run_id] = Wait(change.at - EPOCH, held)
         known.held = held
         told = {known.asked[question["id"]] for question in event.questions}
-        untold = {key for call in left if (key := _key_asked(call))} - told
-        by_itself = not self._disk.runs[run_id].values.values.get(AWAITED.name)
+        values = self._disk.runs[run_id].values.values
+        late = _denied_late(values)
+        untold = {key for call in left if call.id not in late and (key := _key_asked(call))} - told
+        by_itself = not values.get(AWAITED.name)
         link = self._disk.runs[run_id].spec.parent
         may_ask = link is None or not only_reads(link.agent)
         # Of calls that may be too many, some are refused.
@@ -313,6 +324,15 @@ def _rounds(log: Sequence[Message]) -> Iterator[tuple[Message, dict[str, Message
             latest = message, {}
     if latest is not None:
         yield latest
+
+
+def _denied_late(values: Mapping[str, Any]) -> set[str]:
+    """Ids of the calls that hooks denied because the time of their run was over."""
+    return {
+        one["question"][1]
+        for one in values.get(observed_by(AGENT_TURN)) or ()
+        if one["kind"] == "pre_tool" and one["answer"].get("failed")
+    }
 
 
 def _key_asked(call: ToolCall) -> str:
