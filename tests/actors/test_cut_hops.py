@@ -72,6 +72,33 @@ async def test_a_run_goes_on_beside_a_hop_that_does_not_end(hops: Hops) -> None:
     desk.host.close()
 
 
+async def test_a_run_that_comes_again_waits_for_what_a_cut_hop_ends() -> None:
+    happened: list[str] = []
+
+    async def act(signal: Signal, context: RunContext) -> RepairComplete:
+        happened.append("begins")
+        if len(happened) > 1:
+            return RepairComplete()
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            # As a tool whose processes are being killed.
+            await asyncio.sleep(0.05)
+            happened.append("has ended")
+            raise
+        return RepairComplete()
+
+    desk = a_desk(act)
+    await desk.say(deliver(Message.user("task")), hop_number=1)
+    await settled()
+    await desk.say(Cut(), hop_number=1, seq=2)
+    await settled()
+    await desk.say(deliver(Message.user("task")), hop_number=2)
+    await desk.coordinator.next(Answered)
+    assert happened == ["begins", "has ended", "begins"]
+    desk.host.close()
+
+
 async def test_what_a_cut_hop_adds_later_is_in_no_other_hops_log(hops: Hops) -> None:
     desk = a_desk(hops)
     await desk.say(deliver(Message.user("task")), hop_number=1)

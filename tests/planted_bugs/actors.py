@@ -239,6 +239,16 @@ BUGS = (
         ),
     ),
     Bug(
+        name="a hop that ends its tools is cut once more",
+        path="harness_actors/actors/host/executor_host.py",
+        before="            if not task.cancelling():\n                task.cancel()\n",
+        after="            task.cancel()\n",
+        promise="nothing runs beside a call that may write",
+        tests=(
+            "tests/actors/test_cut_hops.py::test_a_run_that_comes_again_waits_for_what_a_cut_hop_ends",
+        ),
+    ),
+    Bug(
         name="a commit is that of one change alone",
         path="harness_actors/actors/host/served_run.py",
         before="        for change in [number for number in self.commits if number <= newest]:\n",

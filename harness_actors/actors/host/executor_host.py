@@ -224,7 +224,9 @@ class ExecutorHost(Hosted):
         self._stop_text(run_id)
         tasks = {task for task in self._tasks.get(run_id, ()) if not task.done()}
         for task in tasks:
-            task.cancel()
+            # Once: a second time cuts off the wait for what it is ending.
+            if not task.cancelling():
+                task.cancel()
         return tasks
 
     def _ended(self, run_id: str, task: asyncio.Task[None]) -> None:
