@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from typing import overload
 
-from harness_actors.messages import Message, ToolCall
+from harness_actors.messages import NO_FACTS, Message, ToolCall
 
 UNKNOWN_OUTCOME = (
     "The outcome of this call is unknown: it was cut off before it could report. "
@@ -33,7 +33,8 @@ class Conversation(Sequence[Message]):
         self.extend(messages)
 
     def append(self, message: Message) -> None:
-        message = message.without_facts()
+        if message.facts is not NO_FACTS:
+            message = message.without_facts()
         self._messages.append(message)
         self.tokens += message.tokens
         self.size_bytes += len(message.encoded)

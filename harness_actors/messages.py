@@ -10,6 +10,7 @@ from typing import Any, Literal, get_args
 import orjson
 
 from harness_actors.errors import WorkflowError
+from harness_actors.exact_json import values_in
 
 Role = Literal["system", "user", "assistant", "tool"]
 
@@ -50,8 +51,12 @@ class ToolCall:
         if len(self.arguments) > COMPARED_CHARS:
             return None
         try:
-            # Not orjson: it rounds large whole numbers, and two of them would be one.
-            return _in_order(json.loads(self.arguments))
+            # Whole numbers exactly: rounded, two of them would be one.
+            values = values_in(self.arguments)
+            try:
+                return orjson.dumps(values, option=orjson.OPT_SORT_KEYS).decode()
+            except TypeError:
+                return _in_order(values)
         except (ValueError, RecursionError):
             return None
 
@@ -203,8 +208,10 @@ class Message:
     @property
     def tool_calls(self) -> tuple[ToolCall, ...]:
         return tuple(
-            ToolCall(call["id"], call["function"]["name"], call["function"]["arguments"])
-            for call in self.body.get("tool_calls") or ()
+            [
+                ToolCall(call["id"], call["function"]["name"], call["function"]["arguments"])
+                for call in self.body.get("tool_calls") or ()
+            ]
         )
 
     @property

@@ -33,13 +33,14 @@ class AtOnce:
 
     Attributes:
         follow: Leads a run on from its answer; set from outside.
+        due: Runs whose hops are looked at with `settle`, each with the number of that hop.
     """
 
     _answer: AnswerAtOnce | None
     _runs: Mapping[str, ActiveRun]
     _ask: Callable[[ActiveRun, Effects], None]
     follow: Callable[[ActiveRun, StateDelta, Outcome, Effects], None] = field(init=False)
-    _due: deque[tuple[ActiveRun, int]] = field(default_factory=deque, init=False)
+    due: deque[tuple[ActiveRun, int]] = field(default_factory=deque, init=False)
 
     def takes(self, run: ActiveRun) -> bool:
         """Whether the answer to a run's hop may be had so."""
@@ -51,12 +52,12 @@ class AtOnce:
 
     def add(self, run: ActiveRun) -> None:
         """Look for the answer to a hop, with `settle`."""
-        self._due.append((run, run.hop_number))
+        self.due.append((run, run.hop_number))
 
     def settle(self, effects: Effects) -> None:
         """Answer what was delivered, or ask for it; what this leads to, too."""
-        while self._due:
-            run, hop_number = self._due.popleft()
+        while self.due:
+            run, hop_number = self.due.popleft()
             if self._runs.get(run.spec.run_id) is not run or run.hop_number != hop_number:
                 continue
             assert self._answer is not None, "else nothing is added"

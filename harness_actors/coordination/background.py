@@ -182,7 +182,7 @@ class BackgroundCompaction:
     @property
     def next_due(self) -> float | None:
         """When a run has waited long enough, in seconds since the epoch; None for never."""
-        return min(self._held.values(), default=None)
+        return min(self._held.values()) if self._held else None
 
     def overdue(self, effects: Effects) -> None:
         """Time passed: runs that have waited long enough go on without a plan."""

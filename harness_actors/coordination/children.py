@@ -281,11 +281,6 @@ class Children:
         """Time passed: runs that have waited long enough for others go on."""
         self.beside.overdue(lambda run, writes: self.answered(run, writes, effects))
 
-    @property
-    def next_due(self) -> float | None:
-        """When `overdue` has something to do, in seconds since the epoch; None for never."""
-        return self.beside.next_due
-
     def put_aside(self, run: ActiveRun, effects: Effects, *, leaves: bool = True) -> None:
         """See `Kin`; without `leaves` the one that waits for it stays in service as yet."""
         self._leave(run)

@@ -217,7 +217,7 @@ class Coordinator:
         run = self.runs.get(envelope.run_id)
         if run is not None and envelope.term == self.term:
             self._received(run, slot, envelope, effects)
-        return self._settled(effects)
+        return self._settled(effects) if self._dispatch.at_once.due else effects
 
     def _received(self, run: ActiveRun, slot: Slot, envelope: Envelope, effects: Effects) -> None:
         if slot != run.slot or envelope.hop_number != run.hop_number:
@@ -236,13 +236,16 @@ class Coordinator:
     def _go_on(self, run: ActiveRun, envelope: Envelope, effects: Effects) -> None:
         try:
             self._take(run, envelope, effects)
-            # Before what it has cost counts: one that is done is to end as done.
-            self._dispatch.at_once.settle(effects)
+            if self._dispatch.at_once.due:
+                # Before what it has cost counts: one that is done is to end as done.
+                self._dispatch.at_once.settle(effects)
         except WorkflowError as error:
             # A user's executor made a change that its entry does not allow.
             self._dispatch.leave(run, effects)
             self.changes.end(run, StateDelta(), agent_error(str(error)), effects)
-        self._close_if_spent(run, effects)
+        if not isinstance(envelope.body, Changed):
+            # What a change has cost is looked at before its receipt.
+            self._close_if_spent(run, effects)
         if run.summarizes_at is not None and self._workers:
             self._background.consider(run, effects)
 
@@ -379,8 +382,8 @@ class Coordinator:
     @property
     def next_overdue_at(self) -> float | None:
         """When `overdue` has something to do, in seconds since the epoch; None for never."""
-        times = (self._deadlines.next(), self._background.next_due, self.children.next_due)
-        return min((time for time in times if time is not None), default=None)
+        times = (self._deadlines.next(), self._background.next_due, self.children.beside.next_due)
+        return min([time for time in times if time is not None], default=None)
 
     @property
     def departures(self) -> int:

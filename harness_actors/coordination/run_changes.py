@@ -131,7 +131,7 @@ class RunChanges:
         self.kin.changed(run, delta)
         # Only results of tools: those that repair makes up for lost calls are no progress.
         if run.slot is not None and run.slot.executor == AGENT_TURN:
-            if any(message.role == "tool" for message in delta.messages):
+            if "tool" in [message.role for message in delta.messages]:
                 run.losses = 0
                 if not run.slot.code:
                     run.busy_since = None
@@ -141,8 +141,9 @@ class RunChanges:
                     run.busy_since = None
                     if run.state.values[OPEN_CALLS.name]:
                         self.busy(run)
-        if run.slot in run.replicas:
-            run.replicas[run.slot].messages = len(run.state.log)
+        replica = None if run.slot is None else run.replicas.get(run.slot)
+        if replica is not None:
+            replica.messages = len(run.state.log)
         run.changed_at = now = self._clock.now()
         effects.entries.append(
             RunChanged(

@@ -119,7 +119,8 @@ class DeltaContext:
     def take_mail(self, letters: Sequence[Letter]) -> None:
         """The run was told of these, which is on disk with its coordinator."""
         for letter in letters:
-            self._change(Write(MAIL.name, "append", asdict(letter)))
+            write = Write(MAIL.name, "append", asdict(letter))
+            self._values[write.key] = changed(self._values.get(write.key), write)
 
     def when_parking(self, tell: Callable[[], None] | None) -> None:
         self._tell_parking = tell
@@ -138,7 +139,7 @@ class DeltaContext:
 
     @property
     def view(self) -> View | None:
-        return self._viewer.see(self.log, self._plan)
+        return None if self._plan is None else self._viewer.see(self.log, self._plan)
 
     def adopt(self, plan: CompactionPlan) -> None:
         self._plan = self._adopted = plan
@@ -191,11 +192,8 @@ class DeltaContext:
             )
 
     def _keep(self, write: Write) -> None:
-        self._change(write)
-        self._writes.append(write)
-
-    def _change(self, write: Write) -> None:
         self._values[write.key] = changed(self._values.get(write.key), write)
+        self._writes.append(write)
 
     def add_message(self, message: Message) -> None:
         self._messages.append(message)

@@ -135,8 +135,11 @@ class KeyFilter:
 def without_key(key: str, response: ModelResponse) -> ModelResponse:
     """The response without a key in it, which a provider may echo; an empty one is none."""
     calls, reason = response.tool_calls, response.finish_reason
-    spoken = (response.text or "", reason, *(text for call in calls for text in _texts(call)))
-    if not key or not any(key in text for text in spoken):
+    spoken = [response.text or "", reason]
+    for call in calls:
+        spoken += _texts(call)
+    # Not in one that is joined of two: no key has a line feed.
+    if not key or key not in "\n".join(spoken):
         return response
     return replace(
         response,

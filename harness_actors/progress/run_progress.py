@@ -76,6 +76,7 @@ def _rounds(log: Conversation, start: int, polled: Collection[str]) -> Iterator[
             results[result.tool_call_id or ""] = result
             place += 1
         calls = answer.tool_calls
-        if any(call.id not in results for call in calls):
-            return
+        for call in calls:
+            if call.id not in results:
+                return
         yield round_with(answer, calls, results, polled), place

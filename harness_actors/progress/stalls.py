@@ -66,11 +66,13 @@ def find_stall(rounds: Sequence[Round], stale: int, rules: StallConfig) -> Stall
     """
     if not rounds[-1].calls:
         return _monologue(rounds, rules)
-    if _are_equal(rounds, rules.threshold, 1):
-        return Stall("repetition", _equal(rounds, 1), _names(rounds[-1:]))
-    for period in range(2, _LONGEST_CIRCLE + 1):
+    for period in range(1, min(_LONGEST_CIRCLE, len(rounds) - 1) + 1):
+        if rounds[-1].did != rounds[-1 - period].did:
+            # As most often: one comparison tells.
+            continue
         if _are_equal(rounds, period * rules.threshold, period):
-            return Stall("alternation", _equal(rounds, period), _names(rounds[-period:]))
+            kind: StallKind = "repetition" if period == 1 else "alternation"
+            return Stall(kind, _equal(rounds, period), _names(rounds[-period:]))
     if stale >= rules.no_news:
         # No more than whoever takes the run over reads again.
         count, equal = min(stale, len(rounds)), _equal(rounds, 1)
@@ -82,8 +84,7 @@ def find_stall(rounds: Sequence[Round], stale: int, rules: StallConfig) -> Stall
 def _are_equal(rounds: Sequence[Round], count: int, period: int) -> bool:
     """Whether each of so many rounds, more than a period, is equal to the one that stands a period
     before it."""
-    if len(rounds) < count or rounds[-1].did != rounds[-1 - period].did:
-        # As most often: one comparison tells.
+    if len(rounds) < count:
         return False
     newest = [round_.did if not round_.polls else () for round_ in rounds[-count:]]
     return all(newest) and all(
@@ -100,9 +101,10 @@ def _equal(rounds: Sequence[Round], period: int) -> int:
 
 
 def _failures(rounds: Sequence[Round], rules: StallConfig) -> Stall | None:
-    if not all(call.failed for call in rounds[-1].calls):
-        # As most often: the last round tells.
-        return None
+    for call in rounds[-1].calls:
+        if not call.failed:
+            # As most often: the last round tells.
+            return None
     newest = rounds[-rules.failures :]
     calls = [call for round_ in newest for call in round_.calls]
     if len(newest) < rules.failures or any(round_.polls or not round_.calls for round_ in newest):

@@ -44,9 +44,10 @@ class ProgressWatch:
         """
         self._count += 1
         self._forget()
-        is_news = added.polls or any(one not in self._seen for one in added.did)
+        is_news = added.polls
         for one in added.did:
-            self._seen.pop(one, None)
+            if self._seen.pop(one, None) is None:
+                is_news = True
             self._seen[one] = self._count
         self._stale = 0 if is_news else self._stale + 1
         self._newest.append(added)

@@ -8,6 +8,7 @@ workflow, and the journal can be read, without the code of either.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
+from operator import add
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 from harness_actors.conversation import Conversation
@@ -76,6 +77,8 @@ class StateKey(Generic[T]):
         """The value of a plain JSON value, checked against the type."""
         if plain is None:
             return None  # type: ignore[return-value]
+        if type(plain) is self.type and self.type in _PLAIN:
+            return plain  # type: ignore[no-any-return]
         if self.change == "append":
             item = _adapter(self.type)
             return tuple(item.validate_python(entry) for entry in plain)  # type: ignore[return-value]
@@ -173,14 +176,14 @@ def changed(old: Any, write: Write) -> Any:
         WorkflowError: It has a value that cannot change so.
     """
     match write.change:
+        case "increment":
+            return _sum(old, write)
         case "set":
             return write.value
         case "append":
             if not isinstance(old, list | tuple | None):
                 raise WorkflowError(write.key, f"cannot append to {old!r}")
             return [*(old or ()), write.value]
-        case "increment":
-            return _sum(old, write)
         case "drop":
             if not isinstance(old, list | tuple | None) or not isinstance(write.value, int):
                 raise WorkflowError(write.key, f"cannot drop {write.value!r} of {old!r}")
@@ -203,7 +206,11 @@ def _sum(old: Any, write: Write) -> Any:
     if type(old) is type(new) is int:
         return old + new
     try:
-        if isinstance(old, Mapping) and isinstance(new, Mapping):
+        # Plain values: their mappings are no others.
+        if isinstance(old, dict) and isinstance(new, dict):
+            if list(old) == list(new):
+                # As most often, and in every round: values of one type have the same names.
+                return dict(zip(old, map(add, old.values(), new.values()), strict=True))
             total = dict(old)
             for name, more in new.items():
                 total[name] = total.get(name, 0) + more

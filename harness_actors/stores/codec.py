@@ -17,7 +17,7 @@ import orjson
 
 from harness_actors.config import HarnessConfig
 from harness_actors.events import Event, decode_event, encode_event
-from harness_actors.messages import FAILURES, Failure, Message, MessageFacts
+from harness_actors.messages import FAILURES, NO_FACTS, Failure, Message, MessageFacts
 from harness_actors.plan import CompactionPlan, Summary
 from harness_actors.records import Hop, MadeWith, ParentLink, RunSpec, WorkspaceSpec
 from harness_actors.results import HarnessResult, decode_result, encode_result
@@ -173,7 +173,11 @@ def pack_delta(delta: StateDelta) -> Packed | None:
 
 
 def _pack_facts(messages: Sequence[Message]) -> tuple[list[Any], ...]:
-    placed = [(place, message.facts) for place, message in enumerate(messages) if message.facts]
+    placed = [
+        (place, message.facts)
+        for place, message in enumerate(messages)
+        if message.facts is not NO_FACTS and message.facts
+    ]
     if not placed:
         return ()
     traced = [(place, facts.traceback) for place, facts in placed if facts.traceback]

@@ -192,10 +192,10 @@ class Committer:
         if len(messages) > PLACES:
             problem = f"one change may hold {PLACES} messages, not {len(messages)}"
             raise StoreError(str(self._path), problem)
-        rows.messages.extend(
+        rows.messages += [
             (position * PLACES + place, m.role, m.tokens, pack_failure(m), pack_message(m.encoded))
             for place, m in enumerate(messages)
-        )
+        ]
 
     def _packed(self, run_id: str, packer: Callable[[T], P], value: T) -> P:
         try:

@@ -132,7 +132,10 @@ def denied(plan: PlannedCall, words: str) -> PlannedCall:
 def first_to_approve(plans: Sequence[PlannedCall]) -> int | None:
     """Where the first call stands that needs approval, with which all after it wait; None where
     none does."""
-    return next((at for at, plan in enumerate(plans) if plan.approval is not None), None)
+    for place, plan in enumerate(plans):
+        if plan.approval is not None:
+            return place
+    return None
 
 
 def decided(plan: PlannedCall, decision: Decision) -> PlannedCall:

@@ -162,7 +162,7 @@ class ToolCalls:
         for wave in self._services.waves_of(plans):
             keys = [None if self._is_gated(plan) else self._repeats.key_of(plan) for plan in wave]
             results: Sequence[ToolOutcome] | None
-            if delegates(wave[0]):
+            if self._prepared.delegates and delegates(wave[0]):
                 left = plans[begun + len(wave) :]
                 ended = self._delegating.has_results
                 outcomes = self._delegating.outcomes(wave, left)
@@ -301,6 +301,8 @@ class ToolCalls:
     def _first_to_wait(self, plans: Sequence[PlannedCall]) -> int | None:
         """The place of the first call that waits for a person, or for a run of its own; None where
         none does."""
+        if not self._prepared.delegates:
+            return first_to_approve(plans)
         begins = (place for place, plan in enumerate(plans) if self._delegating.is_begun_by(plan))
         places = (first_to_approve(plans), next(begins, None))
         return min((place for place in places if place is not None), default=None)
@@ -320,10 +322,11 @@ class ToolCalls:
 
     async def _add_result(self, call: ToolCall, result: ToolOutcome, *, own: bool = False) -> None:
         tokens = await tokens_of([result.text], self._prepared.counter) + result.image_tokens
+        failure = result.failure
         message = Message.tool_result(
             call.id,
             result.text,
-            failure=result.failure,
+            failure=failure,
             tokens=tokens,
             facts=result.facts,
             images=result.images,
@@ -332,20 +335,22 @@ class ToolCalls:
         self._meter.called(
             call.name,
             counts=own and result.ran,
-            progress=own and not result.is_error,
+            progress=own and failure is None,
             tokens=tokens,
         )
 
     def _index(self, plans: Sequence[PlannedCall]) -> tuple[OpenCall, ...]:
         turn = self._context.get(TURN_COUNT)
         return tuple(
-            OpenCall(
-                call_id=plan.call.id,
-                tool_name=plan.call.name,
-                idempotent=plan.idempotent,
-                turn=turn,
-            )
-            for plan in plans
+            [
+                OpenCall(
+                    call_id=plan.call.id,
+                    tool_name=plan.call.name,
+                    idempotent=plan.idempotent,
+                    turn=turn,
+                )
+                for plan in plans
+            ]
         )
 
 

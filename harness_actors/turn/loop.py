@@ -7,7 +7,7 @@ from itertools import islice
 from pathlib import Path
 
 from harness_actors.errors import HarnessError
-from harness_actors.events import ModelFellBack, RoundCompleted, ToolsCounted
+from harness_actors.events import RoundCompleted, ToolsCounted
 from harness_actors.messages import Message
 from harness_actors.ports import ModelResponse, RunContext
 from harness_actors.progress import RunProgress
@@ -86,6 +86,7 @@ class TurnLoop:
         self._state = TurnState(self._meter, self._budget(), repeats, services.clock.monotonic)
         limits = context.spec.config.limits
         below = context.get(CHILDREN_USAGE) if prepared.delegates else None
+        self._is_one_of_many = context.get(BUDGET) is not None or context.spec.parent is not None
         self._bounds = Bounds(limits, context.started_at, services.clock, below)
         self._watched = None if workspace is None else services.watch_workspace(workspace)
         folder_id = None if self._watched is None else self._watched.id
@@ -227,7 +228,8 @@ class TurnLoop:
             return response
         fallback = fell_back(answer.tries, self._context, self._meter.rounds + 1)
         if isinstance(response, TurnComplete):
-            self._tell(fallback)
+            if fallback is not None:
+                self._context.emit(fallback)
             self._meter.failed(waited_s=answer.waited_s, spent=spent)
             if response.limit == "context" and self._window is not None:
                 self._meter.write()
@@ -247,7 +249,8 @@ class TurnLoop:
         self._meter.answered(response, answer_tokens=tokens, waited_s=waited_s, spent=spent)
         # A model may take long to answer, and what it asks for would be done nowhere.
         self._check_workspace()
-        self._tell(fallback)
+        if fallback is not None:
+            self._context.emit(fallback)
         self._context.add_message(message)
         if self._gates is not None:
             await self._gates.after_model(response, message.text)
@@ -264,10 +267,6 @@ class TurnLoop:
             ended = TurnComplete(ending="text", findings=findings_of(response, completion))
         self._context.emit(self._completed(response, spent, len(calls)))
         return await self._end_round(ended)
-
-    def _tell(self, fallback: ModelFellBack | None) -> None:
-        if fallback is not None:
-            self._context.emit(fallback)
 
     def _check_workspace(self) -> None:
         """Let the run fail where the folder that it works in was taken away."""
@@ -305,7 +304,7 @@ class TurnLoop:
 
     def _shares(self) -> bool:
         """Whether others may be at work beside the run who use up its bounds or budget."""
-        if self._context.get(BUDGET) is not None or self._context.spec.parent is not None:
+        if self._is_one_of_many:
             return True
         return self._prepared.delegates and self._context.get(CHILDREN) > 0
 

@@ -4,6 +4,8 @@ from harness_actors.ports import Clock, ModelResponse, RunContext
 from harness_actors.results import Usage
 from harness_actors.state import REQUEST_TOKENS, TOOL_USAGE, TURN, USAGE, TurnProgress
 
+NOTHING = Usage()
+
 
 class TurnMeter:
     """Counts a turn's rounds and usage, and writes them beside the messages they belong to.
@@ -27,7 +29,7 @@ class TurnMeter:
         self._clock = clock
         # Nobody else writes it while the turn goes on.
         self._written = context.get(USAGE)
-        self._pending = Usage()
+        self._pending = NOTHING
         self._pending_calls = 0
         self._pending_tokens = 0
         self._working_since = clock.monotonic()
@@ -68,12 +70,14 @@ class TurnMeter:
         self.rounds += 1
         self._waited_s += waited_s
         # Whatever a model says of itself: this was one call, and the rest is counted here.
-        self._pending += Usage(
-            model_calls=1,
-            input_tokens=usage.input_tokens,
-            output_tokens=usage.output_tokens,
-            cached_tokens=usage.cached_tokens,
-            cost_usd=usage.cost_usd,
+        self._spend(
+            Usage(
+                model_calls=1,
+                input_tokens=usage.input_tokens,
+                output_tokens=usage.output_tokens,
+                cached_tokens=usage.cached_tokens,
+                cost_usd=usage.cost_usd,
+            )
         )
         self._spend(spent)
         if usage.input_tokens:
@@ -85,12 +89,12 @@ class TurnMeter:
     def failed(self, *, waited_s: float, spent: Usage | None = None) -> None:
         """A model call was made and brought no answer."""
         self._waited_s += waited_s
-        self._pending += Usage(model_calls=1)
+        self._spend(Usage(model_calls=1))
         self._spend(spent)
 
     def _spend(self, spent: Usage | None) -> None:
         if spent is not None:
-            self._pending += spent
+            self._pending = spent if self._pending is NOTHING else self._pending + spent
 
     def used_aside(self, usage: Usage) -> None:
         """Others than the agent's model were asked for the run; written as a change of its own,
@@ -125,16 +129,16 @@ class TurnMeter:
         self._context.increment(USAGE, spent)
         self._context.increment(REQUEST_TOKENS, self._pending_tokens)
         self._written += spent
-        self._pending, self._pending_calls, self._pending_tokens = Usage(), 0, 0
+        self._pending, self._pending_calls, self._pending_tokens = NOTHING, 0, 0
         self._working_since, self._waited_s = now, 0.0
         if self._used_more:
             self._context.set(TOOL_USAGE, dict(self.used))
             self._used_more = False
-        progress = TurnProgress(rounds=self.rounds, progressed=self.progressed)
+        known = self._progress
         # A fenced round is written twice, and is still the same round.
-        if progress != self._progress:
-            self._context.set(TURN, progress)
-            self._progress = progress
+        if known.rounds != self.rounds or known.progressed != self.progressed:
+            self._progress = TurnProgress(rounds=self.rounds, progressed=self.progressed)
+            self._context.set(TURN, self._progress)
 
     def _spent(self) -> Usage:
         """What is not in the state yet."""

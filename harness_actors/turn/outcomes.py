@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from harness_actors.messages import Failure, MessageFacts
+from harness_actors.messages import NO_FACTS, Failure, MessageFacts
 from harness_actors.ports import ToolOutput
 from harness_actors.results import LimitKind
 from harness_actors.turn.texts import PART_TOKENS
@@ -54,7 +54,7 @@ class _Outcome:
     @property
     def facts(self) -> MessageFacts:
         """What is told with its message."""
-        return MessageFacts(limit=self.limit or "")
+        return NO_FACTS if self.limit is None else MessageFacts(limit=self.limit)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

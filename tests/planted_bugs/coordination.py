@@ -18,8 +18,9 @@ BUGS = (
         name="what a run has cost counts before it is seen that it is done",
         path="harness_actors/coordination/coordinator.py",
         before="""\
-            # Before what it has cost counts: one that is done is to end as done.
-            self._dispatch.at_once.settle(effects)
+            if self._dispatch.at_once.due:
+                # Before what it has cost counts: one that is done is to end as done.
+                self._dispatch.at_once.settle(effects)
 """,
         after="",
         promise="a run that is done ends as done",
@@ -115,7 +116,7 @@ BUGS = (
     Bug(
         name="a pending record forgives losses",
         path="harness_actors/coordination/run_changes.py",
-        before='            if any(message.role == "tool" for message in delta.messages):\n',
+        before='            if "tool" in [message.role for message in delta.messages]:\n',
         after="            if delta.messages:\n",
         promise="a run that kills its process again and again is isolated, and ends",
         tests=("tests/coordination/test_losses.py::test_after_two_losses_a_run_is_served_alone",),
@@ -335,11 +336,8 @@ BUGS = (
     Bug(
         name="a host is sent again what it added with its answer",
         path="harness_actors/coordination/run_changes.py",
-        before="            run.replicas[run.slot].messages = len(run.state.log)\n",
-        after="""\
-            added = len(delta.messages)
-            run.replicas[run.slot].messages = len(run.state.log) - added
-""",
+        before="            replica.messages = len(run.state.log)\n",
+        after="            replica.messages = len(run.state.log) - len(delta.messages)\n",
         promise="what a run costs follows what changes, and not how long it is",
         tests=(
             "tests/coordination/test_traffic.py::test_what_a_host_adds_with_its_answer_does_not_come_back_to_it",

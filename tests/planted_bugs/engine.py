@@ -69,8 +69,8 @@ BUGS = (
     Bug(
         name="large numbers that differ are the same",
         path="harness_actors/messages.py",
-        before="            return _in_order(json.loads(self.arguments))\n",
-        after="            return repr(json.loads(self.arguments, parse_int=float))\n",
+        before="            values = values_in(self.arguments)\n",
+        after="            values = json.loads(self.arguments, parse_int=float)\n",
         promise="a call is answered by an earlier one with the same arguments, and by no other",
         tests=("tests/turn/test_repeats.py::test_what_is_not_known_to_be_the_same_is_made",),
     ),

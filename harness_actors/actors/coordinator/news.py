@@ -112,10 +112,10 @@ def events_of(notices: Sequence[Notice], *, messages: bool) -> tuple[RunEvent, .
         change = notice.change
         found: list[Event] = message_events(change.delta.messages) if messages else []
         found.extend(change.delta.events)
-        events.extend(
+        events += [
             RunEvent(position=notice.position, run_id=change.run_id, at=change.at, event=event)
             for event in found
-        )
+        ]
     return tuple(events)
 
 
@@ -128,9 +128,12 @@ def results_of(notices: Sequence[Notice]) -> Mapping[str, HarnessResult]:
     }
 
 
+_LEAVES_SERVICE = frozenset((RunParked, InputAwaited))
+
+
 def _size(change: RunChanged) -> int:
-    return sum(len(message.encoded) for message in change.delta.messages)
+    return sum([len(message.encoded) for message in change.delta.messages])
 
 
 def _parked(change: RunChanged) -> bool:
-    return any(isinstance(event, RunParked | InputAwaited) for event in change.delta.events)
+    return not _LEAVES_SERVICE.isdisjoint(map(type, change.delta.events))
