@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -96,6 +97,30 @@ async def test_a_run_that_comes_again_waits_for_what_a_cut_hop_ends() -> None:
     await desk.say(deliver(Message.user("task")), hop_number=2)
     await desk.coordinator.next(Answered)
     assert happened == ["begins", "has ended", "begins"]
+    desk.host.close()
+
+
+async def test_a_hop_that_overhears_that_it_is_cut_is_told_again() -> None:
+    ended: list[str] = []
+
+    async def act(signal: Signal, context: RunContext) -> RepairComplete:
+        if ended or context.log[-1].text == "again":
+            return RepairComplete()
+        with suppress(asyncio.CancelledError):
+            await asyncio.Event().wait()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.append("at the second time")
+        return RepairComplete()
+
+    desk = a_desk(act)
+    await desk.say(deliver(Message.user("task")), hop_number=1)
+    await settled()
+    await desk.say(deliver(Message.user("again")), hop_number=2)
+    assert (await desk.coordinator.next(Answered)).hop_number == 2
+    await settled()
+    assert ended
     desk.host.close()
 
 

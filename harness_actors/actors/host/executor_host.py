@@ -242,8 +242,10 @@ class ExecutorHost(Hosted):
             # A cut hop may still be ending its processes. One that does not end is left
             # alone: whatever it says carries its own hop, which is over.
             _, left = await asyncio.wait(before, timeout=CUT_GRACE_S)
-            if left:
+            for task in left:
                 logger.warning("%s goes on beside a hop that does not end", run.spec.run_id)
+                # It may have lost the first time in an `except` of its own.
+                task.cancel()
         context: DeltaContext | None = None
         began = asyncio.get_running_loop().time()
         try:
