@@ -68,6 +68,8 @@ def sentence_of(error: Any) -> str:
             known = error.schema.get("properties", {})
             more = [brief(name) for name in error.instance if name not in known]
             return f"{where}: there may be no {', '.join(more[:5])}"
+        case "anyOf" | "oneOf" if ways := [one for one in error.context if not one.context]:
+            return ", or ".join(map(sentence_of, ways[:MOST_FAULTS]))
         case _:
             return f"{where}: {brief(error.instance)} breaks {error.validator!r}, which is {wanted}"
 

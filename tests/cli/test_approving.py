@@ -54,7 +54,9 @@ async def test_each_call_is_shown_and_decided_about_by_a_key(tmp_path: Path) -> 
         terminal.type("{order: 3}\n")
         assert "that is no JSON" in await terminal.until_shown("arguments> ")
         terminal.type('{"order": 3}\n')
-        assert "break the schema of refund: amount is missing" in await terminal.until_shown(CHOICE)
+        assert "break the schema of refund: $: 'amount' is missing" in await terminal.until_shown(
+            CHOICE
+        )
         terminal.type('e {"order": 3, "amount": 1}\n')
         await terminal.until_shown(CHOICE)
         terminal.type("a\n")
@@ -98,7 +100,9 @@ async def test_who_takes_a_run_up_at_a_terminal_decides_there(tmp_path: Path) ->
     async with at_a_terminal(tmp_path, words) as terminal:
         assert "order: 1" in await terminal.until_shown(CHOICE)
         terminal.type('e {"order": 1}\n')
-        assert "break the schema of refund: amount is missing" in await terminal.until_shown(CHOICE)
+        assert "break the schema of refund: $: 'amount' is missing" in await terminal.until_shown(
+            CHOICE
+        )
         terminal.type("s\n")
         await terminal.until_shown("answer> ")
         terminal.type("M\n")
