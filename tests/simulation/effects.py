@@ -59,8 +59,13 @@ class Effects:
         host = process.parent and process.parent.parent
         if host is not None and not host.gone:
             self._check_term(host, what)
+        calls = [call for call in self._ledger.tools if call.key == what]
+        # A step that began before it and stands still was put aside without having called anything.
+        since = calls[-1].begun_at if calls else 0.0
         steps = [s for s in self._serving.open[process.run_id] if s.ended_at is None]
         for step in steps:
+            if step.begun_at < since:
+                continue
             if step.what == AGENT_TURN and step.process is not host and step.is_open:
                 text = f"{what} happens in {process!r} while its run is at {step.process!r}"
                 self._ledger.broken(
