@@ -195,7 +195,8 @@ class Circling:
 
     def _ended(self, run: DiskRun, known: _Run) -> None:
         stall = run.spec.config.stall
-        since = None if known.told_at is None else len(known.rounds) - known.told_at
+        # An answer without a call is judged for what it says: it is no round of a circle.
+        since = None if known.told_at is None else sum(map(bool, known.rounds[known.told_at :]))
         if stall is None or since != stall.grace:
             text = f"{run.spec.run_id} ends {since} rounds after it was told"
             self._ledger.broken(NOT_BEFORE, text)

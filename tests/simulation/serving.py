@@ -47,9 +47,10 @@ class Serving:
             self._ledger.broken("no run is served before it is on disk", text)
         self._check_predecessors(step)
         self._check_keys(step, context.spec.keys)
-        if executor == AGENT_TURN:
-            self._check_leftovers(step)
         run = run_at(self._ledger.coordinator, process, run_id)
+        # Words to one that was put aside meanwhile may come late: what it does there is nobody's.
+        if executor == AGENT_TURN and (run is not None or not self._was_parked(run_id)):
+            self._check_leftovers(step)
         if run is None:
             self._check_place(step)
         else:
@@ -104,10 +105,13 @@ class Serving:
             or run_id not in host._coordinator.runs
         ):
             return
-        changes = self._disk.runs[run_id].changes
-        if not any(isinstance(e, RunParked) for _, c in changes for e in c.delta.events):
+        if not self._was_parked(run_id):
             text = f"{run_id} is served at {step.process!r}, and is elsewhere"
             self._ledger.broken("a run is at one executor at a time", text)
+
+    def _was_parked(self, run_id: str) -> bool:
+        changes = self._disk.runs[run_id].changes
+        return any(isinstance(e, RunParked) for _, c in changes for e in c.delta.events)
 
     def is_served_by(self, process: SimulatedProcess) -> bool:
         """It has its seat, and the coordinator that gave it is alive."""
