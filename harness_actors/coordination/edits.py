@@ -1,6 +1,6 @@
 """Arguments that a person gives for a call in place of the model's own."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 from typing import Any
 
@@ -93,9 +93,9 @@ def schema_problem(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> s
     schema = {name: value for name, value in schema.items() if name != "$schema"}
     if b'"$schema"' in encode_json(schema):
         return ""  # a part in a dialect of its own would not be counted
-    spend = _Steps().spend
+    steps = iter(range(MOST_CHECKS))
     keywords = {
-        name: _counted(check, spend)
+        name: _counted(name, check, steps)
         for name, check in Draft202012Validator.VALIDATORS.items()
         if name not in _UNBOUNDED
     }
@@ -115,23 +115,12 @@ class _TooManyStepsError(Exception):
     """Nobody can look at all of it here; the tool will."""
 
 
-class _Steps:
-    """How many keywords may still be looked at."""
-
-    def __init__(self) -> None:
-        self.left = MOST_CHECKS
-
-    def spend(self) -> None:
-        self.left -= 1
-        if self.left < 0:
-            raise _TooManyStepsError
-
-
-def _counted(check: Callable[..., Any], spend: Callable[[], None]) -> Callable[..., Any]:
+def _counted(name: str, check: Callable[..., Any], steps: Iterator[int]) -> Callable[..., Any]:
     def looked_at(validator: Any, value: Any, instance: Any, schema: Any) -> Any:
-        spend()
+        if next(steps, None) is None:
+            raise _TooManyStepsError
         # It would search names with the schema's patterns.
-        if check.__name__ == "additionalProperties" and "patternProperties" in schema:
+        if name == "additionalProperties" and "patternProperties" in schema:
             return None
         return check(validator, value, instance, schema)
 
