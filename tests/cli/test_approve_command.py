@@ -205,7 +205,7 @@ WRONG: tuple[tuple[tuple[str, ...], str], ...] = (
     (("approve", "two", "q1", "--arguments", BIG), "60,018 bytes; 49,152 are allowed"),
     (("approve", "two", "q1", "--arguments", "@missing"), "it cannot be read: No such file"),
     (("approve", "two", "q1", "--arguments", '{"a": "\udce9"}'), "--arguments: it is not UTF-8"),
-    (("approve", "two", "q1", "--arguments", '{"order": 1}'), "of refund: amount is missing"),
+    (("approve", "two", "q1", "--arguments", '{"order": 1}'), "of refund: $: 'amount' is missing"),
     (("deny", "two", "q1", "--note", "x" * 2_001), "the note has 2,001 characters, and may have "),
     (("approve", "nobody1"), "no run begins with 'nobody1'"),
     (("answer", "two", "q1", "perhaps"), "'perhaps' is no decision: say yes or no, or use harness"),
