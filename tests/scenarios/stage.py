@@ -105,9 +105,11 @@ class Played:
 
     @property
     def requests(self) -> list[dict[str, Any]]:
-        """The requests; one that is asked again, byte for byte, stands here once."""
-        again = zip(self.bodies, (b"", *self.bodies), strict=False)
-        return [json.loads(body) for body, before in again if body != before]
+        """The requests; one that is asked again, byte for byte, stands here once.
+
+        It need not be asked again at once: who is killed may be a round ahead of the disk.
+        """
+        return [json.loads(body) for body in dict.fromkeys(self.bodies)]
 
     @property
     def talks(self) -> dict[str, list[dict[str, Any]]]:

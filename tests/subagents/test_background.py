@@ -24,7 +24,6 @@ from tests.subagents.team import (
     in_order,
     look,
     ran,
-    results,
     told,
     write,
 )
@@ -142,11 +141,12 @@ async def test_it_goes_on_beside_them(tmp_path: Path) -> None:
 
 async def test_whoever_waits_for_any_goes_on_with_the_first(tmp_path: Path) -> None:
     def says(conversation: Sequence[Message]) -> Reply:
-        if asked(conversation) == "slow" and len(results(conversation)) < 300:
-            return Reply.call("look", {"what": str(len(results(conversation)))})
+        if asked(conversation) == "slow":
+            return Reply.call("until_there", {"path": str(tmp_path / "never")})
         return Reply.text("here")
 
-    top = steps(send("slow", "fast"), Reply.call("agent_wait", {"until": "any"}), DONE)
+    both = {"agents": ["research-1", "research-2"], "until": "any"}
+    top = steps(send("slow", "fast"), Reply.call("agent_wait", both), DONE)
     result, journal = await ran(a_team(top, says), tmp_path)
     assert told(journal, result.run_id)[2] == "research-1: still at work\nresearch-2: completed"
     # Who is done needs nobody any more.
