@@ -548,6 +548,18 @@ def test_a_budget_that_is_spent_ends_a_tree_from_below() -> None:
     assert len(told(world)) == 2
 
 
+def test_who_delegates_reads_no_conversation_for_those_that_begin_with_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def read(_log: object) -> tuple[()]:
+        raise AssertionError("that grows with the conversation, and none of them is a fork")
+
+    monkeypatch.setattr("harness_actors.coordination.children.before_calls", read)
+    world, _ = a_tree()
+    world.settle()
+    assert results_of(world) == ["completed: ok", "completed: ok", "done"]
+
+
 def test_runs_without_children_pay_nothing() -> None:
     world = World(Team(plan=["effect", "lookup"]).handlers)
     world.submit(a_spec())
