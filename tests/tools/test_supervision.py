@@ -226,6 +226,33 @@ def test_a_keeper_starts_nothing_for_a_supervisor_that_is_dead(dead: bool) -> No
     assert (keeper.returncode, keeper.stdout) == (0, b"" if dead else b"starts\n")
 
 
+COUNTING_SELDOM = """
+import sys
+from _socket import AF_UNIX, SOCK_STREAM, socket
+from harness_actors.tools.supervision import keeper
+
+keeper.FIRST_COUNT_S = keeper.LONGEST_COUNT_S = 300.0
+keeper.Keeper(socket(AF_UNIX, SOCK_STREAM, 0, int(sys.argv[1]))).run()
+"""
+
+
+def test_the_end_of_a_command_waits_for_no_count_of_its_processes() -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs, open(os.devnull, "wb") as output:
+        program = [b"/bin/sleep", b"0.2"]
+        socket.send_fds(ours, [framed((5, program, {}, None))], [output.fileno()])
+        keeper = subprocess.run(
+            [sys.executable, "-c", COUNTING_SELDOM, str(theirs.fileno())],
+            pass_fds=[theirs.fileno()],
+            check=False,
+            timeout=60,
+        )
+        assert keeper.returncode == 0
+        said = Frames()
+        said.add(ours.recv(4096))
+        assert [said.take(), said.take()] == [("exited", 0), ("gone", 0)]
+
+
 EXHAUSTED_KEEPER = """
 import sys
 from _socket import AF_UNIX, SOCK_STREAM, socket
