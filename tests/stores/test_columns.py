@@ -31,6 +31,22 @@ def test_a_column_takes_its_own_kind_alone(column: Callable[[Any], object]) -> N
     assert type(number(1)) is float
 
 
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (True, "True"),
+        (1.5, "1.5"),
+        ("x" * 50, "'" + "x" * 39),
+        (b"key", "bytes"),
+        (None, "NoneType"),
+    ],
+)
+def test_what_is_refused_is_shown_in_short_or_by_its_kind(value: Any, shown: str) -> None:
+    with pytest.raises(TypeError) as refusal:
+        mapping(value)
+    assert str(refusal.value) == f"{shown} stands where a mapping belongs"
+
+
 def nested(levels: int) -> dict[str, Any]:
     return {"more": nested(levels - 1)} if levels > 1 else {}
 
