@@ -107,7 +107,8 @@ async def replays_as_it_was(journal: JournalReader, *run_ids: str) -> None:
 
 
 async def test_the_call_returns_a_handle_and_what_it_came_to_is_told_once(tmp_path: Path) -> None:
-    wait = Reply.call("agent_wait", {})
+    # Named, for they may have ended before it is asked.
+    wait = Reply.call("agent_wait", {"agents": ["research-1", "research-2"]})
     look = Reply.call("look", {"what": "x"})
     result, journal = await ran(a_team(steps(send("a", "b"), wait, look, DONE)), tmp_path)
     assert result.status == "done"
