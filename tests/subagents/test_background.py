@@ -190,7 +190,7 @@ async def test_what_one_is_told_it_reads_before_it_goes_on(tmp_path: Path) -> No
         Reply.call("until_there", {"path": begun}),
         Reply.call("agent_send", {"agent": "research-1", "message": "look left"}),
         Reply.call("make", {"path": sent}),
-        Reply.call("agent_wait", {}),
+        Reply.call("agent_wait", {"agents": ["research-1"]}),
         Reply.call("agent_result", {"agent": "research-1"}),
         Reply.call("agent_send", {"agent": "research-1", "message": "too late"}),
         DONE,
