@@ -236,21 +236,25 @@ keeper.Keeper(socket(AF_UNIX, SOCK_STREAM, 0, int(sys.argv[1]))).run()
 """
 
 
-def test_the_end_of_a_command_waits_for_no_count_of_its_processes() -> None:
+def said_by(keeper: str, *program: bytes) -> list[Any]:
+    """What a keeper tells of a command that may have five processes, when it has ended well."""
     ours, theirs = socket.socketpair()
     with ours, theirs, open(os.devnull, "wb") as output:
-        program = [b"/bin/sleep", b"0.2"]
         socket.send_fds(ours, [framed((5, program, {}, None))], [output.fileno()])
-        keeper = subprocess.run(
-            [sys.executable, "-c", COUNTING_SELDOM, str(theirs.fileno())],
+        ended = subprocess.run(
+            [sys.executable, "-c", keeper, str(theirs.fileno())],
             pass_fds=[theirs.fileno()],
             check=False,
             timeout=60,
         )
-        assert keeper.returncode == 0
+        assert ended.returncode == 0
         said = Frames()
         said.add(ours.recv(4096))
-        assert [said.take(), said.take()] == [("exited", 0), ("gone", 0)]
+    return list(iter(said.take, None))
+
+
+def test_the_end_of_a_command_waits_for_no_count_of_its_processes() -> None:
+    assert said_by(COUNTING_SELDOM, b"/bin/sleep", b"0.2") == [("exited", 0), ("gone", 0)]
 
 
 EXHAUSTED_KEEPER = """
@@ -273,21 +277,8 @@ keeper.Keeper(socket(AF_UNIX, SOCK_STREAM, 0, int(sys.argv[1]))).run()
 
 
 def test_a_keeper_without_memory_stays_until_its_command_has_ended() -> None:
-    ours, theirs = socket.socketpair()
-    with ours, theirs, open(os.devnull, "wb") as output:
-        program = [b"/bin/sh", b"-c", b"for i in $(seq 9); do sleep 300 & done; wait"]
-        socket.send_fds(ours, [framed((5, program, {}, None))], [output.fileno()])
-        keeper = subprocess.run(
-            [sys.executable, "-c", EXHAUSTED_KEEPER, str(theirs.fileno())],
-            pass_fds=[theirs.fileno()],
-            check=False,
-            timeout=60,
-        )
-        assert keeper.returncode == 0
-        said = Frames()
-        said.add(ours.recv(4096))
-
-    told = iter(said.take, None)
+    many = b"for i in $(seq 9); do sleep 300 & done; wait"
+    told = said_by(EXHAUSTED_KEEPER, b"/bin/sh", b"-c", many)
     assert [message[0] for message in told] == ["overrun", "exited", "gone"]
 
 
