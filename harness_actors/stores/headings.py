@@ -5,7 +5,7 @@ As in `queries`, a transaction is expected around it.
 
 import sqlite3
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import lru_cache
 from itertools import groupby
@@ -31,8 +31,8 @@ from harness_actors.stores.codec import Packed, unpack, unpack_result, unpack_wr
 from harness_actors.stores.columns import mapping, number, text, whole
 from harness_actors.stores.queries import has_table
 
-Change: TypeAlias = tuple[int, int, Packed | None]
-"""A row of the run, its version and what it changes."""
+Change: TypeAlias = tuple[int, Packed | None]
+"""A row of the run and what it changes."""
 
 SPECS_REMEMBERED = 16
 
@@ -58,7 +58,7 @@ def _read(connection: sqlite3.Connection, beginning: str) -> list[RunHeading]:
     roots = _roots(connection)
     found = connection.execute(
         "SELECT runs.id, run_id, conversation_id, added_at, metadata, command, result, at, "
-        "CASE WHEN result IS NULL THEN spec END, snapshots.version, state "
+        "CASE WHEN result IS NULL THEN spec END, state "
         "FROM runs LEFT JOIN results ON results.run = runs.id LEFT JOIN records ON position = "
         "(SELECT max(position) FROM records AS newest WHERE newest.run = runs.id) "
         "LEFT JOIN snapshots ON snapshots.run = runs.id "
@@ -100,7 +100,7 @@ def _changes_of_unfinished(connection: sqlite3.Connection, beginning: str) -> It
     """What no snapshot has, by run, and of one in their order."""
     # One statement for all: thousands of runs wait. CROSS JOIN fixes the order of the loops.
     return connection.execute(
-        "SELECT records.run, records.version, delta FROM runs "
+        "SELECT records.run, delta FROM runs "
         "LEFT JOIN results ON results.run = runs.id LEFT JOIN snapshots ON snapshots.run = runs.id "
         "CROSS JOIN records ON records.run = runs.id "
         f"WHERE results.run IS NULL AND {_BEGINNING} "
@@ -130,14 +130,14 @@ def _heading(
     changes_of: Callable[[int], Iterable[Change]],
     workspace_of: Callable[[Packed], str | None],
 ) -> RunHeading:
-    run, run_id, conversation_id, added_at, metadata, command, result, at, spec, *snapshot = row
+    run, run_id, conversation_id, added_at, metadata, command, result, at, spec, state = row
     end, workspace = unpack_result(result), None
     questions: tuple[Mapping[str, Any], ...] = ()
     others_go_on = False
     if end is not None:
         turns, usage = end.turn_count, end.usage
     else:
-        values = _values(snapshot, changes_of(run))
+        values = _values(state, changes_of(run))
         turns = whole(turns_of(values))
         usage = _usage(values)
         questions = _questions(values)
@@ -160,14 +160,13 @@ def _heading(
     )
 
 
-def _values(snapshot: Sequence[Any], changes: Iterable[Change]) -> dict[str, Any]:
+def _values(state: Packed | None, changes: Iterable[Change]) -> dict[str, Any]:
     """The entries of a run: those of its snapshot, if it has one, and what came after it."""
-    known, (version, state) = SharedState(), snapshot
-    if version is not None:
-        known.version, known.values = whole(version), mapping(unpack(state))
-    for _, version, delta in changes:
+    known = SharedState()
+    if state is not None:
+        known.values = mapping(unpack(state))
+    for _, delta in changes:
         known.apply(StateDelta(writes=unpack_writes(delta)))
-        known.version = whole(version)
     return known.values
 
 
