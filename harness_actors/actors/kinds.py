@@ -82,7 +82,8 @@ KINDS = table_of(
         failure="the cell stops",
     ),
     *(
-        ActorKind(name=name, host=host_executor, starts_with_cell=True, failure="the cell stops")
+        # Most runs never need them: who has nothing to do answers at the coordinator.
+        ActorKind(name=name, host=host_executor, failure="the cell stops")
         for name in (REPAIR, COMPACTION, STOP_DECISION)
     ),
     ActorKind(

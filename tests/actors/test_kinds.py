@@ -259,7 +259,7 @@ async def test_a_cell_serves_a_new_kind_beside_its_own(tmp_path: Path) -> None:
         await host._seats.serving(ECHO)
         assert host.failure is None
         with_cell = {slot for kind in KINDS.values() for slot in kind.slots(2)}
-        assert {Slot("agent_turn", index=1), Slot("repair")} < with_cell
+        assert with_cell == {Slot("agent_turn", index=0), Slot("agent_turn", index=1)}
         assert set(starter.hosts) == {*with_cell, ECHO, LAME}
         assert "echo" in {mark.role for mark in host.processes}
         await host.close()

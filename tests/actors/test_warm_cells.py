@@ -226,7 +226,7 @@ async def test_idle_cells_leave_when_newer_ones_are_warm_but_none_that_is_of_use
     assert cells.keys() == {mark.pid for mark in [*in_use, served_by[2]]}
     assert cells[served_by[2].pid]["status"] == "warm"
     assert [cells[mark.pid]["status"] for mark in in_use] == ["serving", "serving"]
-    assert all(len(cell["processes"]) >= 5 for cell in cells.values())
+    assert all(len(cell["processes"]) >= 3 for cell in cells.values())
     assert all(cell["memory_mb"] > 100 for cell in cells.values())
 
     short = await drivers.run(command=(sys.executable, "-c", SHORT_OF_MEMORY))

@@ -11,7 +11,7 @@ from random import Random
 
 from tests.chaos.checks import Findings, check
 from tests.chaos.command import BatchCommand
-from tests.chaos.kinds import Kind
+from tests.chaos.kinds import Kind, with_those_before
 from tests.chaos.logs import now, read_tool_log
 from tests.chaos.memory import MemoryDeaths, small_memory
 from tests.chaos.model import WatchedModel
@@ -109,7 +109,7 @@ class Battle:
         tell: Callable[[str], None] = lambda _: None,
     ) -> None:
         self._folder = folder
-        self._kinds = kinds
+        self._kinds = with_those_before(kinds)
         self._size = size
         self._seed = seed
         self._poison = poison
@@ -122,7 +122,8 @@ class Battle:
         # Apart from the others, of which the machine's timing decides how many are drawn.
         haste = Random(f"haste:{seed}")
         # Nothing comes on top of the last one.
-        self._hasty = [haste.random() < hasty for _ in kinds[1:]] + [False]
+        self._hasty = [bool(kind.after) or haste.random() < hasty for kind in self._kinds[1:]]
+        self._hasty.append(False)
         self._strikes: list[Strike] = []
         self._measured: list[tuple[str, list[float]]] = []
         self._memory: MemoryDeaths | None = None

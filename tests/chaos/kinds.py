@@ -1,7 +1,7 @@
 """The kinds of disturbances."""
 
 import signal
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -27,6 +27,8 @@ class Kind:
         stops: It is stopped for good, in place of killed.
         joined: Under a Ray that was started by hand, which outlives the driver.
         amid: When it strikes.
+        after: The kind that strikes just before, without which nobody would be there; empty for
+            none.
         pressed: The windows of the runs' model are so small that they are summarized all the time.
         delegating: A part of the runs delegate.
         bar_s: Recovery takes at most this, at the 95th percentile.
@@ -38,6 +40,7 @@ class Kind:
     stops: bool = False
     joined: bool = False
     amid: Moment = "any"
+    after: str = ""
     pressed: bool = False
     delegating: bool = False
     bar_s: float = 5.0
@@ -64,10 +67,9 @@ class Kind:
 
 _ALL = (
     Kind(name="coordinator", role="coordinator", scope="cell"),
-    Kind(name="repair", role="repair", scope="seat"),
-    Kind(name="compaction", role="compaction", scope="seat"),
+    # Started to see to the runs of whoever was struck just before.
+    Kind(name="repair", role="repair", scope="seat", after="agent_turn"),
     Kind(name="agent_turn", role="agent_turn", scope="seat"),
-    Kind(name="stop_decision", role="stop_decision", scope="seat"),
     Kind(name="driver", role="driver", scope="driver", bar_s=12.0),
     Kind(name="raylet", role="raylet", scope="ray", bar_s=20.0),
     Kind(name="ray_agent", role="ray_agent", scope="ray", bar_s=20.0),
@@ -98,3 +100,9 @@ _ALL = (
 )
 
 KINDS: Mapping[str, Kind] = {kind.name: kind for kind in _ALL}
+
+
+def with_those_before(kinds: Sequence[Kind]) -> list[Kind]:
+    """Kinds in the order in which they strike, each with the one that it comes after."""
+    before = (([KINDS[kind.after]] if kind.after else [], kind) for kind in kinds)
+    return [one for first, kind in before for one in (*first, kind)]

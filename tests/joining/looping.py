@@ -17,7 +17,7 @@ from harness_actors.stores.reader import JournalReader
 from harness_actors.testing import Reply, ScriptedModel
 from harness_actors.tools import tool
 
-HOSTS = {"repair", "compaction", "agent_turn", "stop_decision"}
+HOSTS = {"agent_turn"}
 WITHIN_S = 20.0
 
 
