@@ -40,7 +40,7 @@ class CellCalls(Protocol):
 
     async def subscribe(self, run_ids: Sequence[str]) -> str: ...
 
-    async def wait_for_news(self, cursor: int, messages: bool) -> News: ...
+    async def wait_for_news(self, cursor: int, messages: bool, at_once: bool = False) -> News: ...
 
     async def position(self) -> int: ...
 
@@ -96,8 +96,10 @@ class CellRuntime(ABC):
     async def resume(self, run_ids: Sequence[str], *, secrets: Mapping[str, str]) -> None:
         await self.ask(CellCalls.resume, run_ids, secrets)
 
-    async def wait_for_news(self, cursor: int, *, messages: bool = False) -> News:
-        return await self.ask(CellCalls.wait_for_news, cursor, messages)
+    async def wait_for_news(
+        self, cursor: int, *, messages: bool = False, at_once: bool = False
+    ) -> News:
+        return await self.ask(CellCalls.wait_for_news, cursor, messages, at_once)
 
     async def subscribe(self, run_ids: Sequence[str]) -> None:
         await self._listener.subscribe(run_ids)

@@ -87,13 +87,17 @@ class Runtime(Protocol):
         """
         ...
 
-    async def wait_for_news(self, cursor: int, *, messages: bool = False) -> News:
+    async def wait_for_news(
+        self, cursor: int, *, messages: bool = False, at_once: bool = False
+    ) -> News:
         """What is on disk after the cursor; returns when there is something.
 
         Args:
             cursor: From the call before, or from `position`.
-            messages: Include the events that the messages of the log imply, and return
-                at once. Without it, news that end no run gather for a tenth of a second.
+            messages: Include the events that the messages of the log imply, and wait for more
+                only just after somebody was told. Without it, news that end no run gather for a
+                tenth of a second.
+            at_once: Wait for no more.
         """
         ...
 

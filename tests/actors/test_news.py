@@ -20,11 +20,15 @@ from harness_actors.state import StateDelta
 
 
 def a_change(
-    number: int = 0, *events: Event, end: bool = False, messages: tuple[Message, ...] = ()
+    number: int = 0,
+    *events: Event,
+    end: bool = False,
+    messages: tuple[Message, ...] = (),
+    run_id: str = "run",
 ) -> RunChanged:
-    result = HarnessResult(run_id="run", status="done", reason=Reason(kind="completed"))
+    result = HarnessResult(run_id=run_id, status="done", reason=Reason(kind="completed"))
     return RunChanged(
-        run_id="run",
+        run_id=run_id,
         version=number,
         delta=StateDelta(messages=messages, events=events),
         hop=None,
@@ -45,16 +49,64 @@ async def is_waiting(task: "asyncio.Task[None]") -> bool:
     return not task.done()
 
 
-def follow(bulletin: Bulletin, cursor: int, *, at_once: bool = False) -> "asyncio.Task[None]":
-    return asyncio.ensure_future(bulletin.news(cursor, at_once=at_once))
+def follow(bulletin: Bulletin, cursor: int, **how: bool) -> "asyncio.Task[None]":
+    return asyncio.ensure_future(bulletin.news(cursor, **how))
 
 
-async def test_a_follower_that_wants_all_at_once_is_told_of_each_change() -> None:
+CHILD_ENDS = a_change(end=True, run_id="run.1")
+
+
+async def test_a_follower_that_wants_all_at_once_is_told_of_a_change_as_it_comes() -> None:
     bulletin = Bulletin(0)
     news = follow(bulletin, 0, at_once=True)
     assert await is_waiting(news)
     publish(bulletin, a_change())
     assert not await is_waiting(news)
+
+
+@pytest.mark.parametrize("next_one", [a_change(1), CHILD_ENDS])
+async def test_what_comes_soon_after_that_is_told_together(next_one: RunChanged) -> None:
+    bulletin = Bulletin(0)
+    publish(bulletin, a_change())
+    await follow(bulletin, 0, messages=True)
+    news = follow(bulletin, 1, messages=True)
+    publish(bulletin, next_one)
+    assert await is_waiting(news)
+    publish(bulletin, a_change(2))
+    async with asyncio.timeout(500 * rooms.APART_S):
+        await news
+    assert _versions(bulletin, 1) == [next_one.version, 2]
+
+
+@pytest.mark.parametrize(
+    "last", [a_change(end=True), a_change(0, RunParked(turn=1), run_id="run.1")]
+)
+async def test_that_a_run_leaves_service_waits_for_nothing_there(last: RunChanged) -> None:
+    bulletin = Bulletin(0)
+    publish(bulletin, a_change())
+    await follow(bulletin, 0, messages=True)
+    news = follow(bulletin, 1, messages=True)
+    publish(bulletin, a_change())
+    assert await is_waiting(news)
+    publish(bulletin, last)
+    assert not await is_waiting(news)
+
+
+async def test_who_shows_what_models_say_waits_for_nothing_at_all() -> None:
+    bulletin = Bulletin(0)
+    publish(bulletin, a_change())
+    await follow(bulletin, 0, messages=True)
+    news = follow(bulletin, 1, messages=True, at_once=True)
+    publish(bulletin, a_change())
+    assert not await is_waiting(news)
+
+
+async def test_the_end_of_a_child_is_no_ending_for_who_lets_news_gather() -> None:
+    bulletin = Bulletin(0)
+    news = follow(bulletin, 0)
+    publish(bulletin, CHILD_ENDS)
+    assert await is_waiting(news)
+    await news
 
 
 async def test_changes_gather_and_an_ending_is_told_at_once() -> None:

@@ -250,7 +250,9 @@ class FakeRuntime:
             self._started.clear()
             await self._started.wait()
 
-    async def wait_for_news(self, cursor: int, *, messages: bool = False) -> News:
+    async def wait_for_news(
+        self, cursor: int, *, messages: bool = False, at_once: bool = False
+    ) -> News:
         self._noted = cursor
         self._started.set()
         while len(self.journal.log) <= cursor and self.failure is None:

@@ -70,6 +70,14 @@ BUGS = (
         ),
     ),
     Bug(
+        name="the end of a child waits for nothing",
+        path="harness_actors/actors/coordinator/news.py",
+        before="    if change.end is not None and CHILD_MARK not in change.run_id:\n",
+        after="    if change.end is not None:\n",
+        promise="who reads along is called once for what happens at the same time",
+        tests=("tests/actors/test_news.py::test_what_comes_soon_after_that_is_told_together",),
+    ),
+    Bug(
         name="the newest change is told to its follower again",
         path="harness_actors/actors/coordinator/news.py",
         before="            if notice.position <= cursor:\n",

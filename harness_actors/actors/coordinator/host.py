@@ -240,7 +240,7 @@ class CoordinatorHost:
             self._perform(self._coordinator.subscribe(run_ids, stream))
         return stream
 
-    async def wait_for_news(self, cursor: int, messages: bool) -> News:
+    async def wait_for_news(self, cursor: int, messages: bool, at_once: bool = False) -> News:
         """See `Runtime.wait_for_news`."""
         if cursor > self._bulletin.position:
             # Positions only grow, so a driver that knows more was told it by another journal.
@@ -248,7 +248,7 @@ class CoordinatorHost:
             raise StoreError(self._store, f"{problem}; {WHAT_NOW}")
         while True:
             self._check()
-            await self._bulletin.news(cursor, at_once=messages)
+            await self._bulletin.news(cursor, messages=messages, at_once=at_once)
             if self._broken is None and self._bulletin.position > cursor:
                 return await self._readings.after(cursor, messages=messages)
 

@@ -78,7 +78,7 @@ class FollowedRun:
                 while True:
                     asked: InputAwaited | None = None
                     serve = partial(self._serve, runtime, begin, heard=heard)
-                    items = follow(runtime, [self.run_id], serve, cursor, below=below)
+                    items = follow(runtime, [self.run_id], serve, cursor, heard=heard, below=below)
                     async with aclosing(items):
                         async for item in items:
                             if isinstance(item, HarnessResult):

@@ -16,6 +16,7 @@ async def follow(
     begin: Callable[[], Awaitable[None]],
     cursor: int | None = None,
     *,
+    heard: bool = False,
     below: Below | None = None,
 ) -> AsyncGenerator[RunEvent | HarnessResult]:
     """Begin runs, and tell what happens in them until each has ended, waits, or was put aside.
@@ -26,6 +27,7 @@ async def follow(
         begin: Submits them or takes them up.
         cursor: A position from before it was looked whether they are over; None for runs
             that cannot go on by themselves.
+        heard: They are told between texts that come as they are said, so none waits for another.
         below: Tells of the runs below one of them, too; None tells of no such runs.
 
     Yields:
@@ -37,7 +39,7 @@ async def follow(
     await begin()
     waiting = set(run_ids)
     while waiting:
-        news = await runtime.wait_for_news(cursor, messages=True)
+        news = await runtime.wait_for_news(cursor, messages=True, at_once=heard)
         cursor = news.cursor
         for event in news.events:
             if event.run_id in waiting:

@@ -115,8 +115,10 @@ class RayRuntime(CellRuntime):
         finally:
             self._beginning.difference_update(run_ids)
 
-    async def wait_for_news(self, cursor: int, *, messages: bool = False) -> News:
-        news = await super().wait_for_news(cursor, messages=messages)
+    async def wait_for_news(
+        self, cursor: int, *, messages: bool = False, at_once: bool = False
+    ) -> News:
+        news = await super().wait_for_news(cursor, messages=messages, at_once=at_once)
         if news.results or any(isinstance(e.event, RoundCompleted) for e in news.events):
             self._cell.went_on()
         parked = (e.run_id for e in news.events if isinstance(e.event, RunParked | InputAwaited))
