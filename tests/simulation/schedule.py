@@ -27,7 +27,7 @@ from harness_actors.actors.simulated.processes import (
 from harness_actors.actors.simulated.ray import SimulatedRay
 from harness_actors.actors.simulated.steps import EndlessScheduleError
 from harness_actors.coordination import run_changes as committed
-from harness_actors.coordination.protocol import COMPACTION_WORKER
+from harness_actors.coordination.protocol import COMPACTION_WORKER, CUSTOM
 from harness_actors.errors import ConversationMovedOnError, StoreError
 from harness_actors.executors import (
     AgentTurn,
@@ -176,7 +176,7 @@ class Schedule:
         self._journals: list[Journal] = []
         parts = CellParts(
             open_journal=self._open_journal,
-            kinds=self._kinds(),
+            kinds=self._kinds(asks_each(seed)),
             work=Commands(self.oracle, self.machine).work,
             agent_turns=self.workload.agent_turns,
             serving=self.oracle.coordinator_began,
@@ -318,10 +318,17 @@ class Schedule:
             mover=self._mover,
         )
 
-    def _kinds(self) -> Kinds:
-        """The shipped table, whose actors host what is watched."""
+    def _kinds(self, each_is_asked: bool) -> Kinds:
+        """The shipped table, whose actors host what is watched.
+
+        Where each executor is asked, each of ours is there from the start.
+        """
         executors = {
-            name: replace(kind, host=self._host)
+            name: replace(
+                kind,
+                host=self._host,
+                starts_with_cell=kind.starts_with_cell or (each_is_asked and name != CUSTOM),
+            )
             for name, kind in KINDS.items()
             if kind.host is host_executor
         }
