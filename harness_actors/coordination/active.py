@@ -166,6 +166,11 @@ class ActiveRun:
         return bool(self.state.values.get(AWAITED.name))
 
     @property
+    def leaves_service(self) -> bool:
+        """Whether it is about to: after the round that it is in, or those of runs below it."""
+        return self.parking or self.held is not None
+
+    @property
     def plan_version(self) -> int:
         """Of the plan by which its conversation is shown; 0 for none."""
         return 0 if self.state.plan is None else self.state.plan.version

@@ -3,7 +3,7 @@
 Whoever answers looks at that run alone. A run below is told when it is served again.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from harness_actors.coordination.active import ActiveRun
@@ -63,6 +63,40 @@ def answered_below(top: Mapping[str, Any]) -> list[str]:
         for run_id, questions in asked.items()
         if questions and all(question["id"] in given for question in questions)
     ]
+
+
+def to_go_on(
+    top: ActiveRun, aside: Mapping[str, ActiveRun], served: Mapping[str, ActiveRun]
+) -> list[str]:
+    """The runs below one that are to be served again, each after its parent.
+
+    They were answered, or were put aside with one that was, or stand between it and one that is
+    served. Below one that is about to leave service nobody goes on before that one does.
+
+    Args:
+        top: The run at the top of their tree, which is served.
+        aside: Those of its tree that were put aside, by id.
+        served: All that are in service, by id.
+    """
+    above = {run_id: list(_above(run, aside, served)) for run_id, run in aside.items()}
+    answered = aside.keys() & answered_below(top.state.values)
+    between = {one.spec.run_id for run_id in answered for one in above[run_id]}
+    found: list[str] = []
+    for run_id, those in above.items():
+        was_put_aside_with_one = any(one.spec.run_id in answered for one in those)
+        if run_id not in answered | between and not was_put_aside_with_one:
+            continue
+        if not any(one.leaves_service for one in those if one.spec.run_id in served):
+            found.append(run_id)
+    return sorted(found, key=lambda run_id: len(above[run_id]))
+
+
+def _above(
+    run: ActiveRun, aside: Mapping[str, ActiveRun], served: Mapping[str, ActiveRun]
+) -> Iterator[ActiveRun]:
+    while (link := run.spec.parent) is not None:
+        run = aside.get(link.run_id) or served[link.run_id]
+        yield run
 
 
 def answers_above(

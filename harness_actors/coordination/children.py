@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 
 from harness_actors.coordination.active import ActiveRun, Effects
-from harness_actors.coordination.asked_below import taken_back
+from harness_actors.coordination.asked_below import taken_back, to_go_on
 from harness_actors.coordination.beside import Beside, handle_of, started
 from harness_actors.coordination.child_specs import before_calls, child_spec, started_event
 from harness_actors.coordination.closing import Closing
@@ -276,6 +276,10 @@ class Children:
         """See `Family`."""
         is_aside = child_id in self._aside.get(run.spec.run_id, ())
         return self._resting.get(run.spec.root, {}).get(child_id) if is_aside else None
+
+    def to_go_on(self, top: ActiveRun) -> list[str]:
+        """Those below one that go on because they, or some of theirs, were answered."""
+        return to_go_on(top, self._resting.get(top.spec.run_id, {}), self._runs)
 
     def overdue(self, effects: Effects) -> None:
         """Time passed: runs that have waited long enough for others go on."""

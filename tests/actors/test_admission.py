@@ -60,6 +60,8 @@ class Entrance:
         """Called with the runs whose needs are prepared, while they are."""
         self.prepared: list[tuple[str, bool]] = []
         """Runs, and whether they were served already."""
+        self.ending: Callable[[Sequence[str]], None] = lambda _: None
+        """Called with the runs whose processes are ended, while they are."""
         self.ended: list[tuple[str, bool]] = []
         """Runs, and whether they were over already."""
 
@@ -74,6 +76,7 @@ class Entrance:
     async def _end_processes(self, run_ids: Sequence[str]) -> None:
         known = set(self.world.run_ids()) & set(run_ids)
         self.ended += [(run_id, self.world.stored(run_id).end is not None) for run_id in known]
+        self.ending(run_ids)
 
     async def _settle(self) -> None:
         while self.world.unwritten:

@@ -67,6 +67,8 @@ class Team:
         self.children = 2
         self.beside = False
         """Whether these are in the background, and a run goes on without their results."""
+        self.call: Mapping[str, str] | None = None
+        """The call that a run asks about; None where it asks for words."""
         self.asked: Callable[[str], None] = lambda _: None
         """Called with the run of each round that begins."""
         self.effects: Counter[tuple[str, int]] = Counter()
@@ -127,7 +129,7 @@ class Team:
                     yield StateDelta(_cost(run), ended)
                     return _answer(TurnComplete(ending="rounds"), Write(TURN.name, "set", None))
                 case "ask":
-                    return _asks(run, done)
+                    return _asks(run, done, self.call)
                 case "delegate":
                     return _delegates(run, done, self.children, beside=self.beside)
                 case kind:
@@ -182,11 +184,12 @@ def _cost(run: Served) -> tuple[Write, ...]:
     return (Write(USAGE.name, "increment", used),) if _shares(run) else ()
 
 
-def _asks(run: Served, number: int) -> Any:
+def _asks(run: Served, number: int, call: Mapping[str, str] | None) -> Any:
     ids = [f"call_{number % 2}_{place}" for place in (0, 1)]
     message = run.add(Message.assistant(None, [ToolCall(call_id, "ask", "{}") for call_id in ids]))
     asked = [
         {"id": f"q{2 * number + place}", "call_id": call_id, "text": "?", "options": [], "why": ""}
+        | ({} if call is None else {"call": call})
         for place, call_id in enumerate(ids)
     ]
     listed = [

@@ -58,12 +58,77 @@ BUGS = (
     Bug(
         name="one below that is answered waits until the others stand still",
         path="harness_actors/actors/coordinator/admission.py",
-        before="                    self.adopt(await self._aside(child_id), asked=True)\n",
-        after="                    self.adopt((), asked=True)\n",
+        before="            await self._go_on_below(stored.spec.run_id)\n",
+        after="",
         promise="who is answered goes on while others do",
         tests=(
             "tests/subagents/test_asking.py::test_a_program_answers_while_the_others_go_on",
             "tests/replay/test_asking_children.py::test_one_that_was_answered_while_others_went_on",
+        ),
+    ),
+    Bug(
+        name="one below that is answered goes on in a tree that leaves service",
+        path="harness_actors/coordination/active.py",
+        before="        return self.parking or self.held is not None\n",
+        after="        return False\n",
+        promise="a tree is put aside as one",
+        tests=(
+            "tests/actors/test_answers_below.py"
+            "::test_one_that_is_answered_while_its_tree_is_put_aside_goes_on_when_that_does",
+        ),
+    ),
+    Bug(
+        name="one below that is answered does not wait for one that leaves with its question",
+        path="harness_actors/coordination/active.py",
+        before="        return self.parking or self.held is not None\n",
+        after="        return self.parking\n",
+        promise="a tree is put aside as one",
+        tests=(
+            "tests/actors/test_answers_below.py"
+            "::test_one_that_is_answered_below_one_that_leaves_goes_on_with_that",
+        ),
+    ),
+    Bug(
+        name="those that were put aside with one that asks stay so when it is answered",
+        path="harness_actors/coordination/asked_below.py",
+        before="        if run_id not in answered | between and not was_put_aside_with_one:\n",
+        after="        if run_id not in answered | between:\n",
+        promise="a run waits for nobody who does nothing",
+        tests=(
+            "tests/actors/test_answers_below.py"
+            "::test_those_that_were_put_aside_with_one_that_asks_go_on_with_it",
+        ),
+    ),
+    Bug(
+        name="a child that has ended meanwhile is known as one that is aside",
+        path="harness_actors/actors/coordinator/admission.py",
+        before="        still = set(self._to_go_on(root_id))\n",
+        after="        still = {one.spec.run_id for one in found}\n",
+        promise="what is over stays over",
+        tests=(
+            "tests/actors/test_answers_below.py"
+            "::test_those_that_end_while_answers_to_them_are_taken_stay_over",
+        ),
+    ),
+    Bug(
+        name="a tree is answered as it was before it left service",
+        path="harness_actors/actors/coordinator/admission.py",
+        before="                stored = await self._stored(stored.spec.run_id)\n",
+        after="",
+        promise="the state equals the replay of the journal",
+        tests=(
+            "tests/actors/test_answers_below.py::test_a_tree_that_leaves_while_arguments_are_looked_at_has_its_answers_and_its_last_words",
+        ),
+    ),
+    Bug(
+        name="a child is cancelled in a tree as that was before it left service",
+        path="harness_actors/actors/coordinator/admission.py",
+        before="                    tree = await self._below(stored.spec, stored.state.values)\n",
+        after="",
+        promise="the state equals the replay of the journal",
+        tests=(
+            "tests/actors/test_answers_below.py"
+            "::test_one_that_asks_is_cancelled_while_its_tree_leaves_service",
         ),
     ),
     Bug(

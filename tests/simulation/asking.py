@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from harness_actors.actors.simulated.cell import EPOCH
 from harness_actors.conversation import repaired
-from harness_actors.events import RunParked
+from harness_actors.events import QuestionAnswered, RunParked
 from harness_actors.messages import Message
 from harness_actors.records import RunChanged
 from tests.simulation.ledger import PROMPT_S, Happening, Ledger, root_of
@@ -62,7 +62,10 @@ class Asking:
         parked_at = _parked_at(run.changes)
         if run.end is not None and run.changes[-1][1].at - EPOCH < since:
             self._ledger.broken("a run that is stopped does nothing", f"{run_id} is over")
-        elif 0 < parked_at < since and not any(r.is_open_at(parked_at) for r in resumes):
+        elif 0 < parked_at < since and not (
+            any(resume.is_open_at(parked_at) for resume in resumes)
+            or self._is_answered_since(run_id, parked_at)
+        ):
             self._ledger.broken("a run that is stopped does nothing", f"{run_id} is parked")
         # To park a child that is over parks nobody.
         own = (run_id, root_of(run_id))
@@ -73,6 +76,16 @@ class Asking:
         if not any(resume.is_open_at(stop.asked_at) for resume in resumes):
             text = f"{run_id} goes on after {stop.what!r} was acknowledged"
             self._ledger.broken("what was acknowledged is on disk", text)
+
+    def _is_answered_since(self, run_id: str, parked_at: float) -> bool:
+        """Whether its tree was answered since it was put aside, perhaps with one that asked."""
+        changes = self._disk.runs[root_of(run_id)].changes
+        return any(
+            isinstance(event, QuestionAnswered)
+            for _, change in reversed(changes)
+            if change.at - EPOCH >= parked_at
+            for event in change.delta.events
+        )
 
     def _check_owner(self, run_id: str, log: Sequence[Message]) -> None:
         talk = run_id.split("-")[1]

@@ -33,7 +33,7 @@ class Driver:
         self.book = user.book
         self._ledger = user._ledger
         self.name = command
-        self.people = People(self, user._people)
+        self.people = People(self, user._people, soon=user._workload.soon)
         self.replies = user._oracle.waits.replies
         # So many at once; the others wait their turn.
         self._room = asyncio.Semaphore(user._chance.choice((1, 2, 9, 9)))

@@ -98,6 +98,11 @@ class AtWork:
         run_id = entry.spec.run_id
         if entry.command:
             self._aside.pop(run_id, None)
+            root = entry.spec.root
+            values = self.ledger.disk.runs[root].values.values if root != run_id else {}
+            if entry.again and values.get(PARKING.name):
+                text = f"{run_id} is served again, and {root} at its top is to park"
+                self.ledger.broken(APART, text)
         else:
             self._served.discard(run_id)
 

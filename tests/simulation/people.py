@@ -25,11 +25,13 @@ class People:
     Args:
         driver: The command.
         chance: Theirs.
+        soon: They hear what is asked below others, and answer soon.
     """
 
-    def __init__(self, driver: "Driver", chance: Random) -> None:
+    def __init__(self, driver: "Driver", chance: Random, *, soon: bool = False) -> None:
         self._driver = driver
         self._chance = chance
+        self._soon = soon
         self._at: dict[str, asyncio.Event] = {}
         self._answers = 0
 
@@ -48,7 +50,7 @@ class People:
 
     async def hear(self, run_id: str, questions: Sequence[Mapping[str, Any]]) -> None:
         """A run below others asks, and these go on: often somebody answers at once."""
-        if self._chance.random() < 0.5:
+        if self._soon or self._chance.random() < 0.5:
             root = root_of(run_id)
             asked = [{**one, "id": id_at_the_top(run_id, root, one["id"])} for one in questions]
             await self.answer(root, asked)
@@ -70,9 +72,13 @@ class People:
 
     async def _person(self, run_id: str, questions: Sequence[Mapping[str, Any]]) -> None:
         chance = self._chance
-        await asyncio.sleep(chance.random() * chance.choice((0.0, 0.05, 1.0, 8.0, 40.0)))
+        within_s = (0.0, 0.05, 0.5) if self._soon else (0.0, 0.05, 1.0, 8.0, 40.0)
+        await asyncio.sleep(chance.random() * chance.choice(within_s))
         if chance.random() < 0.05:
             await self._driver.request(run_id, "cancel")
+        if self._soon and chance.random() < 0.2:
+            # So that it is about to leave service when it is answered.
+            await self._driver.request(run_id, "park")
         if chance.random() < 0.1:
             await self._blunder(run_id, questions)
         answers = {question["id"]: self._answer(question) for question in questions}

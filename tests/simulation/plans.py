@@ -12,6 +12,7 @@ from tests.simulation.questions import plan_questions
 from tests.simulation.sent_out import with_scouts
 from tests.simulation.shelves import plan_shelves
 from tests.simulation.summarizing import plan_summaries
+from tests.simulation.talking_below import with_questions_below
 from tests.simulation.trees import plan_trees
 from tests.simulation.trying import plan_tries
 from tests.simulation.valuing import plan_values
@@ -28,5 +29,6 @@ def planned(seed: int) -> Workload:
     workload = plan_circles(plan_approvals(workload, seed), seed)
     workload = plan_values(plan_contracts(workload, seed), seed)
     workload = plan_summaries(plan_pressure(workload, seed), seed)
-    workload = hold_children(with_scouts(plan_trees(workload, seed), seed), seed)
+    workload = with_questions_below(with_scouts(plan_trees(workload, seed), seed), seed)
+    workload = hold_children(workload, seed)
     return plan_copies(plan_shelves(workload, seed), seed)

@@ -185,6 +185,7 @@ class Workload:
         summarized: They are kept in the background.
         strategic: Agents have a strategy of their own.
         sub_agents: Those to whom agents delegate; empty where they do not.
+        soon: Who hears what runs below others ask answers soon.
         shelved: Runs of one tree write to the same shelves.
         copying: Runs have workspaces, and some of those below them copies of these.
         homeless: Runs of the user's that have none.
@@ -214,6 +215,7 @@ class Workload:
     summarized: bool = False
     strategic: bool = False
     sub_agents: tuple[SubAgentSpec, ...] = ()
+    soon: bool = False
     shelved: bool = False
     copying: bool = False
     homeless: frozenset[str] = frozenset()

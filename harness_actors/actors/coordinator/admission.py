@@ -8,7 +8,7 @@ from typing import Any
 from harness_actors.actors.coordinator.idle_runs import IdleRun, look_at, look_up
 from harness_actors.actors.runtime import StopMode
 from harness_actors.coordination.active import Effects
-from harness_actors.coordination.asked_below import answered_below, answers_above
+from harness_actors.coordination.asked_below import answers_above
 from harness_actors.coordination.coordinator import Coordinator
 from harness_actors.coordination.edits import check_edits, edited_calls
 from harness_actors.coordination.taking_up import stands_between_turns
@@ -217,22 +217,25 @@ class Admission:
             head: RequestHead | None = None
             if edits:
                 head = await self.read(head_of, self.journal, stored.spec.code)
+                # It may have left service meanwhile, and have changed with that.
+                stored = await self._stored(stored.spec.run_id)
+                edits = edited_calls(stored.state.values, answers)
             effects = self.coordinator.answer(stored, answers)
             # After all else that may be wrong with them.
             check_edits(run_id, edits, {} if head is None else head.schemas)
             self.perform(effects)
-            if (served := self.coordinator.runs.get(stored.spec.run_id)) is not None:
-                for child_id in answered_below(served.state.values):
-                    self.adopt(await self._aside(child_id), asked=True)
+            await self._go_on_below(stored.spec.run_id)
 
-    async def _aside(self, run_id: str) -> Sequence[StoredRun]:
-        """A run below one that is served, and those between them that are not, these first."""
-        missing = list[StoredRun]()
-        while run_id and run_id not in self.coordinator.runs:
-            missing.append(await self._stored(run_id))
-            run_id = run_id.rpartition(CHILD_MARK)[0]
-        # Else the one at the top has left service while this was read, and takes all along later.
-        return missing[::-1] if run_id else ()
+    async def _go_on_below(self, root_id: str) -> None:
+        """Serve those again that were answered, where others of their tree go on."""
+        found = [await self._stored(run_id) for run_id in self._to_go_on(root_id)]
+        # Some may be over by now; or the one at the top leaves, and takes all along later.
+        still = set(self._to_go_on(root_id))
+        self.adopt([one for one in found if one.spec.run_id in still], asked=True)
+
+    def _to_go_on(self, root_id: str) -> list[str]:
+        root = self.coordinator.runs.get(root_id)
+        return [] if root is None else self.coordinator.children.to_go_on(root)
 
     async def stop(self, run_ids: Sequence[str], mode: StopMode) -> tuple[str, ...]:
         """Stop runs; to cancel one, nobody need serve it.
@@ -275,6 +278,8 @@ class Admission:
                 tree = await self._below(stored.spec, stored.state.values)
                 if tree:
                     await self.end_processes([one.spec.run_id for one in tree])
+                    # Some may have left service meanwhile, and have changed with that.
+                    tree = await self._below(stored.spec, stored.state.values)
                 self.perform(
                     self.coordinator.stop_idle(stored, mode, shared=bool(waiting), tree=tree)
                 )

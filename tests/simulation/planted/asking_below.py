@@ -89,11 +89,39 @@ def _who_comes_back_takes_a_place_that_another_has() -> Patches:
     return [(Departures, "wake", patched)]
 
 
+def _who_is_answered_goes_on_in_a_tree_that_leaves() -> Patches:
+    return [(ActiveRun, "leaves_service", property(lambda self: False))]
+
+
+def _those_aside_with_one_that_asks_stay_so() -> Patches:
+    def patched(
+        top: ActiveRun, aside: Mapping[str, ActiveRun], served: Mapping[str, ActiveRun]
+    ) -> list[str]:
+        ids = to_go_on(top, aside, served)
+        answered = asked_below.answered_below(top.state.values)
+        return [
+            one for one in ids if any(f"{run_id}.".startswith(f"{one}.") for run_id in answered)
+        ]
+
+    to_go_on = asked_below.to_go_on
+    return [(children, "to_go_on", patched)]
+
+
 BUGS: tuple[PlantedBug, ...] = (
     PlantedBug(
         "who comes back with an answer takes a place that another has",
         _who_comes_back_takes_a_place_that_another_has,
         frozenset({AT_ONCE}),
+    ),
+    PlantedBug(
+        "who is answered goes on in a tree that is about to leave service",
+        _who_is_answered_goes_on_in_a_tree_that_leaves,
+        frozenset({APART, ENDS}),
+    ),
+    PlantedBug(
+        "those that were put aside with one that asks stay so when it is answered",
+        _those_aside_with_one_that_asks_stay_so,
+        frozenset({APART, ENDS, NO_DEADLOCK}),
     ),
     PlantedBug(
         "who asks below a run is forgotten when that leaves service",
