@@ -201,7 +201,8 @@ class Admission:
         """Take answers to a run that waits; nobody need serve it, and nobody takes it up for that.
 
         What a run below others has asked is answered at the one at the top of its tree. Where that
-        is served, because others go on, so is the one that has asked, once it has its answers.
+        is served, because others go on, so is the one that has asked, once it has its answers; with
+        one above it that is about to leave service it waits.
 
         Raises:
             RunNotFoundError: The journal does not know it.
