@@ -387,7 +387,7 @@ class Coordinator:
 
     @property
     def departures(self) -> int:
-        """How many runs have left service in this term."""
+        """How many runs have left service in this term, or have ended that nobody served."""
         return self.changes.departures
 
     @property

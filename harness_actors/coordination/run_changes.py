@@ -78,7 +78,7 @@ class RunChanges:
     _budget: Budget
     _clock: Clock
     departures: int = field(default=0, init=False)
-    """How many runs have left service."""
+    """How many runs have left service, or have ended that nobody served."""
     leaves_service: Callable[[ActiveRun, Effects], None] = field(
         default=lambda _run, _effects: None, init=False
     )
@@ -258,4 +258,4 @@ class RunChanges:
         if self._runs.pop(run.spec.run_id, None) is not None:
             self._deadlines.forget(run.spec.run_id)
             del self._conversations[run.spec.conversation_id]
-            self.departures += 1
+        self.departures += 1

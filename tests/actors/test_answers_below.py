@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from harness_actors.coordination.active import Effects
 from harness_actors.policies import Approve
 from harness_actors.policies.decisions import decision_text
 from harness_actors.state import is_waiting
@@ -202,4 +203,33 @@ async def test_one_that_asks_is_cancelled_while_its_tree_leaves_service(
     await entrance.admission.stop(["run.1"], "cancel")
     assert not world.coordinator.runs, "it has left meanwhile"
     check_it_ends(world, team, ["run", "run.2"])
+    assert world.ends("run.1")[0].status == "cancelled"
+
+
+@pytest.mark.parametrize("reading", range(1, 7))
+@pytest.mark.parametrize("by_its_parent", [True, False])
+async def test_one_that_asks_is_cancelled_once_where_others_do_so_just_then(
+    journal: SqliteJournal, by_its_parent: bool, reading: int
+) -> None:
+    world, _ = a_tree(ONE_ASKS)
+    go_on_until(world, lambda: waits(world, "run.1"))
+    entrance = Entrance(world, journal)
+
+    def cancel() -> None:
+        if entrance.reads != reading:
+            return
+        if not by_its_parent:
+            world.perform(world.coordinator.stop("run", "cancel"))
+            return
+        family, effects = world.coordinator.children, Effects()
+        child = family.aside(world.coordinator.runs["run"], "run.1")
+        assert child is not None
+        family.cancel(child, effects)
+        world.perform(effects)
+
+    entrance.reading = cancel
+    await entrance.admission.stop(["run.1"], "cancel")
+    assert entrance.reads >= reading
+    world.settle()
+    assert [len(world.ends(run_id)) for run_id in world.run_ids()] == [1, 1, 1]
     assert world.ends("run.1")[0].status == "cancelled"

@@ -123,12 +123,24 @@ BUGS = (
     Bug(
         name="a child is cancelled in a tree as that was before it left service",
         path="harness_actors/actors/coordinator/admission.py",
-        before="                    tree = await self._below(stored.spec, stored.state.values)\n",
-        after="",
+        before="                    stored, waiting, tree = await self._stored_in_tree(run_id)\n"
+        "                self.perform(\n",
+        after="                self.perform(\n",
         promise="the state equals the replay of the journal",
         tests=(
             "tests/actors/test_answers_below.py"
             "::test_one_that_asks_is_cancelled_while_its_tree_leaves_service",
+        ),
+    ),
+    Bug(
+        name="a child that is over is cancelled once more",
+        path="harness_actors/coordination/run_changes.py",
+        before="        self.departures += 1\n",
+        after="            self.departures += 1\n",
+        promise="what is over stays over",
+        tests=(
+            "tests/actors/test_answers_below.py"
+            "::test_one_that_asks_is_cancelled_once_where_others_do_so_just_then",
         ),
     ),
     Bug(

@@ -272,15 +272,14 @@ class Admission:
                     self.perform(self.coordinator.stop(run_id, mode))
                     continue
                 try:
-                    stored, waiting = await self._stored_beside(run_id)
+                    stored, waiting, tree = await self._stored_in_tree(run_id)
                 except RunNotFoundError as error:
                     unknown = unknown or error
                     continue
-                tree = await self._below(stored.spec, stored.state.values)
                 if tree:
                     await self.end_processes([one.spec.run_id for one in tree])
-                    # Some may have left service meanwhile, and have changed with that.
-                    tree = await self._below(stored.spec, stored.state.values)
+                    # It may have ended meanwhile, or others have left service.
+                    stored, waiting, tree = await self._stored_in_tree(run_id)
                 self.perform(
                     self.coordinator.stop_idle(stored, mode, shared=bool(waiting), tree=tree)
                 )
@@ -335,6 +334,16 @@ class Admission:
             # Nobody is added meanwhile. Whoever leaves has last words, and may wait for its user.
             if self.coordinator.served_in(stored.spec.conversation_id) == served:
                 return stored, waiting
+
+    async def _stored_in_tree(self, run_id: str) -> tuple[StoredRun, str, Sequence[StoredRun]]:
+        """The same, and the other runs of its tree that are not over, all as they are at once."""
+        while True:
+            departures = self.coordinator.departures
+            stored, waiting = await self._stored_beside(run_id)
+            tree = await self._below(stored.spec, stored.state.values)
+            in_tree = bool(tree) or stored.spec.parent is not None
+            if not in_tree or departures == self.coordinator.departures:
+                return stored, waiting, tree
 
     async def _load(self, run_id: str) -> StoredRun:
         await self.settle()
