@@ -69,14 +69,21 @@ def check_it_ends(world: World, team: Team, done: Sequence[str]) -> None:
     check_told_once(world)
 
 
-async def test_one_that_is_answered_while_its_tree_is_put_aside_goes_on_when_that_does(
-    journal: SqliteJournal,
-) -> None:
+async def answered_while_it_leaves(journal: SqliteJournal) -> tuple[Entrance, Team]:
+    """A tree that is to park, of which `run.1.1` had asked and has its answers."""
     world, team = a_tree(ONE_BELOW_ASKS)
     go_on_until(world, lambda: waits(world, "run.1.1"))
     world.perform(world.coordinator.stop("run", "park"))
     entrance = Entrance(world, journal)
     await answer(entrance, "1.1.")
+    return entrance, team
+
+
+async def test_one_that_is_answered_while_its_tree_is_put_aside_goes_on_when_that_does(
+    journal: SqliteJournal,
+) -> None:
+    entrance, team = await answered_while_it_leaves(journal)
+    world = entrance.world
     assert "run.1.1" not in world.coordinator.runs
     world.settle()
     assert not world.coordinator.runs, "all of it is aside"
@@ -87,11 +94,8 @@ async def test_one_that_is_answered_while_its_tree_is_put_aside_goes_on_when_tha
 async def test_one_that_was_answered_meanwhile_goes_on_with_a_tree_that_does_after_all(
     journal: SqliteJournal,
 ) -> None:
-    world, team = a_tree(ONE_BELOW_ASKS)
-    go_on_until(world, lambda: waits(world, "run.1.1"))
-    world.perform(world.coordinator.stop("run", "park"))
-    entrance = Entrance(world, journal)
-    await answer(entrance, "1.1.")
+    entrance, team = await answered_while_it_leaves(journal)
+    world = entrance.world
     await entrance.admission.take_up(["run"], asked=True)
     world.settle()
     assert world.ends("run.1.1")
