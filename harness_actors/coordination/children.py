@@ -191,8 +191,9 @@ class Children:
         queue, most = self._queued.get(run_id), 1 if settings is None else settings.max_parallel
         while queue and len(self._below[run_id]) - len(queue) < most:
             child = self._runs[queue.popitem(last=False)[0]]
-            # One that came back for those below it has a place, and goes on when they have ended.
-            if not child.waits_for_children:
+            # One that came back for those below it has a place, and goes on when they have ended;
+            # one that is held has one when it goes on after all.
+            if not child.waits_for_children and child.held is None:
                 self._dispatch.deliver(child, effects)
         if not queue:
             self._queued.pop(run_id, None)

@@ -99,8 +99,7 @@ class Coordinator:
             self._dispatch,
             self._deadlines,
             clock,
-            self.children.tree_of,
-            self.children.end_idle,
+            self.children,
         )
         self._losses = Losses(self.runs, self.changes, self._dispatch)
         self.waits = Waits(self.runs, self.changes, clock)
@@ -338,8 +337,8 @@ class Coordinator:
         Args:
             stored: The run.
             mode: A `StopMode`.
-            shared: Another run of its conversation waits for its user: what is open in their
-                log belongs to that one.
+            shared: Another run of its conversation waits for its user, or has spoken since: what
+                is open in their log belongs to that one.
             tree: The other runs of its tree that are not over, each after its parent.
         """
         if stored.end is not None:

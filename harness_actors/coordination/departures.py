@@ -51,27 +51,49 @@ class Departures:
         run.held = held
         for one in list(self._descendants(run)):
             if one.spec.run_id in self._runs:
-                self._stop(one, effects)
+                self.stop(one, effects)
 
-    def _stop(self, run: ActiveRun, effects: Effects) -> None:
-        """A run is put aside with one above it. That is not written down: should the coordinator
-        die, it goes on with that one."""
-        if run.slot is None and not run.waits_for_children and run.held is None:
-            # It is queued, or waits for the quarantine host: there is no round to finish.
+    def has_nothing_to_finish(self, run: ActiveRun) -> bool:
+        """Whether no round of a run, nor any run below it, is to end before it leaves service."""
+        return self._has_no_round(run) and not self._below.get(run.spec.run_id)
+
+    def stop(self, run: ActiveRun, effects: Effects) -> None:
+        """A run is to leave service after the rounds that it and those below it are in.
+
+        That is not written down here: should the coordinator die, it goes on with those above it.
+
+        Args:
+            run: The run.
+            effects: What is to be done.
+        """
+        if self.has_nothing_to_finish(run):
             self._changes.put_aside(run, StateDelta(), effects)
             return
         run.parking = True
+        if self._has_no_round(run):
+            self._dispatch.wait_no_more(run)
+            self.hold(run, Held(delta=StateDelta()), effects)
+            return
         self._dispatch.stop_at_round(run, effects)
         self.rest(run, effects)
 
+    def _has_no_round(self, run: ActiveRun) -> bool:
+        """Whether it is queued, or waits for the quarantine host."""
+        return run.slot is None and not run.waits_for_children and run.held is None
+
     def wake(self, run: ActiveRun, effects: Effects) -> None:
         """All that a run has waited for have ended: it goes on, if it has a place."""
-        link = run.spec.parent
         if run.closing is not None:
             self._changes.end(run, StateDelta(), run.closing, effects)
         elif run.parking:
             self.hold(run, Held(delta=StateDelta()), effects)
-        elif link is None or run.spec.run_id not in self._queued.get(link.run_id, ()):
+        else:
+            self.go_on(run, effects)
+
+    def go_on(self, run: ActiveRun, effects: Effects) -> None:
+        """A run that nothing holds is delivered, if it has a place; else it is when it has one."""
+        link = run.spec.parent
+        if link is None or run.spec.run_id not in self._queued.get(link.run_id, ()):
             self._dispatch.deliver(run, effects)
 
     def rest(self, run: ActiveRun, effects: Effects) -> None:

@@ -146,6 +146,10 @@ class Dispatch:
         """The run is at no host until it is delivered; what any of them says of it is old."""
         run.slot, run.hop_number, run.busy_since = None, self.next_number(), None
 
+    def wait_no_more(self, run: ActiveRun) -> None:
+        """A run that waits for the quarantine host is not to be brought to it."""
+        self._router.released(run.spec.run_id)
+
     def offer(self, run: ActiveRun, effects: Effects) -> None:
         """Tell the agent turn of a run that a plan is offered; whoever comes next is told, too."""
         if run.slot is not None and _speaks(run.slot):

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from harness_actors.coordination.active import ActiveRun, Effects, Held
+from harness_actors.coordination.children import Children
 from harness_actors.coordination.deadlines import Deadlines
 from harness_actors.coordination.dispatch import Dispatch
 from harness_actors.coordination.endings import CANCELLED, limit_reached
@@ -12,7 +13,6 @@ from harness_actors.coordination.run_changes import RunChanges, entry
 from harness_actors.ports import Clock
 from harness_actors.records import StoredRun
 from harness_actors.results import Usage
-from harness_actors.signals import RunEnd
 from harness_actors.state import PARKING, USAGE, StateDelta, Write
 
 
@@ -26,8 +26,7 @@ class Stopping:
         dispatch: Tells their hosts.
         deadlines: Knows whose time is up.
         clock: Tells the time.
-        tree_of: The runs of the tree of a run that are in service, each after its parent.
-        end_in_tree: Ends a run that nobody serves, and all of its tree that are below it.
+        children: Keeps trees together.
     """
 
     _command: str
@@ -35,8 +34,7 @@ class Stopping:
     _dispatch: Dispatch
     _deadlines: Deadlines
     _clock: Clock
-    _tree_of: Callable[[ActiveRun], list[ActiveRun]]
-    _end_in_tree: Callable[[ActiveRun, RunEnd, Sequence[ActiveRun], Effects, bool], None]
+    _children: Children
 
     def stop(self, run: ActiveRun, mode: str, effects: Effects) -> None:
         """A user asked a run in service to stop; `mode` is a `StopMode`.
@@ -47,10 +45,11 @@ class Stopping:
             self._cut(run, effects)
             self._changes.end(run, StateDelta(), CANCELLED, effects)
             return
-        tree = self._tree_of(run)
+        tree = self._children.tree_of(run)
         if mode == "park":
             for one in tree:
-                self._ask_to_park(one, effects)
+                if self._changes.serves(one):
+                    self._ask_to_park(one, effects)
             return
         for one in tree:
             # It was asked to before, perhaps: it is put aside below, and not once more by its last
@@ -85,13 +84,13 @@ class Stopping:
         self, run: ActiveRun, tree: Sequence[ActiveRun], effects: Effects, shared: bool
     ) -> None:
         if tree:
-            self._end_in_tree(run, CANCELLED, tree, effects, shared)
+            self._children.end_idle(run, CANCELLED, tree, effects, shared)
         else:
             self._changes.end(run, StateDelta(), CANCELLED, effects, shared=shared)
 
     def go_on(self, run: ActiveRun, effects: Effects) -> None:
         """A run that was to park does not, after all."""
-        for one in self._tree_of(run):
+        for one in self._children.tree_of(run):
             self._go_on(one, effects)
 
     def _go_on(self, run: ActiveRun, effects: Effects) -> None:
@@ -101,7 +100,7 @@ class Stopping:
             if run.held is not None and not run.held.asks:
                 held, run.held = run.held, None
                 self._changes.change(run, held.delta, effects, moved=held.moved)
-                self._dispatch.deliver(run, effects)
+                self._children.departures.go_on(run, effects)
             elif run.closing is None and run.makes_rounds:
                 self._dispatch.post(run, GoOn(), effects)
 
@@ -115,14 +114,10 @@ class Stopping:
         return effects
 
     def _ask_to_park(self, run: ActiveRun, effects: Effects) -> None:
-        if run.slot is None and not run.waits_for_children and run.held is None:
-            # It waits for the quarantine host, or is queued, so there is no round to finish.
-            self._changes.put_aside(run, StateDelta(), effects)
-            return
-        if not run.parking:
-            run.parking = True
+        departures = self._children.departures
+        if not run.parking and not departures.has_nothing_to_finish(run):
             self._changes.change(run, entry(PARKING, True), effects)
-        self._dispatch.stop_at_round(run, effects)
+        departures.stop(run, effects)
 
     def _cut(self, run: ActiveRun, effects: Effects) -> None:
         self._dispatch.post(run, Cut(), effects)

@@ -24,6 +24,7 @@ from harness_actors.signals import Signal
 from harness_actors.state import AGENT_TURN, ANSWERS, OPEN_CALLS, REPAIR, StateDelta, is_waiting
 from harness_actors.stores import SqliteJournal
 from tests.coordination.agents import Team
+from tests.coordination.test_children import step_until
 from tests.coordination.world import Handler, Served, WaitFor, Work, World, a_spec
 
 TURN = Slot(AGENT_TURN)
@@ -458,6 +459,33 @@ async def test_a_run_that_is_cancelled_leaves_the_calls_open_of_one_that_begins_
     assert world.ends("first")[0].status == "cancelled"
     assert is_waiting(world.stored("second").state.values)
     assert len(world.log("second").open_calls()) == 2
+
+
+@pytest.mark.parametrize("has_spoken", [True, False])
+async def test_a_run_that_is_cancelled_leaves_the_calls_open_of_one_that_is_aside_with_its_children(
+    journal: SqliteJournal, has_spoken: bool
+) -> None:
+    journal.begin_term()
+    world = World(Team({"second": ["delegate", "effect"]}, plan=["effect"]).handlers)
+    world.submit(a_spec("first", conversation_id=TALK))
+    if has_spoken:
+        step_until(world, lambda: "first" in world.run_ids() and bool(world.log("first")))
+    world.perform(world.coordinator.stop("first", "park_now"))
+    world.settle()
+    assert bool(world.log("first")) == has_spoken
+    world.submit(a_spec("second", conversation_id=TALK), world.log("first"))
+    step_until(world, lambda: "second.2" in world.run_ids())
+    world.perform(world.coordinator.stop("second", "park_now"))
+    entrance = Entrance(world, journal)
+
+    await entrance.admission.stop(["first"], "cancel")
+
+    assert len(world.stored("second").state.log.open_calls()) == 2
+    await entrance.admission.take_up(["second"], asked=True)
+    world.settle()
+    results = [message.text for message in world.log("second") if message.role == "tool"]
+    assert results == ["completed: ok", "completed: ok", "done"]
+    assert world.ends("second")[0].status == "done"
 
 
 async def test_the_last_of_a_conversation_closes_what_its_own_calls_have_left_open(

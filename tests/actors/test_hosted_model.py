@@ -79,8 +79,9 @@ class Machine:
     async def _end_left(self, slot: Slot) -> None:
         raise NotImplementedError("it runs no tools")
 
-    async def _on_record(self, mark: ProcessMark) -> None:
+    async def _on_record(self, mark: ProcessMark) -> bool:
         assert mark == MARK
+        return True
 
     def _failed(self, error: HarnessError) -> None:
         raise AssertionError("no cell stops for it")

@@ -97,9 +97,10 @@ class Desk:
     async def _end_left(self, slot: Slot) -> None:
         """Nothing has started anything."""
 
-    async def _started(self, mark: ProcessMark) -> None:
+    async def _started(self, mark: ProcessMark) -> bool:
         self.marks.append(mark)
         self.served.put_nowait(mark.role)
+        return True
 
     def kill(self, slot: Slot) -> None:
         """End the newest actor in a slot, as the machine may."""

@@ -130,6 +130,7 @@ class Cell:
         self.failures: list[HarnessError] = []
         self.on_disk = asyncio.Event()
         self.on_disk.set()
+        self.ends = False
         self.changed = asyncio.Event()
         self.causes: list[str] = []
         self.seats = Seats(
@@ -155,10 +156,11 @@ class Cell:
         self.changed.set()
         return peer
 
-    async def _started(self, mark: ProcessMark) -> None:
+    async def _started(self, mark: ProcessMark) -> bool:
         self.marks.append(mark)
         self.changed.set()
         await self.on_disk.wait()
+        return not self.ends
 
     async def _end_left(self, slot: Slot) -> None:
         self.ended.append(slot)
@@ -218,6 +220,16 @@ async def test_a_host_works_only_when_its_process_is_on_record(cell: Cell) -> No
     assert cell.peers[0].got == []
     cell.on_disk.set()
     await cell.peers[0].arrived.wait()
+
+
+async def test_a_host_that_nobody_could_find_any_more_never_works(cell: Cell) -> None:
+    cell.ends = True
+    cell.seats.post(SLOT, an_envelope(1))
+    await cell.until(1, cell.marks)
+    async with asyncio.timeout(20):
+        await cell.peers[0].dead.wait()
+    assert cell.peers[0].got == []
+    assert len(cell.peers) == 1, "nor is it replaced"
 
 
 async def test_each_process_of_a_host_is_put_on_record(cell: Cell) -> None:

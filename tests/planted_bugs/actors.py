@@ -4,6 +4,16 @@ from tests.planted_bugs.bug import Bug
 
 BUGS = (
     Bug(
+        name="an actor that starts as its cell ends works where nobody can find it",
+        path="harness_actors/actors/coordinator/roster.py",
+        before="                if not await self._started(mark):\n",
+        after="                if await self._started(mark) is None:\n",
+        promise="no run goes on before its last host's process is gone",
+        tests=(
+            "tests/actors/test_roster.py::test_a_host_that_nobody_could_find_any_more_never_works",
+        ),
+    ),
+    Bug(
         name="failed starts of a host add up over the life of its cell",
         path="harness_actors/actors/coordinator/roster.py",
         before="            failures, has_served = 0, True\n",

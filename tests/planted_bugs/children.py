@@ -8,8 +8,63 @@ HELD = "tests/subagents/test_holding.py::"
 FOLLOWED = "tests/subagents/test_followed_trees.py::"
 BACKGROUND = "tests/subagents/test_background.py::"
 REPLAYS = "tests/subagents/test_background_replays.py::"
+PARKING = "tests/actors/test_parking_above_others.py::"
 
 BUGS = (
+    Bug(
+        name="one that is queued parks before those below it",
+        path="harness_actors/coordination/departures.py",
+        before="        if self.has_nothing_to_finish(run):\n",
+        after="        if self._has_no_round(run):\n",
+        promise="no run of a tree leaves service before those below it",
+        tests=(PARKING + "test_one_that_is_queued_parks_after_those_below_it",),
+    ),
+    Bug(
+        name="one that is to park waits for the quarantine host still",
+        path="harness_actors/coordination/departures.py",
+        before="            self._dispatch.wait_no_more(run)\n",
+        after="",
+        promise="whoever leaves service has no place at a host",
+        tests=(PARKING + "test_one_that_waits_for_the_quarantine_host_parks_after_those_below_it",),
+    ),
+    Bug(
+        name="one that is to park is served when it has a place",
+        path="harness_actors/coordination/children.py",
+        before=" and child.held is None:\n",
+        after=":\n",
+        promise="a run that was asked to park begins no round",
+        tests=(
+            PARKING + "test_a_place_that_becomes_free_meanwhile_is_there_for_it_when_it_goes_on",
+        ),
+    ),
+    Bug(
+        name="one that goes on after all takes a place that another has",
+        path="harness_actors/coordination/stopping.py",
+        before="                self._children.departures.go_on(run, effects)\n",
+        after="                self._dispatch.deliver(run, effects)\n",
+        promise="no more are served at once than may be",
+        tests=(PARKING + "test_one_that_is_queued_is_so_still_where_its_tree_goes_on_after_all",),
+    ),
+    Bug(
+        name="who has spoken before another closes its calls when it is cancelled",
+        path="harness_actors/actors/coordinator/admission.py",
+        before="        return not has_begun or later is not None\n",
+        after="        return not has_begun\n",
+        promise="a run that is put aside with its children goes on with what they came to",
+        tests=(
+            "tests/actors/test_admission.py::test_a_run_that_is_cancelled_leaves_the_calls_open_of_one_that_is_aside_with_its_children",
+        ),
+    ),
+    Bug(
+        name="who has said nothing closes the calls of another when it is cancelled",
+        path="harness_actors/actors/coordinator/admission.py",
+        before="        return not has_begun or later is not None\n",
+        after="        return later is not None\n",
+        promise="a run that is put aside with its children goes on with what they came to",
+        tests=(
+            "tests/actors/test_admission.py::test_a_run_that_is_cancelled_leaves_the_calls_open_of_one_that_is_aside_with_its_children",
+        ),
+    ),
     Bug(
         name="what children came to is lost with their parent",
         path="harness_actors/coordination/children.py",
@@ -123,9 +178,9 @@ BUGS = (
     Bug(
         name="a child is cancelled in a tree as that was before it left service",
         path="harness_actors/actors/coordinator/admission.py",
-        before="                    stored, waiting, tree = await self._stored_in_tree(run_id)\n"
-        "                self.perform(\n",
-        after="                self.perform(\n",
+        before="                    stored, shared, tree = await self._stored_in_tree(run_id)\n"
+        "                self.perform(",
+        after="                self.perform(",
         promise="the state equals the replay of the journal",
         tests=(
             "tests/actors/test_answers_below.py"
@@ -257,7 +312,7 @@ BUGS = (
     Bug(
         name="a child is put aside without its tree",
         path="harness_actors/coordination/stopping.py",
-        before="        tree = self._tree_of(run)\n        if mode",
+        before="        tree = self._children.tree_of(run)\n        if mode",
         after="        tree = [run]\n        if mode",
         promise="a tree is put aside as one",
         tests=(TREES + "test_a_tree_is_put_aside_as_one_and_goes_on_as_one",),

@@ -70,7 +70,7 @@ class Asking:
         # To park a child that is over parks nobody.
         own = (run_id, root_of(run_id))
         stops = [r for r in requests if r.what == "cancel" or r.run_id in own]
-        stop = next((r for r in reversed(stops) if r.what != "resume"), None)
+        stop = next((r for r in reversed(stops) if r.what != "resume" and not r.in_vain), None)
         if stop is None or stop.done_at is None or stop.done_at > since:
             return
         if not any(resume.is_open_at(stop.asked_at) for resume in resumes):

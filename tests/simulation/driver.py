@@ -277,7 +277,7 @@ class Driver:
                 request.done_at = self._ledger.loop.time()
                 raise
         else:
-            await self.runtime.stop([run_id], what)
+            request.in_vain = run_id in await self.runtime.stop([run_id], what)
         request.done_at = self._ledger.loop.time()
 
     def tree_of(self, root: str) -> list[str]:

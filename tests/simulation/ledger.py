@@ -69,12 +69,14 @@ class Request:
         what: ``"resume"``, or how it is to stop.
         asked_at: In virtual seconds.
         done_at: When it was acknowledged; None where it was not.
+        in_vain: It was to park the run, and was told that nobody serves it.
     """
 
     run_id: str
     what: str
     asked_at: float
     done_at: float | None = None
+    in_vain: bool = False
 
     def is_open_at(self, at: float) -> bool:
         """It may have come to be done at this time or later."""

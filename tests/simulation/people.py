@@ -90,6 +90,10 @@ class People:
                 await asyncio.sleep(chance.random() * chance.choice((0.0, 0.1, 3.0)))
         if chance.random() < 0.15:
             await self._say(run_id, answers)
+        if self._soon and chance.random() < 0.3:
+            # So that those that it was answered for have just come back.
+            await asyncio.sleep(chance.random() / 2)
+            await self._driver.request(run_id, "park")
 
     async def _blunder(self, run_id: str, questions: Sequence[Mapping[str, Any]]) -> None:
         """Say what is no answer."""

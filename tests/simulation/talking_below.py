@@ -29,8 +29,11 @@ def _talking(chance: Random, run: PlannedRun, has_scouts: bool) -> PlannedRun:
     if drawn < 0.4:
         asks = _asks_beside_another(chance) if has_scouts and drawn < 0.2 else _two_ask(chance)
         rounds = (_while_one_works(chance, asks), *rounds)
-        settings = SubAgentConfig(max_depth=3, max_parallel=3)
-        config = replace(config, sub_agents=settings)
+        config = replace(config, sub_agents=SubAgentConfig(max_depth=3, max_parallel=3))
+    elif drawn < 0.7 and has_scouts:
+        # When the first is answered, the second one has its place, and what it sent out goes on.
+        rounds = (_while_one_works(chance, _asks_beside_another(chance)), *rounds)
+        config = replace(config, sub_agents=SubAgentConfig(max_depth=3, max_parallel=1))
     meddles = () if run.shares else (*run.meddles, *_puts_aside(chance))
     return replace(run, rounds=rounds, config=config, meddles=meddles)
 

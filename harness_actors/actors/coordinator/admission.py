@@ -17,7 +17,7 @@ from harness_actors.messages import Message
 from harness_actors.plan import CompactionPlan
 from harness_actors.ports import Journal
 from harness_actors.records import CHILD_MARK, RunSpec, StoredRun
-from harness_actors.state import CHILDREN
+from harness_actors.state import CHILDREN, TURN_COUNT
 from harness_actors.stores.conversations import RequestHead, head_of
 
 READ_TOGETHER = 50
@@ -272,17 +272,15 @@ class Admission:
                     self.perform(self.coordinator.stop(run_id, mode))
                     continue
                 try:
-                    stored, waiting, tree = await self._stored_in_tree(run_id)
+                    stored, shared, tree = await self._stored_in_tree(run_id)
                 except RunNotFoundError as error:
                     unknown = unknown or error
                     continue
                 if tree:
                     await self.end_processes([one.spec.run_id for one in tree])
                     # It may have ended meanwhile, or others have left service.
-                    stored, waiting, tree = await self._stored_in_tree(run_id)
-                self.perform(
-                    self.coordinator.stop_idle(stored, mode, shared=bool(waiting), tree=tree)
-                )
+                    stored, shared, tree = await self._stored_in_tree(run_id)
+                self.perform(self.coordinator.stop_idle(stored, mode, shared=shared, tree=tree))
                 for one in (stored, *tree):
                     self._held.pop(one.spec.run_id, None)
         if unknown is not None:
@@ -321,8 +319,9 @@ class Admission:
             stored = await self._load(run_id)
         return stored
 
-    async def _stored_beside(self, run_id: str) -> tuple[StoredRun, str]:
-        """A run that nobody serves, and another one of its conversation that waits for its user.
+    async def _stored_beside(self, run_id: str) -> tuple[StoredRun, bool]:
+        """A run that nobody serves, and whether what is open in its conversation is another's: of
+        one that waits there for its user, or that has spoken since.
 
         What is known of either is all there is, unless another run goes on with the
         conversation still.
@@ -330,20 +329,26 @@ class Admission:
         while True:
             stored = await self._stored(run_id)
             served = self.coordinator.served_in(stored.spec.conversation_id)
-            waiting = await self._waits_beside(stored.spec)
+            is_behind = await self._is_behind(stored) or bool(await self._waits_beside(stored.spec))
             # Nobody is added meanwhile. Whoever leaves has last words, and may wait for its user.
             if self.coordinator.served_in(stored.spec.conversation_id) == served:
-                return stored, waiting
+                return stored, is_behind
 
-    async def _stored_in_tree(self, run_id: str) -> tuple[StoredRun, str, Sequence[StoredRun]]:
+    async def _is_behind(self, stored: StoredRun) -> bool:
+        """Whether a run has said nothing in its conversation, or others have since."""
+        has_begun = stored.spec.custom or stored.state.values.get(TURN_COUNT.name)
+        later = await self.read(self.journal.run_after, stored.spec.run_id)
+        return not has_begun or later is not None
+
+    async def _stored_in_tree(self, run_id: str) -> tuple[StoredRun, bool, Sequence[StoredRun]]:
         """The same, and the other runs of its tree that are not over, all as they are at once."""
         while True:
             departures = self.coordinator.departures
-            stored, waiting = await self._stored_beside(run_id)
+            stored, shared = await self._stored_beside(run_id)
             tree = await self._below(stored.spec, stored.state.values)
             in_tree = bool(tree) or stored.spec.parent is not None
             if not in_tree or departures == self.coordinator.departures:
-                return stored, waiting, tree
+                return stored, shared, tree
 
     async def _load(self, run_id: str) -> StoredRun:
         await self.settle()

@@ -140,11 +140,9 @@ class CoordinatorHost:
 
     async def start(self) -> None:
         """Start the hosts, and go on with the runs that this command had begun."""
-        if self._process is not None:
-            # Before it starts anybody: stopped here, and gone on after the next one has
-            # begun, it would be one that nobody knows of, with actors of its own.
-            await self._mark_on_disk(self._process)
-        if self.is_broken:
+        # Before it starts anybody: stopped here, and gone on after the next one has
+        # begun, it would be one that nobody knows of, with actors of its own.
+        if self._process is not None and not await self._mark_on_disk(self._process):
             return
         for slot in self._slots:
             self._seats.fill(slot)
@@ -333,10 +331,11 @@ class CoordinatorHost:
     def _is_code_in_use(self, code: str) -> bool:
         return any(run.spec.code == code for run in self._coordinator.runs.values())
 
-    async def _mark_on_disk(self, mark: ProcessMark) -> None:
+    async def _mark_on_disk(self, mark: ProcessMark) -> bool:
         self.processes.append(mark)
         self._perform(Effects(entries=[mark]))
         await self._writer.settle()
+        return not self.is_broken
 
     async def _end_left(self, slot: Slot) -> None:
         # The supervisor, which ends what tools have started, may have been killed as well.

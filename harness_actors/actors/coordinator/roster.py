@@ -33,7 +33,8 @@ class Seats:
 
     Args:
         starter: Places actors.
-        started: Called with each process of an actor; it works when that returns.
+        started: Called with each process of an actor; says whether it is on record, and else, as
+            where the cell ends just then, it must not begin to work.
         end_left: Awaited with the slot of an actor that runs tools, when its processes are gone;
             ends what these tools may have left.
         lost: Called with a slot, and with the reason why its actor had to be killed or did not
@@ -49,7 +50,7 @@ class Seats:
         self,
         starter: HostStarter,
         *,
-        started: Callable[[ProcessMark], Awaitable[None]],
+        started: Callable[[ProcessMark], Awaitable[bool]],
         end_left: Callable[[Slot], Awaitable[None]],
         lost: Callable[[Slot, str], None],
         missing: Callable[[Slot, str], None],
@@ -209,7 +210,9 @@ class Seats:
             seat.peer = peer
             # Known before it works: whoever comes next must find and end its process.
             for mark in marks:
-                await self._started(mark)
+                if not await self._started(mark):
+                    peer.kill()
+                    return
             seat.outbox.connect(peer)
             seat.settled.set()
             death = await until_gone(

@@ -102,19 +102,28 @@ def _earlier_terms_live_on() -> Patches:
 
 
 def _unmarked_hosts() -> Patches:
-    async def patched(self: CoordinatorHost, mark: Any) -> None:
-        return
+    async def patched(self: CoordinatorHost, mark: Any) -> bool:
+        return True
 
     return [(CoordinatorHost, "_mark_on_disk", patched)]
 
 
+def _hosts_that_start_as_their_cell_ends_work() -> Patches:
+    async def patched(self: CoordinatorHost, mark: ProcessMark) -> bool:
+        await mark_on_disk(self, mark)
+        return True
+
+    mark_on_disk = CoordinatorHost._mark_on_disk
+    return [(CoordinatorHost, "_mark_on_disk", patched)]
+
+
 def _coordinators_start_unmarked() -> Patches:
-    async def patched(self: CoordinatorHost, mark: ProcessMark) -> None:
+    async def patched(self: CoordinatorHost, mark: ProcessMark) -> bool:
         if mark == self._process:
             self.processes.append(mark)
             self._perform(Effects(entries=[mark]))
-        else:
-            await mark_on_disk(self, mark)
+            return True
+        return await mark_on_disk(self, mark)
 
     mark_on_disk = CoordinatorHost._mark_on_disk
     return [(CoordinatorHost, "_mark_on_disk", patched)]
@@ -223,6 +232,11 @@ BUGS: tuple[PlantedBug, ...] = (
         "hosts work before they are marked",
         _unmarked_hosts,
         frozenset({LAST_HOST, TOOLS_GONE, OLDER_EFFECT}),
+    ),
+    PlantedBug(
+        "hosts that start as their cell ends work",
+        _hosts_that_start_as_their_cell_ends_work,
+        frozenset({LAST_HOST}),
     ),
     PlantedBug(
         "coordinators start others before they are marked",

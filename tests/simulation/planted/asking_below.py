@@ -107,6 +107,10 @@ def _those_aside_with_one_that_asks_stay_so() -> Patches:
     return [(children, "to_go_on", patched)]
 
 
+def _who_has_no_place_leaves_before_those_below_it() -> Patches:
+    return [(Departures, "has_nothing_to_finish", Departures._has_no_round)]
+
+
 BUGS: tuple[PlantedBug, ...] = (
     PlantedBug(
         "who comes back with an answer takes a place that another has",
@@ -117,6 +121,11 @@ BUGS: tuple[PlantedBug, ...] = (
         "who is answered goes on in a tree that is about to leave service",
         _who_is_answered_goes_on_in_a_tree_that_leaves,
         frozenset({APART, ENDS}),
+    ),
+    PlantedBug(
+        "who has no place leaves service before those below it",
+        _who_has_no_place_leaves_before_those_below_it,
+        frozenset({APART}),
     ),
     PlantedBug(
         "those that were put aside with one that asks stay so when it is answered",

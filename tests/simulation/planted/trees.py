@@ -155,9 +155,10 @@ def _an_idle_tree_is_not_ended() -> Patches:
 
 def _parks_alone() -> Patches:
     def patched(self: Stopping, run: ActiveRun, mode: str, effects: Effects) -> None:
-        tree_of, self._tree_of = self._tree_of, lambda one: [one]
+        kin, tree_of = self._children, self._children.tree_of
+        kin.tree_of = lambda run: [run]  # type: ignore[method-assign]
         stop(self, run, mode, effects)
-        self._tree_of = tree_of
+        kin.tree_of = tree_of  # type: ignore[method-assign]
 
     stop = Stopping.stop
     return [(Stopping, "stop", patched)]
@@ -165,9 +166,10 @@ def _parks_alone() -> Patches:
 
 def _parks_at_the_top_first() -> Patches:
     def patched(self: Stopping, run: ActiveRun, mode: str, effects: Effects) -> None:
-        tree_of, self._tree_of = self._tree_of, lambda one: tree_of(one)[:1]
+        kin, tree_of = self._children, self._children.tree_of
+        kin.tree_of = lambda run: tree_of(run)[:1]  # type: ignore[method-assign]
         stop(self, run, mode, effects)
-        self._tree_of = tree_of
+        kin.tree_of = tree_of  # type: ignore[method-assign]
 
     stop = Stopping.stop
     return [(Stopping, "stop", patched)]
@@ -211,7 +213,19 @@ def _why_is_not_said() -> Patches:
     return [(children, "child_result", patched)]
 
 
+def _cancelled_behind_one_that_is_aside() -> Patches:
+    async def patched(self: Admission, stored: StoredRun) -> bool:
+        return False
+
+    return [(Admission, "_is_behind", patched)]
+
+
 BUGS = (
+    PlantedBug(
+        "a run that is cancelled closes calls of another one, whose children are aside",
+        _cancelled_behind_one_that_is_aside,
+        frozenset({WITH_CALL, GIVEN}),
+    ),
     PlantedBug("a parent does not say whom it begins", _nobody_is_named, frozenset({WITH_CALL})),
     PlantedBug("the end of a child is told twice", _told_twice, frozenset({TOLD})),
     PlantedBug("the end of a child is kept to itself", _kept_to_itself, frozenset({TOLD})),
