@@ -108,15 +108,6 @@ def _unmarked_hosts() -> Patches:
     return [(CoordinatorHost, "_mark_on_disk", patched)]
 
 
-def _hosts_that_start_as_their_cell_ends_work() -> Patches:
-    async def patched(self: CoordinatorHost, mark: ProcessMark) -> bool:
-        await mark_on_disk(self, mark)
-        return True
-
-    mark_on_disk = CoordinatorHost._mark_on_disk
-    return [(CoordinatorHost, "_mark_on_disk", patched)]
-
-
 def _coordinators_start_unmarked() -> Patches:
     async def patched(self: CoordinatorHost, mark: ProcessMark) -> bool:
         if mark == self._process:
@@ -232,11 +223,6 @@ BUGS: tuple[PlantedBug, ...] = (
         "hosts work before they are marked",
         _unmarked_hosts,
         frozenset({LAST_HOST, TOOLS_GONE, OLDER_EFFECT}),
-    ),
-    PlantedBug(
-        "hosts that start as their cell ends work",
-        _hosts_that_start_as_their_cell_ends_work,
-        frozenset({LAST_HOST}),
     ),
     PlantedBug(
         "coordinators start others before they are marked",
