@@ -223,7 +223,8 @@ async def test_a_run_goes_on_without_its_stream_actor_and_is_heard_again(
     cell: tuple[Runtime, Path],
 ) -> None:
     runtime, store = cell
-    program = looks_then_answers(word_s=0.01 if isinstance(runtime, LocalRuntime) else 0.03)
+    # Long enough for another actor to come up, where others keep the machine busy.
+    program = looks_then_answers(word_s=0.01 if isinstance(runtime, LocalRuntime) else 0.06)
     spec = program.spec("go", ANSWERING)
     before = after = ""
     gaps = 0
