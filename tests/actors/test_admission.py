@@ -9,7 +9,7 @@ import pytest
 
 from harness_actors.actors.coordinator.admission import READ_TOGETHER, Admission
 from harness_actors.actors.runtime import StopMode
-from harness_actors.conversation import repaired
+from harness_actors.conversation import UNKNOWN_OUTCOME, repaired
 from harness_actors.coordination.active import Effects
 from harness_actors.coordination.protocol import Slot
 from harness_actors.errors import (
@@ -243,6 +243,29 @@ async def test_a_run_that_is_cancelled_leaves_alone_what_is_answered_while_it_is
     assert "second" not in entrance.world.coordinator.runs
     check_log(entrance.world)
     assert entrance.world.ends("first")[0].status == "cancelled"
+
+
+@pytest.mark.parametrize("reading", [1, 2, 3])
+async def test_a_run_that_is_cancelled_leaves_alone_what_another_answers_of_its_own_just_then(
+    journal: SqliteJournal, reading: int
+) -> None:
+    journal.begin_term()
+    world = World(Team(plan=("effect",)).handlers)
+    world.submit(a_spec("first", conversation_id=TALK))
+    _to_a_call(world, "first")
+    world.perform(world.coordinator.stop("first", "park_now"))
+    world.submit(a_spec("second", conversation_id=TALK), world.log("first"))
+    entrance = Entrance(world, journal)
+    _at_reading(entrance, reading, world.settle)
+
+    await entrance.admission.stop(["first"], "cancel")
+
+    world.settle(hosts=False)
+    log = world.log("first")
+    assert repaired(list(log))[1] == 0
+    assert [message.text for message in log if message.role == "tool"] == [UNKNOWN_OUTCOME]
+    assert world.ends("second")[0].status == "done"
+    assert world.ends("first")[0].status == "cancelled"
 
 
 async def test_a_run_is_begun_with_all_that_was_said_until_it_was_its_turn(

@@ -108,7 +108,12 @@ class Team:
         if run.values.get(TURN.name) is None:
             begun = [Write(TURN_COUNT.name, "increment", 1), Write(TURN.name, "set", {"rounds": 0})]
             first = run.values.get(TURN_COUNT.name, 0) == 0
-            task = run.add(*run.spec.task) if first else ()
+            # What an earlier run of the conversation has left open is nobody's any more.
+            left = [
+                Message.tool_result(call.id, UNKNOWN_OUTCOME, is_error=True)
+                for call in run.log.open_calls()
+            ]
+            task = run.add(*left, *run.spec.task) if first else ()
             yield StateDelta(tuple(begun), task)
         if run.log.open_calls():
             yield TOOLS

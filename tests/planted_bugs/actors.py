@@ -28,9 +28,12 @@ BUGS = (
         path="harness_actors/actors/coordinator/roster.py",
         before="""\
             for mark in marks:
-                await self._started(mark)
+                if not await self._started(mark):
 """,
-        after="            await self._started(marks[0])\n",
+        after="""\
+            for mark in marks[:1]:
+                if not await self._started(mark):
+""",
         promise="both processes are on record, and whoever comes next ends them",
         tests=("tests/actors/test_roster.py::test_each_process_of_a_host_is_put_on_record",),
     ),
@@ -361,13 +364,12 @@ BUGS = (
         path="harness_actors/actors/coordinator/admission.py",
         before="""\
             if self.coordinator.served_in(stored.spec.conversation_id) == served:
-                return stored, waiting
+                return stored, is_behind
 """,
-        after="            return stored, waiting\n",
+        after="            return stored, is_behind\n",
         promise="every call of the log has exactly one result",
         tests=(
-            "tests/actors/test_admission.py::test_a_run_that_is_cancelled_leaves_alone_what_is_answered_while_it_is_looked_who_waits",
-            "tests/actors/test_admission.py::test_a_run_that_is_cancelled_leaves_the_calls_open_of_one_that_begins_to_wait",
+            "tests/actors/test_admission.py::test_a_run_that_is_cancelled_leaves_alone_what_another_answers_of_its_own_just_then",
         ),
     ),
     Bug(
