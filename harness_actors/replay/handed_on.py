@@ -1,7 +1,8 @@
 """The calls of a run that its user answered, or runs of their own, as its journal has them."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import groupby
 
 from harness_actors.events import ChildrenStarted
 from harness_actors.messages import ToolCall
@@ -26,16 +27,19 @@ class HandedOn:
         asked: The calls that asked the user, and what.
         delegated: The calls that began runs, and what of these their own run sees; and those that
             asked something of such.
+        not_begun: The calls that began no run when their neighbours did: they had been refused.
     """
 
     asked: Mapping[CallPlace, tuple[ToolCall, AskedQuestion]]
     delegated: Mapping[CallPlace, tuple[ToolCall, Delegation | ChildRequest]]
+    not_begun: Collection[CallPlace]
 
     @classmethod
     def in_recording(cls, recording: Recording) -> "HandedOn":
         """Those of a run."""
         asked: dict[CallPlace, tuple[ToolCall, AskedQuestion]] = {}
         delegated: dict[CallPlace, tuple[ToolCall, Delegation | ChildRequest]] = {}
+        not_begun: set[CallPlace] = set()
         answers, calls = 0, dict[str, ToolCall]()
         for change in recording.changes:
             for message in change.delta.messages:
@@ -47,13 +51,18 @@ class HandedOn:
                     asked[answers, call_id] = call, question
             if (refused := _not_asked(change)) is not None and refused[0] in calls:
                 asked[answers, refused[0]] = calls[refused[0]], refused[1]
-            for child in children_of(change):
-                if (call := calls.get(child["call_id"])) is not None:
-                    delegated[answers, call.id] = call, _delegation(child, recording)
+            begun = [child for child in children_of(change) if child["call_id"] in calls]
+            for child in begun:
+                call = calls[child["call_id"]]
+                delegated[answers, call.id] = call, _delegation(child, recording)
+            if begun:
+                names = {calls[child["call_id"]].name for child in begun} | recording.delegates
+                ids = {child["call_id"] for child in begun}
+                not_begun |= {(answers, one) for one in _beside(ids, names, calls.values())}
             for call_id in _answered(change):
                 if (call := calls.get(call_id)) is not None and call.name in BESIDE:
                     delegated[answers, call_id] = call, asked_of_children(call)
-        return cls(asked=asked, delegated=delegated)
+        return cls(asked=asked, delegated=delegated, not_begun=not_begun)
 
 
 def children_of(change: StoredChange) -> Iterator[Mapping[str, str]]:
@@ -61,6 +70,22 @@ def children_of(change: StoredChange) -> Iterator[Mapping[str, str]]:
     for event in change.delta.events:
         if isinstance(event, ChildrenStarted):
             yield from event.children
+
+
+def _beside(begun: Collection[str], names: Collection[str], calls: Iterable[ToolCall]) -> set[str]:
+    """The neighbours of calls that began runs which could have, and did not.
+
+    Args:
+        begun: Those that did.
+        names: The tools by which runs are begun.
+        calls: The calls of their message, in their order.
+    """
+    left: set[str] = set()
+    for can_begin, group in groupby(calls, key=lambda call: call.name in {*names, *BESIDE}):
+        ids = {call.id: call.name for call in group}
+        if can_begin and ids.keys() & set(begun):
+            left |= {one for one, name in ids.items() if one not in begun and name not in BESIDE}
+    return left
 
 
 def _delegation(told: Mapping[str, str], recording: Recording) -> Delegation:

@@ -4,6 +4,16 @@ from tests.planted_bugs.bug import Bug
 
 BUGS = (
     Bug(
+        name="a call that was refused beside others seems to have begun a run",
+        path="harness_actors/replay/tape.py",
+        before="        refused = place in self._handed_on.not_begun\n",
+        after="        refused = False\n",
+        promise="what is on disk of a run is replayed, wherever it was cut",
+        tests=(
+            "tests/replay/test_children.py::test_what_is_on_disk_of_a_run_at_any_moment_is_replayed",
+        ),
+    ),
+    Bug(
         name="messages of other runs are brought in again at each taking up",
         path="harness_actors/replay/cell.py",
         before="        self._brought += len(fresh)\n",

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,10 @@ from harness_actors.contracts import ContainsText, RequiredOutput, TaskContract
 from harness_actors.coordination.protocol import Slot
 from harness_actors.events import ChildEnded, Event, ExecutorLost, RunParked, ToolCalled
 from harness_actors.messages import Message
+from harness_actors.replay.recording import load_recording
+from harness_actors.replay.rerun import replay
 from harness_actors.state import BRIEFER
+from harness_actors.stores import JournalReader
 from harness_actors.subagents import SubAgentSpec
 from harness_actors.testing import Reply
 from tests.actors.followers import until
@@ -296,6 +300,24 @@ async def test_a_tree_whose_cell_died_and_that_was_resumed(
         await ended(runtime, "run")
 
     await check_tree(store)
+
+
+async def test_what_is_on_disk_of_a_run_at_any_moment_is_replayed(store: Path) -> None:
+    """Also where a call was refused beside others, and nothing says so yet."""
+    replies = [
+        Reply.calls([WRITE, scout("read a"), scout(""), scout("write b"), WRITE, scout("read c")]),
+        Reply.calls([scout("read d"), scout(""), WRITE]),
+        done(),
+    ]
+    session = Session(store, family(replies))
+    async with opened_locally(store, FIRST_COMMAND) as runtime:
+        await session.submit(runtime)
+        await ended(runtime, "run")
+    whole = load_recording(JournalReader(store), "run")
+    # Its last two changes are one commit.
+    for at in range(1, len(whole.changes) - 1):
+        replayed = await replay(replace(whole, changes=whole.changes[:at], end=None))
+        assert not replayed.differences, (at, replayed.differences)
 
 
 @pytest.mark.parametrize("commits", [7, 12, 22, 31, 43, 60])
