@@ -16,6 +16,7 @@ from harness_actors.events import (
     SummaryFailed,
 )
 from harness_actors.records import CHILD_MARK, Hop, RunSpec, StoredChange
+from harness_actors.replay.open_calls import closings
 from harness_actors.replay.recording import Recording
 from harness_actors.results import HarnessResult
 from harness_actors.signals import TurnComplete
@@ -28,7 +29,6 @@ from harness_actors.state import (
     CHILDREN_USAGE,
     MAIL,
     OFFERED,
-    OPEN_CALLS,
     PRESSURE,
     SIDE_USAGE,
     TURNS_MADE,
@@ -160,6 +160,7 @@ class _Reader:
     def __init__(self, recording: Recording) -> None:
         self._spec: RunSpec = recording.spec
         self._changes: Sequence[StoredChange] = deeds_of(recording)
+        self._closing = frozenset(closings(self._changes))
         self._end = recording.end
         self._at = 0
         self._to = ENTRY
@@ -229,7 +230,7 @@ class _Reader:
 
     def _was_left(self, to: str, change: StoredChange) -> bool:
         """Whether the change is one of a run that goes on after a death that left no trace."""
-        if _closes_calls(change):
+        if self._at in self._closing:
             return True
         if any(isinstance(event, RunResumed) for event in change.delta.events):
             return to == AGENT_TURN
@@ -309,7 +310,7 @@ class _Reader:
 
     def _adopted(self) -> None:
         """The run was taken up again. A turn that was perhaps in progress begins with repair."""
-        if self._at < len(self._changes) and _closes_calls(self._changes[self._at]):
+        if self._at in self._closing:
             self._at += 1
         if self._to == AGENT_TURN:
             self._to = ENTRY
@@ -380,10 +381,3 @@ def offered_in(delta: StateDelta) -> int:
     """Version of the plan for which a turn waits with a change; 0 where it does not."""
     versions = (write.value for write in delta.writes if write.key == OFFERED.name)
     return next(versions, 0)
-
-
-def _closes_calls(change: StoredChange) -> bool:
-    """Whether the coordinator took calls out of the index that were answered elsewhere."""
-    delta = change.delta
-    only_write = [(write.key, write.change) for write in delta.writes] == [(OPEN_CALLS.name, "set")]
-    return only_write and not delta.messages and not delta.events and change.hop is None

@@ -4,6 +4,16 @@ from tests.planted_bugs.bug import Bug
 
 BUGS = (
     Bug(
+        name="a turn that lists its open calls again seems to be a death",
+        path="harness_actors/replay/open_calls.py",
+        before="        if only_lists and not (listed and before == list(listed)):\n",
+        after="        if only_lists:\n",
+        promise="the runs of a journal are replayed byte for byte, whatever died",
+        tests=(
+            "tests/replay/test_open_calls.py::test_calls_were_answered_elsewhere_only_where_they_are_open_no_more",
+        ),
+    ),
+    Bug(
         name="a call that was refused beside others seems to have begun a run",
         path="harness_actors/replay/tape.py",
         before="        refused = place in self._handed_on.not_begun\n",
