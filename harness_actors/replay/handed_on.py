@@ -58,7 +58,7 @@ class HandedOn:
             if begun:
                 names = {calls[child["call_id"]].name for child in begun} | recording.delegates
                 ids = {child["call_id"] for child in begun}
-                not_begun |= {(answers, one) for one in _beside(ids, names, calls.values())}
+                not_begun |= {(answers, one) for one in _passed_over(ids, names, calls.values())}
             for call_id in _answered(change):
                 if (call := calls.get(call_id)) is not None and call.name in BESIDE:
                     delegated[answers, call_id] = call, asked_of_children(call)
@@ -72,7 +72,9 @@ def children_of(change: StoredChange) -> Iterator[Mapping[str, str]]:
             yield from event.children
 
 
-def _beside(begun: Collection[str], names: Collection[str], calls: Iterable[ToolCall]) -> set[str]:
+def _passed_over(
+    begun: Collection[str], names: Collection[str], calls: Iterable[ToolCall]
+) -> set[str]:
     """The neighbours of calls that began runs which could have, and did not.
 
     Args:
@@ -81,10 +83,11 @@ def _beside(begun: Collection[str], names: Collection[str], calls: Iterable[Tool
         calls: The calls of their message, in their order.
     """
     left: set[str] = set()
-    for can_begin, group in groupby(calls, key=lambda call: call.name in {*names, *BESIDE}):
-        ids = {call.id: call.name for call in group}
-        if can_begin and ids.keys() & set(begun):
-            left |= {one for one, name in ids.items() if one not in begun and name not in BESIDE}
+    delegating = {*names, *BESIDE}
+    for delegates, group in groupby(calls, key=lambda call: call.name in delegating):
+        wave = list(group)
+        if delegates and any(call.id in begun for call in wave):
+            left |= {call.id for call in wave if call.id not in begun and call.name not in BESIDE}
     return left
 
 

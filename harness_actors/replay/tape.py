@@ -187,8 +187,9 @@ class Tape:
         known, told = self._handed_on.delegated.get(place), self._results.get(place)
         if known is None and told is not None and told.failure == "failed":
             raise ToolError(told.text)
-        refused = place in self._handed_on.not_begun
-        refused |= any(_waits_for_others(change) for change in self._visit.changes)
+        refused = place in self._handed_on.not_begun or any(
+            _waits_for_others(change) for change in self._visit.changes
+        )
         if known is None and told is None and refused:
             # It is refused when the others have ended; until then nobody looks at the words.
             raise ToolError("")

@@ -16,8 +16,8 @@ BUGS = (
     Bug(
         name="a call that was refused beside others seems to have begun a run",
         path="harness_actors/replay/tape.py",
-        before="        refused = place in self._handed_on.not_begun\n",
-        after="        refused = False\n",
+        before="        refused = place in self._handed_on.not_begun or any(\n",
+        after="        refused = any(\n",
         promise="what is on disk of a run is replayed, wherever it was cut",
         tests=(
             "tests/replay/test_children.py::test_what_is_on_disk_of_a_run_at_any_moment_is_replayed",
